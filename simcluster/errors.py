@@ -1,0 +1,75 @@
+"""Every exception of simcluster, and how one problem is described.
+
+    SimclusterError
+      + ScenarioError      the user's file is wrong
+      + PlanError          the file is well formed, the plan is impossible
+      + SimulationError    the program went wrong while it ran: a deadlock, a value read too early
+      + TraceError         a saved run cannot be read or does not hold what is asked
+
+An error carries key paths (``parallel.mesh.tensor``), never line numbers: whoever holds the document turns
+them into ``file:line:column``.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong: what, where (a key path such as ``parallel.mesh.0``) and how to mend it.
+
+    ``where`` is filled in by the document once the key path has become ``file:line:column``.
+    """
+
+    message: str
+    path: str = ""
+    hint: str = ""
+    where: str = ""
+
+    def __str__(self) -> str:
+        place = self.where or self.path
+        text = f"{place}: {self.message}" if place else self.message
+        return f"{text}\n    {self.hint}" if self.hint else text
+
+
+class SimclusterError(Exception):
+    """Base of every error a user can meet; holds one or more problems, all of them shown together."""
+
+    problems: tuple[Problem, ...]
+
+    def __init__(self, *problems: Problem | str, path: str = "", hint: str = "") -> None:
+        self.problems = tuple(
+            problem if isinstance(problem, Problem) else Problem(problem, path, hint) for problem in problems
+        )
+        super().__init__(*self.problems)
+
+    def __str__(self) -> str:
+        return "\n".join(str(problem) for problem in self.problems)
+
+
+class ScenarioError(SimclusterError):
+    """The document is wrong: unreadable, unknown keys, values of the wrong form, unknown names."""
+
+
+class PlanError(SimclusterError):
+    """The plan is impossible: axes that do not multiply, dims that do not divide, too many stages."""
+
+
+class SimulationError(SimclusterError):
+    """The program failed while it was run in time or in values."""
+
+
+class TraceError(SimclusterError):
+    """A saved run cannot be read."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint such as ``did you mean 'h100-sxm'?``, or the known names when nothing is near."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean '{close[0]}'?"
+    return f"known: {', '.join(names)}" if names else ""

@@ -1,0 +1,58 @@
+"""Families found by listing a folder: one file adds one thing.
+
+A data family (devices, hosts, models, recipes, framework profiles) is a folder of YAML files; a code family
+(operators, collective algorithms, schedules) is a package whose modules each declare final classes.
+Installed packages may add code through the entry point group named after the family's package.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from functools import cache
+from importlib.metadata import entry_points
+from importlib.resources import files as resource_files
+from importlib.resources.abc import Traversable
+from typing import TypeVar
+
+Kind = TypeVar("Kind")
+
+
+@cache
+def data_files(package: str) -> dict[str, Traversable]:
+    """The YAML files of a data family by name (``simcluster.cluster.devices`` -> ``{"h100-sxm": ...}``)."""
+    parent, _, folder = package.rpartition(".")
+    found = (resource_files(parent) / folder).iterdir()
+    return {
+        entry.name.removesuffix(".yaml"): entry
+        for entry in sorted(found, key=lambda entry: entry.name)
+        if entry.name.endswith(".yaml")
+    }
+
+
+def kinds(package: str, base: type[Kind]) -> dict[str, type[Kind]]:
+    """The concrete subclasses of ``base`` declared in the modules of ``package``, by their ``kind``.
+
+    Raises ValueError if two classes claim one kind.
+    """
+    found: dict[str, type[Kind]] = {}
+    for module in _modules(package):
+        for member in vars(module).values():
+            if not (inspect.isclass(member) and issubclass(member, base)):
+                continue
+            if inspect.isabstract(member) or member.__module__ != module.__name__:
+                continue
+            kind: str = member.kind  # type: ignore[attr-defined]
+            if found.setdefault(kind, member) is not member:
+                raise ValueError(f"{package}: two classes of kind '{kind}': {found[kind]} and {member}")
+    return found
+
+
+@cache
+def _modules(package: str) -> tuple[object, ...]:
+    root = importlib.import_module(package)
+    names = sorted(info.name for info in pkgutil.iter_modules(root.__path__))
+    own = [importlib.import_module(f"{package}.{name}") for name in names]
+    added = [point.load() for point in sorted(entry_points(group=package), key=lambda point: point.name)]
+    return (*own, *added)
