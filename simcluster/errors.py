@@ -21,17 +21,21 @@ from dataclasses import dataclass
 class Problem:
     """One thing that is wrong: what, where (a key path such as ``parallel.mesh.0``) and how to mend it.
 
-    ``where`` is filled in by the document once the key path has become ``file:line:column``.
+    ``where`` and ``excerpt`` (the source line with a caret below the place) are filled in by the document
+    once the key path has become ``file:line:column``.
     """
 
     message: str
     path: str = ""
     hint: str = ""
     where: str = ""
+    excerpt: str = ""
 
     def __str__(self) -> str:
         place = self.where or self.path
         text = f"{place}: {self.message}" if place else self.message
+        if self.excerpt:
+            return f"{text}; {self.hint}\n{self.excerpt}" if self.hint else f"{text}\n{self.excerpt}"
         return f"{text}\n    {self.hint}" if self.hint else text
 
 

@@ -1,0 +1,41 @@
+"""Hardware: devices that price kernels, hosts, links, and how ranks lie on them.
+
+cluster = load_cluster("dgx-h100", hosts=4)
+cluster.device(0).price(works).total_ns
+cluster.span([0, 8, 16, 24])
+"""
+
+from simcluster.cluster.catalog import device_names, host_names, load_cluster, load_device, load_host
+from simcluster.cluster.cluster import Assumption, Cluster
+from simcluster.cluster.device import Device
+from simcluster.cluster.device_spec import DeviceSpec
+from simcluster.cluster.host import Host, Protocol
+from simcluster.cluster.link import Fabric, Level, Link, Network, Path, Wiring
+from simcluster.cluster.price import Price, nanoseconds
+from simcluster.cluster.span import Span
+from simcluster.cluster.spec import ClusterSpec, HostSpec
+
+__all__ = [
+    "Assumption",
+    "Cluster",
+    "ClusterSpec",
+    "Device",
+    "DeviceSpec",
+    "Fabric",
+    "Host",
+    "HostSpec",
+    "Level",
+    "Link",
+    "Network",
+    "Path",
+    "Price",
+    "Protocol",
+    "Span",
+    "Wiring",
+    "device_names",
+    "host_names",
+    "load_cluster",
+    "load_device",
+    "load_host",
+    "nanoseconds",
+]

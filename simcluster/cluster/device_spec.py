@@ -1,0 +1,228 @@
+"""What a device file may say, and how a section names an entry of a catalog."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
+
+from pydantic import AfterValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+from simcluster.cluster.attention import AttentionModel
+from simcluster.cluster.curve import Curve
+from simcluster.cluster.device import Device
+from simcluster.cluster.entry import DEVICES, expanded, names
+from simcluster.cluster.gemm import GemmModel
+from simcluster.document import (
+    Bandwidth,
+    Bytes,
+    Compute,
+    Duration,
+    Figure,
+    Fraction,
+    Name,
+    NonNegativeFloat,
+    PositiveInt,
+    Refused,
+    Section,
+)
+from simcluster.work import DType, Kernel
+
+FloatType: TypeAlias = Literal["fp64", "fp32", "fp16", "bf16"]
+Streaming: TypeAlias = Literal["elementwise", "reduction", "gather_scatter", "optimizer", "copy"]
+
+
+def _rising(points: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
+    Curve(points)
+    return points
+
+
+ByBytes: TypeAlias = Annotated[tuple[tuple[Bytes, Fraction], ...], AfterValidator(_rising)]
+"""Points of an efficiency over bytes moved, written ``[[1 MB, 0.80], [100 MB, 0.91]]``."""
+
+ByKeys: TypeAlias = Annotated[tuple[tuple[PositiveInt, Fraction], ...], AfterValidator(_rising)]
+"""Points of an efficiency over a number of keys, written ``[[512, 0.44], [4096, 0.60]]``."""
+
+
+class CatalogSection(Section):
+    """A section that may name an entry of a catalog instead: ``h100-sxm``, or ``{use: h100-sxm, ...}``.
+
+    What is written beside ``use`` replaces those figures of the entry.
+    """
+
+    family: ClassVar[str]
+
+    use: Name | None = None
+    """The catalog entry that this one is, or starts from."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand(cls, written: Any) -> Any:
+        return expanded(cls.family, written)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler, /) -> CoreSchema:
+        """The section's schema, which also says that a name is accepted."""
+        schema = super().__get_pydantic_core_schema__(source, handler)
+        model: Any = handler.resolve_ref_schema(schema)
+        model.setdefault("metadata", {})["simcluster"] = {"shorthand": "use"}
+        return schema
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler, /
+    ) -> JsonSchemaValue:
+        """A name of the catalog, an entry with changes, or the whole."""
+        written = handler.resolve_ref_schema(super().__get_pydantic_json_schema__(schema, handler))
+        known = {"type": "string", "enum": list(names(cls.family))}
+        written["properties"]["use"] = known | {"description": written["properties"]["use"]["description"]}
+        return {"anyOf": [known, written | {"required": ["use"]}, written]}
+
+
+class GemmSpec(Section):
+    """How the device's matmul library behaves; the model that uses it is explained in gemm.py."""
+
+    sustained: Figure[Fraction]
+    """Share of peak that the largest tile reaches at long k, with the device warm."""
+
+    tiles: Figure[tuple[tuple[PositiveInt, PositiveInt], ...]]
+    """Rows and columns of the output tiles the library chooses from."""
+
+    traffic: Figure[NonNegativeFloat]
+    """How much a small tile loses: its time is stretched by 1 + traffic x (1/rows + 1/columns)."""
+
+    ramp: Figure[NonNegativeFloat]
+    """Elements of k that filling and draining a tile's pipeline costs."""
+
+    align: Figure[Bytes]
+    """Bytes that n and k should be multiples of, a power of two."""
+
+    misaligned: Figure[Fraction]
+    """Speed left when n or k is odd."""
+
+    def build(self, cores: int) -> GemmModel:
+        """The model of a device with ``cores`` cores."""
+        return GemmModel(
+            units=cores,
+            sustained=self.sustained.value,
+            tiles=self.tiles.value,
+            traffic=self.traffic.value,
+            ramp=self.ramp.value,
+            align=round(self.align.value),
+            misaligned=self.misaligned.value,
+        )
+
+
+class ForwardSpec(Section):
+    """How fast the forward kernel is at one head dim."""
+
+    head_dim: PositiveInt
+    """The head dim; between two of them the share is interpolated."""
+
+    share: Figure[ByKeys]
+    """Share of peak without a mask on a full device, over the number of keys."""
+
+
+class AttentionSpec(Section):
+    """How the device's fused attention kernel behaves; the model is explained in attention.py."""
+
+    tile: Figure[PositiveInt]
+    """Queries of one block."""
+
+    forward: Annotated[tuple[ForwardSpec, ...], Field(min_length=1)]
+    """The forward kernel at different head dims."""
+
+    causal: Figure[Fraction]
+    """Speed of the masked kernel, per FLOP it counts, against the unmasked one."""
+
+    backward: Figure[Fraction]
+    """Speed of the backward kernel, per FLOP, against the forward one."""
+
+    @model_validator(mode="after")
+    def _head_dims_rise(self) -> AttentionSpec:
+        dims = [forward.head_dim for forward in self.forward]
+        if dims != sorted(set(dims)):
+            raise Refused("the head dims must rise from one to the next", path="forward")
+        return self
+
+    def build(self, cores: int) -> AttentionModel:
+        """The model of a device with ``cores`` cores."""
+        return AttentionModel(
+            units=cores,
+            tile=self.tile.value,
+            forward=tuple((forward.head_dim, Curve(forward.share.value)) for forward in self.forward),
+            causal=self.causal.value,
+            backward=self.backward.value,
+        )
+
+
+class DeviceSpec(CatalogSection):
+    """A device: a file of the devices catalog, or written where a host names its device."""
+
+    family: ClassVar[str] = DEVICES
+
+    title: Name
+    """What people call it."""
+
+    kind: Literal["gpu", "ascend", "cpu"]
+    """The family of devices it belongs to."""
+
+    cores: Figure[PositiveInt]
+    """Streaming multiprocessors, AI cores or CPU cores: what runs blocks of a kernel side by side."""
+
+    peak: dict[FloatType, Figure[Compute]]
+    """Dense FLOP/s of the matrix units, a multiply-add counted as two."""
+
+    vector: dict[FloatType, Figure[Compute]]
+    """FLOP/s of the other units."""
+
+    memory: Figure[Bytes]
+    """What a framework may use of the device's memory, as the driver reports it."""
+
+    memory_bandwidth: Figure[Bandwidth]
+    """Of the device's own memory."""
+
+    reserved: Figure[Bytes]
+    """What the runtime takes of the memory: context, libraries."""
+
+    communicator: Figure[Bytes]
+    """What every communicator takes of the memory."""
+
+    launch: Figure[Duration]
+    """What every kernel costs beside its work."""
+
+    dispatch: Figure[Duration]
+    """Host time per operator, a floor under its time."""
+
+    gemm: GemmSpec
+    """Matmuls."""
+
+    attention: AttentionSpec
+    """Fused attention."""
+
+    streaming: dict[Streaming, Figure[ByBytes]]
+    """Memory-bound kernels: share of the memory bandwidth they reach, over the bytes they move."""
+
+    @model_validator(mode="after")
+    def _streams_every_kernel(self) -> DeviceSpec:
+        if missing := [name for name in get_args(Streaming) if name not in self.streaming]:
+            raise Refused(f"'{missing[0]}' is missing; write points such as [[1 MB, 0.8]]", path="streaming")
+        return self
+
+    def build(self) -> Device:
+        """The device."""
+        return Device(
+            name=self.use or self.title,
+            kind=self.kind,
+            peak={DType.of(name): figure.value for name, figure in self.peak.items()},
+            vector={DType.of(name): figure.value for name, figure in self.vector.items()},
+            memory=round(self.memory.value),
+            memory_bandwidth=self.memory_bandwidth.value,
+            reserved=round(self.reserved.value),
+            communicator=round(self.communicator.value),
+            launch=self.launch.value,
+            dispatch=self.dispatch.value,
+            gemm=self.gemm.build(self.cores.value),
+            attention=self.attention.build(self.cores.value),
+            streaming={Kernel(name): Curve(figure.value) for name, figure in self.streaming.items()},
+        )

@@ -1,0 +1,50 @@
+"""A host: equal devices, the fabric between them, and its way to the network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from simcluster.cluster.device import Device
+from simcluster.cluster.link import Fabric, Level, Link, Network
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """One way in which a communication library moves data under an algorithm.
+
+    ``base``: seconds once per collective; ``hops``: seconds per step that crosses a level; ``shares``: the
+    part of the usable bandwidth that the protocol reaches. Both are indexed by Level.
+    """
+
+    name: str
+    base: float
+    hops: tuple[float, float]
+    shares: tuple[float, float]
+
+    def hop(self, level: Level) -> float:
+        """Seconds of one step over ``level``."""
+        return self.hops[level]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Host:
+    """A server with ``num_devices`` equal devices.
+
+    ``pcie``: the link between a device and the host's memory, absent where the device is the processor;
+    ``memory``: bytes of the host. ``protocols``: what the communication library can choose from, by
+    algorithm; algorithms not named there use ``default``.
+    """
+
+    name: str
+    device: Device
+    num_devices: int
+    fabric: Fabric
+    network: Network
+    pcie: Link | None
+    memory: int
+    protocols: Mapping[str, tuple[Protocol, ...]]
+
+    def protocols_of(self, algorithm: str) -> tuple[Protocol, ...]:
+        """The protocols under which ``algorithm`` can run here."""
+        return self.protocols.get(algorithm, self.protocols["default"])

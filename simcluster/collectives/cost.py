@@ -1,0 +1,87 @@
+"""How long a collective takes, and which algorithm and protocol do it fastest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from simcluster.cluster.cluster import Cluster
+from simcluster.cluster.host import Protocol
+from simcluster.cluster.link import Level
+from simcluster.cluster.price import nanoseconds
+from simcluster.cluster.span import Span
+from simcluster.collectives.algorithm import all_algorithms
+from simcluster.collectives.operation import Operation
+from simcluster.collectives.step import Step
+from simcluster.errors import PlanError, ScenarioError, nearest
+
+AUTO = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A collective's algorithm and protocol, and what it costs.
+
+    ``latency``: seconds in which no link is loaded (the base cost and every step's hop); ``transfer``:
+    seconds in which bytes flow.
+    """
+
+    algorithm: str
+    protocol: str
+    latency: float
+    transfer: float
+    steps: tuple[Step, ...]
+
+    @property
+    def seconds(self) -> float:
+        """Seconds from the last rank's arrival to the end for all."""
+        return self.latency + self.transfer
+
+    @property
+    def duration_ns(self) -> int:
+        """The same in whole nanoseconds."""
+        return nanoseconds(self.seconds)
+
+
+@lru_cache(maxsize=2**16)
+def collective_time(
+    operation: Operation, span: Span, num_bytes: float, cluster: Cluster, algorithm: str = AUTO
+) -> Choice:
+    """What ``operation`` costs a group of this shape, alone on the cluster.
+
+    time = base + sum over steps of repeat x (hop + max over levels of bytes / (rate x share)), with base, hop
+    and share of the protocol; the fastest protocol is taken, and with ``auto`` the fastest algorithm. A
+    group of one rank has nothing to do.
+
+    ``num_bytes`` counts as ``Operation`` says. Raises ScenarioError for an unknown algorithm, PlanError
+    for one that cannot do the operation.
+    """
+    if span.num_ranks == 1:
+        return Choice("none", "none", 0.0, 0.0, ())
+    known = all_algorithms()
+    if algorithm not in (AUTO, *known):
+        hint = nearest(algorithm, (AUTO, *known))
+        raise ScenarioError(f"unknown algorithm '{algorithm}'", path="collectives.algorithm", hint=hint)
+    able = {kind: each for kind, each in known.items() if each.supports(operation, span)}
+    if not able or algorithm not in (AUTO, *able):
+        hint = f"able: {', '.join((AUTO, *able))}" if able else ""
+        wanted = "no algorithm" if algorithm == AUTO else f"algorithm '{algorithm}'"
+        raise PlanError(f"{wanted} can do {operation} for {span.num_ranks} ranks", hint=hint)
+    choices = [
+        _choice(kind, protocol, each.steps(operation, span, num_bytes), span, cluster)
+        for kind, each in able.items()
+        if algorithm in (AUTO, kind)
+        for protocol in cluster.host.protocols_of(kind)
+    ]
+    return min(choices, key=lambda choice: choice.seconds)
+
+
+def _choice(kind: str, protocol: Protocol, steps: tuple[Step, ...], span: Span, cluster: Cluster) -> Choice:
+    rates = [cluster.rate(level, span) * protocol.shares[level] for level in Level]
+    latency = protocol.base
+    transfer = 0.0
+    for step in steps:
+        if step.latency is not None:
+            latency += step.repeat * protocol.hops[step.latency]
+        transfer += step.repeat * max(load / rate for load, rate in zip(step.loads, rates, strict=True))
+    return Choice(kind, protocol.name, latency, transfer, steps)

@@ -1,0 +1,48 @@
+"""Text -> marks -> models: reading YAML, validating it, and saying clearly what is wrong and where.
+
+document = Document.read("scenarios/quickstart.yaml")
+scenario = validate(document, Scenario)            # all mistakes at once, with file:line:column
+raise document.located(PlanError("...", path="parallel.mesh.tensor"))
+"""
+
+from simcluster.document.document import Document
+from simcluster.document.figure import Figure, Provenance
+from simcluster.document.quantity import Bandwidth, Bytes, Compute, Duration, Quantity
+from simcluster.document.schema import json_schema
+from simcluster.document.section import (
+    Fraction,
+    Name,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    Refused,
+    Section,
+    Share,
+)
+from simcluster.document.unsupported import Unsupported
+from simcluster.document.validation import validate, validate_data
+
+__all__ = [
+    "Bandwidth",
+    "Bytes",
+    "Compute",
+    "Document",
+    "Duration",
+    "Figure",
+    "Fraction",
+    "Name",
+    "NonNegativeFloat",
+    "NonNegativeInt",
+    "PositiveFloat",
+    "PositiveInt",
+    "Provenance",
+    "Quantity",
+    "Refused",
+    "Section",
+    "Share",
+    "Unsupported",
+    "json_schema",
+    "validate",
+    "validate_data",
+]

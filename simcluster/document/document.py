@@ -1,0 +1,155 @@
+"""A parsed YAML text that knows where each of its keys and values is written."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from simcluster.document.composer import compose
+from simcluster.document.mark import Mark, Source
+from simcluster.document.plain import read_plain
+from simcluster.document.syntax import error_at
+from simcluster.document.tree import Key, Node, keys_of
+from simcluster.errors import Problem, ScenarioError, SimclusterError
+
+MAX_BYTES = 4 * 2**20
+
+Error = TypeVar("Error", bound=SimclusterError)
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """A YAML 1.2 text as plain data, with the place of every key and value.
+
+    ``name`` is shown in errors as the user gave it; ``data`` is a dict of dicts, lists, text, numbers,
+    booleans and None. Places are looked up only when somebody asks: a file without a mistake never pays for
+    them.
+    """
+
+    name: str
+    data: dict[Any, Any]
+    source: Source = field(repr=False)
+    _tree: Node | None = field(default=None, repr=False)
+
+    @classmethod
+    def read(cls, path: str | Path) -> Document:
+        """The document in a file; raises ScenarioError if it cannot be read or is not plain YAML 1.2."""
+        return cls.parse(_text_of(Path(path), str(path)), str(path))
+
+    @classmethod
+    def parse(cls, text: str, name: str = "<text>") -> Document:
+        """The document in a text; raises ScenarioError, with line and column, if it is not plain YAML 1.2."""
+        text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+        source = Source(name, text)
+        data = read_plain(text)
+        if data is not None:
+            return cls(name, data, source)
+        root = _mapping(source)
+        return cls(name, root.data, source, root)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The lines of the text, without their ends."""
+        return self.source.lines[:-1] if self.source.lines[-1] == "" else self.source.lines
+
+    @cached_property
+    def root(self) -> Node:
+        """The root of the tree of nodes with their places."""
+        return self._tree or _mapping(self.source)
+
+    def mark(self, path: str | Sequence[Key]) -> Mark:
+        """The place of a key path, or of its deepest ancestor that exists."""
+        keys = keys_of(self.data, path) if isinstance(path, str) else path
+        return self.root.find(keys)[0].place
+
+    def where(self, path: str) -> str:
+        """``file:line:column`` of a key path such as ``parallel.strategies.0.match``.
+
+        A scalar is pointed at itself, a mapping or a list at its key; where the path does not exist, its
+        deepest ancestor that does. A value given by ``with_value`` answers ``--set path=value``.
+        """
+        return str(self.mark(path))
+
+    def located(self, error: Error) -> Error:
+        """The same error with the place and the source line of every problem that has only a key path."""
+        return type(error)(*(self._located(problem) for problem in error.problems))
+
+    def _located(self, problem: Problem) -> Problem:
+        if problem.where:
+            return problem
+        if not problem.path:
+            return replace(problem, where=self.name)
+        keys = keys_of(self.data, problem.path)
+        node, depth = self.root.find(keys)
+        where = str(node.place) if depth == len(keys) else f"{node.place}: {problem.path}"
+        return replace(problem, where=where, excerpt=node.place.excerpt() if depth else "")
+
+    def with_value(self, path: str, text: str) -> Document:
+        """A copy in which the value at the key path is ``text``, read as YAML: ``--set path=text``.
+
+        Mappings on the way are created where absent; list items are named by index. Raises ScenarioError for
+        text that is not YAML, an index out of range, or a path through a scalar.
+        """
+        source = Source(f"--set {path}={text}", text, inline=True)
+        value = compose(source) or Node(None, source.mark(0), source.mark(0))
+        if not all(path.split(".")):
+            raise error_at(source, 0, "write KEY=VALUE, with a key such as parallel.mesh.tensor")
+        try:
+            root = self.root.with_value(keys_of(self.data, path), value)
+        except ValueError as error:
+            raise error_at(source, 0, str(error)) from None
+        return Document(self.name, root.data, self.source, root)
+
+
+def _mapping(source: Source) -> Node:
+    """The root node of a text, which must be a mapping."""
+    root = compose(source)
+    if root is None or root.data is None:
+        raise _unreadable(source.name, "the file is empty; expected lines of 'key: value'")
+    if not isinstance(root.data, dict):
+        kind = "a list" if isinstance(root.data, list) else "text"
+        raise error_at(
+            source, 0, f"the file holds {kind}; expected lines of 'key: value', with a space after ':'"
+        )
+    return root
+
+
+def _text_of(path: Path, name: str) -> str:
+    try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise _unreadable(
+                name, f"the file has {size / 2**20:,.0f} MiB; at most {MAX_BYTES >> 20} are read"
+            )
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise _unreadable(name, f"there is no such file{_similar(path)}") from None
+    except IsADirectoryError:
+        raise _unreadable(name, "this is a folder; name a YAML file in it") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise _unreadable(name, f"the file cannot be read: {reason.lower()}") from None
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        *lines, line = content[: error.start].split(b"\n")
+        place = f"{name}:{len(lines) + 1}:{len(line) + 1}"
+        raise _unreadable(place, "this is not UTF-8 text; save the file as UTF-8") from None
+
+
+def _unreadable(where: str, message: str) -> ScenarioError:
+    return ScenarioError(Problem(message, where=where))
+
+
+def _similar(path: Path) -> str:
+    """Words about the YAML file beside the missing one that is named most like it."""
+    try:
+        known = {found.name for found in path.parent.iterdir() if found.suffix in (".yaml", ".yml")}
+    except OSError:
+        return f", nor a folder '{path.parent}'"
+    close = difflib.get_close_matches(path.name, sorted(known), n=1)
+    return f"; did you mean '{path.with_name(close[0])}'?" if close else ""

@@ -1,0 +1,168 @@
+"""The base of every section of a scenario or a catalog file, and the number types they use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar
+
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    TypeAdapter,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+from simcluster.errors import Problem
+
+PositiveInt = Annotated[int, Field(ge=1)]
+"""An integer of at least 1: numbers of hosts, layers, micro-batches."""
+
+NonNegativeInt = Annotated[int, Field(ge=0)]
+"""An integer of at least 0: ranks, seeds, steps to wait."""
+
+PositiveFloat = Annotated[float, Field(gt=0)]
+"""A finite number above 0."""
+
+NonNegativeFloat = Annotated[float, Field(ge=0)]
+"""A finite number of at least 0."""
+
+Fraction = Annotated[float, Field(gt=0, le=1)]
+"""A number above 0 and at most 1: an efficiency, a share of peak."""
+
+Share = Annotated[float, Field(ge=0, le=1)]
+"""A number from 0 to 1, both included: a probability, a load."""
+
+Name = Annotated[str, Field(min_length=1)]
+"""Text that is not empty."""
+
+
+_RELAXED = {"tuple", "set", "frozenset", "enum", "lax-or-strict"}
+_PARTS = (
+    "schema",
+    "fields",
+    "items_schema",
+    "keys_schema",
+    "values_schema",
+    "choices",
+    "steps",
+    "lax_schema",
+    "python_schema",
+)
+
+
+def _prepare(schema: Any, resolve: Callable[[Any], Any], seen: set[int]) -> None:
+    """Numbers the branches of unions, and lets YAML's lists and text be tuples, sets, enums and paths.
+
+    Strict validation would want a tuple object, which no document holds. Other sections are left alone: they
+    have prepared themselves.
+    """
+    if isinstance(schema, (tuple, list)):
+        for part in schema:
+            _prepare(part, resolve, seen)
+    if not isinstance(schema, dict) or id(schema) in seen:
+        return
+    seen.add(id(schema))
+    if schema.get("type") == "definition-ref":
+        try:
+            target = resolve(schema)
+        except LookupError:  # a section that is still being built
+            return
+        if target["type"] != "model":
+            _prepare(target, resolve, seen)
+    if schema.get("type") in _RELAXED:
+        schema["strict"] = False
+    for name in _PARTS:
+        if name in schema:
+            part = schema[name]
+            _prepare(
+                list(part.values()) if isinstance(part, dict) and "type" not in part else part, resolve, seen
+            )
+    if schema.get("type") == "union" and "custom_error_type" not in schema:
+        schema["choices"] = [
+            choice if isinstance(choice, tuple) else (choice, str(index))
+            for index, choice in enumerate(schema["choices"])
+        ]
+
+
+def _spread(schema: JsonSchemaValue, names: list[str]) -> None:
+    """Gives a property all its names; if it is required, one of them is."""
+    properties = schema.get("properties", {})
+    written = next((name for name in names if name in properties), None)
+    if written is None:
+        return
+    for name in names:
+        properties.setdefault(name, properties[written])
+    required = schema.get("required", [])
+    if written in required:
+        schema["required"] = [name for name in required if name != written]
+        schema.setdefault("allOf", []).append({"anyOf": [{"required": [name]} for name in names]})
+        if not schema["required"]:
+            del schema["required"]
+
+
+class Section(BaseModel):
+    """A part of a document: frozen, with exactly the keys it declares, and nothing converted silently.
+
+    Text is not a number, 1.0 is not an integer, ``'on'`` and 1 are not booleans, NaN and infinities are not
+    numbers; an integer is accepted where a number is wanted, a list where a tuple or a set is. Descriptions
+    of fields are their attribute docstrings. Other names of a field are given as
+    ``Field(validation_alias=AliasChoices("its_name", "other_name"))``; both stand in the JSON schema.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        allow_inf_nan=False,
+        populate_by_name=True,
+        use_attribute_docstrings=True,
+        protected_namespaces=(),
+    )
+
+    shorthand: ClassVar[str] = ""
+    """The key that a plain value stands for, in a section whose validator accepts one."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler, /) -> CoreSchema:
+        """The schema of pydantic, with the branches of unions numbered so that errors can be told apart."""
+        schema = handler(source)
+        _prepare(handler.resolve_ref_schema(schema), handler.resolve_ref_schema, set())
+        return schema
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler, /
+    ) -> JsonSchemaValue:
+        """The JSON schema with every accepted name of a field, and defaults as they would be written."""
+        written = handler(schema)
+        target = handler.resolve_ref_schema(written)
+        for name, field in cls.model_fields.items():
+            shown = target.get("properties", {}).get(name, {})
+            if "default" in shown:
+                adapter = TypeAdapter[Any](field.rebuild_annotation())
+                shown["default"] = adapter.dump_python(field.default, mode="json", warnings=False)
+            if isinstance(shown.get("default"), dict):
+                del shown["default"]  # the section's own keys show their defaults
+            if isinstance(field.validation_alias, AliasChoices):
+                names = [str(choice) for choice in field.validation_alias.choices]
+                _spread(target, [name, *(other for other in names if other != name)])
+        return written
+
+
+class Refused(ValueError):
+    """What a validator of a section raises to point at keys inside it.
+
+    ``raise Refused("8 heads do not split over 3 ranks", path="mesh.tensor")``; paths are relative to the
+    section. Several problems are given as ``Problem`` objects. A plain ValueError points at the section.
+    """
+
+    def __init__(self, *problems: Problem | str, path: str = "", hint: str = "") -> None:
+        self.problems = tuple(
+            problem if isinstance(problem, Problem) else Problem(problem, path, hint) for problem in problems
+        )
+        super().__init__("; ".join(problem.message for problem in self.problems))

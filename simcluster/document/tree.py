@@ -1,0 +1,101 @@
+"""A YAML document as nodes: plain data, and for every key and value the place where it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from simcluster.document.mark import Mark
+from simcluster.document.scalar import Scalar
+from simcluster.document.wording import counted, spelled_value
+
+Key = Scalar
+Path = tuple[Key, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A value: its plain data, the place of the value and the place of its key, and what it contains.
+
+    ``children`` are by key for a mapping and by index for a list. A list item and the root have no key of
+    their own: both places are the same.
+    """
+
+    data: Any
+    mark: Mark
+    key: Mark
+    children: dict[Key, Node] = field(default_factory=dict)
+
+    @property
+    def place(self) -> Mark:
+        """Where to point: a scalar is pointed at itself, a mapping or a list at its key."""
+        return self.key if isinstance(self.data, (dict, list)) else self.mark
+
+    def find(self, path: Sequence[Key]) -> tuple[Node, int]:
+        """The deepest node that exists on the path, and how many keys lead to it."""
+        node = self
+        for depth, key in enumerate(path):
+            if key not in node.children:
+                return node, depth
+            node = node.children[key]
+        return node, len(path)
+
+    def with_children(self, children: dict[Key, Node]) -> Node:
+        """The same mapping or list with other children; its data follow them."""
+        parts = {key: child.data for key, child in children.items()}
+        data = list(parts.values()) if isinstance(self.data, list) else parts
+        return replace(self, data=data, children=children)
+
+    def with_value(self, path: Path, value: Node) -> Node:
+        """A copy in which ``value`` stands at the path; mappings on the way are created where absent.
+
+        Raises ValueError, in plain words, for an index out of range or a path through a scalar.
+        """
+        if not path:
+            return value
+        key, *rest = path
+        parent = self if self.data is not None else Node({}, value.mark, value.mark)
+        if isinstance(parent.data, list) and not (isinstance(key, int) and key in parent.children):
+            held = counted(len(parent.data), "item")
+            raise ValueError(f"the list has no item '{key}'; it holds {held}, counted from 0")
+        if not isinstance(parent.data, (dict, list)):
+            raise ValueError(f"{spelled_value(parent.data)} is a single value; it holds no key '{key}'")
+        child = parent.children.get(key, Node(None, value.mark, value.mark))
+        return parent.with_children({**parent.children, key: child.with_value(tuple(rest), value)})
+
+
+def keys_of(data: Any, path: str) -> Path:
+    """A dotted path as keys: those of the data where they exist, text and indexes where they do not.
+
+    Keys that contain dots themselves are found too.
+    """
+    return _keys_of(data, path.split("."))[0] if path else ()
+
+
+def _keys_of(data: Any, segments: list[str]) -> tuple[Path, int]:
+    best: tuple[Path, int] = tuple(_index_or_text(segment) for segment in segments), 0
+    keys: Iterable[Key] = data if isinstance(data, Mapping) else ()
+    if isinstance(data, (list, tuple)):
+        keys = range(len(data))
+    named = {spelled(key): key for key in keys}
+    for used in range(1, len(segments) + 1):
+        name = ".".join(segments[:used])
+        if name not in named:
+            continue
+        key = named[name]
+        rest, deeper = _keys_of(data[key], segments[used:])
+        if used + deeper > best[1]:
+            best = (key, *rest), used + deeper
+    return best
+
+
+def spelled(key: Key) -> str:
+    """A key as it stands in a key path: ``true`` and ``null`` as in YAML."""
+    if key is None or isinstance(key, bool):
+        return {None: "null", True: "true", False: "false"}[key]
+    return str(key)
+
+
+def _index_or_text(segment: str) -> Key:
+    return int(segment) if segment.isascii() and segment.isdigit() and len(segment) < 10 else segment

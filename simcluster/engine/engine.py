@@ -1,0 +1,218 @@
+"""The engine: a Program on a cluster, in time.
+
+It prices the codes per class, links their executions, runs one SimPy process per stream and hands back when
+every entry started.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+
+from simcluster.cluster import Cluster, Span
+from simcluster.collectives import Choice, Operation, collective_time
+from simcluster.engine.linked import LinkedClass, LinkedStream, link
+from simcluster.engine.streams import Entries, Meeting, Stream, run_kernels, run_transfers
+from simcluster.engine.timed import NOTHING, TimedCode, timed
+from simcluster.errors import SimulationError
+from simcluster.program import COMPUTE, Action, Classes, Instruction, Program
+from simcluster.program.instruction import RECV_NEXT, RECV_PREV, SEND_NEXT, SEND_PREV
+
+Ints = NDArray[np.int64]
+
+_PAIRS = {SEND_NEXT: RECV_PREV, SEND_PREV: RECV_NEXT}
+
+
+@dataclass(frozen=True)
+class ClassTiming:
+    """What one class did: its linked entries, and per stream the start of each entry and its arrival."""
+
+    linked: LinkedClass
+    codes: Mapping[int, TimedCode]
+    starts: Sequence[Ints]
+    arrivals: Sequence[Ints]
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What every class did, the time at which the last one ended (ns), and the number of entries run."""
+
+    classes: Sequence[ClassTiming]
+    end: int
+    num_events: int
+
+
+@dataclass
+class Progress:
+    """How far a running engine is, for whoever watches from another thread."""
+
+    env: simpy.Environment | None = None
+    streams: list[Stream] = field(default_factory=list)
+    total: int = 0
+
+    @property
+    def now(self) -> float:
+        """Simulated seconds."""
+        return float(self.env.now) * 1e-9 if self.env is not None else 0.0
+
+    @property
+    def done(self) -> int:
+        """Entries that have ended."""
+        return sum(stream.done for stream in self.streams)
+
+
+def run(
+    program: Program, cluster: Cluster, classes: Classes, *, steps: int = 1, progress: Progress | None = None
+) -> Timing:
+    """Runs the Program; SimulationError names who waits for whom if it cannot end."""
+    return _Engine(program, cluster, classes, steps, progress or Progress()).run()
+
+
+@dataclass
+class _Engine:
+    program: Program
+    cluster: Cluster
+    classes: Classes
+    steps: int
+    progress: Progress
+
+    def run(self) -> Timing:
+        self.meetings: dict[tuple[object, ...], Meeting] = {}
+        self.env = simpy.Environment()
+        codes = [self._codes(index) for index in range(len(self.classes))]
+        linked = [self._linked(index, codes[index]) for index in range(len(self.classes))]
+        streams = [
+            [Stream(each.name, self.env, len(each)) for each in found.streams] for found in linked
+        ]
+        every = [stream for found in streams for stream in found]
+        self.progress.env, self.progress.streams = self.env, every
+        self.progress.total = sum(stream.length for stream in every)
+        for index, found in enumerate(linked):
+            for stream, each in zip(streams[index], found.streams, strict=True):
+                entries = self._entries(index, each, found, streams[index], codes[index])
+                process = run_kernels if each.name == COMPUTE else run_transfers
+                self.env.process(process(stream, entries))
+        self.env.run()
+        if any(stream.done < stream.length for stream in every):
+            raise SimulationError(*self._stuck(streams, linked))
+        timings = [
+            ClassTiming(
+                found,
+                codes[index],
+                [np.array(stream.starts, dtype=np.int64) for stream in streams[index]],
+                [np.array(stream.arrivals, dtype=np.int64) for stream in streams[index]],
+            )
+            for index, found in enumerate(linked)
+        ]
+        return Timing(timings, int(self.env.now), self.progress.total)
+
+    # -- prices -----------------------------------------------------------------------------------------
+
+    def _codes(self, index: int) -> dict[int, TimedCode]:
+        """Every code that this class runs, priced; classes that differ in nothing share the result."""
+        stage = self.program.stage_of(self.classes.representatives[index])
+        used = sorted({execution.code for execution in self.program.stages[stage].executions})
+        return {code: timed(self.program.codes[code], self._pricer(index)) for code in used}
+
+    def _pricer(self, index: int) -> Callable[[Instruction], tuple[int, int]]:
+        device = self.cluster.device(self.classes.representatives[index])
+
+        def price(each: Instruction) -> tuple[int, int]:
+            if each.action is Action.COMPUTE:
+                if not each.works:
+                    return 1, 0
+                found = device.price(each.works)
+                return found.total_ns, found.host_ns
+            return max(1, self.choice(index, each).duration_ns), 0
+
+        return price
+
+    def choice(self, index: int, each: Instruction) -> Choice:
+        """How a class's collective or transfer is done, and how long it takes."""
+        span = self._peer(index, each.stream)[1] if not each.group else self.classes.groups[index, each.group].span
+        return collective_time(Operation(each.operation), span, each.num_bytes, self.cluster)
+
+    def _peer(self, index: int, stream: str) -> tuple[int, Span]:
+        """The class at the other end of a transfer stream, and how the pair lies on the cluster."""
+        forward = stream in (SEND_NEXT, RECV_NEXT)
+        return (self.classes.next_stage if forward else self.classes.prev_stage)[index]
+
+    # -- entries ----------------------------------------------------------------------------------------
+
+    def _linked(self, index: int, codes: Mapping[int, TimedCode]) -> LinkedClass:
+        stage = self.program.stage_of(self.classes.representatives[index])
+        return link(self.program, stage, codes, self.steps)
+
+    def _entries(
+        self,
+        index: int,
+        each: LinkedStream,
+        linked: LinkedClass,
+        streams: Sequence[Stream],
+        codes: Mapping[int, TimedCode],
+    ) -> Entries:
+        table: list[Stream | None] = [*streams, None]
+        meetings: list[Meeting | None] = [None] * len(each)
+        if each.name != COMPUTE:
+            counts: defaultdict[tuple[object, ...], int] = defaultdict(int)
+            for position in np.flatnonzero(each.meeting != NOTHING):
+                execution = linked.executions[each.execution[position]]
+                instruction = self.program.codes[execution.code].instructions[each.meeting[position]]
+                key, size = self._meeting_key(index, instruction)
+                if size > 1:
+                    counts[key] += 1
+                    meetings[position] = self.meetings.setdefault((*key, counts[key]), Meeting(size))
+        return Entries(
+            [table[other] for other in each.wait_stream.tolist()],
+            each.wait_position.tolist(),
+            each.duration.tolist(),
+            meetings,
+        )
+
+    def _meeting_key(self, index: int, each: Instruction) -> tuple[tuple[object, ...], int]:
+        """Who meets: the classes of a group, or sender and receiver."""
+        if each.action is Action.COLLECTIVE:
+            group = self.classes.groups[index, each.group]
+            return ("group", each.stream, group.id), len(group.members)
+        peer, _ = self._peer(index, each.stream)
+        sends = each.action is Action.SEND
+        stream = each.stream if sends else next(s for s, r in _PAIRS.items() if r == each.stream)
+        return ("transfer", stream, *((index, peer) if sends else (peer, index))), 2
+
+    # -- deadlock ---------------------------------------------------------------------------------------
+
+    def _stuck(self, streams: Sequence[Sequence[Stream]], linked: Sequence[LinkedClass]) -> list[str]:
+        """One line per stuck stream: what it is at and what it waits for."""
+        lines = ["the program is deadlocked"]
+        for index, found in enumerate(linked):
+            rank = self.classes.representatives[index]
+            for stream, each in zip(streams[index], found.streams, strict=True):
+                if stream.done == stream.length:
+                    continue
+                what = self._entry_name(found, each, stream.done)
+                other = int(each.wait_stream[stream.done])
+                if len(stream.arrivals) > stream.done:
+                    reason = "the other members of its group"
+                elif other == NOTHING:
+                    reason = "nothing"
+                else:
+                    awaited = found.streams[other]
+                    position = int(each.wait_position[stream.done]) - 1
+                    reason = f"{self._entry_name(found, awaited, position)} on {awaited.name}"
+                lines.append(f"rank {rank}, {stream.name}: {what} waits for {reason}")
+        return lines
+
+    def _entry_name(self, linked: LinkedClass, each: LinkedStream, position: int) -> str:
+        index = int(each.execution[position])
+        if index < 0:
+            return "a wait"
+        execution = linked.executions[index]
+        code = self.program.codes[execution.code]
+        instruction = int(each.meeting[position])
+        inner = code.instructions[instruction].name if instruction != NOTHING else code.name
+        return f"{execution.instance}.{inner} ({execution.action})"

@@ -1,0 +1,176 @@
+"""All executions of a class strung together: for each stream one long list of entries.
+
+Waits between executions are resolved here: who wrote the buffer last, on which stream, at which position.
+What a stream already knows to be over is not waited for again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.engine.timed import NOTHING, TimedCode, Track
+from simcluster.program import Execution, Program, Scope
+from simcluster.program.instruction import COMPUTE, RECV_NEXT, RECV_PREV, TRANSFER_STREAMS
+
+Ints = NDArray[np.int64]
+
+BARRIER = -1
+"""The execution of an entry that only waits."""
+
+
+@dataclass(frozen=True)
+class LinkedStream:
+    """The entries of one stream of one class over the whole run.
+
+    Columns as in ``Track``, with ``wait_stream`` an index into the class's streams and ``wait_position``
+    absolute; ``execution`` is the index of the execution (``BARRIER`` for entries that only wait).
+    """
+
+    name: str
+    wait_stream: Ints
+    wait_position: Ints
+    duration: Ints
+    meeting: Ints
+    execution: Ints
+
+    def __len__(self) -> int:
+        return len(self.duration)
+
+
+@dataclass(frozen=True)
+class LinkedClass:
+    """The streams of one class, and for each execution the position of its first entry on each stream.
+
+    ``bases`` has shape [executions, streams]; ``executions`` are those of the stage, once for each of
+    ``steps`` steps.
+    """
+
+    streams: tuple[LinkedStream, ...]
+    bases: Ints
+    executions: tuple[Execution, ...]
+    steps: int
+
+    def by_code(self) -> dict[int, Ints]:
+        """Code -> indices of its executions."""
+        codes = np.array([execution.code for execution in self.executions], dtype=np.int64)
+        return {int(code): np.flatnonzero(codes == code) for code in np.unique(codes)}
+
+
+def link(program: Program, stage: int, timed: Mapping[int, TimedCode], steps: int) -> LinkedClass:
+    """Links the executions of a stage, ``steps`` times over."""
+    return _Linker(program, stage, timed, steps).run()
+
+
+@dataclass
+class _Linker:
+    program: Program
+    stage: int
+    timed: Mapping[int, TimedCode]
+    steps: int
+    numbers: dict[str, int] = field(default_factory=dict)
+    lengths: list[int] = field(default_factory=list)
+    pieces: defaultdict[int, list[tuple[Track, int]]] = field(default_factory=lambda: defaultdict(list))
+    written: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
+    known: list[list[int]] = field(default_factory=list)
+    bases: list[list[int]] = field(default_factory=list)
+
+    def run(self) -> LinkedClass:
+        plan = self.program.stages[self.stage]
+        codes = sorted({execution.code for execution in plan.executions})
+        for code in codes:
+            for stream in self.timed[code].streams:
+                self.numbers.setdefault(stream, len(self.numbers))
+        self.numbers.setdefault(COMPUTE, len(self.numbers))
+        count = len(self.numbers)
+        self.lengths = [0] * count
+        self.known = [[0] * count for _ in range(count)]
+        self.local = {
+            code: [self.numbers[stream] for stream in self.timed[code].streams] for code in codes
+        }
+        executions = plan.executions * self.steps
+        for index, execution in enumerate(executions):
+            self._append(index, execution)
+        bases = np.array(self.bases, dtype=np.int64).reshape(-1, count)
+        streams = tuple(self._stream(name, number, bases) for name, number in self.numbers.items())
+        return LinkedClass(streams, bases, executions, self.steps)
+
+    def _append(self, index: int, execution: Execution) -> None:
+        code = self.program.codes[execution.code]
+        timed = self.timed[execution.code]
+        streams = self.local[execution.code]
+        buffer = self.program.stages[self.stage].buffer
+        for where, slot in timed.incoming:
+            each = code.slots[slot]
+            key = (
+                buffer(execution.instance, each.name),
+                execution.micro_batch if each.scope is Scope.MICRO_BATCH else BARRIER,
+            )
+            if key in self.written:
+                self._wait(streams[where], *self.written[key])
+        if execution.waits_for_transfers:
+            for name in TRANSFER_STREAMS:
+                if name in self.numbers:
+                    self._wait(self.numbers[COMPUTE], self.numbers[name], self.lengths[self.numbers[name]])
+        if timed.streams[0] in (RECV_PREV, RECV_NEXT):
+            # A receive is posted when the kernels before it in program order are done.
+            compute = self.numbers[COMPUTE]
+            self._wait(streams[0], compute, self.lengths[compute])
+        base = list(self.lengths)
+        self.bases.append(base)
+        for where, track in zip(streams, timed.tracks, strict=True):
+            self.pieces[where].append((track, index))
+            self.lengths[where] += len(track)
+        for slot, where, position in timed.outgoing:
+            each = code.slots[slot]
+            scoped = execution.micro_batch if each.scope is Scope.MICRO_BATCH else BARRIER
+            key = (buffer(execution.instance, each.name), scoped)
+            self.written[key] = (streams[where], base[streams[where]] + position)
+
+    def _wait(self, stream: int, other: int, position: int) -> None:
+        """Makes ``stream`` wait until ``other`` has ended ``position`` entries, unless it knows already."""
+        if other == stream or self.known[stream][other] >= position:
+            return
+        self.known[stream][other] = position
+        barrier = Track(*(np.array([value]) for value in (other, position, 0, NOTHING)))
+        self.pieces[stream].append((barrier, BARRIER))
+        self.lengths[stream] += 1
+
+    def _stream(self, name: str, number: int, bases: Ints) -> LinkedStream:
+        pieces = self.pieces[number]
+        if not pieces:
+            empty = np.zeros(0, dtype=np.int64)
+            return LinkedStream(name, empty, empty, empty, empty, empty)
+        tracks = [track for track, _ in pieces]
+        lengths = [len(track) for track in tracks]
+        execution = np.repeat([index for _, index in pieces], lengths)
+        stream = np.concatenate([track.wait_stream for track in tracks])
+        position = np.concatenate([track.wait_position for track in tracks])
+        inside = (execution != BARRIER) & (stream != NOTHING)
+        # Waits inside a code are relative to where the code begins on the stream that is waited for.
+        stream[inside], position[inside] = self._absolute(
+            execution[inside], stream[inside], position[inside], bases
+        )
+        return LinkedStream(
+            name,
+            stream,
+            position,
+            np.concatenate([track.duration for track in tracks]),
+            np.concatenate([track.meeting for track in tracks]),
+            execution,
+        )
+
+    def _absolute(self, execution: Ints, stream: Ints, position: Ints, bases: Ints) -> tuple[Ints, Ints]:
+        executions = self.program.stages[self.stage].executions
+        widest = max(len(found) for found in self.local.values())
+        table = np.full((len(self.program.codes), widest), NOTHING, dtype=np.int64)
+        for code, found in self.local.items():
+            table[code, : len(found)] = found
+        codes = np.array([each.code for each in executions], dtype=np.int64)
+        numbers = table[codes[execution % len(executions)], stream]
+        return numbers, bases[execution, numbers] + position
+

@@ -1,0 +1,170 @@
+"""A code with times: what each of its streams waits for, and for how long it is busy.
+
+Consecutive kernels between which nothing waits or is waited for run as one *segment*, a single event; their
+starts are known offsets inside it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.program.instruction import COMPUTE, Code, Instruction, Scope
+
+Ints = NDArray[np.int64]
+
+NOTHING = -1
+"""No stream to wait for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """What one stream does in a code, one entry per segment, collective or transfer.
+
+    ``wait_stream`` (index into the code's streams) and ``wait_position`` (entries of it that must have ended)
+    say what to wait for; ``duration`` is in nanoseconds; ``meeting`` is the instruction of a collective or
+    transfer, else ``NOTHING``.
+    """
+
+    wait_stream: Ints
+    wait_position: Ints
+    duration: Ints
+    meeting: Ints
+
+    def __len__(self) -> int:
+        return len(self.duration)
+
+
+@dataclass(frozen=True)
+class TimedCode:
+    """A code's tracks by stream, and where each of its instructions lies in them.
+
+    ``stream_of``, ``entry`` and ``offset`` give an instruction's stream, its entry there and its start within
+    the entry; ``duration`` and ``host`` its nanoseconds and the part of them spent on launches and dispatch.
+    ``incoming`` lists (stream, slot) of buffers that other codes write and this one reads, ``outgoing``
+    (slot, stream, entries until written) of those it writes for others.
+    """
+
+    streams: tuple[str, ...]
+    tracks: tuple[Track, ...]
+    stream_of: Ints
+    entry: Ints
+    offset: Ints
+    duration: Ints
+    host: Ints
+    incoming: tuple[tuple[int, int], ...]
+    outgoing: tuple[tuple[int, int, int], ...]
+
+
+Pricer = Callable[[Instruction], tuple[int, int]]
+"""Nanoseconds of an instruction, and how many of them are launches and dispatch."""
+
+
+def timed(code: Code, price: Pricer) -> TimedCode:
+    """The code with every instruction priced."""
+    return _Timer(code, price).run()
+
+
+@dataclass
+class _Timer:
+    code: Code
+    price: Pricer
+    entries: dict[int, list[tuple[int, int, int, int]]] = field(default_factory=lambda: defaultdict(list))
+
+    def run(self) -> TimedCode:
+        code = self.code
+        streams = code.streams
+        number = {stream: index for index, stream in enumerate(streams)}
+        awaited = self._awaited()
+        prices = [self.price(each) for each in code.instructions]
+        entry, offset = [], []
+        open_segment = False
+        known: dict[tuple[int, int], int] = {}
+        for index, each in enumerate(code.instructions):
+            stream = number[each.stream]
+            track = self.entries[stream]
+            waits = self._waits(each, stream, number, entry, known)
+            kernel = each.stream == COMPUTE
+            if not (kernel and open_segment and not waits and track):
+                for other, position in waits[:-1]:
+                    track.append((other, position, 0, NOTHING))
+                other, position = waits[-1] if waits else (NOTHING, 0)
+                track.append((other, position, 0, NOTHING if kernel else index))
+            other, position, spent, meeting = track[-1]
+            entry.append(len(track) - 1)
+            offset.append(spent if kernel else 0)
+            track[-1] = (other, position, spent + prices[index][0], meeting)
+            if kernel:
+                open_segment = index not in awaited
+        tracks = tuple(_track(self.entries[index]) for index in range(len(streams)))
+        incoming, outgoing = self._border(number, entry)
+        return TimedCode(
+            streams,
+            tracks,
+            np.array([number[each.stream] for each in code.instructions], dtype=np.int64),
+            np.array(entry, dtype=np.int64),
+            np.array(offset, dtype=np.int64),
+            np.array([total for total, _ in prices], dtype=np.int64),
+            np.array([host for _, host in prices], dtype=np.int64),
+            incoming,
+            outgoing,
+        )
+
+    def _awaited(self) -> set[int]:
+        """Instructions that another stream of this code waits for: their segment ends with them."""
+        instructions = self.code.instructions
+        return {
+            other
+            for each in instructions
+            for other in each.after
+            if instructions[other].stream != each.stream
+        }
+
+    def _waits(
+        self,
+        each: Instruction,
+        stream: int,
+        number: Mapping[str, int],
+        entry: list[int],
+        known: dict[tuple[int, int], int],
+    ) -> list[tuple[int, int]]:
+        """(stream, entries that must have ended) of what this instruction waits for and is not implied."""
+        needed: dict[int, int] = {}
+        for other in each.after:
+            where = number[self.code.instructions[other].stream]
+            if where != stream:
+                needed[where] = max(needed.get(where, 0), entry[other] + 1)
+        waits = []
+        for where, position in sorted(needed.items()):
+            if known.get((stream, where), 0) < position:
+                known[stream, where] = position
+                waits.append((where, position))
+        return waits
+
+    def _border(
+        self, number: Mapping[str, int], entry: list[int]
+    ) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int, int], ...]]:
+        code = self.code
+        read: dict[tuple[int, int], None] = {}
+        written: set[int] = set()
+        for each in code.instructions:
+            for slot in each.reads:
+                if code.slots[slot].scope is not Scope.LOCAL and slot not in written:
+                    read[number[each.stream], slot] = None
+            written.update(each.writes)
+        incoming = tuple(read)
+        outgoing = tuple(
+            (slot, number[code.instructions[writer].stream], entry[writer] + 1)
+            for slot, writer in sorted(code.writers.items())
+            if code.slots[slot].scope is not Scope.LOCAL
+        )
+        return incoming, outgoing
+
+
+def _track(entries: list[tuple[int, int, int, int]]) -> Track:
+    columns = np.array(entries, dtype=np.int64).reshape(-1, 4).T
+    return Track(*(np.ascontiguousarray(column) for column in columns))

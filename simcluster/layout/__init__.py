@@ -1,0 +1,20 @@
+"""Mesh, layouts, strategies and the steps between layouts: values and their algebra, no costs."""
+
+from simcluster.layout.dims import Dims
+from simcluster.layout.layout import Layout
+from simcluster.layout.mesh import Mesh, base_axis, restricted
+from simcluster.layout.movement import FLAT, Kind, Movement, movements
+from simcluster.layout.strategy import Strategy
+
+__all__ = [
+    "FLAT",
+    "Dims",
+    "Kind",
+    "Layout",
+    "Mesh",
+    "Movement",
+    "Strategy",
+    "base_axis",
+    "movements",
+    "restricted",
+]

@@ -1,0 +1,100 @@
+"""How one tensor lies on the mesh.
+
+Correspondence:
+
+    ========================  =========================  =======================  ==========================
+    simcluster                MindSpore                  DTensor                  JAX
+    ========================  =========================  =======================  ==========================
+    mesh axes                 device matrix              DeviceMesh               Mesh
+    ``dims[i] == ("data",)``  tensor map entry           ``Shard(i)`` on data     ``P("data", ...)``
+    ``dims[i] == ()``         ``-1``                     no Shard(i)              ``None``
+    several axes on one dim   tuple in ``Layout``        several ``Shard(i)``     ``P(("a", "b"))``
+    axis in no dim            repeated calculation       ``Replicate()``          axis not mentioned
+    ``partial``               before the AllReduce       ``Partial("sum")``       ``unreduced``
+    ``flat``                  --                         FSDP's flat parameter    --
+    ========================  =========================  =======================  ==========================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from simcluster.layout.mesh import Mesh
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which mesh axes split which dim of a tensor, and over which axes its values are partial.
+
+    ``dims`` holds per tensor dim an *ordered* tuple of axes, outer first. ``partial`` maps an axis to the
+    reduction (``sum`` or ``max``) that is still due over it, sorted by axis. ``flat`` axes split what is left
+    after ``dims``, flattened and padded, into equal runs (ZeRO's flat buffer). An axis in none of them holds
+    replicas.
+    """
+
+    dims: tuple[tuple[str, ...], ...]
+    partial: tuple[tuple[str, str], ...] = ()
+    flat: tuple[str, ...] = ()
+    _hash: int = field(init=False, repr=False, compare=False, default=0)
+
+    def __post_init__(self) -> None:
+        # Layouts are keys of every memo in the planner; hashing nested tuples each time dominated it.
+        object.__setattr__(self, "_hash", hash((self.dims, self.partial, self.flat)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @classmethod
+    def replicated(cls, num_dims: int) -> Layout:
+        """The layout of a tensor that every rank holds whole."""
+        return cls(((),) * num_dims)
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Every axis the layout uses, in any way."""
+        split = tuple(axis for dim in self.dims for axis in dim)
+        return split + self.flat + tuple(axis for axis, _ in self.partial)
+
+    @property
+    def partial_axes(self) -> tuple[str, ...]:
+        """The axes over which a reduction is due."""
+        return tuple(axis for axis, _ in self.partial)
+
+    @property
+    def reduced(self) -> Layout:
+        """The same split with every reduction done."""
+        return replace(self, partial=()) if self.partial else self
+
+    def with_partial(self, axes: Sequence[str], reduction: str = "sum") -> Layout:
+        """The same split, partial over ``axes`` besides."""
+        due = dict(self.partial) | dict.fromkeys(axes, reduction)
+        return replace(self, partial=tuple(sorted(due.items())))
+
+    def local_shape(self, shape: Sequence[int], mesh: Mesh) -> tuple[int, ...]:
+        """Shape of the part one rank holds; one dim for a flat layout. Dims must divide (the planner checks)."""
+        local = tuple(size // mesh.product(axes) for size, axes in zip(shape, self.dims, strict=True))
+        if not self.flat:
+            return local
+        return (-(-math.prod(local) // mesh.product(self.flat)),)
+
+    def slices(self, shape: Sequence[int], mesh: Mesh, rank: int) -> tuple[slice, ...]:
+        """Which part of the whole tensor a rank holds, as one slice per dim (before ``flat``)."""
+        found = []
+        for size, axes in zip(shape, self.dims, strict=True):
+            length = size // mesh.product(axes)
+            start = mesh.index(rank, axes) * length
+            found.append(slice(start, start + length))
+        return tuple(found)
+
+    def __str__(self) -> str:
+        split = ", ".join("+".join(axes) or "-" for axes in self.dims)
+        text = f"({split})"
+        if self.flat:
+            text += f" flat {'+'.join(self.flat)}"
+        if self.partial:
+            text += " partial " + ", ".join(
+                axis if reduction == "sum" else f"{reduction} {axis}" for axis, reduction in self.partial
+            )
+        return text

@@ -1,0 +1,116 @@
+"""The mesh: named axes that multiply to the ranks.
+
+Rank numbers run row-major over the axes, outermost first, so ranks of the last axis are neighbours:
+``{pipeline: 4, data: 8, tensor: 8}`` puts the tensor group of rank 0 on ranks 0..7.
+
+Wherever an axis is named, a *restricted* axis ``pipeline[0,3]`` may stand: the ranks at coordinates 0 and 3
+of ``pipeline`` only. It is how the stages that share a tied parameter form a group.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+_RESTRICTED = re.compile(r"(.+)\[(\d+(?:,\d+)*)\]")
+
+
+def restricted(axis: str, coordinates: Sequence[int]) -> str:
+    """The axis ``axis`` at ``coordinates`` only, as text: ``pipeline[0,3]``."""
+    return f"{axis}[{','.join(map(str, coordinates))}]"
+
+
+@cache
+def base_axis(axis: str) -> str:
+    """The mesh axis behind a possibly restricted one: ``pipeline[0,3]`` -> ``pipeline``."""
+    match = _RESTRICTED.fullmatch(axis)
+    return match[1] if match else axis
+
+
+@cache
+def _coordinates(axis: str) -> tuple[int, ...] | None:
+    match = _RESTRICTED.fullmatch(axis)
+    return tuple(map(int, match[2].split(","))) if match else None
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """Axes with their sizes, outermost first."""
+
+    axes: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, sizes: Mapping[str, int]) -> Mesh:
+        """The mesh with these axes, in the order of the mapping."""
+        return cls(tuple(sizes.items()))
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """Axis name -> size."""
+        return dict(self.axes)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Axis names, outermost first."""
+        return tuple(name for name, _ in self.axes)
+
+    @property
+    def num_ranks(self) -> int:
+        """Product of the axes."""
+        return math.prod(size for _, size in self.axes)
+
+    def size(self, axis: str) -> int:
+        """Ranks along an axis (1 for an axis the mesh does not have); restricted axes count what they keep."""
+        kept = _coordinates(axis)
+        return len(kept) if kept is not None else self.sizes.get(axis, 1)
+
+    def product(self, axes: Sequence[str]) -> int:
+        """Ranks in a group over several axes."""
+        return math.prod(self.size(axis) for axis in axes)
+
+    @cached_property
+    def coordinates(self) -> NDArray[np.int64]:
+        """Coordinates of every rank, shape [ranks, axes]."""
+        shape = tuple(size for _, size in self.axes)
+        return np.stack(np.unravel_index(np.arange(self.num_ranks), shape), axis=1).astype(np.int64)
+
+    def coordinate(self, rank: int, axis: str) -> int:
+        """Position of a rank along an axis; of a restricted axis, its position among the kept coordinates."""
+        name = base_axis(axis)
+        if name not in self.sizes:
+            return 0
+        value = int(self.coordinates[rank, self.names.index(name)])
+        kept = _coordinates(axis)
+        return value if kept is None else kept.index(value)
+
+    def index(self, rank: int, axes: Sequence[str]) -> int:
+        """Position of a rank in its group over ``axes``, the first axis being the outermost."""
+        position = 0
+        for axis in axes:
+            position = position * self.size(axis) + self.coordinate(rank, axis)
+        return position
+
+    def groups(self, axes: Sequence[str]) -> NDArray[np.int64]:
+        """All groups over ``axes``: shape [groups, members], members ordered with the first axis outermost.
+
+        With restricted axes, ranks outside the kept coordinates are in no group.
+        """
+        present = [axis for axis in axes if base_axis(axis) in self.sizes]
+        moved = [self.names.index(base_axis(axis)) for axis in present]
+        ranks = np.arange(self.num_ranks).reshape([size for _, size in self.axes])
+        for axis, position in zip(present, moved, strict=True):
+            kept = _coordinates(axis)
+            if kept is not None:
+                ranks = np.take(ranks, kept, axis=position)
+        rest = [position for position in range(len(self.axes)) if position not in moved]
+        members = math.prod(self.size(axis) for axis in present)
+        return ranks.transpose(rest + moved).reshape(-1, members)
+
+    def __str__(self) -> str:
+        return " x ".join(f"{name} {size}" for name, size in self.axes) or "one rank"

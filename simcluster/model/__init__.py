@@ -1,0 +1,23 @@
+"""What is computed: operators, graphs, model families and their catalog. Knows nothing of parallelism."""
+
+from simcluster.model.graph import Block, Graph, Instance, Node, Phase, Role, Value
+from simcluster.model.operator import ONE, Array, Decomposition, Operator, Region, Tape, TensorType
+from simcluster.model.transformer import Transformer
+
+__all__ = [
+    "ONE",
+    "Array",
+    "Block",
+    "Decomposition",
+    "Graph",
+    "Instance",
+    "Node",
+    "Operator",
+    "Phase",
+    "Region",
+    "Role",
+    "Tape",
+    "TensorType",
+    "Transformer",
+    "Value",
+]

@@ -1,0 +1,159 @@
+"""The graph: operators over named values, written once per *block* and used by many *instances*.
+
+A model with 126 equal layers has one block ``layer`` and 126 instances ``layers.0 .. layers.125``. Passes act
+on blocks; what differs between instances (stage, strategies) makes specialised blocks, never copies.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from simcluster.layout import Layout, Movement, Strategy
+from simcluster.model.operator import Operator, TensorType
+
+
+class Phase(enum.StrEnum):
+    """When an operator runs: once per step before, per micro-batch, or once per step after (DESIGN 4.4)."""
+
+    BEGIN = "begin"
+    FORWARD = "forward"
+    BACKWARD = "backward"
+    END = "end"
+
+
+class Role(enum.StrEnum):
+    """What a value is, as far as memory and lifetime care; a ``view`` lies inside another buffer."""
+
+    FEED = "feed"
+    ACTIVATION = "activation"
+    GRADIENT = "gradient"
+    PARAMETER = "parameter"
+    ACCUMULATOR = "accumulator"
+    STATE = "state"
+    VIEW = "view"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A tensor of the graph: logical type, role, and its layout once it is sharded."""
+
+    type: TensorType
+    role: Role = Role.ACTIVATION
+    layout: Layout | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An operator, or a movement between layouts, in place.
+
+    ``origin`` names the forward node it was derived from. ``strategy``, ``masked`` and ``why`` are set when
+    it is sharded: ``masked`` lists (input, axes) whose copies count only at coordinate 0, so that they join
+    a partial sum; ``why`` tells the user what made a movement necessary. Outputs in the role of accumulators
+    are added, not stored. Neighbours with one ``kernel`` name run as one launch.
+    """
+
+    name: str
+    operator: Operator | Movement
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    phase: Phase = Phase.FORWARD
+    origin: str = ""
+    strategy: Strategy = Strategy()
+    masked: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    kernel: str = ""
+    why: str = ""
+
+    @property
+    def source(self) -> str:
+        """The forward node whose strategy applies here."""
+        return self.origin or self.name
+
+
+@dataclass(frozen=True)
+class Block:
+    """A piece of the graph that instances share.
+
+    ``inputs`` and ``outputs`` are the activations that cross its border; ``feeds`` come from the batch.
+    ``gradients`` maps a value (input, output or parameter) to the name of its gradient; ``loss`` is the
+    scalar to minimise, if it is in this block.
+    """
+
+    name: str
+    feeds: tuple[str, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    parameters: tuple[str, ...]
+    values: Mapping[str, Value]
+    nodes: tuple[Node, ...]
+    gradients: Mapping[str, str] = field(default_factory=dict)
+    loss: str | None = None
+
+    def phase(self, *phases: Phase) -> Iterator[Node]:
+        """The nodes of some phases, in order."""
+        return (node for node in self.nodes if node.phase in phases)
+
+    def node(self, name: str) -> Node:
+        """The node called ``name``."""
+        return next(node for node in self.nodes if node.name == name)
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One use of a block: ``layers.3``. ``inputs`` name the graph values bound to the block's inputs."""
+
+    name: str
+    block: str
+    inputs: tuple[str, ...] = ()
+    stage: int = 0
+
+    def output(self, value: str) -> str:
+        """The graph-wide name of a value of this instance."""
+        return f"{self.name}:{value}"
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Blocks by name and their instances in execution order.
+
+    ``ties`` are groups of full parameter names (``embedding.tokens.weight``) that are one parameter; the
+    first is the one that counts.
+    """
+
+    blocks: Mapping[str, Block]
+    instances: tuple[Instance, ...]
+    ties: tuple[tuple[str, ...], ...] = ()
+
+    def block_of(self, instance: Instance) -> Block:
+        """The block an instance uses."""
+        return self.blocks[instance.block]
+
+    def nodes(self) -> Iterator[tuple[Instance, Node]]:
+        """Every operator of every instance, in order; full names are ``instance.node``."""
+        for instance in self.instances:
+            for node in self.block_of(instance).nodes:
+                yield instance, node
+
+    def parameters(self) -> Iterator[tuple[str, TensorType]]:
+        """Every distinct parameter by full name; tied ones once."""
+        copies = {name for group in self.ties for name in group[1:]}
+        for instance in self.instances:
+            block = self.block_of(instance)
+            for name in block.parameters:
+                full = f"{instance.name}.{name}"
+                if full not in copies:
+                    yield full, block.values[name].type
+
+    def canonical(self, parameter: str) -> str:
+        """The name under which a tied parameter counts."""
+        return next((group[0] for group in self.ties if parameter in group), parameter)
+
+    @property
+    def num_parameters(self) -> int:
+        """Elements of all distinct parameters."""
+        return sum(kind.num_elements for _, kind in self.parameters())
+
+    def with_blocks(self, blocks: Mapping[str, Block]) -> Graph:
+        """The same instances over other blocks of the same names."""
+        return replace(self, blocks=blocks)

@@ -1,0 +1,139 @@
+"""What an operator is: five facts about a piece of mathematics, on logical shapes, with no word on parallelism.
+
+Everything parallel is derived from ``dims``; nothing else in simcluster switches on operator kinds.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+from numpy.typing import NDArray
+
+from simcluster.layout import Dims
+from simcluster.work import DType, Kernel, Work
+
+Array = NDArray[Any]
+
+ONE = "1"
+"""The gradient of the loss with respect to itself, where a gradient's name is expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """Shape and dtype of a tensor."""
+
+    shape: tuple[int, ...]
+    dtype: DType
+
+    @property
+    def num_elements(self) -> int:
+        """Product of the shape."""
+        return math.prod(self.shape)
+
+    @property
+    def num_bytes(self) -> int:
+        """Elements times bytes per element."""
+        return self.num_elements * self.dtype.itemsize
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Where in the iteration space a rank's local arrays lie, and in which training step (from 1)."""
+
+    starts: Mapping[str, int]
+    step: int = 1
+
+    def start(self, dim: str) -> int:
+        """First global index of the local part of ``dim``."""
+        return self.starts.get(dim, 0)
+
+
+class Tape(Protocol):
+    """Where a gradient records the operators it is made of."""
+
+    def emit(self, suffix: str, operator: Operator, inputs: Sequence[str]) -> tuple[str, ...]:
+        """Adds ``operator`` under the forward operator's name plus ``suffix``; returns its output names."""
+        ...
+
+    def needs_gradient(self, value: str) -> bool:
+        """Whether anyone wants the gradient of ``value``."""
+        ...
+
+
+class Operator(ABC):
+    """One kind of operator; instances are frozen dataclasses whose fields are its attributes."""
+
+    kind: ClassVar[str]
+    """Name of the kind, unique among operators."""
+
+    family: ClassVar[str]
+    """What framework profiles say may be fused: matmul, attention, norm, pointwise, gather, loss, optimizer."""
+
+    @abstractmethod
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """Types of the outputs; given local inputs, the local outputs."""
+
+    @abstractmethod
+    def dims(self) -> Dims:
+        """The iteration dims of every operand."""
+
+    @abstractmethod
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """The kernels launched on these local types; ``accumulate`` adds parameter gradients into a buffer."""
+
+    @abstractmethod
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The outputs' values, in the inputs' precision."""
+
+    def gradient(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
+    ) -> tuple[str | None, ...]:
+        """Records the gradient operators; returns the name of each input's gradient, None where there is none.
+
+        ``grads`` are the outputs' gradients: a value name, None, or ``ONE`` where the output is the loss.
+        """
+        raise NotImplementedError(f"{self.kind} has no gradient")
+
+    def decompose(self, split: frozenset[str]) -> Decomposition | None:
+        """Primitive operators that allow the dims in ``split`` to be split, if this operator alone does not."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Decomposition:
+    """An operator rewritten as primitives: (suffix, operator, input names, output names) in order.
+
+    Inputs are called ``in0, in1, ...`` and outputs ``out0, out1, ...``; other names are its own.
+    """
+
+    parts: tuple[tuple[str, Operator, tuple[str, ...], tuple[str, ...]], ...]
+
+
+def memory_bound(
+    kernel: Kernel,
+    inputs: Sequence[TensorType],
+    outputs: Sequence[TensorType],
+    *,
+    flops_per_element: int = 1,
+    accumulate: bool = False,
+) -> Work:
+    """A kernel that reads its inputs once and writes its outputs once, priced by traffic."""
+    read = sum(tensor.num_bytes for tensor in inputs)
+    written = sum(tensor.num_bytes for tensor in outputs)
+    largest = max(tensor.num_elements for tensor in (*inputs, *outputs))
+    return Work(
+        kernel,
+        inputs[0].dtype if inputs else outputs[0].dtype,
+        flops=flops_per_element * largest,
+        bytes_read=read + (written if accumulate else 0),
+        bytes_written=written,
+    )

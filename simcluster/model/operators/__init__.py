@@ -1,0 +1,1 @@
+"""Operator families: one file, one family. Kinds are found by listing this folder."""

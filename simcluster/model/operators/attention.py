@@ -1,0 +1,143 @@
+"""Scaled dot-product attention with grouped heads, as one flash kernel.
+
+What it keeps for its gradient is what FlashAttention keeps (arXiv 2307.08691): queries, keys, values, the
+output and the log-sum-exp of every row; scores are recomputed, which is why its backward does 2.5 times the
+forward's products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from simcluster.layout import Dims
+from simcluster.model.operator import Array, Operator, Region, Tape, TensorType
+from simcluster.work import DType, Kernel, Work
+
+_QUERY = ("batch", "seq", "heads", "group", "head_dim")
+_KEY = ("batch", "keys", "heads", "head_dim")
+_ROWS = ("batch", "heads", "group", "seq")
+
+_WHOLE = (
+    ("seq", "a slice of causal queries has its own share of the work; context parallelism is needed"),
+    ("keys", "the softmax sums over all keys inside the operator"),
+    ("head_dim", "scores are summed over it inside the operator"),
+)
+
+
+def _work(inputs: Sequence[TensorType], outputs: Sequence[TensorType], causal: bool, backward: bool) -> Work:
+    batch, queries, heads, group, head_dim = inputs[0].shape
+    keys = inputs[1].shape[1]
+    products = 5 if backward else 2
+    flops = products * 2 * batch * heads * group * queries * keys * head_dim
+    return Work(
+        Kernel.ATTENTION,
+        inputs[0].dtype,
+        flops=flops // 2 if causal else flops,
+        bytes_read=sum(tensor.num_bytes for tensor in inputs),
+        bytes_written=sum(tensor.num_bytes for tensor in outputs),
+        sizes=(
+            ("b", batch),
+            ("h", heads * group),
+            ("sq", queries),
+            ("skv", keys),
+            ("d", head_dim),
+            ("causal", int(causal)),
+            ("backward", int(backward)),
+        ),
+    )
+
+
+def _scores(q: Array, k: Array, causal: bool) -> Array:
+    """Scaled scores [batch, heads, group, seq, keys], with -inf above the diagonal if causal."""
+    scores = np.einsum("bqhgd,bkhd->bhgqk", q, k, optimize=True) / np.sqrt(q.shape[-1]).astype(q.dtype)
+    if causal:
+        rows, columns = scores.shape[-2:]
+        scores = np.where(np.tri(rows, columns, columns - rows, dtype=bool), scores, -np.inf)
+    return np.asarray(scores)
+
+
+@dataclass(frozen=True, slots=True)
+class Attention(Operator):
+    """``softmax(q k^T / sqrt(d)) v``: inputs q [batch, seq, heads, group, head_dim], k and v
+    [batch, keys, heads, head_dim]; outputs o like q and the log-sum-exp of every row (fp32).
+
+    ``heads`` are key-value heads, each serving ``group`` query heads.
+    """
+
+    causal: bool = True
+
+    kind: ClassVar[str] = "attention"
+    family: ClassVar[str] = "attention"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """o like q, and one statistic per row and head."""
+        batch, queries, heads, group, _ = inputs[0].shape
+        return (inputs[0], TensorType((batch, heads, group, queries), DType.FP32))
+
+    def dims(self) -> Dims:
+        """Linear in v for the output; the statistics are not, so nothing partial passes."""
+        return Dims((_QUERY, _KEY, _KEY), (_QUERY, _ROWS), whole=_WHOLE)
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """Two products per score, half of them above the diagonal."""
+        return (_work(inputs, outputs, self.causal, backward=False),)
+
+    def gradient(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
+    ) -> tuple[str | None, ...]:
+        """Reads q, k, v, o and the row statistics."""
+        if grads[0] is None:
+            return (None, None, None)
+        return tape.emit("grad", AttentionGrad(self.causal), [*inputs, *outputs, grads[0]])
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The output and its log-sum-exp."""
+        q, k, v = inputs
+        scores = _scores(q, k, self.causal)
+        peak = scores.max(axis=-1, keepdims=True)
+        weights = np.exp(scores - peak)
+        total = weights.sum(axis=-1, keepdims=True)
+        output = np.einsum("bhgqk,bkhd->bqhgd", weights / total, v, optimize=True)
+        return (np.asarray(output), (peak + np.log(total))[..., 0])
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionGrad(Operator):
+    """``dq, dk, dv`` from q, k, v, o, the log-sum-exp and do."""
+
+    causal: bool = True
+
+    kind: ClassVar[str] = "attention_grad"
+    family: ClassVar[str] = "attention"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """Like q, k and v."""
+        return tuple(inputs[:3])
+
+    def dims(self) -> Dims:
+        """Keys shared by a split group get partial gradients."""
+        return Dims((_QUERY, _KEY, _KEY, _QUERY, _ROWS, _QUERY), (_QUERY, _KEY, _KEY), whole=_WHOLE)
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """Five products per score: the scores again and four gradients."""
+        return (_work(inputs, outputs, self.causal, backward=True),)
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The softmax gradient by ``dS = P (dP - rowsum(do o))``."""
+        q, k, v, output, statistics, grad = inputs
+        weights = np.exp(_scores(q, k, self.causal) - statistics[..., None])
+        dv = np.einsum("bhgqk,bqhgd->bkhd", weights, grad, optimize=True)
+        dweights = np.einsum("bqhgd,bkhd->bhgqk", grad, v, optimize=True)
+        rows = np.einsum("bqhgd,bqhgd->bhgq", grad, output, optimize=True)[..., None]
+        dscores = weights * (dweights - rows) / np.sqrt(q.shape[-1]).astype(q.dtype)
+        dq = np.einsum("bhgqk,bkhd->bqhgd", dscores, k, optimize=True)
+        dk = np.einsum("bhgqk,bqhgd->bkhd", dscores, q, optimize=True)
+        return (np.asarray(dq), np.asarray(dk), np.asarray(dv))

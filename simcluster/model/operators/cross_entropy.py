@@ -1,0 +1,219 @@
+"""Softmax cross entropy, summed over all tokens and scaled.
+
+With the vocabulary split it is rewritten as its three reductions (Megatron's parallel cross entropy, arXiv
+1909.08053 section 3): the maximum, the sum of exponentials and the target's logit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from simcluster.layout import Dims
+from simcluster.model.operator import (
+    ONE,
+    Array,
+    Decomposition,
+    Operator,
+    Region,
+    Tape,
+    TensorType,
+    memory_bound,
+)
+from simcluster.work import DType, Kernel, Work
+
+_LOGITS = ("batch", "seq", "vocab")
+_TOKENS = ("batch", "seq")
+
+
+class _Loss(Operator):
+    """What the pieces share: one pass over memory."""
+
+    family: ClassVar[str] = "loss"
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """One reduction kernel."""
+        return (memory_bound(Kernel.REDUCTION, inputs, outputs, flops_per_element=4),)
+
+
+def _per_token(inputs: Sequence[TensorType]) -> TensorType:
+    return TensorType(inputs[0].shape[:2], DType.FP32)
+
+
+def _target(logits: Array, targets: Array, region: Region) -> tuple[Array, Array]:
+    """Local index of each target and whether this rank holds it."""
+    local = targets - region.start("vocab")
+    mine = (local >= 0) & (local < logits.shape[-1])
+    return np.where(mine, local, 0), mine
+
+
+@dataclass(frozen=True, slots=True)
+class CrossEntropy(_Loss):
+    """``scale * sum(log-sum-exp(logits) - logits[target])``; outputs the loss and every token's log-sum-exp.
+
+    ``scale`` is one over the *global* number of tokens, so that no rank ever divides by its own.
+    """
+
+    scale: float
+
+    kind: ClassVar[str] = "cross_entropy"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """A scalar and one statistic per token."""
+        return (TensorType((), DType.FP32), _per_token(inputs))
+
+    def dims(self) -> Dims:
+        """The loss sums over tokens; the vocabulary is summed inside."""
+        whole = (("vocab", "the softmax sums over it inside the operator"),)
+        return Dims((_LOGITS, _TOKENS), ((), _TOKENS), whole=whole)
+
+    def gradient(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
+    ) -> tuple[str | None, ...]:
+        """Reads the logits, the targets and the log-sum-exp."""
+        if grads[0] != ONE:
+            raise NotImplementedError("cross entropy is the loss itself, not a part of one")
+        logits, targets = inputs
+        (grad,) = tape.emit("grad", CrossEntropyGrad(self.scale), [logits, targets, outputs[1]])
+        return (grad, None)
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The scaled loss and the log-sum-exp."""
+        logits, targets = inputs
+        peak = logits.max(axis=-1)
+        statistic = peak + np.log(np.exp(logits - peak[..., None]).sum(axis=-1))
+        picked = np.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
+        return (np.asarray((statistic - picked).sum() * self.scale, dtype=logits.dtype), statistic)
+
+    def decompose(self, split: frozenset[str]) -> Decomposition | None:
+        """Maximum, sum of exponentials, target's logit, and what joins them."""
+        if split != {"vocab"}:
+            return None
+        return Decomposition(
+            (
+                ("max", LogitsMax(), ("in0",), ("max",)),
+                ("sum", LogitsExpSum(), ("in0", "max"), ("sum",)),
+                ("target", TargetLogit(), ("in0", "in1"), ("target",)),
+                ("join", JoinLoss(self.scale), ("max", "sum", "target"), ("out0", "out1")),
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CrossEntropyGrad(_Loss):
+    """``scale * (softmax(logits) - onehot(target))`` from logits, targets and the log-sum-exp."""
+
+    scale: float
+
+    kind: ClassVar[str] = "cross_entropy_grad"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """Like the logits."""
+        return (inputs[0],)
+
+    def dims(self) -> Dims:
+        """Every logit stands alone, given the log-sum-exp."""
+        return Dims((_LOGITS, _TOKENS, _TOKENS), (_LOGITS,))
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The softmax, less one at the target."""
+        logits, targets, statistic = inputs
+        grad = np.exp(logits - statistic[..., None])
+        index, mine = _target(logits, targets, region)
+        hit = np.take_along_axis(grad, index[..., None], axis=-1) - mine[..., None].astype(grad.dtype)
+        np.put_along_axis(grad, index[..., None], hit, axis=-1)
+        return (grad * logits.dtype.type(self.scale),)
+
+
+@dataclass(frozen=True, slots=True)
+class LogitsMax(_Loss):
+    """The largest logit of each token."""
+
+    kind: ClassVar[str] = "logits_max"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """One per token."""
+        return (_per_token(inputs),)
+
+    def dims(self) -> Dims:
+        """A maximum over the vocabulary."""
+        return Dims((_LOGITS,), (_TOKENS,), reduction="max")
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The maximum."""
+        return (np.asarray(inputs[0].max(axis=-1)),)
+
+
+@dataclass(frozen=True, slots=True)
+class LogitsExpSum(_Loss):
+    """``sum(exp(logits - max))`` of each token."""
+
+    kind: ClassVar[str] = "logits_exp_sum"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """One per token."""
+        return (_per_token(inputs),)
+
+    def dims(self) -> Dims:
+        """A sum over the vocabulary."""
+        return Dims((_LOGITS, _TOKENS), (_TOKENS,))
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The sum."""
+        return (np.asarray(np.exp(inputs[0] - inputs[1][..., None]).sum(axis=-1)),)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetLogit(_Loss):
+    """The logit of each token's target; zero where another rank holds it."""
+
+    kind: ClassVar[str] = "target_logit"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """One per token."""
+        return (_per_token(inputs),)
+
+    def dims(self) -> Dims:
+        """A sum over the vocabulary of which one term is not zero."""
+        return Dims((_LOGITS, _TOKENS), (_TOKENS,))
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """Reads one logit per token."""
+        return (memory_bound(Kernel.GATHER_SCATTER, (outputs[0], inputs[1]), outputs),)
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The target's logit."""
+        logits, targets = inputs
+        index, mine = _target(logits, targets, region)
+        picked = np.take_along_axis(logits, index[..., None], axis=-1)[..., 0]
+        return (np.where(mine, picked, logits.dtype.type(0)),)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinLoss(_Loss):
+    """The scaled loss and the log-sum-exp from maximum, sum of exponentials and target's logit."""
+
+    scale: float
+
+    kind: ClassVar[str] = "join_loss"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """A scalar and one statistic per token."""
+        return (TensorType((), DType.FP32), inputs[0])
+
+    def dims(self) -> Dims:
+        """The loss sums over tokens."""
+        return Dims((_TOKENS,) * 3, ((), _TOKENS))
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """``max + log(sum) - target``."""
+        peak, total, target = inputs
+        statistic = peak + np.log(total)
+        return (np.asarray((statistic - target).sum() * self.scale, dtype=peak.dtype), statistic)

@@ -1,0 +1,169 @@
+"""Table lookups: token embeddings and learned positions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from simcluster.layout import Dims
+from simcluster.model.operator import Array, Operator, Region, Tape, TensorType, memory_bound
+from simcluster.work import Kernel, Work
+
+_IDS = ("batch", "seq")
+_ROWS = ("batch", "seq", "hidden")
+_TABLE = ("vocab", "hidden")
+_POSITIONS = ("position", "hidden")
+
+
+def _traffic(rows: TensorType, *others: TensorType, accumulate: bool = False) -> Work:
+    """A gather or scatter moves the rows it names, never the whole table."""
+    return memory_bound(Kernel.GATHER_SCATTER, (rows, *others), (rows,), accumulate=accumulate)
+
+
+@dataclass(frozen=True, slots=True)
+class Embedding(Operator):
+    """Rows of a table [vocab, hidden] for ids [batch, seq].
+
+    With the table's rows split, a rank answers only for the ids it holds and gives zeros for the others: the
+    result is a partial sum.
+    """
+
+    kind: ClassVar[str] = "embedding"
+    family: ClassVar[str] = "gather"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """[batch, seq, hidden] in the table's dtype."""
+        ids, table = inputs
+        return (TensorType((*ids.shape, table.shape[1]), table.dtype),)
+
+    def dims(self) -> Dims:
+        """Linear in the table; vocab is reduced."""
+        return Dims((_IDS, _TABLE), (_ROWS,), linear=(frozenset({1}),))
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """Reads and writes one row per id."""
+        return (_traffic(outputs[0], inputs[0]),)
+
+    def gradient(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
+    ) -> tuple[str | None, ...]:
+        """A scatter-add into the table."""
+        ids, table = inputs
+        if grads[0] is None or not tape.needs_gradient(table):
+            return (None, None)
+        (grad,) = tape.emit("wgrad", EmbeddingGrad(), [ids, grads[0], table])
+        return (None, grad)
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The rows, zeros where another rank holds them."""
+        ids, table = inputs
+        local = ids - region.start("vocab")
+        mine = (local >= 0) & (local < len(table))
+        return (np.where(mine[..., None], table[np.where(mine, local, 0)], table.dtype.type(0)),)
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingGrad(Operator):
+    """The table's gradient from ids and the rows' gradients; reads the table for its shape only."""
+
+    kind: ClassVar[str] = "embedding_grad"
+    family: ClassVar[str] = "gather"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """Like the table."""
+        return (inputs[2],)
+
+    def dims(self) -> Dims:
+        """Linear in the rows' gradients; batch and seq are reduced."""
+        return Dims((_IDS, _ROWS, _TABLE), (_TABLE,), linear=(frozenset({1}),))
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """Reads one gradient row per id and adds it to the table."""
+        return (_traffic(inputs[1], inputs[0], accumulate=accumulate),)
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """Rows added up where their ids fall."""
+        ids, grad, table = inputs
+        local = (ids - region.start("vocab")).ravel()
+        mine = (local >= 0) & (local < len(table))
+        found = np.zeros_like(table)
+        np.add.at(found, local[mine], grad.reshape(-1, grad.shape[-1])[mine])
+        return (found,)
+
+
+@dataclass(frozen=True, slots=True)
+class Positions(Operator):
+    """Adds a learned table [position, hidden] to x [batch, seq, hidden]."""
+
+    kind: ClassVar[str] = "positions"
+    family: ClassVar[str] = "pointwise"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """Like x."""
+        return (inputs[0],)
+
+    def dims(self) -> Dims:
+        """Every rank reads the rows of its own positions from a whole table."""
+        whole = (("position", "a rank reads the rows of its part of seq, wherever they are"),)
+        return Dims((_ROWS, _POSITIONS), (_ROWS,), whole=whole)
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """One elementwise kernel; the rows it reads of the table are few."""
+        return (memory_bound(Kernel.ELEMENTWISE, inputs[:1], outputs),)
+
+    def gradient(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
+    ) -> tuple[str | None, ...]:
+        """Passes to x; the table's rows get their sums over the batch."""
+        if grads[0] is None:
+            return (None, None)
+        table = None
+        if tape.needs_gradient(inputs[1]):
+            (table,) = tape.emit("wgrad", PositionsGrad(), [grads[0], inputs[1]])
+        return (grads[0], table)
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The sum."""
+        x, table = inputs
+        start = region.start("seq")
+        return (x + table[start : start + x.shape[1]],)
+
+
+@dataclass(frozen=True, slots=True)
+class PositionsGrad(Operator):
+    """The position table's gradient from dy; reads the table for its shape only."""
+
+    kind: ClassVar[str] = "positions_grad"
+    family: ClassVar[str] = "reduction"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """Like the table."""
+        return (inputs[1],)
+
+    def dims(self) -> Dims:
+        """Linear in dy; batch and seq are reduced."""
+        whole = (("position", "a rank writes the rows of its part of seq, wherever they are"),)
+        return Dims((_ROWS, _POSITIONS), (_POSITIONS,), whole=whole, linear=(frozenset({0}),))
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """One reduction over the batch."""
+        return (memory_bound(Kernel.REDUCTION, inputs[:1], outputs, accumulate=accumulate),)
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """Sums over the batch in the rows of the local positions."""
+        dy, table = inputs
+        found = np.zeros_like(table)
+        start = region.start("seq")
+        found[start : start + dy.shape[1]] = dy.sum(axis=0)
+        return (found,)

@@ -1,0 +1,174 @@
+"""Layer norm and RMS norm over the last dim, with the row statistics their gradients read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from simcluster.layout import Dims
+from simcluster.model.operator import Array, Operator, Region, Tape, TensorType, memory_bound
+from simcluster.work import DType, Kernel, Work
+
+Labels = tuple[str, ...]
+
+
+class _Norm(Operator):
+    """What norms share: the normalised dim is the last one and stays whole."""
+
+    family: ClassVar[str] = "norm"
+    labels: Labels
+    eps: float
+
+    def _whole(self) -> tuple[tuple[str, str], ...]:
+        return ((self.labels[-1], "its mean is taken inside the operator"),)
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """One row reduction kernel."""
+        return (memory_bound(Kernel.REDUCTION, inputs, outputs, flops_per_element=5),)
+
+
+@dataclass(frozen=True, slots=True)
+class RmsNorm(_Norm):
+    """``x / rms(x) * w``; outputs y and the reciprocal rms of each row (fp32)."""
+
+    labels: Labels
+    eps: float = 1e-5
+
+    kind: ClassVar[str] = "rms_norm"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """y like x, and one statistic per row."""
+        x = inputs[0]
+        return (x, TensorType(x.shape[:-1], DType.FP32))
+
+    def dims(self) -> Dims:
+        """The hidden dim stays whole."""
+        rows = self.labels[:-1]
+        return Dims((self.labels, self.labels[-1:]), (self.labels, rows), whole=self._whole())
+
+    def gradient(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
+    ) -> tuple[str | None, ...]:
+        """Reads x and its row statistics."""
+        if grads[0] is None:
+            return (None, None)
+        x, weight = inputs
+        return tape.emit("grad", RmsNormGrad(self.labels, self.eps), [x, outputs[1], weight, grads[0]])
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The normalised rows."""
+        x, weight = inputs
+        reciprocal = 1 / np.sqrt((x * x).mean(axis=-1) + self.eps)
+        return (x * reciprocal[..., None] * weight, reciprocal)
+
+
+@dataclass(frozen=True, slots=True)
+class RmsNormGrad(_Norm):
+    """``dx, dw`` from x, the reciprocal rms, w and dy."""
+
+    labels: Labels
+    eps: float = 1e-5
+
+    kind: ClassVar[str] = "rms_norm_grad"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """Like x and like w."""
+        return (inputs[0], inputs[2])
+
+    def dims(self) -> Dims:
+        """Linear in dy; dw sums over the rows."""
+        rows, hidden = self.labels[:-1], self.labels[-1:]
+        return Dims(
+            (self.labels, rows, hidden, self.labels),
+            (self.labels, hidden),
+            whole=self._whole(),
+            linear=(frozenset({3}),),
+        )
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """``dx = r (w dy - xhat mean(w dy xhat))`` and ``dw = sum(dy xhat)`` over rows."""
+        x, reciprocal, weight, dy = inputs
+        scale = reciprocal[..., None]
+        normal = x * scale
+        inner = (weight * dy * normal).mean(axis=-1, keepdims=True)
+        rows = tuple(range(x.ndim - 1))
+        return (scale * (weight * dy - normal * inner), np.asarray((dy * normal).sum(axis=rows)))
+
+
+@dataclass(frozen=True, slots=True)
+class LayerNorm(_Norm):
+    """``(x - mean) / std * w + b``; outputs y, and mean and reciprocal std of each row (fp32)."""
+
+    labels: Labels
+    eps: float = 1e-5
+
+    kind: ClassVar[str] = "layer_norm"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """y like x, and two statistics per row."""
+        x = inputs[0]
+        row = TensorType(x.shape[:-1], DType.FP32)
+        return (x, row, row)
+
+    def dims(self) -> Dims:
+        """The hidden dim stays whole."""
+        rows, hidden = self.labels[:-1], self.labels[-1:]
+        return Dims((self.labels, hidden, hidden), (self.labels, rows, rows), whole=self._whole())
+
+    def gradient(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
+    ) -> tuple[str | None, ...]:
+        """Reads x and its row statistics."""
+        if grads[0] is None:
+            return (None, None, None)
+        x, weight, _ = inputs
+        operands = [x, outputs[1], outputs[2], weight, grads[0]]
+        return tape.emit("grad", LayerNormGrad(self.labels, self.eps), operands)
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The normalised rows."""
+        x, weight, bias = inputs
+        mean = x.mean(axis=-1)
+        centred = x - mean[..., None]
+        reciprocal = 1 / np.sqrt((centred * centred).mean(axis=-1) + self.eps)
+        return (centred * reciprocal[..., None] * weight + bias, mean, reciprocal)
+
+
+@dataclass(frozen=True, slots=True)
+class LayerNormGrad(_Norm):
+    """``dx, dw, db`` from x, mean, reciprocal std, w and dy."""
+
+    labels: Labels
+    eps: float = 1e-5
+
+    kind: ClassVar[str] = "layer_norm_grad"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """Like x, and twice like w."""
+        return (inputs[0], inputs[3], inputs[3])
+
+    def dims(self) -> Dims:
+        """Linear in dy; dw and db sum over the rows."""
+        rows, hidden = self.labels[:-1], self.labels[-1:]
+        return Dims(
+            (self.labels, rows, rows, hidden, self.labels),
+            (self.labels, hidden, hidden),
+            whole=self._whole(),
+            linear=(frozenset({4}),),
+        )
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """``dx = r (g - mean(g) - xhat mean(g xhat))`` with g = w dy; dw and db sum over rows."""
+        x, mean, reciprocal, weight, dy = inputs
+        scale = reciprocal[..., None]
+        normal = (x - mean[..., None]) * scale
+        grown = weight * dy
+        inner = (grown * normal).mean(axis=-1, keepdims=True)
+        dx = scale * (grown - grown.mean(axis=-1, keepdims=True) - normal * inner)
+        rows = tuple(range(x.ndim - 1))
+        return (dx, np.asarray((dy * normal).sum(axis=rows)), np.asarray(dy.sum(axis=rows)))

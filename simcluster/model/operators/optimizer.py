@@ -1,0 +1,118 @@
+"""Optimizer updates: one parameter's step, elementwise, in whatever layout the parameter's states have.
+
+Inputs are the weights (the fp32 master copy in mixed precision), the gradient and the states; outputs are the
+new weights and states and, in mixed precision, the weights cast back for the next forward pass.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from simcluster.layout import Dims
+from simcluster.model.operator import Array, Operator, Region, TensorType, memory_bound
+from simcluster.work import DType, Kernel, Work
+
+
+@dataclass(frozen=True, slots=True)
+class Update(Operator):
+    """Base of the optimizers; ``cast`` is the dtype of the extra output in mixed precision, or None."""
+
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.0
+    momentum: float = 0.9
+    beta1: float = 0.9
+    beta2: float = 0.999
+    eps: float = 1e-8
+    cast: DType | None = None
+
+    family: ClassVar[str] = "optimizer"
+    states: ClassVar[tuple[str, ...]] = ()
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """New weights, new states, and the cast weights."""
+        weights, _, *states = inputs
+        extra = () if self.cast is None else (TensorType(weights.shape, self.cast),)
+        return (weights, *states, *extra)
+
+    def dims(self) -> Dims:
+        """Every element for itself."""
+        names = ("elements",)
+        count = 1 + len(self.states) + (self.cast is not None)
+        return Dims((names,) * (2 + len(self.states)), (names,) * count)
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """One pass over weights, gradient and states."""
+        return (memory_bound(Kernel.OPTIMIZER, inputs, outputs, flops_per_element=10),)
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """One step; ``region.step`` counts from 1."""
+        weights, grad, *states = inputs
+        made = self.step(weights, grad, tuple(states), region.step)
+        return made if self.cast is None else (*made, made[0].copy())
+
+    @abstractmethod
+    def step(self, weights: Array, grad: Array, states: tuple[Array, ...], step: int) -> tuple[Array, ...]:
+        """New weights and states."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sgd(Update):
+    """``w - lr (g + wd w)``."""
+
+    kind: ClassVar[str] = "sgd"
+
+    def step(self, weights: Array, grad: Array, states: tuple[Array, ...], step: int) -> tuple[Array, ...]:
+        """No state."""
+        return (weights - self.learning_rate * (grad + self.weight_decay * weights),)
+
+
+@dataclass(frozen=True, slots=True)
+class Momentum(Update):
+    """Heavy ball: ``v = mu v + g``, ``w - lr v``."""
+
+    kind: ClassVar[str] = "momentum"
+    states: ClassVar[tuple[str, ...]] = ("velocity",)
+
+    def step(self, weights: Array, grad: Array, states: tuple[Array, ...], step: int) -> tuple[Array, ...]:
+        """One velocity per weight."""
+        velocity = self.momentum * states[0] + grad + self.weight_decay * weights
+        return (weights - self.learning_rate * velocity, velocity)
+
+
+@dataclass(frozen=True, slots=True)
+class Adam(Update):
+    """Adam (arXiv 1412.6980) with L2 regularisation added to the gradient."""
+
+    kind: ClassVar[str] = "adam"
+    states: ClassVar[tuple[str, ...]] = ("moment1", "moment2")
+
+    def step(self, weights: Array, grad: Array, states: tuple[Array, ...], step: int) -> tuple[Array, ...]:
+        """Two moments per weight, both corrected for their start at zero."""
+        change, first, second = self._change(grad + self.weight_decay * weights, states, step)
+        return (weights - self.learning_rate * change, first, second)
+
+    def _change(self, grad: Array, states: tuple[Array, ...], step: int) -> tuple[Array, Array, Array]:
+        first = self.beta1 * states[0] + (1 - self.beta1) * grad
+        second = self.beta2 * states[1] + (1 - self.beta2) * grad * grad
+        mean = first / (1 - self.beta1**step)
+        spread = np.sqrt(second / (1 - self.beta2**step))
+        return mean / (spread + self.eps), first, second
+
+
+@dataclass(frozen=True, slots=True)
+class AdamW(Adam):
+    """AdamW (arXiv 1711.05101): weight decay apart from the gradient."""
+
+    kind: ClassVar[str] = "adamw"
+
+    def step(self, weights: Array, grad: Array, states: tuple[Array, ...], step: int) -> tuple[Array, ...]:
+        """As Adam, the decay applied to the weights directly."""
+        change, first, second = self._change(grad, states, step)
+        return (weights - self.learning_rate * (change + self.weight_decay * weights), first, second)

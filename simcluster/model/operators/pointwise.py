@@ -1,0 +1,222 @@
+"""Elementwise operators: sums, biases, activation functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from simcluster.layout import Dims
+from simcluster.model.operator import Array, Operator, Region, Tape, TensorType, memory_bound
+from simcluster.work import Kernel, Work
+
+Labels = tuple[str, ...]
+
+_SQRT_2_OVER_PI = 0.7978845608028654
+_GELU_CUBIC = 0.044715
+
+
+class _Pointwise(Operator):
+    """What elementwise operators share: the type of the first operand, one pass over memory."""
+
+    family: ClassVar[str] = "pointwise"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """One output like the first input."""
+        return (inputs[0],)
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """One elementwise kernel."""
+        return (memory_bound(Kernel.ELEMENTWISE, inputs, outputs, accumulate=accumulate),)
+
+
+@dataclass(frozen=True, slots=True)
+class Add(_Pointwise):
+    """The sum of ``count`` tensors of one shape: residual connections, gradients that meet."""
+
+    labels: Labels
+    count: int = 2
+
+    kind: ClassVar[str] = "add"
+
+    def dims(self) -> Dims:
+        """Jointly linear in all operands."""
+        every = frozenset(range(self.count))
+        return Dims((self.labels,) * self.count, (self.labels,), linear=(every,))
+
+    def gradient(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
+    ) -> tuple[str | None, ...]:
+        """The gradient of a sum is the gradient of each term."""
+        return (grads[0],) * self.count
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The sum."""
+        return (np.asarray(sum(inputs[1:], inputs[0])),)
+
+
+@dataclass(frozen=True, slots=True)
+class Bias(_Pointwise):
+    """``x + b`` with b over some of x's dims."""
+
+    labels: Labels
+    bias: Labels
+
+    kind: ClassVar[str] = "bias"
+
+    def dims(self) -> Dims:
+        """A bias is added once: nothing partial passes."""
+        return Dims((self.labels, self.bias), (self.labels,))
+
+    def gradient(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
+    ) -> tuple[str | None, ...]:
+        """The gradient passes to x; b's is its sum over the other dims."""
+        (grad,) = grads
+        if grad is None:
+            return (None, None)
+        db = None
+        if tape.needs_gradient(inputs[1]):
+            (db,) = tape.emit("bgrad", SumTo(self.labels, self.bias), [grad])
+        return (grad, db)
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The sum, with b broadcast over the dims it lacks."""
+        x, b = inputs
+        shape = [x.shape[i] if name in self.bias else 1 for i, name in enumerate(self.labels)]
+        return (x + b.reshape(shape),)
+
+
+@dataclass(frozen=True, slots=True)
+class SumTo(Operator):
+    """The sum of x over every dim that ``kept`` lacks."""
+
+    labels: Labels
+    kept: Labels
+
+    kind: ClassVar[str] = "sum_to"
+    family: ClassVar[str] = "reduction"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """The kept dims."""
+        extent = dict(zip(self.labels, inputs[0].shape, strict=True))
+        return (TensorType(tuple(extent[name] for name in self.kept), inputs[0].dtype),)
+
+    def dims(self) -> Dims:
+        """Linear."""
+        return Dims((self.labels,), (self.kept,), linear=(frozenset({0}),))
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """One reduction kernel."""
+        return (memory_bound(Kernel.REDUCTION, inputs, outputs, accumulate=accumulate),)
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The sum over the other axes."""
+        gone = tuple(i for i, name in enumerate(self.labels) if name not in self.kept)
+        return (np.asarray(inputs[0].sum(axis=gone)),)
+
+
+def _gelu_slope(x: Array) -> tuple[Array, Array]:
+    """GELU (tanh form) and its derivative."""
+    inner = _SQRT_2_OVER_PI * (x + _GELU_CUBIC * x**3)
+    tanh = np.tanh(inner)
+    slope = 0.5 * (1 + tanh) + 0.5 * x * (1 - tanh**2) * _SQRT_2_OVER_PI * (1 + 3 * _GELU_CUBIC * x**2)
+    return 0.5 * x * (1 + tanh), slope
+
+
+@dataclass(frozen=True, slots=True)
+class Gelu(_Pointwise):
+    """GELU in its tanh form."""
+
+    labels: Labels
+
+    kind: ClassVar[str] = "gelu"
+
+    def dims(self) -> Dims:
+        """Nothing partial passes."""
+        return Dims((self.labels,), (self.labels,))
+
+    def gradient(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
+    ) -> tuple[str | None, ...]:
+        """Reads the input again."""
+        if grads[0] is None:
+            return (None,)
+        return tape.emit("grad", GeluGrad(self.labels), [inputs[0], grads[0]])
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The activation."""
+        return (_gelu_slope(inputs[0])[0],)
+
+
+@dataclass(frozen=True, slots=True)
+class GeluGrad(_Pointwise):
+    """``dx`` of GELU from x and dy."""
+
+    labels: Labels
+
+    kind: ClassVar[str] = "gelu_grad"
+
+    def dims(self) -> Dims:
+        """Linear in dy."""
+        return Dims((self.labels,) * 2, (self.labels,), linear=(frozenset({1}),))
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """Slope times dy."""
+        return (_gelu_slope(inputs[0])[1] * inputs[1],)
+
+
+@dataclass(frozen=True, slots=True)
+class Swiglu(_Pointwise):
+    """``silu(gate) * up``."""
+
+    labels: Labels
+
+    kind: ClassVar[str] = "swiglu"
+
+    def dims(self) -> Dims:
+        """Linear in up."""
+        return Dims((self.labels,) * 2, (self.labels,), linear=(frozenset({1}),))
+
+    def gradient(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
+    ) -> tuple[str | None, ...]:
+        """Reads both inputs again."""
+        if grads[0] is None:
+            return (None, None)
+        return tape.emit("grad", SwigluGrad(self.labels), [*inputs, grads[0]])
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The gated activation."""
+        gate, up = inputs
+        return (gate / (1 + np.exp(-gate)) * up,)
+
+
+@dataclass(frozen=True, slots=True)
+class SwigluGrad(_Pointwise):
+    """Gradients of gate and up from gate, up and dy."""
+
+    labels: Labels
+
+    kind: ClassVar[str] = "swiglu_grad"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """Two outputs like the gate."""
+        return (inputs[0], inputs[0])
+
+    def dims(self) -> Dims:
+        """Linear in dy."""
+        return Dims((self.labels,) * 3, (self.labels,) * 2, linear=(frozenset({2}),))
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """``d silu`` is ``s (1 + g (1 - s))`` with s the sigmoid of the gate."""
+        gate, up, dy = inputs
+        sigmoid = 1 / (1 + np.exp(-gate))
+        silu = gate * sigmoid
+        return (dy * up * (sigmoid + silu * (1 - sigmoid)), dy * silu)

@@ -1,0 +1,76 @@
+"""Rotary position embedding (RoPE, arXiv 2104.09864) in the half-split form of Llama."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from simcluster.layout import Dims
+from simcluster.model.operator import Array, Operator, Region, Tape, TensorType, memory_bound
+from simcluster.work import Kernel, Work
+
+Labels = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rotary(Operator):
+    """Rotates each pair of head dims by an angle that grows with the position in ``seq``.
+
+    Takes several tensors (queries and keys) in one launch; ``inverse`` turns back, which is the gradient.
+    """
+
+    operands: tuple[Labels, ...]
+    theta: float = 10000.0
+    inverse: bool = False
+
+    kind: ClassVar[str] = "rotary"
+    family: ClassVar[str] = "pointwise"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """Outputs like the inputs."""
+        return tuple(inputs)
+
+    def dims(self) -> Dims:
+        """Jointly linear; a head's dims turn in pairs and stay together."""
+        every = frozenset(range(len(self.operands)))
+        whole = (("head_dim", "head dims are rotated in pairs across the whole head"),)
+        return Dims(self.operands, self.operands, whole=whole, linear=(every,))
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """One elementwise kernel."""
+        return (memory_bound(Kernel.ELEMENTWISE, inputs, outputs, flops_per_element=3),)
+
+    def gradient(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
+    ) -> tuple[str | None, ...]:
+        """The inverse rotation."""
+        live = [index for index, grad in enumerate(grads) if grad is not None]
+        back = Rotary(tuple(self.operands[i] for i in live), self.theta, not self.inverse)
+        made = tape.emit("grad", back, [str(grads[i]) for i in live]) if live else ()
+        found: list[str | None] = [None] * len(inputs)
+        for index, name in zip(live, made, strict=True):
+            found[index] = name
+        return tuple(found)
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The rotated tensors."""
+        return tuple(
+            self._rotate(x, names, region) for x, names in zip(inputs, self.operands, strict=True)
+        )
+
+    def _rotate(self, x: Array, names: Labels, region: Region) -> Array:
+        half = x.shape[-1] // 2
+        position = region.start("seq") + np.arange(x.shape[names.index("seq")])
+        angle = np.outer(position, self.theta ** (-np.arange(half) / half))
+        shape = [1] * x.ndim
+        shape[names.index("seq")], shape[-1] = angle.shape
+        sign = -1 if self.inverse else 1
+        cos = np.cos(angle).reshape(shape).astype(x.dtype)
+        sin = (sign * np.sin(angle)).reshape(shape).astype(x.dtype)
+        low, high = x[..., :half], x[..., half:]
+        return np.concatenate([low * cos - high * sin, high * cos + low * sin], axis=-1)

@@ -1,0 +1,225 @@
+"""Decoder-only transformers by dimensions: the GPT and Llama families as graphs of named operators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from simcluster.model.graph import Block, Graph, Instance, Node, Role, Value
+from simcluster.model.operator import Operator, TensorType
+from simcluster.model.operators.attention import Attention
+from simcluster.model.operators.cross_entropy import CrossEntropy
+from simcluster.model.operators.embedding import Embedding, Positions
+from simcluster.model.operators.matmul import Matmul
+from simcluster.model.operators.norm import LayerNorm, RmsNorm
+from simcluster.model.operators.pointwise import Add, Bias, Gelu, Swiglu
+from simcluster.model.operators.rotary import Rotary
+from simcluster.work import DType
+
+HIDDEN = ("batch", "seq", "hidden")
+FFN = ("batch", "seq", "ffn")
+QUERY = ("batch", "seq", "heads", "group", "head_dim")
+KEY = ("batch", "seq", "heads", "head_dim")
+
+
+@dataclass(frozen=True, slots=True)
+class Transformer:
+    """Dimensions of a decoder-only transformer.
+
+    ``heads`` are query heads, ``kv_heads`` key-value heads (``heads`` is a multiple of it); ``max_positions``
+    sizes a learned position table and is unused with rotary positions.
+    """
+
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    ffn: int
+    vocab: int
+    norm: str = "rms"
+    activation: str = "swiglu"
+    positions: str = "rotary"
+    max_positions: int = 0
+    rope_theta: float = 10000.0
+    bias: bool = False
+    tied: bool = False
+
+    @property
+    def num_parameters(self) -> int:
+        """Parameters, tied ones once, as publications count them (no vocabulary padding)."""
+        return self.graph(batch=1, seq_len=1, dtype=DType.BF16, num_tokens=1).num_parameters
+
+    def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: int) -> Graph:
+        """The forward graph of one micro-batch of ``batch`` sequences over all ranks.
+
+        ``num_tokens`` is the number of tokens of the whole step, by which the summed loss is divided.
+        """
+        tokens = TensorType((batch, seq_len), DType.INT64)
+        hidden = TensorType((batch, seq_len, self.hidden), dtype)
+        blocks = (self._embedding(tokens, dtype), self._layer(hidden), self._head(hidden, tokens, num_tokens))
+        instances = [Instance("embedding", "embedding")]
+        last = instances[0].output("out")
+        for index in range(self.layers):
+            layer = Instance(f"layers.{index}", "layer", (last,))
+            instances.append(layer)
+            last = layer.output("out")
+        instances.append(Instance("head", "head", (last,)))
+        ties = (("embedding.tokens.weight", "head.logits.weight"),) if self.tied else ()
+        return Graph({block.name: block for block in blocks}, tuple(instances), ties)
+
+    def _embedding(self, tokens: TensorType, dtype: DType) -> Block:
+        build = _Builder("embedding", dtype)
+        ids = build.feed("tokens", tokens)
+        table = build.parameter("tokens.weight", (self.vocab, self.hidden))
+        x = build.add("tokens", Embedding(), ids, table)
+        if self.positions == "learned":
+            rows = build.parameter("positions.weight", (self.max_positions, self.hidden))
+            x = build.add("positions", Positions(), x, rows)
+        return build.block(outputs={"out": x})
+
+    def _layer(self, hidden: TensorType) -> Block:
+        build = _Builder("layer", hidden.dtype)
+        x = build.input("in", hidden)
+        x = self._attention(build, x)
+        x = self._mlp(build, x)
+        return build.block(outputs={"out": x})
+
+    def _attention(self, build: _Builder, x: str) -> str:
+        group = self.heads // self.kv_heads
+        inner = {"heads": self.kv_heads, "group": group, "head_dim": self.head_dim}
+        y = self._norm(build, "attention.norm", x)
+        labels = (("hidden", "heads", "group", "head_dim"), ("hidden", "heads", "head_dim"))
+        q, k, v = self._linear(
+            build, "attention.qkv", y, HIDDEN, {"q": labels[0], "k": labels[1], "v": labels[1]}, inner
+        )
+        if self.positions == "rotary":
+            q, k = build.adds("attention.rotary", Rotary((QUERY, KEY), self.rope_theta), q, k)
+        o, _ = build.adds("attention.core", Attention(), q, k, v)
+        out = (("heads", "group", "head_dim", "hidden"),)
+        (y,) = self._linear(build, "attention.out", o, QUERY, {"": out[0]}, inner)
+        return build.add("attention.residual", Add(HIDDEN), x, y)
+
+    def _mlp(self, build: _Builder, x: str) -> str:
+        sizes = {"ffn": self.ffn}
+        y = self._norm(build, "mlp.norm", x)
+        up = ("hidden", "ffn")
+        if self.activation == "swiglu":
+            gate, y = self._linear(build, "mlp.up", y, HIDDEN, {"gate": up, "up": up}, sizes)
+            y = build.add("mlp.activation", Swiglu(FFN), gate, y)
+        else:
+            (y,) = self._linear(build, "mlp.up", y, HIDDEN, {"": up}, sizes)
+            y = build.add("mlp.activation", Gelu(FFN), y)
+        (y,) = self._linear(build, "mlp.down", y, FFN, {"": ("ffn", "hidden")}, sizes)
+        return build.add("mlp.residual", Add(HIDDEN), x, y)
+
+    def _head(self, hidden: TensorType, tokens: TensorType, num_tokens: int) -> Block:
+        build = _Builder("head", hidden.dtype)
+        x = build.input("in", hidden)
+        targets = build.feed("targets", tokens)
+        x = self._norm(build, "norm", x)
+        weight = build.parameter("logits.weight", (self.vocab, self.hidden))
+        product = Matmul(HIDDEN, (("vocab", "hidden"),), (("batch", "seq", "vocab"),))
+        logits = build.add("logits", product, x, weight)
+        loss, _ = build.adds("loss", CrossEntropy(1 / num_tokens), logits, targets)
+        return build.block(outputs={}, loss=loss)
+
+    def _norm(self, build: _Builder, name: str, x: str) -> str:
+        weight = build.parameter(f"{name}.weight", (self.hidden,))
+        if self.norm == "rms":
+            return build.adds(name, RmsNorm(HIDDEN), x, weight)[0]
+        bias = build.parameter(f"{name}.bias", (self.hidden,))
+        return build.adds(name, LayerNorm(HIDDEN), x, weight, bias)[0]
+
+    def _linear(
+        self,
+        build: _Builder,
+        name: str,
+        x: str,
+        left: tuple[str, ...],
+        weights: dict[str, tuple[str, ...]],
+        sizes: dict[str, int],
+    ) -> list[str]:
+        """A projection by one or more weights that share their input, each with its bias if biases are on."""
+        extent = sizes | {"hidden": self.hidden}
+        results = {
+            part: tuple(dim for dim in left if dim not in labels)
+            + tuple(dim for dim in labels if dim not in left)
+            for part, labels in weights.items()
+        }
+        named = {part: f"{name}.{part}.weight" if part else f"{name}.weight" for part in weights}
+        operands = [
+            build.parameter(named[part], tuple(extent[dim] for dim in labels))
+            for part, labels in weights.items()
+        ]
+        product = Matmul(left, tuple(weights.values()), tuple(results.values()))
+        made = list(build.adds(name, product, x, *operands))
+        if self.bias:
+            for index, (part, labels) in enumerate(weights.items()):
+                dims = tuple(dim for dim in labels if dim not in left)
+                suffix = f"{part}.bias" if part else "bias"
+                bias = build.parameter(f"{name}.{suffix}", tuple(extent[dim] for dim in dims))
+                made[index] = build.add(f"{name}.{suffix}", Bias(results[part], dims), made[index], bias)
+        return made
+
+
+@dataclass(slots=True)
+class _Builder:
+    """Writes one block: values are named after the operator that makes them."""
+
+    name: str
+    dtype: DType
+    values: dict[str, Value] = field(default_factory=dict)
+    nodes: list[Node] = field(default_factory=list)
+    feeds: list[str] = field(default_factory=list)
+    inputs: list[str] = field(default_factory=list)
+    parameters: list[str] = field(default_factory=list)
+
+    def feed(self, name: str, kind: TensorType) -> str:
+        self.values[name] = Value(kind, Role.FEED)
+        self.feeds.append(name)
+        return name
+
+    def input(self, name: str, kind: TensorType) -> str:
+        self.values[name] = Value(kind)
+        self.inputs.append(name)
+        return name
+
+    def parameter(self, name: str, shape: Sequence[int]) -> str:
+        self.values[name] = Value(TensorType(tuple(shape), self.dtype), Role.PARAMETER)
+        self.parameters.append(name)
+        return name
+
+    def add(self, name: str, operator: Operator, *inputs: str) -> str:
+        return self.adds(name, operator, *inputs)[0]
+
+    def adds(self, name: str, operator: Operator, *inputs: str) -> tuple[str, ...]:
+        kinds = operator.infer([self.values[value].type for value in inputs])
+        outputs = tuple(f"{name}.out{index}" if index else f"{name}.out" for index in range(len(kinds)))
+        self.values.update(zip(outputs, map(Value, kinds), strict=True))
+        self.nodes.append(Node(name, operator, inputs, outputs))
+        return outputs
+
+    def block(self, outputs: dict[str, str], loss: str | None = None) -> Block:
+        """The finished block, its outgoing values renamed to their public names."""
+        names = {inner: outer for outer, inner in outputs.items()}
+        nodes = tuple(
+            Node(
+                node.name,
+                node.operator,
+                tuple(names.get(value, value) for value in node.inputs),
+                tuple(names.get(value, value) for value in node.outputs),
+            )
+            for node in self.nodes
+        )
+        values = {names.get(name, name): value for name, value in self.values.items()}
+        return Block(
+            self.name,
+            tuple(self.feeds),
+            tuple(self.inputs),
+            tuple(outputs),
+            tuple(self.parameters),
+            values,
+            nodes,
+            loss=loss,
+        )

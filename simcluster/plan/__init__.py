@@ -1,0 +1,1 @@
+"""Passes that turn a graph into a sharded plan."""

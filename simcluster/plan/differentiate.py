@@ -1,0 +1,129 @@
+"""Pass: every block gets its backward operators, recorded by the operators' own gradients.
+
+Done before sharding, so that no collective is ever differentiated.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from simcluster.model import ONE, Block, Graph, Node, Operator, Phase, Role, TensorType, Value
+from simcluster.model.operators.pointwise import Add
+from simcluster.work import DType
+
+
+def differentiate(graph: Graph, gradient_dtype: DType) -> Graph:
+    """The graph with backward nodes; parameter gradients add into accumulators of ``gradient_dtype``."""
+    return graph.with_blocks(
+        {name: _differentiated(block, gradient_dtype) for name, block in graph.blocks.items()}
+    )
+
+
+def gradient_name(value: str) -> str:
+    """The name of a value's gradient at a block's border, or of a parameter's accumulator."""
+    return f"{value}.grad"
+
+
+@dataclass(slots=True)
+class _Tape:
+    """Collects the backward nodes of one block."""
+
+    values: dict[str, Value]
+    needed: set[str]
+    nodes: list[Node] = field(default_factory=list)
+    current: Node | None = None
+
+    def needs_gradient(self, value: str) -> bool:
+        return value in self.needed
+
+    def emit(self, suffix: str, operator: Operator, inputs: Sequence[str]) -> tuple[str, ...]:
+        assert self.current is not None
+        name = f"{self.current.name}.{suffix}"
+        kinds = operator.infer([self.values[value].type for value in inputs])
+        outputs = tuple(f"{name}.out{index}" if index else f"{name}.out" for index in range(len(kinds)))
+        self.values.update((out, Value(kind, Role.GRADIENT)) for out, kind in zip(outputs, kinds, strict=True))
+        self.nodes.append(
+            Node(name, operator, tuple(inputs), outputs, Phase.BACKWARD, origin=self.current.name)
+        )
+        return outputs
+
+    def add(self, value: str, terms: Sequence[str]) -> str:
+        """The sum of the gradients that meet at a value used more than once."""
+        kind = self.values[value].type
+        labels = tuple(f"dim{index}" for index in range(len(kind.shape)))
+        name = f"{value}.grad_sum"
+        self.values[name] = Value(kind, Role.GRADIENT)
+        self.nodes.append(Node(name, Add(labels, len(terms)), tuple(terms), (name,), Phase.BACKWARD))
+        return name
+
+
+def _differentiated(block: Block, gradient_dtype: DType) -> Block:
+    values = dict(block.values)
+    tape = _Tape(values, _needing(block))
+    terms: defaultdict[str, list[str]] = defaultdict(list)
+    gradients: dict[str, str] = {}
+    if block.loss is not None:
+        terms[block.loss].append(ONE)
+        values[block.loss] = replace(values[block.loss], role=Role.ACCUMULATOR)
+    for out in block.outputs:
+        gradients[out] = gradient_name(out)
+        values[gradients[out]] = Value(values[out].type, Role.GRADIENT)
+        terms[out].append(gradients[out])
+    for node in reversed(block.nodes):
+        grads = [_gathered(tape, out, terms[out]) for out in node.outputs]
+        if not any(grads):
+            continue
+        assert isinstance(node.operator, Operator)
+        tape.current = node
+        made = node.operator.gradient(tape, node.inputs, node.outputs, grads)
+        for value, grad in zip(node.inputs, made, strict=True):
+            if grad is not None and value in tape.needed:
+                terms[value].append(grad)
+    for value in block.inputs:
+        found = _gathered(tape, value, terms[value])
+        if found is not None:
+            gradients[value] = found
+    nodes = _accumulating(block, tape, terms, gradients, gradient_dtype)
+    return replace(block, values=values, nodes=(*block.nodes, *nodes), gradients=gradients)
+
+
+def _needing(block: Block) -> set[str]:
+    """The values on a path from a parameter or a block input."""
+    needed = {*block.parameters, *block.inputs}
+    for node in block.nodes:
+        if any(value in needed for value in node.inputs):
+            needed.update(out for out in node.outputs if block.values[out].type.dtype.is_float)
+    return needed
+
+
+def _gathered(tape: _Tape, value: str, terms: Sequence[str]) -> str | None:
+    if len(terms) < 2:
+        return terms[0] if terms else None
+    return tape.add(value, terms)
+
+
+def _accumulating(
+    block: Block,
+    tape: _Tape,
+    terms: defaultdict[str, list[str]],
+    gradients: dict[str, str],
+    gradient_dtype: DType,
+) -> list[Node]:
+    """The backward nodes with parameter gradients renamed to their accumulators."""
+    renamed: dict[str, str] = {}
+    read = {value for node in tape.nodes for value in node.inputs} | set(gradients.values())
+    for parameter in block.parameters:
+        if not terms[parameter]:
+            continue
+        gradients[parameter] = gradient_name(parameter)
+        kind = TensorType(tape.values[parameter].type.shape, gradient_dtype)
+        for term in terms[parameter]:
+            own = term if term not in read else tape.add(parameter, [term])
+            renamed[own] = gradients[parameter]
+            del tape.values[own]
+        tape.values[gradients[parameter]] = Value(kind, Role.ACCUMULATOR)
+    return [
+        replace(node, outputs=tuple(renamed.get(out, out) for out in node.outputs)) for node in tape.nodes
+    ]

@@ -1,0 +1,85 @@
+"""Pass: neighbours that run as one kernel launch, and movements that travel as one collective.
+
+Which families of operators may join is the framework profile's to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from simcluster.layout import FLAT, Kind, Movement
+from simcluster.model import Block, Graph, Node, Phase
+
+Pairs = Collection[tuple[str, str]]
+
+
+def fuse(graph: Graph, pairs: Pairs) -> Graph:
+    """The graph with kernel names: nodes that share one are launched together.
+
+    ``pairs`` lists (family, next family): a node joins the kernel before it if it directly follows in
+    program order, reads one of its results, and the pair of its family with the last one's is listed.
+    Optimizer updates of a block always run as one multi-tensor kernel.
+    """
+    blocks = {name: replace(block, nodes=_fused(block, pairs)) for name, block in graph.blocks.items()}
+    return graph.with_blocks(blocks)
+
+
+def _fused(block: Block, pairs: Pairs) -> tuple[Node, ...]:
+    made: list[Node] = []
+    for node in block.nodes:
+        kernel = node.name
+        if made and _joins(made, node, pairs):
+            kernel = made[-1].kernel
+        made.append(replace(node, kernel=kernel))
+    return tuple(made)
+
+
+def _joins(made: list[Node], node: Node, pairs: Pairs) -> bool:
+    last = made[-1]
+    if last.phase is not node.phase:
+        return False
+    if _is_collective(node) or _is_collective(last):
+        return _same_collective(last, node)
+    if _family(last) in _UPDATES and _family(node) in _UPDATES:
+        return True
+    if (_family(last), _family(node)) not in pairs:
+        return False
+    kernel = [other for other in made if other.kernel == last.kernel]
+    produced = {value for other in kernel for value in other.outputs}
+    return not produced.isdisjoint(node.inputs)
+
+
+_VIEW = "view"
+_UPDATES = ("optimizer", _VIEW)
+
+
+def _is_collective(node: Node) -> bool:
+    return isinstance(node.operator, Movement) and node.operator.is_collective
+
+
+def _family(node: Node) -> str:
+    """The operator's family; a slice of a flat buffer is only a view of it."""
+    if isinstance(node.operator, Movement):
+        return _VIEW if node.operator.dim == FLAT else "copy"
+    return node.operator.family
+
+
+def _same_collective(last: Node, node: Node) -> bool:
+    """Movements once per step that do not care where a tensor begins can share one buffer."""
+    if last.operator != node.operator or node.phase not in (Phase.BEGIN, Phase.END):
+        return False
+    assert isinstance(node.operator, Movement)
+    return node.operator.kind is Kind.ALL_REDUCE or node.operator.dim == FLAT
+
+
+def kernel_nodes(nodes: Collection[Node]) -> list[tuple[Node, ...]]:
+    """The nodes in order, those of one kernel together."""
+    groups: list[list[Node]] = []
+    for node in nodes:
+        if groups and node.kernel and groups[-1][-1].kernel == node.kernel:
+            groups[-1].append(node)
+        else:
+            groups.append([node])
+    return [tuple(group) for group in groups]
+

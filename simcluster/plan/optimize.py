@@ -1,0 +1,206 @@
+"""Pass: reduce every gradient, update every parameter, and gather what was sharded (phases ``end``, ``begin``).
+
+ZeRO-1 is nothing but a layout: the states of a parameter lie flat over the batch axes. So the gradient, which
+is partial over them, is reduce-scattered to that layout; the updated weights are gathered back from it before
+the next step's first use. Without sharding the same differences give all-reduces.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from simcluster.layout import Layout, Mesh, Movement, restricted
+from simcluster.model import Block, Graph, Instance, Node, Phase, Role, TensorType, Value
+from simcluster.model.operators.optimizer import Update
+from simcluster.plan.redistribute import Router
+from simcluster.work import DType
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizerPlan:
+    """How parameters are updated.
+
+    ``master`` is the dtype of the master copy, or None if the parameters are their own; ``state`` the dtype
+    of the optimizer's states; ``shard_axes`` the mesh axes over which states lie flat (ZeRO-1), or ().
+    """
+
+    update: Update
+    master: DType | None
+    state: DType
+    shard_axes: tuple[str, ...] = ()
+
+
+def optimize(graph: Graph, plan: OptimizerPlan, mesh: Mesh, router: Router, stage_axis: str) -> Graph:
+    """The graph with begin and end phases."""
+    ties = _Ties.of(graph, stage_axis)
+    blocks: dict[str, Block] = {}
+    instances = []
+    for instance in graph.instances:
+        block = graph.block_of(instance)
+        special = ties.of_instance(instance, block)
+        name = f"{block.name}@{instance.name}" if special else block.name
+        if name not in blocks:
+            made = _BlockOptimizer(block, plan, mesh, router, special).run()
+            blocks[name] = replace(made, name=name)
+        instances.append(replace(instance, block=name))
+    return Graph(blocks, tuple(instances), graph.ties)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ties:
+    """For tied parameters: the axis over the stages that hold a copy, and which copy does a stage's update."""
+
+    axes: Mapping[str, str | None]
+    owners: Mapping[str, bool]
+
+    @classmethod
+    def of(cls, graph: Graph, stage_axis: str) -> _Ties:
+        stages = {
+            f"{instance.name}.{name}": instance.stage
+            for instance in graph.instances
+            for name in graph.block_of(instance).parameters
+        }
+        axes: dict[str, str | None] = {}
+        owners: dict[str, bool] = {}
+        for group in graph.ties:
+            held = sorted({stages[name] for name in group})
+            axis = restricted(stage_axis, held) if len(held) > 1 else None
+            first = {stages[name]: name for name in reversed(group)}
+            for name in group:
+                axes[name] = axis
+                owners[name] = first[stages[name]] == name
+        return cls(axes, owners)
+
+    def of_instance(self, instance: Instance, block: Block) -> dict[str, tuple[str | None, bool]]:
+        """Tied parameter of the block -> (axis over its stages, whether this instance updates it)."""
+        names = {name: f"{instance.name}.{name}" for name in block.parameters}
+        return {name: (self.axes[full], self.owners[full]) for name, full in names.items() if full in self.axes}
+
+
+@dataclass
+class _BlockOptimizer:
+    block: Block
+    plan: OptimizerPlan
+    mesh: Mesh
+    router: Router
+    ties: Mapping[str, tuple[str | None, bool]]
+
+    def run(self) -> Block:
+        """The block with its gradients reduced, its parameters updated and, if sharded, gathered."""
+        self.values = dict(self.block.values)
+        self.begin: list[Node] = []
+        self.end: list[Node] = []
+        self.views: list[Node] = []
+        self.reduced: dict[str, str] = {}
+        owned = [name for name in self.block.parameters if self.ties.get(name, (None, True))[1]]
+        trained = [name for name in owned if name in self.block.gradients]
+        self._reduce(dict(map(self._reduction, trained)) | self._loss())
+        self.end += self.views
+        for name in trained:
+            self._update(name, self.reduced[self.block.gradients[name]])
+        nodes = (*self.begin, *self.block.nodes, *self.end)
+        return replace(self.block, values=self.values, nodes=nodes)
+
+    def _layout(self, value: str) -> Layout:
+        layout = self.values[value].layout
+        assert layout is not None
+        return layout
+
+    def _state_layout(self, parameter: str) -> Layout:
+        """Where the states lie: flat over the sharding axes that still hold replicas of the parameter."""
+        home = self._layout(parameter)
+        free = tuple(
+            axis for axis in self.plan.shard_axes if axis not in home.axes and self.mesh.size(axis) > 1
+        )
+        return replace(home, flat=free)
+
+    def _reduction(self, parameter: str) -> tuple[str, Layout]:
+        """The accumulator of a parameter and the layout in which the states want it."""
+        gradient = self.block.gradients[parameter]
+        tie = self.ties.get(parameter, (None, True))[0]
+        if tie is not None:
+            start = self._layout(gradient).with_partial((tie,))
+            self.values[gradient] = replace(self.values[gradient], layout=start)
+        return gradient, self._state_layout(parameter)
+
+    def _loss(self) -> dict[str, Layout]:
+        loss = self.block.loss
+        return {} if loss is None else {loss: self._layout(loss).reduced}
+
+    def _reduce(self, targets: Mapping[str, Layout]) -> None:
+        """Brings accumulators to their targets; those that need the same steps take them together.
+
+        Split dims stay as they are, so only the sum of the sizes decides which steps are cheapest: one
+        decision per bucket, as for a flat buffer.
+        """
+        buckets: dict[tuple[object, ...], list[str]] = {}
+        for value, target in targets.items():
+            start = self._layout(value)
+            key = (start.partial, start.flat, target.flat, self.values[value].type.dtype)
+            buckets.setdefault(key, []).append(value)
+        for bucket in buckets.values():
+            start, target = (
+                replace(layout, dims=((),)) for layout in (self._layout(bucket[0]), targets[bucket[0]])
+            )
+            elements = sum(math.prod(self._local_shape(value)) for value in bucket)
+            kind = TensorType((elements,), self.values[bucket[0]].type.dtype)
+            self.reduced.update(zip(bucket, bucket, strict=True))
+            path = self.router.path(kind, start, target)
+            for index, (movement, reached) in enumerate(path):
+                last = index == len(path) - 1
+                for value in bucket:
+                    layout = replace(self._layout(value), partial=reached.partial, flat=reached.flat)
+                    # A slice that nothing is exchanged after belongs to the update, not to the reduction.
+                    self._step(value, movement, layout, self.views if last and not movement.is_collective else self.end)
+
+    def _step(self, value: str, movement: Movement, layout: Layout, nodes: list[Node]) -> None:
+        before = self.reduced[value]
+        name = f"{before}.{movement.kind}"
+        self.values[name] = replace(self.values[value], layout=layout, role=Role.VIEW)
+        why = f"{value} is reduced once per step"
+        nodes.append(Node(name, movement, (before,), (name,), Phase.END, origin=value, why=why))
+        self.reduced[value] = name
+
+    def _local_shape(self, value: str) -> tuple[int, ...]:
+        return self._layout(value).local_shape(self.values[value].type.shape, self.mesh)
+
+    def _update(self, parameter: str, gradient: str) -> None:
+        kind = self.values[parameter]
+        layout = self._state_layout(parameter)
+        sharded = layout != kind.layout
+        weights = parameter
+        if sharded:
+            weights = f"{parameter}.shard"
+            self.values[weights] = replace(kind, layout=layout, role=Role.VIEW)
+        update = replace(self.plan.update, cast=kind.type.dtype if self.plan.master else None)
+        operands = [weights]
+        if self.plan.master is not None:
+            operands = [self._state(parameter, "master", self.plan.master, layout)]
+        states = [self._state(parameter, state, self.plan.state, layout) for state in update.states]
+        outputs = [*operands, *states, *([weights] if self.plan.master else [])]
+        name = f"{parameter}.update"
+        inputs = (operands[0], gradient, *states)
+        self.end.append(Node(name, update, inputs, tuple(outputs), Phase.END, origin=parameter))
+        if sharded:
+            self._gather(parameter, weights, layout)
+
+    def _state(self, parameter: str, state: str, dtype: DType, layout: Layout) -> str:
+        name = f"{parameter}.{state}"
+        kind = TensorType(self.values[parameter].type.shape, dtype)
+        self.values[name] = Value(kind, Role.STATE, layout)
+        return name
+
+    def _gather(self, parameter: str, shard: str, layout: Layout) -> None:
+        """The whole weights again, before the step's first use."""
+        name = shard
+        path = self.router.path(self.values[parameter].type, layout, self._layout(parameter))
+        for index, (movement, reached) in enumerate(path):
+            label = f"{parameter}.{movement.kind}"
+            out = parameter if index == len(path) - 1 else f"{label}{index}"
+            if out != parameter:
+                self.values[out] = replace(self.values[parameter], layout=reached, role=Role.VIEW)
+            why = f"the states of {parameter} lie as {layout}"
+            self.begin.append(Node(label, movement, (name,), (out,), Phase.BEGIN, origin=parameter, why=why))
+            name = out

@@ -1,0 +1,28 @@
+"""Patterns over operator names: ``layers.*.mlp.{up,down}``, as recipes and scenarios write them."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+
+@cache
+def compiled(pattern: str) -> re.Pattern[str]:
+    """The pattern as a regular expression: ``*`` any run of characters, ``?`` one, ``{a,b}`` either."""
+    parts = []
+    for token in re.findall(r"\*|\?|\{[^{}]*\}|[^*?{}]+|[{}]", pattern):
+        if token == "*":
+            parts.append(".*")
+        elif token == "?":
+            parts.append(".")
+        elif len(token) > 1 and token[0] == "{":
+            choices = "|".join(re.escape(choice.strip()) for choice in token[1:-1].split(","))
+            parts.append(f"(?:{choices})")
+        else:
+            parts.append(re.escape(token))
+    return re.compile("".join(parts))
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Whether the whole name fits the pattern."""
+    return compiled(pattern).fullmatch(name) is not None

@@ -1,0 +1,63 @@
+"""Pass: recompute the forward of whole layers in their backward, keeping only what enters the layer.
+
+The whole forward is run again, its collectives included, as Megatron's and PyTorch's checkpointing do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from simcluster.model import Block, Graph, Node, Phase, Role
+from simcluster.plan.patterns import matches
+
+SUFFIX = ".recompute"
+
+
+def recompute(graph: Graph, pattern: str) -> Graph:
+    """The graph in which every instance whose name matches ``pattern`` recomputes its forward."""
+    blocks: dict[str, Block] = {}
+    instances = []
+    for instance in graph.instances:
+        block = graph.block_of(instance)
+        if matches(pattern, instance.name):
+            name = f"{block.name}{SUFFIX}"
+            if name not in blocks:
+                blocks[name] = replace(_recomputing(block), name=name)
+        else:
+            name = block.name
+            blocks.setdefault(name, block)
+        instances.append(replace(instance, block=name))
+    return replace(graph, blocks=blocks, instances=tuple(instances))
+
+
+def _recomputing(block: Block) -> Block:
+    forward = list(block.phase(Phase.FORWARD))
+    made = {value for node in forward for value in node.outputs}
+
+    def again(value: str) -> str:
+        return f"{value}{SUFFIX}" if value in made else value
+
+    copies = [_renamed(node, again, name=f"{node.name}{SUFFIX}") for node in forward]
+    values = dict(block.values)
+    # A recomputed loss must not add to the loss again.
+    values.update({again(value): replace(block.values[value], role=Role.ACTIVATION) for value in made})
+    nodes: list[Node] = []
+    for node in block.nodes:
+        if node.phase is Phase.BACKWARD:
+            nodes.extend(copies)
+            copies = []
+            node = replace(node, inputs=tuple(again(value) for value in node.inputs))
+        nodes.append(node)
+    return replace(block, nodes=tuple(nodes), values=values)
+
+
+def _renamed(node: Node, rename: Callable[[str], str], name: str) -> Node:
+    return replace(
+        node,
+        name=name,
+        inputs=tuple(rename(value) for value in node.inputs),
+        outputs=tuple(rename(value) for value in node.outputs),
+        phase=Phase.BACKWARD,
+        origin=node.source,
+    )

@@ -1,0 +1,79 @@
+"""The cheapest sequence of movements between two layouts of a tensor: a shortest path over layouts."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+
+from simcluster.errors import PlanError
+from simcluster.layout import Kind, Layout, Mesh, Movement, movements
+from simcluster.model import TensorType
+
+Cost = Callable[[Movement, int], float]
+"""Seconds of a movement that concerns this many bytes, counted as ``collective_bytes`` counts them."""
+
+Path = tuple[tuple[Movement, Layout], ...]
+"""Movements with the layout each of them reaches."""
+
+
+def local_bytes(kind: TensorType, layout: Layout, mesh: Mesh) -> int:
+    """Bytes one rank holds of a tensor in a layout."""
+    return TensorType(layout.local_shape(kind.shape, mesh), kind.dtype).num_bytes
+
+
+def collective_bytes(movement: Movement, before: int, after: int) -> int:
+    """The size of a movement in the convention of nccl-tests, from the local bytes before and after it.
+
+    The buffer of an all-reduce or all-to-all, the input of a reduce-scatter, the output of an all-gather.
+    """
+    return after if movement.kind in (Kind.ALL_GATHER, Kind.SLICE) else before
+
+
+@dataclass
+class Router:
+    """Finds paths on one mesh by one cost function, remembering what it found."""
+
+    mesh: Mesh
+    cost: Cost
+    _found: dict[tuple[Layout, Layout, TensorType], tuple[float, Path]] = field(default_factory=dict)
+
+    def path(self, kind: TensorType, start: Layout, target: Layout) -> Path:
+        """The cheapest movements from ``start`` to ``target``; PlanError if there is no way."""
+        return self.priced(kind, start, target)[1]
+
+    def priced(self, kind: TensorType, start: Layout, target: Layout) -> tuple[float, Path]:
+        """The cheapest movements with their cost in seconds."""
+        if start == target:
+            return 0.0, ()
+        key = (start, target, kind)
+        if key not in self._found:
+            self._found[key] = self._search(kind, start, target)
+        return self._found[key]
+
+    def _search(self, kind: TensorType, start: Layout, target: Layout) -> tuple[float, Path]:
+        order = count()
+        queue: list[tuple[float, int, int, Layout, Path]] = [(0.0, 0, next(order), start, ())]
+        settled: set[Layout] = set()
+        while queue:
+            spent, steps, _, layout, path = heapq.heappop(queue)
+            if layout == target:
+                return spent, path
+            if layout in settled:
+                continue
+            settled.add(layout)
+            before = local_bytes(kind, layout, self.mesh)
+            for movement, reached in movements(layout, target):
+                if reached in settled or not self._possible(kind, reached):
+                    continue
+                size = collective_bytes(movement, before, local_bytes(kind, reached, self.mesh))
+                price = spent + self.cost(movement, size)
+                entry = (price, steps + 1, next(order), reached, (*path, (movement, reached)))
+                heapq.heappush(queue, entry)
+        raise PlanError(f"no sequence of collectives leads from layout {start} to {target}")
+
+    def _possible(self, kind: TensorType, layout: Layout) -> bool:
+        """Whether every dim divides: steps in between must not need padding."""
+        sizes = zip(kind.shape, layout.dims, strict=True)
+        return all(size % self.mesh.product(axes) == 0 for size, axes in sizes)

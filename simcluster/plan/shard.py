@@ -1,0 +1,118 @@
+"""Pass: every operator gets layouts, and every difference between two layouts becomes movements.
+
+Blocks are specialised by what differs between their instances: strategies, the layouts that come in, and the
+layouts that others want of a result that is still partial. Equal instances share one specialised block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from simcluster.errors import PlanError
+from simcluster.layout import Layout, Mesh, Strategy
+from simcluster.model import Block, Graph, Instance, Node, Operator, Phase
+from simcluster.plan.redistribute import Router
+from simcluster.plan.sharder import BlockSharder
+from simcluster.plan.strategies import Strategies
+
+_Key = tuple[object, ...]
+
+
+def shard(graph: Graph, strategies: Strategies, mesh: Mesh, router: Router) -> Graph:
+    """The graph over specialised blocks in which every value has a layout."""
+    wanted = _wanted(graph, strategies)
+    tied = _tied_layouts(graph, strategies)
+    layouts: dict[str, Layout] = {}
+    blocks: dict[_Key, Block] = {}
+    instances: list[Instance] = []
+    for instance in graph.instances:
+        block = graph.block_of(instance)
+        incoming = tuple(layouts[value] for value in instance.inputs)
+        wants = tuple(wanted.get(instance.output(value)) for value in block.outputs)
+        fixed = tuple(
+            (name, tied[f"{instance.name}.{name}"])
+            for name in block.parameters
+            if f"{instance.name}.{name}" in tied
+        )
+        chosen = strategies.of(instance.name)
+        key: _Key = (instance.block, tuple(chosen.values()), incoming, wants, fixed)
+        if key not in blocks:
+            sharder = BlockSharder(block, chosen, mesh, router)
+            made = sharder.run(incoming, wants, dict(fixed))
+            same = sum(other.name.partition("#")[0] == block.name for other in blocks.values())
+            blocks[key] = replace(made, name=f"{block.name}#{same}" if same else block.name)
+        found = blocks[key]
+        instances.append(replace(instance, block=found.name))
+        for value in block.outputs:
+            layout = found.values[value].layout
+            assert layout is not None
+            layouts[instance.output(value)] = layout
+    sharded = Graph({block.name: block for block in blocks.values()}, tuple(instances), graph.ties)
+    _check_ties(sharded)
+    return sharded
+
+
+def _forward_readers(block: Block, value: str) -> Sequence[tuple[Node, int]]:
+    return [
+        (node, index)
+        for node in block.phase(Phase.FORWARD)
+        for index, name in enumerate(node.inputs)
+        if name == value
+    ]
+
+
+def _first_wish(block: Block, value: str, chosen: Mapping[str, Strategy]) -> Layout | None:
+    """The layout in which the first operator that reads a value wants it."""
+    for node, index in _forward_readers(block, value):
+        assert isinstance(node.operator, Operator)
+        return chosen[node.name].layout(node.operator.dims().inputs[index])
+    return None
+
+
+def _wanted(graph: Graph, strategies: Strategies) -> dict[str, Layout]:
+    """Graph value -> the layout its first reader in another instance wants."""
+    found: dict[str, Layout] = {}
+    for instance in graph.instances:
+        block = graph.block_of(instance)
+        for inner, outer in zip(block.inputs, instance.inputs, strict=True):
+            wish = _first_wish(block, inner, strategies.of(instance.name))
+            if wish is not None:
+                found.setdefault(outer, wish)
+    return found
+
+
+def _tied_layouts(graph: Graph, strategies: Strategies) -> dict[str, Layout]:
+    """Full name of every tied parameter -> the one layout all its copies have: the first copy's."""
+    found: dict[str, Layout] = {}
+    owners = {
+        f"{instance.name}.{name}": instance
+        for instance in graph.instances
+        for name in graph.block_of(instance).parameters
+    }
+    for group in graph.ties:
+        first = owners[group[0]]
+        name = group[0].removeprefix(f"{first.name}.")
+        layout = _first_wish(graph.block_of(first), name, strategies.of(first.name))
+        assert layout is not None, f"tied parameter {group[0]} is read by nobody"
+        found.update(dict.fromkeys(group, layout))
+    return found
+
+
+def _check_ties(graph: Graph) -> None:
+    """Tied parameters add into one accumulator, so their gradients must be partial over the same axes."""
+    layouts = {
+        f"{instance.name}.{name}": graph.block_of(instance).values[gradient].layout
+        for instance in graph.instances
+        for name, gradient in graph.block_of(instance).gradients.items()
+        if name in graph.block_of(instance).parameters
+    }
+    for group in graph.ties:
+        differing = {name: layouts[name] for name in group}
+        if len(set(differing.values())) > 1:
+            listed = "; ".join(f"{name} {layout}" for name, layout in differing.items())
+            raise PlanError(
+                f"tied parameters need gradients in one layout, but have {listed}",
+                path="parallel.strategies",
+                hint="give the operators that use them the same strategy",
+            )

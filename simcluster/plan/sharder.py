@@ -1,0 +1,222 @@
+"""Sharding of one block: layouts for every value, movements wherever two of them differ.
+
+The rules are those of DESIGN 4.2 and 4.4: a partial result is reduced once, where it is smallest on its linear
+path, and all who read it share the result; what backward needs is kept in its producer's layout and
+redistributed again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from simcluster.layout import Dims, Layout, Mesh, Strategy
+from simcluster.model import Block, Node, Operator, Phase, Role, Value
+from simcluster.plan.redistribute import Router, local_bytes
+from simcluster.plan.versions import Workbench
+
+Readers = Mapping[str, Sequence[Node]]
+
+
+def operator_of(node: Node) -> Operator:
+    """The operator of a node that is no movement."""
+    assert isinstance(node.operator, Operator)
+    return node.operator
+
+
+@dataclass
+class BlockSharder:
+    """Shards one block under one choice of strategies (forward node -> strategy)."""
+
+    block: Block
+    strategies: Mapping[str, Strategy]
+    mesh: Mesh
+    router: Router
+    bench: Workbench = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.bench = Workbench(self.router, dict(self.block.values))
+
+    def run(
+        self, incoming: Sequence[Layout], wants: Sequence[Layout | None], fixed: Mapping[str, Layout]
+    ) -> Block:
+        """The sharded block.
+
+        ``incoming`` are the layouts of the block's inputs, ``wants`` what readers elsewhere want of each
+        output, ``fixed`` the layouts of parameters that are decided elsewhere.
+        """
+        block, bench = self.block, self.bench
+        nodes = [part for node in block.nodes for part in self._primitives(node)]
+        forward = [node for node in nodes if node.phase is Phase.FORWARD]
+        backward = [node for node in nodes if node.phase is Phase.BACKWARD]
+        for value, layout in zip(block.inputs, incoming, strict=True):
+            bench.put(value, layout)
+        for name in (*block.parameters, *block.feeds):
+            bench.put(name, fixed.get(name) or self._wish(name, forward))
+        kept = {value for node in backward for value in node.inputs} | set(block.outputs)
+        self._phase(forward, kept)
+        for value, want in zip(block.outputs, wants, strict=True):
+            layout = bench.layout(value)
+            if layout.partial:
+                bench.fetch(value, want or layout.reduced, "the next block")
+        bench.enter(Phase.BACKWARD)
+        for value in block.outputs:
+            bench.put(block.gradients[value], bench.layout(value))
+        self._phase(backward, set(block.gradients.values()))
+        gradients = dict(block.gradients)
+        for value in block.inputs:
+            if value in gradients:
+                gradients[value] = bench.fetch(gradients[value], bench.layout(value), "the block before")
+        made = replace(block, values=bench.values, nodes=tuple(bench.nodes), gradients=gradients)
+        return _with_homes_as_outputs(made, {value: bench.home(value) for value in block.outputs})
+
+    # -- strategies -------------------------------------------------------------------------------------
+
+    def _primitives(self, node: Node) -> list[Node]:
+        """The node, or the primitives it is made of where a dim is split that it cannot split itself."""
+        operator = operator_of(node)
+        barred = {dim for dim, _ in operator.dims().whole}
+        split = frozenset(dim for dim, _ in self._strategy(node).splits if dim in barred)
+        decomposition = operator.decompose(split) if split else None
+        if decomposition is None:
+            return [node]
+        names = {f"in{i}": value for i, value in enumerate(node.inputs)}
+        names |= {f"out{i}": value for i, value in enumerate(node.outputs)}
+        found = []
+        for suffix, part, inputs, outputs in decomposition.parts:
+            made = part.infer([self.bench.type(names[name]) for name in inputs])
+            for name, kind in zip(outputs, made, strict=True):
+                if name not in names:
+                    names[name] = f"{node.name}.{name}"
+                    self.bench.values[names[name]] = Value(kind)
+            bound = tuple(names[name] for name in inputs), tuple(names[name] for name in outputs)
+            found.append(replace(node, name=f"{node.name}.{suffix}", operator=part, origin=node.source))
+            found[-1] = replace(found[-1], inputs=bound[0], outputs=bound[1])
+        return found
+
+    def _strategy(self, node: Node) -> Strategy:
+        """The strategy of a node's forward operator, as far as it concerns dims that the node has."""
+        names = operator_of(node).dims().names
+        given = self.strategies.get(node.source, Strategy())
+        return Strategy(tuple((dim, axes) for dim, axes in given.splits if dim in names))
+
+    def _followed(self, node: Node) -> Strategy:
+        """The strategy of a sum of gradients: its terms' common split, so that partial terms add first."""
+        splits = {self.bench.layout(value).dims for value in node.inputs}
+        dims = splits.pop()
+        if splits:
+            dims = self.bench.layout(node.outputs[0].removesuffix(".grad_sum")).dims
+        return Strategy.of(dict(zip(operator_of(node).dims().inputs[0], dims, strict=True)))
+
+    def _wish(self, value: str, nodes: Sequence[Node]) -> Layout:
+        """The layout in which the first reader of a value wants it."""
+        for node in nodes:
+            if value in node.inputs:
+                dims = operator_of(node).dims()
+                return self._strategy(node).layout(dims.inputs[node.inputs.index(value)])
+        return Layout.replicated(len(self.bench.type(value).shape))
+
+    # -- a phase ----------------------------------------------------------------------------------------
+
+    def _phase(self, nodes: Sequence[Node], kept: set[str]) -> None:
+        readers: defaultdict[str, list[Node]] = defaultdict(list)
+        for node in nodes:
+            for value in node.inputs:
+                readers[value].append(node)
+        for node in nodes:
+            known = node.source in self.strategies
+            self._place(node, self._strategy(node) if known else self._followed(node), readers, kept)
+
+    def _place(self, node: Node, strategy: Strategy, readers: Readers, kept: set[str]) -> None:
+        bench, dims = self.bench, operator_of(node).dims()
+        passing = self._passing(node, dims, strategy, readers, kept)
+        axes = bench.layout(node.inputs[min(passing)]).partial_axes if passing else ()
+        joining = dims.passes(axes[0], passing, strategy) if axes else None
+        inputs = tuple(
+            bench.home(value) if index in passing else bench.fetch(value, need, node.name)
+            for index, (value, need) in enumerate(
+                zip(node.inputs, dims.input_layouts(strategy), strict=True)
+            )
+        )
+        masked = tuple((index, axes) for index in sorted(joining or ()))
+        placed = replace(node, inputs=inputs, strategy=strategy, masked=masked)
+        bench.nodes.append(placed)
+        outputs = []
+        tails: list[tuple[str, Layout, str]] = []
+        for value, layout in zip(node.outputs, dims.output_layouts(strategy, axes), strict=True):
+            target = self._accumulator_layout(value, layout)
+            if target == layout:
+                bench.put(value, layout, node.name)
+                outputs.append(value)
+            else:
+                part = f"{node.name}.{value}"
+                bench.values[part] = replace(bench.kind(value), role=Role.GRADIENT)
+                bench.put(part, layout, node.name)
+                outputs.append(part)
+                tails.append((part, target, value))
+        bench.nodes[-1] = replace(placed, outputs=tuple(outputs))
+        for part, target, value in tails:
+            bench.fetch(part, target, value)
+            bench.nodes[-1] = replace(bench.nodes[-1], outputs=(value,))
+            bench.put(value, target, node.name)
+
+    def _accumulator_layout(self, value: str, layout: Layout) -> Layout:
+        """The layout a result is stored in: for a parameter's gradient, the parameter's own split."""
+        if self.bench.kind(value).role is not Role.ACCUMULATOR:
+            return layout
+        owner = next((name for name, grad in self.block.gradients.items() if grad == value), None)
+        if owner is None:
+            return layout
+        partial = layout.partial
+        if self.bench.exists(value):
+            # A second term joins an accumulator: what it is partial over besides is reduced before.
+            shared = dict(self.bench.layout(value).partial)
+            partial = tuple(item for item in partial if item[0] in shared)
+        return replace(self.bench.layout(owner), partial=partial)
+
+    def _passing(
+        self, node: Node, dims: Dims, strategy: Strategy, readers: Readers, kept: set[str]
+    ) -> frozenset[int]:
+        """The inputs that stay partial through this node, because its result is smaller to reduce."""
+        bench = self.bench
+        wanted = dims.input_layouts(strategy)
+        by_partial: defaultdict[tuple[tuple[str, str], ...], set[int]] = defaultdict(set)
+        for index, value in enumerate(node.inputs):
+            layout = bench.layout(value)
+            alone = len(readers[value]) == 1 and value not in kept
+            if layout.partial and alone and layout.reduced == wanted[index]:
+                by_partial[layout.partial].add(index)
+        if len(by_partial) != 1:
+            return frozenset()
+        ((partial, found),) = by_partial.items()
+        indices = frozenset(found)
+        if any(how != "sum" or dims.passes(axis, indices, strategy) is None for axis, how in partial):
+            return frozenset()
+        before = sum(self._bytes(node.inputs[index], wanted[index]) for index in indices)
+        results = zip(node.outputs, dims.output_layouts(strategy), strict=True)
+        after = sum(self._bytes(value, layout) for value, layout in results)
+        return indices if after < before else frozenset()
+
+    def _bytes(self, value: str, layout: Layout) -> int:
+        return local_bytes(self.bench.type(value), layout, self.mesh)
+
+
+def _with_homes_as_outputs(block: Block, homes: Mapping[str, str]) -> Block:
+    """The block with the reduced version of an output under the output's public name."""
+    renames: dict[str, str] = {}
+    for value, home in homes.items():
+        if home != value:
+            renames |= {value: f"{value}.partial", home: value}
+    if not renames:
+        return block
+    nodes = tuple(
+        replace(
+            node,
+            inputs=tuple(renames.get(name, name) for name in node.inputs),
+            outputs=tuple(renames.get(name, name) for name in node.outputs),
+        )
+        for node in block.nodes
+    )
+    values = {renames.get(name, name): value for name, value in block.values.items()}
+    return replace(block, nodes=nodes, values=values)

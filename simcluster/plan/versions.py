@@ -1,0 +1,89 @@
+"""The versions of the values of one block while it is sharded: which layouts of a value exist, by name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from simcluster.layout import Layout, Movement
+from simcluster.model import Node, Phase, TensorType, Value
+from simcluster.plan.redistribute import Router
+
+
+@dataclass
+class Workbench:
+    """Collects sharded nodes and keeps, for every value, its versions in the current phase.
+
+    The first version is *home*: what the producer made or, once a partial result has been reduced, the
+    reduced one. Only homes survive a phase.
+    """
+
+    router: Router
+    kinds: Mapping[str, Value]
+    phase: Phase = Phase.FORWARD
+    values: dict[str, Value] = field(default_factory=dict)
+    nodes: list[Node] = field(default_factory=list)
+    _versions: dict[str, dict[Layout, str]] = field(default_factory=dict)
+    _makers: dict[str, str] = field(default_factory=dict)
+    _labels: Counter[str] = field(default_factory=Counter)
+
+    def kind(self, value: str) -> Value:
+        """Type and role of a value, sharded already or not."""
+        return self.values[value] if value in self.values else self.kinds[value]
+
+    def type(self, value: str) -> TensorType:
+        """Logical type of a value."""
+        return self.kind(value).type
+
+    def layout(self, value: str) -> Layout:
+        """The layout of a value's home."""
+        return next(iter(self._versions[value]))
+
+    def home(self, value: str) -> str:
+        """The name of a value's home."""
+        return next(iter(self._versions[value].values()))
+
+    def exists(self, value: str) -> bool:
+        """Whether any version of the value exists yet."""
+        return value in self._versions
+
+    def put(self, value: str, layout: Layout, maker: str = "") -> None:
+        """A value that a node (``maker``) or someone outside the block makes in this layout."""
+        self.values[value] = replace(self.kind(value), layout=layout)
+        self._versions[value] = {layout: value}
+        self._makers[value] = maker or value
+
+    def enter(self, phase: Phase) -> None:
+        """Starts another phase: redistributed copies are gone, homes stay."""
+        self.phase = phase
+        self._versions = {value: dict([next(iter(found.items()))]) for value, found in self._versions.items()}
+
+    def fetch(self, value: str, need: Layout, reader: str) -> str:
+        """The name of a version of ``value`` in layout ``need``, reached by movements if there is none yet."""
+        found = self._versions[value]
+        if need in found:
+            return found[need]
+        kind = self.type(value)
+        starts = [layout for layout in found if not layout.partial] or list(found)
+        layout = min(starts, key=lambda start: self.router.priced(kind, start, need)[0])
+        name = found[layout]
+        for movement, reached in self.router.path(kind, layout, need):
+            why = f"{value} lies as {layout}; {reader} needs it as {need}"
+            name = self._move(value, name, reached, movement, why)
+            if layout.partial and not reached.partial:
+                # The reduced version is home from now on: nobody reduces this value again.
+                found.clear()
+            found.setdefault(reached, name)
+            layout = reached
+        return name
+
+    def _move(self, value: str, name: str, after: Layout, movement: Movement, why: str) -> str:
+        stem = self._makers[value]
+        label = f"{stem}.{movement.kind}"
+        self._labels[label] += 1
+        if self._labels[label] > 1:
+            label += str(self._labels[label])
+        self.values[label] = replace(self.kind(value), layout=after)
+        self.nodes.append(Node(label, movement, (name,), (label,), self.phase, origin=stem, why=why))
+        return label

@@ -1,0 +1,252 @@
+"""From a planned graph and its timetable to the Program: codes lowered once, executions per stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from simcluster.errors import PlanError
+from simcluster.layout import Mesh
+from simcluster.model import Block, Graph, Instance, Role
+from simcluster.plan.schedule import BACKWARD as B_ACTION
+from simcluster.plan.schedule import FORWARD as F_ACTION
+from simcluster.plan.schedule import Action as ScheduleAction
+from simcluster.plan.schedule import Timetable
+from simcluster.program.instruction import (
+    RECV_NEXT,
+    RECV_PREV,
+    SEND_NEXT,
+    SEND_PREV,
+    Action,
+    Call,
+    Category,
+    Code,
+    Execution,
+    Instruction,
+    Scope,
+    Slot,
+)
+from simcluster.program.lower import (
+    BACKWARD,
+    BEGIN,
+    FORWARD,
+    REDUCE,
+    UPDATE,
+    Lowering,
+    local_type,
+    lower,
+)
+from simcluster.program.program import Program, Resident, StageProgram
+
+TRANSFER = "transfer"
+ONCE = -1
+"""The micro-batch of what runs once per step."""
+
+_CATEGORIES = {
+    Role.PARAMETER: Category.PARAMETERS,
+    Role.ACCUMULATOR: Category.GRADIENTS,
+    Role.STATE: Category.OPTIMIZER,
+}
+
+
+def build(
+    graph: Graph, timetable: Timetable, mesh: Mesh, stage_axis: str, *, overlapped: bool, prefetch: int
+) -> Program:
+    """The Program of a sharded, optimised, fused graph under a timetable.
+
+    ``overlapped`` posts receives one action ahead; otherwise transfers between two actions are posted
+    together and waited for.
+    """
+    codes = _Codes(graph, Lowering(mesh, prefetch))
+    stages = tuple(
+        _StageBuilder(graph, stage, actions, codes, overlapped).build()
+        for stage, actions in enumerate(timetable)
+    )
+    return Program(mesh, stage_axis, tuple(codes.codes), stages)
+
+
+@dataclass
+class _Codes:
+    """All codes, each once, found by block and phase or by what a transfer carries."""
+
+    graph: Graph
+    settings: Lowering
+    codes: list[Code] = field(default_factory=list)
+    by_block: dict[str, Mapping[str, int]] = field(default_factory=dict)
+    transfers: dict[tuple[str, Slot], int] = field(default_factory=dict)
+
+    def of(self, block: Block) -> Mapping[str, int]:
+        """Phase -> code index."""
+        if block.name not in self.by_block:
+            made = lower(block, self.settings)
+            self.by_block[block.name] = {phase: self._add(code) for phase, code in made.items()}
+        return self.by_block[block.name]
+
+    def transfer(self, stream: str, block: Block, value: str) -> int:
+        """The code that moves a value of a block to or from a neighbouring stage."""
+        kind = block.values[value]
+        local = local_type(kind, self.settings.mesh)
+        gradient = kind.role is Role.GRADIENT
+        category = Category.TEMPORARY if gradient else Category.ACTIVATIONS
+        slot = Slot("value", Scope.MICRO_BATCH, local, category, local.num_bytes)
+        key = (stream, slot)
+        if key not in self.transfers:
+            sends = stream in (SEND_NEXT, SEND_PREV)
+            instruction = Instruction(
+                f"{'send' if sends else 'receive'} {'gradient' if gradient else 'activation'}",
+                Action.SEND if sends else Action.RECEIVE,
+                stream,
+                (Call(None, (0,), ()) if sends else Call(None, (), (0,)),),
+                drops=(0,) if sends else (),
+                operation="send_receive",
+                num_bytes=local.num_bytes,
+            )
+            self.transfers[key] = self._add(Code(stream, TRANSFER, (instruction,), (slot,)))
+        return self.transfers[key]
+
+    def _add(self, code: Code) -> int:
+        self.codes.append(code)
+        return len(self.codes) - 1
+
+
+@dataclass
+class _StageBuilder:
+    graph: Graph
+    stage: int
+    actions: Sequence[ScheduleAction]
+    codes: _Codes
+    overlapped: bool
+
+    def build(self) -> StageProgram:
+        self.instances = [each for each in self.graph.instances if each.stage == self.stage]
+        self.names = dict(self._border_names()) | dict(self._tied_names())
+        self.arrivals = list(self._crossing(into=True))
+        self.departures = list(self._crossing(into=False))
+        executions = [
+            *self._once(BEGIN, self.instances),
+            *self._scheduled(),
+            *self._once(UPDATE, self.instances[::-1]),
+        ]
+        return StageProgram(tuple(executions), tuple(self._residents()), self.names)
+
+    # -- names ------------------------------------------------------------------------------------------
+
+    def _border_names(self) -> Iterator[tuple[tuple[str, str], str]]:
+        for instance in self.instances:
+            block = self.graph.block_of(instance)
+            pairs = [*zip(block.inputs, instance.inputs, strict=True)]
+            pairs += [(value, instance.output(value)) for value in block.outputs]
+            for inner, outer in pairs:
+                yield (instance.name, inner), outer
+                if inner in block.gradients:
+                    yield (instance.name, block.gradients[inner]), f"{outer}.grad"
+
+    def _tied_names(self) -> Iterator[tuple[tuple[str, str], str]]:
+        """Copies of a tied parameter on this stage share the first copy's buffers."""
+        parameters = {
+            f"{instance.name}.{name}": (instance, name)
+            for instance in self.instances
+            for name in self.graph.block_of(instance).parameters
+        }
+        for group in self.graph.ties:
+            here = [name for name in group if name in parameters]
+            for name in here[1:]:
+                instance, inner = parameters[name]
+                yield (instance.name, inner), here[0]
+                gradient = self.graph.block_of(instance).gradients.get(inner)
+                if gradient is not None:
+                    owner, first = parameters[here[0]]
+                    shared = self.graph.block_of(owner).gradients[first]
+                    yield (instance.name, gradient), f"{owner.name}.{shared}"
+
+    # -- what crosses stages ----------------------------------------------------------------------------
+
+    def _crossing(self, into: bool) -> Iterator[tuple[Instance, str, str]]:
+        """(instance, its value, graph value) of every activation that enters or leaves this stage."""
+        makers = {
+            each.output(value): each
+            for each in self.graph.instances
+            for value in self.graph.block_of(each).outputs
+        }
+        seen: set[str] = set()
+        for reader in self.graph.instances:
+            for inner, outer in zip(self.graph.block_of(reader).inputs, reader.inputs, strict=True):
+                maker = makers[outer]
+                if maker.stage == reader.stage or outer in seen:
+                    continue
+                if reader.stage != maker.stage + 1:
+                    raise PlanError(
+                        f"{reader.name} on stage {reader.stage} reads {outer} of stage {maker.stage}: "
+                        "values pass from a stage to the next only",
+                        path="parallel.schedule.stages",
+                    )
+                if into and reader.stage == self.stage:
+                    seen.add(outer)
+                    yield reader, inner, outer
+                if not into and maker.stage == self.stage:
+                    seen.add(outer)
+                    yield maker, outer.removeprefix(f"{maker.name}:"), outer
+
+    def _receives(self, action: ScheduleAction) -> Iterator[Execution]:
+        forward = action.kind == F_ACTION
+        for instance, inner, outer in self.arrivals if forward else self.departures:
+            block = self.graph.block_of(instance)
+            value = inner if forward else block.gradients[inner]
+            stream = RECV_PREV if forward else RECV_NEXT
+            yield self._transfer(stream, block, value, outer if forward else f"{outer}.grad", action)
+
+    def _sends(self, action: ScheduleAction) -> Iterator[Execution]:
+        forward = action.kind == F_ACTION
+        for instance, inner, outer in self.departures if forward else self.arrivals:
+            block = self.graph.block_of(instance)
+            value = inner if forward else block.gradients[inner]
+            stream = SEND_NEXT if forward else SEND_PREV
+            yield self._transfer(stream, block, value, outer if forward else f"{outer}.grad", action)
+
+    def _transfer(
+        self, stream: str, block: Block, value: str, buffer: str, action: ScheduleAction
+    ) -> Execution:
+        code = self.codes.transfer(stream, block, value)
+        self.names[(buffer, "value")] = buffer
+        return Execution(code, buffer, action.micro_batch, str(action))
+
+    # -- executions -------------------------------------------------------------------------------------
+
+    def _once(self, phase: str, instances: Sequence[Instance]) -> Iterator[Execution]:
+        for instance in instances:
+            code = self.codes.of(self.graph.block_of(instance)).get(phase)
+            if code is not None:
+                yield Execution(code, instance.name, ONCE, "end" if phase == UPDATE else phase)
+
+    def _scheduled(self) -> Iterator[Execution]:
+        """Every action with its transfers: receives one action ahead if overlapped, else just before."""
+        last = [action for action in self.actions if action.kind == B_ACTION][-1]
+        posted = 0
+        for index, action in enumerate(self.actions):
+            ahead = index + 2 if self.overlapped else index + 1
+            for coming in self.actions[posted:ahead]:
+                yield from self._receives(coming)
+            posted = max(posted, ahead)
+            yield from self._compute(action, final=action == last)
+            yield from self._sends(action)
+
+    def _compute(self, action: ScheduleAction, final: bool) -> Iterator[Execution]:
+        forward = action.kind == F_ACTION
+        for instance in self.instances if forward else self.instances[::-1]:
+            codes = self.codes.of(self.graph.block_of(instance))
+            code = codes.get(FORWARD if forward else BACKWARD)
+            if code is not None:
+                yield Execution(code, instance.name, action.micro_batch, str(action), not self.overlapped)
+            if final and REDUCE in codes:
+                yield Execution(codes[REDUCE], instance.name, ONCE, str(action))
+
+    def _residents(self) -> Iterator[Resident]:
+        found: dict[str, Resident] = {}
+        for instance in self.instances:
+            block = self.graph.block_of(instance)
+            for value, kind in block.values.items():
+                if kind.role in _CATEGORIES:
+                    name = self.names.get((instance.name, value)) or f"{instance.name}.{value}"
+                    size = local_type(kind, self.codes.settings.mesh).num_bytes
+                    found.setdefault(name, Resident(name, _CATEGORIES[kind.role], size))
+        yield from found.values()

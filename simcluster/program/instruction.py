@@ -1,0 +1,181 @@
+"""What a device is told to do: instructions over buffer slots, grouped into codes.
+
+A *code* is straight-line: the forward of one block for one micro-batch, say. The same code runs for many
+instances and micro-batches; an *execution* says which. Instructions name groups and peers relatively ("my
+tensor group", "the next stage"), so ranks that do the same run the same code.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from functools import cached_property
+
+from simcluster.layout import Movement, Strategy, base_axis
+from simcluster.model import Operator, TensorType
+from simcluster.work import Work
+
+COMPUTE = "compute"
+"""The stream of every kernel; collectives run on streams named after their axes."""
+
+SEND_NEXT, RECV_PREV = "send_next", "recv_prev"
+SEND_PREV, RECV_NEXT = "send_prev", "recv_next"
+TRANSFER_STREAMS = (SEND_NEXT, RECV_PREV, SEND_PREV, RECV_NEXT)
+
+_ONCE = " (step)"
+
+
+def stream_name(axes: tuple[str, ...], *, once: bool) -> str:
+    """The stream of collectives over ``axes``.
+
+    What happens ``once`` per step has streams of its own: behind a weight gradient that waits for the network,
+    the next layer's activations would wait too.
+    """
+    return "+".join(axes) + (_ONCE if once else "")
+
+
+def stream_axes(stream: str, stage_axis: str) -> str:
+    """The mesh axes that a communication stream serves, as results name them."""
+    if stream in TRANSFER_STREAMS:
+        return stage_axis
+    axes = stream.removesuffix(_ONCE).split("+")
+    return "+".join(dict.fromkeys(base_axis(axis) for axis in axes))
+
+
+class Scope(enum.StrEnum):
+    """How long a buffer lives: one execution, one micro-batch across executions, or for good."""
+
+    LOCAL = "local"
+    MICRO_BATCH = "micro_batch"
+    STEP = "step"
+
+
+class Category(enum.StrEnum):
+    """What a buffer's memory is booked under."""
+
+    PARAMETERS = "parameters"
+    GRADIENTS = "gradients"
+    OPTIMIZER = "optimizer_states"
+    ACTIVATIONS = "activations"
+    TEMPORARY = "temporary"
+    COMMUNICATION = "communication"
+    RUNTIME = "runtime"
+
+
+class Action(enum.StrEnum):
+    """What an instruction does."""
+
+    COMPUTE = "compute"
+    COLLECTIVE = "collective"
+    SEND = "send"
+    RECEIVE = "receive"
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A buffer as a code sees it: local type, scope, and the bytes it takes where it is allocated.
+
+    ``feed`` slots are filled from the batch when the code starts.
+    """
+
+    name: str
+    scope: Scope
+    type: TensorType
+    category: Category
+    num_bytes: int
+    feed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One operator, or one movement of one tensor, on slots (by index); None moves it to another stage.
+
+    ``masked`` are inputs that count only at coordinate 0 of the given axes; outputs in ``adds`` are added to
+    what the slot holds.
+    """
+
+    operator: Operator | Movement | None
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    strategy: Strategy = Strategy()
+    masked: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    adds: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One launch on one stream.
+
+    ``after`` are instructions of the same code that must have ended. ``drops`` are slots this instruction is
+    the last to read on its stream; a buffer is released when every dropper has ended. For collectives and
+    transfers, ``num_bytes`` counts as nccl-tests counts, and ``group`` names the axes.
+    """
+
+    name: str
+    action: Action
+    stream: str
+    calls: tuple[Call, ...]
+    after: tuple[int, ...] = ()
+    drops: tuple[int, ...] = ()
+    works: tuple[Work, ...] = ()
+    operation: str = ""
+    group: tuple[str, ...] = ()
+    num_bytes: int = 0
+    in_place: bool = False
+    why: str = ""
+
+    @property
+    def reads(self) -> tuple[int, ...]:
+        """Slots read, each once, in order."""
+        return tuple(dict.fromkeys(slot for call in self.calls for slot in call.inputs))
+
+    @property
+    def writes(self) -> tuple[int, ...]:
+        """Slots written, each once, in order."""
+        return tuple(dict.fromkeys(slot for call in self.calls for slot in call.outputs))
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes of a collective or transfer; of kernels, their traffic to memory."""
+        return self.num_bytes or sum(work.bytes_moved for work in self.works)
+
+    @property
+    def flops(self) -> int:
+        """FLOPs of all its kernels."""
+        return sum(work.flops for work in self.works)
+
+
+@dataclass(frozen=True)
+class Code:
+    """A straight line of instructions, in program order, over slots."""
+
+    name: str
+    phase: str
+    instructions: tuple[Instruction, ...]
+    slots: tuple[Slot, ...]
+
+    @cached_property
+    def streams(self) -> tuple[str, ...]:
+        """The streams used, in order of first use."""
+        return tuple(dict.fromkeys(instruction.stream for instruction in self.instructions))
+
+    @cached_property
+    def writers(self) -> dict[int, int]:
+        """Slot -> the last instruction that writes it."""
+        return {
+            slot: index for index, each in enumerate(self.instructions) for slot in each.writes
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One run of a code: for which instance, which micro-batch, as part of which action of the schedule.
+
+    ``waits_for_transfers`` holds the kernels back until every transfer posted before is over.
+    """
+
+    code: int
+    instance: str
+    micro_batch: int
+    action: str
+    waits_for_transfers: bool = False

@@ -1,0 +1,43 @@
+"""One kernel out of several operators: what it reads and writes when their intermediate values stay inside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from simcluster.work import Kernel, Work
+
+_LEADING = (
+    Kernel.GEMM,
+    Kernel.ATTENTION,
+    Kernel.CONV,
+    Kernel.GATHER_SCATTER,
+    Kernel.REDUCTION,
+    Kernel.OPTIMIZER,
+    Kernel.ELEMENTWISE,
+    Kernel.COPY,
+)
+
+
+def joined(parts: Sequence[tuple[Work, ...]], internal: tuple[int, int]) -> tuple[Work, ...]:
+    """The work of operators launched together.
+
+    ``internal`` are the bytes read and written of values that never leave the kernel. The kind of the leading
+    kernel decides how it is priced. A single operator keeps its kernels.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    every = [work for works in parts for work in works]
+    if not every:
+        return ()
+    leading = min(every, key=lambda work: _LEADING.index(work.kernel))
+    read, written = internal
+    return (
+        Work(
+            leading.kernel,
+            leading.dtype,
+            flops=sum(work.flops for work in every),
+            bytes_read=sum(work.bytes_read for work in every) - read,
+            bytes_written=sum(work.bytes_written for work in every) - written,
+            sizes=leading.sizes,
+        ),
+    )

@@ -1,0 +1,291 @@
+"""Lowering of a block: its nodes of one phase become one code of instructions over slots.
+
+Layers and micro-batches are lowered once; instances only bind names.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from simcluster.layout import Kind, Mesh, Movement
+from simcluster.model import Block, Node, Operator, Phase, Role, TensorType, Value
+from simcluster.plan.fuse import kernel_nodes
+from simcluster.plan.redistribute import collective_bytes
+from simcluster.program.instruction import (
+    COMPUTE,
+    Action,
+    Call,
+    Category,
+    Code,
+    Instruction,
+    Scope,
+    Slot,
+    stream_name,
+)
+from simcluster.program.kernels import joined
+from simcluster.work import Kernel, Work
+
+BEGIN, FORWARD, BACKWARD, REDUCE, UPDATE = "begin", "forward", "backward", "reduce", "update"
+
+_RESIDENT = frozenset({Role.PARAMETER, Role.STATE, Role.ACCUMULATOR, Role.VIEW})
+
+
+@dataclass(frozen=True, slots=True)
+class Lowering:
+    """What lowering needs to know besides the block.
+
+    ``prefetch`` bounds how early an all-gather may start: not before the ``prefetch + 1``-th kernel ahead of
+    its first reader has ended.
+    """
+
+    mesh: Mesh
+    prefetch: int
+
+
+def lower(block: Block, settings: Lowering) -> dict[str, Code]:
+    """The codes of a block by name; phases in which it does nothing are absent."""
+    phases = _phases(block)
+    readers: dict[str, set[str]] = defaultdict(set)
+    writers: dict[str, set[str]] = defaultdict(set)
+    for name, nodes in phases.items():
+        for node in nodes:
+            for value in node.inputs:
+                readers[value].add(name)
+            for value in node.outputs:
+                writers[value].add(name)
+    uses = _Uses(block, readers, writers)
+    return {
+        name: _CodeWriter(block, name, nodes, settings, uses).write()
+        for name, nodes in phases.items()
+        if nodes
+    }
+
+
+def _phases(block: Block) -> dict[str, list[Node]]:
+    """Nodes per code: the end phase up to its last collective follows the last backward, the rest ends the step."""
+    end = list(block.phase(Phase.END))
+    reductions = max((index + 1 for index, node in enumerate(end) if _is_collective(node)), default=0)
+    return {
+        BEGIN: list(block.phase(Phase.BEGIN)),
+        FORWARD: list(block.phase(Phase.FORWARD)),
+        BACKWARD: list(block.phase(Phase.BACKWARD)),
+        REDUCE: end[:reductions],
+        UPDATE: end[reductions:],
+    }
+
+
+def _is_collective(node: Node) -> bool:
+    return isinstance(node.operator, Movement) and node.operator.is_collective
+
+
+def local_type(value: Value, mesh: Mesh) -> TensorType:
+    """The type of the part of a value that one rank holds."""
+    assert value.layout is not None
+    return TensorType(value.layout.local_shape(value.type.shape, mesh), value.type.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class _Uses:
+    """Which codes read and write each value of a block."""
+
+    block: Block
+    readers: Mapping[str, set[str]]
+    writers: Mapping[str, set[str]]
+
+    def border(self, value: str) -> bool:
+        """Whether the value enters or leaves the block."""
+        block = self.block
+        if value in block.inputs or value in block.outputs or value in block.feeds:
+            return True
+        crossing = (*block.inputs, *block.outputs)
+        return any(block.gradients.get(name) == value for name in crossing)
+
+    def leaves(self, value: str) -> bool:
+        """Whether someone outside the block reads the value, and so drops it."""
+        block = self.block
+        return value in block.outputs or any(block.gradients.get(name) == value for name in block.inputs)
+
+    def scope(self, value: str) -> Scope:
+        """How long the value's buffer lives."""
+        if self.block.values[value].role in _RESIDENT:
+            return Scope.STEP
+        codes = self.readers[value] | self.writers[value]
+        return Scope.MICRO_BATCH if self.border(value) or len(codes) > 1 else Scope.LOCAL
+
+    def drops(self, value: str, code: str) -> bool:
+        """Whether this code is the last of the block to read the value."""
+        if self.scope(value) is Scope.STEP:
+            return False
+        order = [name for name in (FORWARD, BACKWARD) if name in self.readers[value]]
+        return bool(order) and order[-1] == code
+
+
+@dataclass
+class _CodeWriter:
+    block: Block
+    name: str
+    nodes: Sequence[Node]
+    settings: Lowering
+    uses: _Uses
+    slots: list[Slot] = field(default_factory=list)
+    index: dict[str, int] = field(default_factory=dict)
+    instructions: list[Instruction] = field(default_factory=list)
+
+    def write(self) -> Code:
+        kernels = kernel_nodes(self.nodes)
+        self.internal = set(self._internal(kernels))
+        for nodes in kernels:
+            self.instructions.append(self._instruction(nodes))
+        instructions = self._with_edges()
+        return Code(f"{self.block.name}.{self.name}", self.name, instructions, tuple(self.slots))
+
+    def _internal(self, kernels: Sequence[tuple[Node, ...]]) -> Iterator[str]:
+        """Values that never leave the kernel that makes them, and so never reach memory."""
+        for nodes in kernels:
+            inside = [value for node in nodes for value in node.inputs]
+            for node in nodes[:-1]:
+                for value in node.outputs:
+                    readers = [other for other in self.nodes for each in other.inputs if each == value]
+                    if self.uses.scope(value) is Scope.LOCAL and len(readers) == inside.count(value):
+                        yield value
+
+    # -- slots ------------------------------------------------------------------------------------------
+
+    def _slot(self, value: str) -> int:
+        if value not in self.index:
+            self.index[value] = len(self.slots)
+            self.slots.append(self._made_slot(value))
+        return self.index[value]
+
+    def _made_slot(self, value: str) -> Slot:
+        kind = self.block.values[value]
+        local = local_type(kind, self.settings.mesh)
+        scope = self.uses.scope(value)
+        size = 0 if kind.role is Role.VIEW or value in self.internal else local.num_bytes
+        return Slot(value, scope, local, self._category(value, kind, scope), size, kind.role is Role.FEED)
+
+    def _category(self, value: str, kind: Value, scope: Scope) -> Category:
+        resident = {
+            Role.PARAMETER: Category.PARAMETERS,
+            Role.ACCUMULATOR: Category.GRADIENTS,
+            Role.STATE: Category.OPTIMIZER,
+        }
+        if kind.role in resident:
+            return resident[kind.role]
+        if scope is Scope.MICRO_BATCH and kind.role in (Role.ACTIVATION, Role.FEED):
+            return Category.ACTIVATIONS
+        maker = next((node for node in self.nodes if value in node.outputs), None)
+        moved = maker is not None and isinstance(maker.operator, Movement)
+        return Category.COMMUNICATION if moved else Category.TEMPORARY
+
+    # -- instructions -----------------------------------------------------------------------------------
+
+    def _instruction(self, nodes: tuple[Node, ...]) -> Instruction:
+        first = nodes[0]
+        calls = tuple(self._call(node) for node in nodes)
+        if isinstance(first.operator, Movement) and first.operator.is_collective:
+            return self._collective(first, first.operator, calls)
+        works = joined([self._works(node) for node in nodes], self._internal_bytes(nodes))
+        name = first.kernel or first.name
+        return Instruction(name, Action.COMPUTE, COMPUTE, calls, works=works, why=first.why)
+
+    def _call(self, node: Node) -> Call:
+        adds = frozenset(
+            index
+            for index, value in enumerate(node.outputs)
+            if self.block.values[value].role is Role.ACCUMULATOR
+        )
+        return Call(
+            node.operator,
+            tuple(self._slot(value) for value in node.inputs),
+            tuple(self._slot(value) for value in node.outputs),
+            node.strategy,
+            node.masked,
+            adds,
+        )
+
+    def _collective(self, node: Node, movement: Movement, calls: tuple[Call, ...]) -> Instruction:
+        sizes = [
+            (self.slots[call.inputs[0]].type.num_bytes, self.slots[call.outputs[0]].type.num_bytes)
+            for call in calls
+        ]
+        return Instruction(
+            node.name,
+            Action.COLLECTIVE,
+            stream_name(movement.axes, once=self.name in (BEGIN, REDUCE)),
+            calls,
+            operation=str(movement.kind),
+            group=movement.axes,
+            num_bytes=sum(collective_bytes(movement, before, after) for before, after in sizes),
+            in_place=movement.kind is Kind.ALL_REDUCE,
+            why=node.why,
+        )
+
+    def _works(self, node: Node) -> tuple[Work, ...]:
+        inputs = [self.slots[self._slot(value)].type for value in node.inputs]
+        outputs = [self.slots[self._slot(value)].type for value in node.outputs]
+        if isinstance(node.operator, Operator):
+            adds = any(self.block.values[value].role is Role.ACCUMULATOR for value in node.outputs)
+            return node.operator.work(inputs, outputs, accumulate=adds)
+        if self.block.values[node.outputs[0]].role is Role.VIEW:
+            return ()
+        moved = outputs[0].num_bytes
+        return (Work(Kernel.COPY, outputs[0].dtype, flops=0, bytes_read=moved, bytes_written=moved),)
+
+    def _internal_bytes(self, nodes: Sequence[Node]) -> tuple[int, int]:
+        """Bytes read and written inside the kernel that never reach memory."""
+
+        def total(values: Sequence[str]) -> int:
+            kept = [value for value in values if value in self.internal]
+            return sum(self.slots[self.index[value]].type.num_bytes for value in kept)
+
+        read = total([value for node in nodes for value in node.inputs])
+        written = total([value for node in nodes for value in node.outputs])
+        return read, written
+
+    # -- order ------------------------------------------------------------------------------------------
+
+    def _with_edges(self) -> tuple[Instruction, ...]:
+        """The instructions with what each must wait for and which buffers each is the last to read."""
+        maker: dict[int, int] = {}
+        readers: dict[int, list[int]] = defaultdict(list)
+        for index, each in enumerate(self.instructions):
+            for slot in each.reads:
+                readers[slot].append(index)
+            for slot in each.writes:
+                maker.setdefault(slot, index)
+        drops = self._drops(readers, maker)
+        made = []
+        for index, each in enumerate(self.instructions):
+            after = {maker[slot] for slot in each.reads if slot in maker and maker[slot] < index}
+            after.update(self._prefetch_edge(each, readers))
+            made.append(replace(each, after=tuple(sorted(after)), drops=tuple(drops.get(index, ()))))
+        return tuple(made)
+
+    def _drops(self, readers: Mapping[int, list[int]], maker: Mapping[int, int]) -> dict[int, list[int]]:
+        """Instruction -> slots it drops: on every stream the last reader; the maker if nobody reads."""
+        found: dict[int, list[int]] = defaultdict(list)
+        for slot, each in enumerate(self.slots):
+            own = each.scope is Scope.LOCAL
+            if not own and not self.uses.drops(each.name, self.name):
+                continue
+            last: dict[str, int] = {}
+            for index in readers.get(slot, ()):
+                last[self.instructions[index].stream] = index
+            if not last and own:
+                last[""] = maker[slot]
+            for index in last.values():
+                found[index].append(slot)
+        return found
+
+    def _prefetch_edge(self, each: Instruction, readers: Mapping[int, list[int]]) -> Iterator[int]:
+        """A gathered copy may not be made arbitrarily early: the kernel that far ahead of its reader."""
+        if each.operation != Kind.ALL_GATHER or self.name not in (FORWARD, BACKWARD):
+            return
+        first = min((index for slot in each.writes for index in readers.get(slot, ())), default=0)
+        ahead = [i for i in range(first) if self.instructions[i].stream == COMPUTE]
+        if len(ahead) > self.settings.prefetch:
+            yield ahead[-1 - self.settings.prefetch]
+

@@ -1,0 +1,6 @@
+"""What a simulation records: tables of columns, documents, and the file that holds both."""
+
+from simcluster.trace.run import Run
+from simcluster.trace.table import Table, concatenated
+
+__all__ = ["Run", "Table", "concatenated"]

@@ -1,0 +1,79 @@
+"""A Run: what a simulation recorded, as tables and documents, in one file if asked.
+
+Reports are made from a Run and nothing else, so any of them can be made again later.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from simcluster.errors import TraceError
+from simcluster.trace.table import Table
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Run:
+    """Tables ``spans, memory, transfers, waits`` and documents ``scenario, summary, layouts, classes, ...``.
+
+    Times in tables are integer nanoseconds, sizes bytes; documents are JSON-able, in SI units.
+    """
+
+    spans: Table
+    memory: Table
+    transfers: Table
+    waits: Table
+    documents: Mapping[str, Any]
+
+    def save(self, path: str | Path) -> None:
+        """Writes the whole run to one file, complete or not at all."""
+        target = Path(path)
+        partial = target.with_name(f".{target.name}.partial")
+        try:
+            with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+                archive.writestr("format.json", orjson.dumps({"simcluster_run": FORMAT}))
+                archive.writestr("documents.json", orjson.dumps(self.documents))
+                for name in _TABLES:
+                    _write(archive, name, getattr(self, name))
+            partial.replace(target)
+        except OSError as error:
+            raise TraceError(f"cannot write {target}: {error.strerror or error}") from error
+        finally:
+            partial.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Run:
+        """Reads a saved run; TraceError if the file is none."""
+        try:
+            with zipfile.ZipFile(path) as archive:
+                found = orjson.loads(archive.read("format.json"))
+                if found.get("simcluster_run") != FORMAT:
+                    raise TraceError(f"{path} was saved in another format: {found}")
+                tables = {name: _read(archive, name) for name in _TABLES}
+                return cls(**tables, documents=orjson.loads(archive.read("documents.json")))
+        except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+            raise TraceError(f"{path} is not a saved run: {error}") from error
+
+
+_TABLES = ("spans", "memory", "transfers", "waits")
+
+
+def _write(archive: zipfile.ZipFile, name: str, table: Table) -> None:
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **table.columns)
+    archive.writestr(f"{name}.npz", buffer.getvalue())
+    archive.writestr(f"{name}.json", orjson.dumps({key: list(value) for key, value in table.names.items()}))
+
+
+def _read(archive: zipfile.ZipFile, name: str) -> Table:
+    with np.load(io.BytesIO(archive.read(f"{name}.npz")), allow_pickle=False) as columns:
+        return Table({key: columns[key] for key in columns.files}, orjson.loads(archive.read(f"{name}.json")))

@@ -1,0 +1,57 @@
+"""Columns of equal length, some of them names: the form of everything a run records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.errors import TraceError
+
+Column = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns by name. A column in ``names`` holds indices into its list of names."""
+
+    columns: Mapping[str, Column]
+    names: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+    def __getitem__(self, column: str) -> Column:
+        try:
+            return self.columns[column]
+        except KeyError:
+            raise TraceError(f"no column '{column}'", hint=f"columns: {', '.join(self.columns)}") from None
+
+    def index(self, column: str, name: str) -> int:
+        """The number that stands for ``name`` in a column of names; -1 if it never occurs."""
+        return next((index for index, known in enumerate(self.names[column]) if known == name), -1)
+
+    def text(self, column: str) -> NDArray[np.str_]:
+        """A column of names as text."""
+        return np.array(self.names[column] or [""], dtype=np.str_)[self.columns[column]]
+
+    def where(self, chosen: NDArray[Any]) -> Table:
+        """The rows chosen by a mask or by indices."""
+        return Table({name: column[chosen] for name, column in self.columns.items()}, self.names)
+
+    def structured(self) -> NDArray[np.void]:
+        """The table as a NumPy structured array, names as text."""
+        found = {name: self.text(name) if name in self.names else self.columns[name] for name in self.columns}
+        rows = np.empty(len(self), dtype=[(name, column.dtype) for name, column in found.items()])
+        for name, column in found.items():
+            rows[name] = column
+        return rows
+
+
+def concatenated(tables: Sequence[Table], names: Mapping[str, Sequence[str]]) -> Table:
+    """Tables with the same columns one after the other; their name columns already share ``names``."""
+    keys = tables[0].columns if tables else {}
+    return Table({key: np.concatenate([table.columns[key] for table in tables]) for key in keys}, names)

@@ -1,0 +1,155 @@
+"""Every device and host of the catalogs: sourced figures, and prices that a real device could show."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import get_args
+
+import pytest
+
+from simcluster.cluster import device_names, host_names, load_cluster, load_device, load_host
+from simcluster.cluster.catalog import device_spec, host_spec
+from simcluster.cluster.device_spec import FloatType, Streaming
+from simcluster.collectives import Operation, all_algorithms, collective_time
+from simcluster.document import Figure, Section
+from simcluster.work import DType, Kernel, Work
+
+SIZES = (1, 3, 64, 100, 1000, 4096, 20_000)
+STREAMING = [Kernel(name) for name in get_args(Streaming)]
+
+
+def gemm(dtype: DType, m: int, n: int, k: int, b: int = 1) -> Work:
+    size = dtype.itemsize
+    sizes = (("b", b), ("m", m), ("n", n), ("k", k))
+    return Work(Kernel.GEMM, dtype, 2 * b * m * n * k, b * size * (m * k + k * n), b * size * m * n, sizes)
+
+
+def attention(dtype: DType, b: int, h: int, s: int, d: int, causal: bool, backward: bool) -> Work:
+    flops = 4 * b * h * s * s * d // (2 if causal else 1) * (5 if backward else 2) // 2
+    moved = b * h * s * d * dtype.itemsize
+    sizes = {"b": b, "h": h, "sq": s, "skv": s, "d": d, "causal": int(causal), "backward": int(backward)}
+    return Work(Kernel.ATTENTION, dtype, flops, 3 * moved, moved, tuple(sizes.items()))
+
+
+def streaming(kernel: Kernel, num_bytes: int, flops: int = 0) -> Work:
+    return Work(kernel, DType.FP32, flops, num_bytes, num_bytes)
+
+
+def figures(part, path=""):
+    if isinstance(part, Figure):
+        yield path, part
+    elif isinstance(part, Section):
+        for field in type(part).model_fields:
+            yield from figures(getattr(part, field), f"{path}.{field}")
+    elif isinstance(part, (dict, tuple)):
+        for key, inner in part.items() if isinstance(part, dict) else enumerate(part):
+            yield from figures(inner, f"{path}.{key}")
+
+
+@pytest.fixture(params=device_names())
+def device(request):
+    return load_device(request.param)
+
+
+@pytest.fixture(params=host_names())
+def cluster(request):
+    return load_cluster(request.param, hosts=4)
+
+
+def test_the_float_types_of_files_are_those_of_work():
+    assert set(get_args(FloatType)) == {dtype.label for dtype in DType if dtype.is_float}
+
+
+def test_every_kernel_can_be_priced():
+    assert {Kernel.GEMM, Kernel.CONV, Kernel.ATTENTION, *STREAMING} == set(Kernel)
+
+
+@pytest.mark.parametrize("name", device_names())
+def test_every_figure_of_a_device_has_a_source(name):
+    found = dict(figures(device_spec(name)))
+    assert len(found) > 20
+    for path, figure in found.items():
+        assert figure.source.strip(), path
+        assert figure.provenance in ("measured", "vendor", "assumed"), path
+
+
+@pytest.mark.parametrize("name", host_names())
+def test_every_figure_of_a_host_has_a_source(name):
+    found = dict(figures(host_spec(name)))
+    assert len(found) > 10
+    for path, figure in found.items():
+        assert figure.source.strip(), path
+        assert figure.provenance in ("measured", "vendor", "assumed"), path
+
+
+@pytest.mark.parametrize("name", host_names())
+def test_every_assumed_figure_is_listed(name):
+    assumed = [figure for _, figure in figures(host_spec(name)) if figure.provenance == "assumed"]
+    listed = load_cluster(name).assumptions
+    assert len(listed) == len(assumed)
+    assert [entry.source for entry in listed] == [figure.source for figure in assumed]
+    assert all(entry.name and entry.value for entry in listed)
+    assert len({entry.name for entry in listed}) == len(listed)
+
+
+@pytest.mark.parametrize("name", host_names())
+def test_a_host_names_only_algorithms_that_exist(name):
+    assert set(load_host(name).protocols) - {"default"} <= set(all_algorithms())
+
+
+def test_a_matmul_is_finite_monotone_and_never_beats_the_roofline(device):
+    for dtype, peak in device.peak.items():
+        for place in range(3):
+            times = []
+            for size in SIZES:
+                sizes = [512, 512, 512]
+                sizes[place] = size if place == 0 else -(-size // 64) * 64
+                work = gemm(dtype, *sizes)
+                times.append(device.kernel_time(work))
+                bound = max(work.flops / peak, work.bytes_moved / device.memory_bandwidth)
+                assert math.isfinite(times[-1]) and times[-1] >= bound + device.launch > bound
+            assert all(shorter <= longer for shorter, longer in pairwise(times)), (dtype, place)
+
+
+def test_attention_is_finite_monotone_and_never_beats_the_roofline(device):
+    for dtype, peak in device.peak.items():
+        for d in (32, 64, 96, 128, 192, 256, 512):
+            for causal in (False, True):
+                for backward in (False, True):
+                    works = [
+                        attention(dtype, 2, 8, s, d, causal, backward)
+                        for s in (16, 128, 512, 1000, 4096, 32768)
+                    ]
+                    times = [device.kernel_time(work) for work in works]
+                    for work, time in zip(works, times, strict=True):
+                        bound = max(work.flops / peak, work.bytes_moved / device.memory_bandwidth)
+                        assert math.isfinite(time) and time >= bound + device.launch
+                    assert all(shorter <= longer for shorter, longer in pairwise(times)), (dtype, d, causal)
+
+
+@pytest.mark.parametrize("kernel", STREAMING)
+def test_a_memory_bound_kernel_is_finite_monotone_and_never_beats_the_roofline(device, kernel):
+    times = [device.kernel_time(streaming(kernel, 10**power)) for power in range(11)]
+    for power, time in enumerate(times):
+        assert math.isfinite(time) and time >= 2 * 10**power / device.memory_bandwidth + device.launch
+    assert all(shorter < longer for shorter, longer in pairwise(times))
+    assert device.kernel_time(streaming(kernel, 0)) == device.launch
+    heavy = streaming(kernel, 1, flops=10**15)
+    assert device.kernel_time(heavy) >= 10**15 / device.vector[DType.FP32]
+
+
+def test_memory_leaves_room_for_work(device):
+    assert 0 <= device.reserved + 8 * device.communicator < device.memory
+
+
+@pytest.mark.parametrize("operation", list(Operation))
+def test_every_operation_is_priced_on_every_host(cluster, operation):
+    groups = [range(2), (0, cluster.host.num_devices)]
+    if operation is not Operation.SEND_RECEIVE:
+        groups += [range(cluster.host.num_devices), range(cluster.num_devices)]
+    for group in groups:
+        span = cluster.span(list(group))
+        times = [collective_time(operation, span, 10**power, cluster).seconds for power in range(11)]
+        assert all(math.isfinite(time) and time > 0 for time in times)
+        assert all(shorter <= longer for shorter, longer in pairwise(times))

@@ -1,0 +1,87 @@
+"""The attention model: closed forms, and the published figures of FlashAttention."""
+
+from __future__ import annotations
+
+import pytest
+
+from simcluster.cluster import load_device
+from simcluster.cluster.attention import AttentionModel
+from simcluster.cluster.curve import Curve
+from simcluster.work import DType, Kernel, Work
+
+MODEL = AttentionModel(
+    units=10,
+    tile=128,
+    forward=((64, Curve(((512.0, 0.2), (2048.0, 0.4)))), (256, Curve(((512.0, 0.6),)))),
+    causal=0.5,
+    backward=0.8,
+)
+
+
+def seconds(b=1, h=10, sq=1280, skv=2048, d=64, causal=False, backward=False, flops=10**9):
+    return MODEL.seconds(b, h, sq, skv, d, causal, backward, flops, 1e12)
+
+
+def test_whole_waves_run_at_the_share_of_their_length_and_head_dim():
+    assert seconds() == pytest.approx(1e-3 / 0.4)
+    assert seconds(skv=512) == pytest.approx(1e-3 / 0.2)
+    assert seconds(skv=1024) == pytest.approx(1e-3 / 0.3)
+    assert seconds(d=256) == pytest.approx(1e-3 / 0.6)
+    assert seconds(d=128) == pytest.approx(1e-3 / 0.5)
+    assert seconds(d=32) == seconds(d=64)
+
+
+def test_the_backward_kernel_is_slower_per_flop():
+    assert seconds(backward=True) == pytest.approx(seconds() / 0.8)
+
+
+def test_unmasked_blocks_fill_whole_waves():
+    # 11 blocks of equal work on 10 cores take two waves: 20 places for 11 blocks.
+    assert seconds(h=11, sq=100) == pytest.approx(1e-3 / 0.4 * 20 / 11)
+    assert seconds(h=1, sq=100) == pytest.approx(1e-3 / 0.4 * 10)
+
+
+def test_causal_blocks_end_half_a_longest_block_apart_and_compute_the_diagonal_whole():
+    mean = 1e-3 / (0.4 * 0.5)
+    assert seconds(causal=True, h=1000) == pytest.approx(mean * (1 + 128 / 2048 + 10 / 10_000))
+    # With fewer blocks than cores the longest one decides: twice the mean.
+    assert seconds(causal=True, h=4, sq=100) == pytest.approx(2 * mean * 10 / 4)
+
+
+def test_nothing_to_do_takes_no_time():
+    assert seconds(b=0, flops=0) == 0
+
+
+def tflops(name: str, b: int, h: int, s: int, d: int, causal: bool, backward: bool = False) -> float:
+    flops = 4 * b * h * s * s * d // (2 if causal else 1) * (5 if backward else 2) // 2
+    moved = 2 * b * h * s * d
+    sizes = {"b": b, "h": h, "sq": s, "skv": s, "d": d, "causal": int(causal), "backward": int(backward)}
+    work = Work(Kernel.ATTENTION, DType.BF16, flops, 3 * moved, moved, tuple(sizes.items()))
+    return flops / load_device(name).kernel_time(work) / 1e12
+
+
+LENGTHS = (512, 1024, 2048, 4096, 8192, 16384)
+
+
+@pytest.mark.parametrize(("s", "measured"), list(zip(LENGTHS, (467, 565, 625, 638, 646, 648), strict=True)))
+def test_h100_without_mask_as_in_the_flashattention_3_paper(s, measured):
+    # arXiv 2407.08608: head dim 128, 16k tokens, hidden size 2048.
+    assert tflops("h100-sxm", 16384 // s, 16, s, 128, causal=False) == pytest.approx(measured, rel=0.13)
+
+
+@pytest.mark.parametrize(("s", "measured"), list(zip(LENGTHS, (286, 427, 537, 612, 628, 642), strict=True)))
+def test_h100_causal_as_in_the_flashattention_3_paper(s, measured):
+    # arXiv 2407.08608: head dim 256, 16k tokens, hidden size 2048.
+    assert tflops("h100-sxm", 16384 // s, 8, s, 256, causal=True) == pytest.approx(measured, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("heads", "forward", "backward"),
+    [(8, 0.39, 0.38), (16, 0.495, 0.445), (32, 0.56, 0.485), (64, 0.595, 0.505)],
+)
+def test_a100_causal_by_the_number_of_heads(heads, forward, backward):
+    # Fractions of peak at 4k keys and head dim 128 in MooreThreads/SimuMax, the mask counted as half.
+    share = tflops("a100-sxm-80", 1, heads, 4096, 128, causal=True) / 312
+    assert share == pytest.approx(forward, rel=0.15)
+    share = tflops("a100-sxm-80", 1, heads, 4096, 128, causal=True, backward=True) / 312
+    assert share == pytest.approx(backward, rel=0.05)
