@@ -37,11 +37,15 @@ class Role(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A tensor of the graph: logical type, role, and its layout once it is sharded."""
+    """A tensor of the graph: logical type, role, and its layout once it is sharded.
+
+    ``copy_of`` names the parameter whose initial values it holds besides the parameter itself.
+    """
 
     type: TensorType
     role: Role = Role.ACTIVATION
     layout: Layout | None = None
+    copy_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,11 +173,11 @@ class _BlockOptimizer:
         weights = parameter
         if sharded:
             weights = f"{parameter}.shard"
-            self.values[weights] = replace(kind, layout=layout, role=Role.VIEW)
+            self.values[weights] = replace(kind, layout=layout, role=Role.VIEW, copy_of=parameter)
         update = replace(self.plan.update, cast=kind.type.dtype if self.plan.master else None)
         operands = [weights]
         if self.plan.master is not None:
-            operands = [self._state(parameter, "master", self.plan.master, layout)]
+            operands = [self._state(parameter, "master", self.plan.master, layout, copy_of=parameter)]
         states = [self._state(parameter, state, self.plan.state, layout) for state in update.states]
         outputs = [*operands, *states, *([weights] if self.plan.master else [])]
         name = f"{parameter}.update"
@@ -186,10 +186,10 @@ class _BlockOptimizer:
         if sharded:
             self._gather(parameter, weights, layout)
 
-    def _state(self, parameter: str, state: str, dtype: DType, layout: Layout) -> str:
+    def _state(self, parameter: str, state: str, dtype: DType, layout: Layout, copy_of: str = "") -> str:
         name = f"{parameter}.{state}"
         kind = TensorType(self.values[parameter].type.shape, dtype)
-        self.values[name] = Value(kind, Role.STATE, layout)
+        self.values[name] = Value(kind, Role.STATE, layout, copy_of)
         return name
 
     def _gather(self, parameter: str, shard: str, layout: Layout) -> None:

@@ -88,7 +88,8 @@ class _Codes:
         local = local_type(kind, self.settings.mesh)
         gradient = kind.role is Role.GRADIENT
         category = Category.TEMPORARY if gradient else Category.ACTIVATIONS
-        slot = Slot("value", Scope.MICRO_BATCH, local, category, local.num_bytes)
+        assert kind.layout is not None
+        slot = Slot("value", Scope.MICRO_BATCH, local, category, local.num_bytes, kind.type, kind.layout)
         key = (stream, slot)
         if key not in self.transfers:
             sends = stream in (SEND_NEXT, SEND_PREV)
@@ -96,7 +97,7 @@ class _Codes:
                 f"{'send' if sends else 'receive'} {'gradient' if gradient else 'activation'}",
                 Action.SEND if sends else Action.RECEIVE,
                 stream,
-                (Call(None, (0,), ()) if sends else Call(None, (), (0,)),),
+                (Call(stream, None, (0,) if sends else (), () if sends else (0,)),),
                 drops=(0,) if sends else (),
                 operation="send_receive",
                 num_bytes=local.num_bytes,
@@ -241,12 +242,18 @@ class _StageBuilder:
                 yield Execution(codes[REDUCE], instance.name, ONCE, str(action))
 
     def _residents(self) -> Iterator[Resident]:
+        """Buffers that outlive the step; views of others take no memory but hold values."""
         found: dict[str, Resident] = {}
         for instance in self.instances:
             block = self.graph.block_of(instance)
             for value, kind in block.values.items():
-                if kind.role in _CATEGORIES:
-                    name = self.names.get((instance.name, value)) or f"{instance.name}.{value}"
-                    size = local_type(kind, self.codes.settings.mesh).num_bytes
-                    found.setdefault(name, Resident(name, _CATEGORIES[kind.role], size))
+                if kind.role not in _CATEGORIES and not kind.copy_of:
+                    continue
+                assert kind.layout is not None
+                name = self.names.get((instance.name, value)) or f"{instance.name}.{value}"
+                size = 0 if kind.role is Role.VIEW else local_type(kind, self.codes.settings.mesh).num_bytes
+                source = value if kind.role is Role.PARAMETER else kind.copy_of
+                origin = self.graph.canonical(f"{instance.name}.{source}") if source else ""
+                category = _CATEGORIES.get(kind.role, Category.PARAMETERS)
+                found.setdefault(name, Resident(name, category, size, kind.type, kind.layout, origin))
         yield from found.values()

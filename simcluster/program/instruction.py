@@ -11,7 +11,7 @@ import enum
 from dataclasses import dataclass
 from functools import cached_property
 
-from simcluster.layout import Movement, Strategy, base_axis
+from simcluster.layout import Layout, Movement, Strategy, base_axis
 from simcluster.model import Operator, TensorType
 from simcluster.work import Work
 
@@ -75,7 +75,8 @@ class Action(enum.StrEnum):
 class Slot:
     """A buffer as a code sees it: local type, scope, and the bytes it takes where it is allocated.
 
-    ``feed`` slots are filled from the batch when the code starts.
+    ``whole`` and ``layout`` say which tensor it is a part of, and which part. ``feed`` slots are filled from
+    the batch when the code starts.
     """
 
     name: str
@@ -83,6 +84,8 @@ class Slot:
     type: TensorType
     category: Category
     num_bytes: int
+    whole: TensorType
+    layout: Layout
     feed: bool = False
 
 
@@ -94,6 +97,7 @@ class Call:
     what the slot holds.
     """
 
+    name: str
     operator: Operator | Movement | None
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]

@@ -164,7 +164,9 @@ class _CodeWriter:
         local = local_type(kind, self.settings.mesh)
         scope = self.uses.scope(value)
         size = 0 if kind.role is Role.VIEW or value in self.internal else local.num_bytes
-        return Slot(value, scope, local, self._category(value, kind, scope), size, kind.role is Role.FEED)
+        category = self._category(value, kind, scope)
+        assert kind.layout is not None
+        return Slot(value, scope, local, category, size, kind.type, kind.layout, kind.role is Role.FEED)
 
     def _category(self, value: str, kind: Value, scope: Scope) -> Category:
         resident = {
@@ -198,6 +200,7 @@ class _CodeWriter:
             if self.block.values[value].role is Role.ACCUMULATOR
         )
         return Call(
+            node.name,
             node.operator,
             tuple(self._slot(value) for value in node.inputs),
             tuple(self._slot(value) for value in node.outputs),

@@ -8,17 +8,25 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from simcluster.layout import Mesh
+from simcluster.layout import Layout, Mesh
+from simcluster.model import TensorType
 from simcluster.program.instruction import Category, Code, Execution, Scope
 
 
 @dataclass(frozen=True, slots=True)
 class Resident:
-    """A buffer that exists from before the step to after it."""
+    """A buffer that exists from before the step to after it.
+
+    It is the part that ``layout`` gives a rank of a tensor of type ``whole``; ``origin`` names the parameter
+    whose initial values it starts with, or is empty if it starts at zero.
+    """
 
     name: str
     category: Category
     num_bytes: int
+    whole: TensorType
+    layout: Layout
+    origin: str = ""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,8 @@
+"""A Program on arrays: replayed in a Trace's order on every simulated device, and compared with one device."""
+
+from simcluster.values.compare import Comparison, Tolerance, compare
+from simcluster.values.oracle import Oracle, StepValues
+from simcluster.values.replay import Replay
+from simcluster.values.source import Source
+
+__all__ = ["Comparison", "Oracle", "Replay", "Source", "StepValues", "Tolerance", "compare"]

@@ -1,0 +1,127 @@
+"""The oracle: the same mathematics on one device.
+
+It evaluates the differentiated graph on whole tensors, micro-batch by micro-batch, and applies the same
+optimizer: no mesh, no layout, no collective, no schedule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from simcluster.model import (
+    Array,
+    Block,
+    Graph,
+    Instance,
+    Node,
+    Operator,
+    Phase,
+    Region,
+    Role,
+)
+from simcluster.model.operators.optimizer import Update
+from simcluster.values.source import Source
+
+_WHOLE = Region({})
+
+
+@dataclass(frozen=True, slots=True)
+class StepValues:
+    """What one training step gives: the loss, and by parameter the gradient and the new weights."""
+
+    loss: float
+    gradients: Mapping[str, Array]
+    weights: Mapping[str, Array]
+
+
+@dataclass
+class Oracle:
+    """Trains a differentiated graph on one device."""
+
+    graph: Graph
+    update: Update
+    source: Source
+    num_micro_batches: int
+    _weights: dict[str, Array] = field(default_factory=dict)
+    _states: dict[str, tuple[Array, ...]] = field(default_factory=dict)
+
+    def run(self, num_steps: int) -> list[StepValues]:
+        """The values of the first ``num_steps`` steps."""
+        self._weights = {
+            name: self.source.parameter(name, kind) for name, kind in self.graph.parameters()
+        }
+        self._states = {
+            name: tuple(np.zeros_like(weights) for _ in self.update.states)
+            for name, weights in self._weights.items()
+        }
+        return [self._step(step) for step in range(num_steps)]
+
+    def _step(self, step: int) -> StepValues:
+        loss = 0.0
+        gradients = {name: np.zeros_like(weights) for name, weights in self._weights.items()}
+        for micro_batch in range(self.num_micro_batches):
+            loss += self._micro_batch(step, micro_batch, gradients)
+        for name, weights in self._weights.items():
+            made = self.update.step(weights, gradients[name], self._states[name], step + 1)
+            self._weights[name], self._states[name] = made[0], tuple(made[1:])
+        return StepValues(loss, gradients, dict(self._weights))
+
+    def _micro_batch(self, step: int, micro_batch: int, gradients: dict[str, Array]) -> float:
+        loss = 0.0
+        crossing: dict[str, Array] = {}
+        kept: list[tuple[Instance, Block, dict[str, Array]]] = []
+        for instance in self.graph.instances:
+            block = self.graph.block_of(instance)
+            values = self._inputs(instance, block, crossing, step, micro_batch)
+            _evaluate([node for node in block.nodes if node.phase is Phase.FORWARD], values)
+            crossing.update({instance.output(name): values[name] for name in block.outputs})
+            loss += float(values[block.loss]) if block.loss is not None else 0.0
+            kept.append((instance, block, values))
+        returned: dict[str, Array] = {}
+        for instance, block, values in reversed(kept):
+            for name in block.outputs:
+                values[block.gradients[name]] = returned[instance.output(name)]
+            self._backward(instance, block, values, gradients)
+            for inner, outer in zip(block.inputs, instance.inputs, strict=True):
+                if inner in block.gradients:
+                    found = values[block.gradients[inner]]
+                    returned[outer] = returned[outer] + found if outer in returned else found
+        return loss
+
+    def _inputs(
+        self, instance: Instance, block: Block, crossing: Mapping[str, Array], step: int, micro_batch: int
+    ) -> dict[str, Array]:
+        values = {
+            inner: crossing[outer] for inner, outer in zip(block.inputs, instance.inputs, strict=True)
+        }
+        for name in block.parameters:
+            values[name] = self._weights[self.graph.canonical(f"{instance.name}.{name}")]
+        for name in block.feeds:
+            values[name] = self.source.feed(name, block.values[name].type, step, micro_batch)
+        return values
+
+    def _backward(
+        self, instance: Instance, block: Block, values: dict[str, Array], gradients: dict[str, Array]
+    ) -> None:
+        accumulators = {
+            block.gradients[name]: self.graph.canonical(f"{instance.name}.{name}")
+            for name in block.parameters
+            if name in block.gradients
+        }
+        for node in block.nodes:
+            if node.phase is not Phase.BACKWARD:
+                continue
+            _evaluate([node], values)
+            for out in node.outputs:
+                if block.values[out].role is Role.ACCUMULATOR:
+                    gradients[accumulators[out]] = gradients[accumulators[out]] + values[out]
+
+
+def _evaluate(nodes: Sequence[Node], values: dict[str, Array]) -> None:
+    for node in nodes:
+        assert isinstance(node.operator, Operator)
+        made = node.operator.evaluate([values[name] for name in node.inputs], _WHOLE)
+        values.update(zip(node.outputs, made, strict=True))

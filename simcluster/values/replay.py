@@ -1,0 +1,285 @@
+"""The replay: every instruction of every rank on arrays, in the order in which the trace says it started.
+
+Buffers are keyed by (rank, name, micro-batch). Reading one that is not there yet or was released is an error
+that names the instruction, so a schedule that breaks a dependency fails here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from simcluster.errors import SimulationError
+from simcluster.layout import Layout, Mesh, Movement, Strategy
+from simcluster.model import Array, Operator, Region, TensorType
+from simcluster.model.operators.optimizer import Update
+from simcluster.program import Action, Call, Code, Execution, Instruction, Program, Scope, Slot
+from simcluster.program.instruction import RECV_NEXT, RECV_PREV, SEND_NEXT, SEND_PREV
+from simcluster.program.lower import FORWARD
+from simcluster.trace import Table
+from simcluster.values.exchange import exchange, local_part, sliced
+from simcluster.values.source import Source
+
+_Key = tuple[str, int, int]
+_PEERS = {SEND_NEXT: (1, RECV_PREV), SEND_PREV: (-1, RECV_NEXT), RECV_PREV: (-1, SEND_NEXT), RECV_NEXT: (1, SEND_PREV)}
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What one rank held of a tensor: its part, as the layout says, of a tensor of type ``whole``."""
+
+    rank: int
+    part: Array
+    layout: Layout
+    whole: TensorType
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """One instruction of one execution on one rank."""
+
+    rank: int
+    code: Code
+    execution: Execution
+    number: int
+    step: int
+    instruction: Instruction
+
+    @property
+    def label(self) -> str:
+        return f"{self.execution.instance}.{self.instruction.name} ({self.execution.action}) on rank {self.rank}"
+
+
+@dataclass
+class Replay:
+    """Runs a Program on arrays; ``spans`` come from an unfolded run, where a class is a rank.
+
+    After ``run``, ``losses``, ``gradients`` and ``weights`` hold what the ranks had, by step and parameter.
+    """
+
+    program: Program
+    spans: Table
+    source: Source
+    steps: int = 1
+    losses: dict[int, list[Held]] = field(default_factory=lambda: defaultdict(list))
+    gradients: dict[tuple[int, str], list[Held]] = field(default_factory=lambda: defaultdict(list))
+    weights: dict[tuple[int, str], list[Held]] = field(default_factory=lambda: defaultdict(list))
+    _buffers: dict[int, dict[_Key, Array]] = field(default_factory=dict)
+    _left: dict[tuple[int, _Key], int] = field(default_factory=dict)
+    _fresh: dict[tuple[int, _Key], int] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Replays the whole trace; SimulationError where an instruction reads what is not there."""
+        self.mesh: Mesh = self.program.mesh
+        for rank in range(self.mesh.num_ranks):
+            self._buffers[rank] = dict(self._residents(rank))
+        events = list(self._events())
+        meetings = self._meetings(events)
+        done: set[int] = set()
+        for index, event in enumerate(events):
+            if index in done:
+                continue
+            if event.instruction.action is Action.COMPUTE:
+                self._compute(event)
+                self._drop(event)
+                continue
+            members = meetings[index]
+            done.update(members)
+            self._meet([events[member] for member in members])
+
+    # -- the order --------------------------------------------------------------------------------------
+
+    def _events(self) -> Iterator[_Event]:
+        spans = self.spans
+        order = np.lexsort((spans["instruction"], spans["stream"], spans["class"], spans["start"]))
+        columns = [spans[name][order].tolist() for name in ("class", "code", "execution", "step", "instruction")]
+        executions = [self.program.stages[self.program.stage_of(rank)].executions for rank in range(self.mesh.num_ranks)]
+        for rank, code, number, step, instruction in zip(*columns, strict=True):
+            found = executions[rank]
+            yield _Event(
+                rank,
+                self.program.codes[code],
+                found[number % len(found)],
+                number,
+                step,
+                self.program.codes[code].instructions[instruction],
+            )
+
+    def _meetings(self, events: Sequence[_Event]) -> dict[int, list[int]]:
+        """For each communication event, the events of all who meet: the k-th of everyone in the group."""
+        met: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
+        counts: defaultdict[tuple[object, ...], int] = defaultdict(int)
+        position = {axes: self._group_of(axes) for axes in self.program.groups}
+        for index, event in enumerate(events):
+            each = event.instruction
+            if each.action is Action.COMPUTE:
+                continue
+            if each.action is Action.COLLECTIVE:
+                key: tuple[object, ...] = (each.stream, each.group, position[each.group][event.rank])
+            else:
+                key = self._pair(event)
+            counts[key, event.rank] += 1
+            met[key, counts[key, event.rank]].append(index)
+        return {index: members for members in met.values() for index in members}
+
+    def _group_of(self, axes: tuple[str, ...]) -> dict[int, int]:
+        groups = self.mesh.groups(axes)
+        return {int(rank): index for index, members in enumerate(groups) for rank in members}
+
+    def _pair(self, event: _Event) -> tuple[object, ...]:
+        """Sender and receiver of a transfer, and the sender's stream."""
+        stream = event.instruction.stream
+        direction, other = _PEERS[stream]
+        line = self.mesh.groups((self.program.stage_axis,))
+        row = line[np.flatnonzero((line == event.rank).any(axis=1))[0]].tolist()
+        peer = row[row.index(event.rank) + direction]
+        if event.instruction.action is Action.SEND:
+            return (stream, event.rank, peer)
+        return (other, peer, event.rank)
+
+    # -- buffers ----------------------------------------------------------------------------------------
+
+    def _residents(self, rank: int) -> Iterator[tuple[_Key, Array]]:
+        for each in self.program.stages[self.program.stage_of(rank)].residents:
+            if each.origin:
+                whole = self.source.parameter(each.origin, each.whole)
+            else:
+                whole = np.zeros(each.whole.shape, dtype=self.source.dtype)
+            yield (each.name, 0, 0), local_part(whole, each.layout.reduced, self.mesh, rank)
+
+    def _key(self, event: _Event, slot: Slot) -> _Key:
+        if slot.scope is Scope.LOCAL:
+            return (slot.name, event.number, -1)
+        name = self._stage(event).buffer(event.execution.instance, slot.name)
+        if slot.scope is Scope.STEP:
+            return (name, 0, 0)
+        return (name, event.step, event.execution.micro_batch)
+
+    def _stage(self, event: _Event) -> "StageProgram":
+        return self.program.stages[self.program.stage_of(event.rank)]
+
+    def _read(self, event: _Event, index: int) -> Array:
+        slot = event.code.slots[index]
+        key = self._key(event, slot)
+        found = self._buffers[event.rank].get(key)
+        if found is None and slot.feed and event.code.phase == FORWARD:
+            found = self._fed(event, slot)
+        if found is None:
+            was = "was released" if (event.rank, key) in self._left else "is not there yet"
+            raise SimulationError(f"{event.label} reads {slot.name}, which {was}")
+        return found
+
+    def _fed(self, event: _Event, slot: Slot) -> Array:
+        whole = self.source.feed(slot.name, slot.whole, event.step, event.execution.micro_batch)
+        found = local_part(whole, slot.layout, self.mesh, event.rank)
+        self._buffers[event.rank][self._key(event, slot)] = found
+        return found
+
+    def _write(self, event: _Event, index: int, array: Array, adds: bool) -> None:
+        slot = event.code.slots[index]
+        if array.shape != slot.type.shape:
+            raise SimulationError(f"{event.label} makes {slot.name} of shape {array.shape}, not {slot.type.shape}")
+        key = self._key(event, slot)
+        if adds:
+            # The first term of a step replaces what the step before left.
+            if self._fresh.get((event.rank, key)) == event.step:
+                array = self._buffers[event.rank][key] + array
+            self._fresh[event.rank, key] = event.step
+        self._buffers[event.rank][key] = array
+
+    def _drop(self, event: _Event) -> None:
+        for index in event.instruction.drops:
+            slot = event.code.slots[index]
+            key = self._key(event, slot)
+            left = self._left.setdefault((event.rank, key), self._references(event, slot, index)) - 1
+            self._left[event.rank, key] = left
+            if left == 0:
+                self._buffers[event.rank].pop(key, None)
+
+    def _references(self, event: _Event, slot: Slot, index: int) -> int:
+        if slot.scope is Scope.LOCAL:
+            return sum(index in each.drops for each in event.code.instructions)
+        stage = self.program.stage_of(event.rank)
+        return self.program.references[stage][self._key(event, slot)[0]]
+
+    # -- instructions -----------------------------------------------------------------------------------
+
+    def _compute(self, event: _Event) -> None:
+        for call in event.instruction.calls:
+            arrays = [self._read(event, index) for index in call.inputs]
+            for position, axes in call.masked:
+                if self.mesh.index(event.rank, axes):
+                    arrays[position] = np.zeros_like(arrays[position])
+            if isinstance(call.operator, Movement):
+                made: tuple[Array, ...] = (sliced(call.operator, arrays[0], self.mesh, event.rank),)
+            else:
+                assert isinstance(call.operator, Operator)
+                made = call.operator.evaluate(arrays, self._region(event, call.operator, call.strategy, arrays))
+            for position, (index, array) in enumerate(zip(call.outputs, made, strict=True)):
+                self._write(event, index, array, position in call.adds)
+            if isinstance(call.operator, Update):
+                self._record(event, call)
+
+    def _region(self, event: _Event, operator: Operator, strategy: Strategy, arrays: Sequence[Array]) -> Region:
+        extent: dict[str, int] = {}
+        if strategy.splits:
+            for names, array in zip(operator.dims().inputs, arrays, strict=True):
+                extent.update(zip(names, array.shape, strict=True))
+        starts = {
+            dim: self.mesh.index(event.rank, axes) * extent[dim]
+            for dim, axes in strategy.splits
+            if dim in extent
+        }
+        return Region(starts, event.step + 1)
+
+    def _meet(self, members: Sequence[_Event]) -> None:
+        """A collective or a transfer, for all who take part at once."""
+        first = members[0].instruction
+        if first.action is not Action.COLLECTIVE:
+            self._transfer(members)
+        else:
+            axes = first.group
+            ordered = sorted(members, key=lambda event: self.mesh.index(event.rank, axes))
+            if len(ordered) != self.mesh.product(axes):
+                raise SimulationError(f"{members[0].label} misses members of its group")
+            for number in range(len(first.calls)):
+                self._exchange(ordered, number)
+        for event in members:
+            self._drop(event)
+
+    def _exchange(self, members: Sequence[_Event], number: int) -> None:
+        calls = [event.instruction.calls[number] for event in members]
+        arrays = [self._read(event, call.inputs[0]) for event, call in zip(members, calls, strict=True)]
+        movement = calls[0].operator
+        assert isinstance(movement, Movement)
+        shape = members[0].code.slots[calls[0].outputs[0]].type.shape
+        for event, call, array in zip(members, calls, exchange(movement, arrays, shape), strict=True):
+            self._write(event, call.outputs[0], array, 0 in call.adds)
+            slot = event.code.slots[call.outputs[0]]
+            self._record_loss(event, slot, array)
+
+    def _transfer(self, members: Sequence[_Event]) -> None:
+        if len(members) != 2:
+            raise SimulationError(f"{members[0].label} has no counterpart")
+        sender, receiver = sorted(members, key=lambda event: event.instruction.action is Action.RECEIVE)
+        array = self._read(sender, sender.instruction.calls[0].inputs[0])
+        self._write(receiver, receiver.instruction.calls[0].outputs[0], array, adds=False)
+
+    # -- what is compared -------------------------------------------------------------------------------
+
+    def _record(self, event: _Event, call: Call) -> None:
+        name = f"{event.execution.instance}.{call.name.removesuffix('.update')}"
+        gradient, weights = event.code.slots[call.inputs[1]], event.code.slots[call.outputs[0]]
+        for slot, index, into in (
+            (gradient, call.inputs[1], self.gradients),
+            (weights, call.outputs[0], self.weights),
+        ):
+            held = Held(event.rank, self._read(event, index), slot.layout, slot.whole)
+            into[event.step, name].append(held)
+
+    def _record_loss(self, event: _Event, slot: Slot, array: Array) -> None:
+        if slot.whole.shape == () and slot.scope is Scope.STEP:
+            self.losses[event.step].append(Held(event.rank, array, slot.layout, slot.whole))
