@@ -14,6 +14,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from importlib.resources import files as resource_files
 from importlib.resources.abc import Traversable
+from types import ModuleType
 from typing import TypeVar
 
 Kind = TypeVar("Kind")
@@ -50,7 +51,7 @@ def kinds(package: str, base: type[Kind]) -> dict[str, type[Kind]]:
 
 
 @cache
-def _modules(package: str) -> tuple[object, ...]:
+def _modules(package: str) -> tuple[ModuleType, ...]:
     root = importlib.import_module(package)
     names = sorted(info.name for info in pkgutil.iter_modules(root.__path__))
     own = [importlib.import_module(f"{package}.{name}") for name in names]

@@ -13,7 +13,17 @@ from enum import Enum
 
 _SI = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50}
-_TIME = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_TIME = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "µs": 1e-6,
+    "μs": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "min": 60.0,
+    "h": 3600.0,
+    "d": 86400.0,
+}
 
 
 def _scaled(suffixes: tuple[str, ...], factor: float, *, binary: bool = True) -> dict[str, float]:
@@ -91,7 +101,9 @@ def bandwidth(value: float) -> str:
 
 def compute(value: float) -> str:
     """A compute rate to read: ``412 TFLOP/s``."""
-    return _prefixed(value, 1000.0, ("FLOP/s", "kFLOP/s", "MFLOP/s", "GFLOP/s", "TFLOP/s", "PFLOP/s", "EFLOP/s"))
+    return _prefixed(
+        value, 1000.0, ("FLOP/s", "kFLOP/s", "MFLOP/s", "GFLOP/s", "TFLOP/s", "PFLOP/s", "EFLOP/s")
+    )
 
 
 def count(value: float) -> str:

@@ -1,21 +1,21 @@
-"""What a device file may say, and how a section names an entry of a catalog."""
+"""What a device file may say."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
+from collections.abc import Mapping
+from importlib.resources.abc import Traversable
+from typing import Annotated, ClassVar, Literal, TypeAlias, get_args
 
-from pydantic import AfterValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic import AfterValidator, Field, model_validator
 
 from simcluster.cluster.attention import AttentionModel
 from simcluster.cluster.curve import Curve
 from simcluster.cluster.device import Device
-from simcluster.cluster.entry import DEVICES, expanded, names
 from simcluster.cluster.gemm import GemmModel
 from simcluster.document import (
     Bandwidth,
     Bytes,
+    CatalogSection,
     Compute,
     Duration,
     Figure,
@@ -26,6 +26,7 @@ from simcluster.document import (
     Refused,
     Section,
 )
+from simcluster.registry import data_files
 from simcluster.work import DType, Kernel
 
 FloatType: TypeAlias = Literal["fp64", "fp32", "fp16", "bf16"]
@@ -42,41 +43,6 @@ ByBytes: TypeAlias = Annotated[tuple[tuple[Bytes, Fraction], ...], AfterValidato
 
 ByKeys: TypeAlias = Annotated[tuple[tuple[PositiveInt, Fraction], ...], AfterValidator(_rising)]
 """Points of an efficiency over a number of keys, written ``[[512, 0.44], [4096, 0.60]]``."""
-
-
-class CatalogSection(Section):
-    """A section that may name an entry of a catalog instead: ``h100-sxm``, or ``{use: h100-sxm, ...}``.
-
-    What is written beside ``use`` replaces those figures of the entry.
-    """
-
-    family: ClassVar[str]
-
-    use: Name | None = None
-    """The catalog entry that this one is, or starts from."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _expand(cls, written: Any) -> Any:
-        return expanded(cls.family, written)
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler, /) -> CoreSchema:
-        """The section's schema, which also says that a name is accepted."""
-        schema = super().__get_pydantic_core_schema__(source, handler)
-        model: Any = handler.resolve_ref_schema(schema)
-        model.setdefault("metadata", {})["simcluster"] = {"shorthand": "use"}
-        return schema
-
-    @classmethod
-    def __get_pydantic_json_schema__(
-        cls, schema: CoreSchema, handler: GetJsonSchemaHandler, /
-    ) -> JsonSchemaValue:
-        """A name of the catalog, an entry with changes, or the whole."""
-        written = handler.resolve_ref_schema(super().__get_pydantic_json_schema__(schema, handler))
-        known = {"type": "string", "enum": list(names(cls.family))}
-        written["properties"]["use"] = known | {"description": written["properties"]["use"]["description"]}
-        return {"anyOf": [known, written | {"required": ["use"]}, written]}
 
 
 class GemmSpec(Section):
@@ -159,7 +125,7 @@ class AttentionSpec(Section):
 class DeviceSpec(CatalogSection):
     """A device: a file of the devices catalog, or written where a host names its device."""
 
-    family: ClassVar[str] = DEVICES
+    noun: ClassVar[str] = "device"
 
     title: Name
     """What people call it."""
@@ -208,6 +174,11 @@ class DeviceSpec(CatalogSection):
         if missing := [name for name in get_args(Streaming) if name not in self.streaming]:
             raise Refused(f"'{missing[0]}' is missing; write points such as [[1 MB, 0.8]]", path="streaming")
         return self
+
+    @classmethod
+    def entries(cls) -> Mapping[str, Traversable]:
+        """The shipped devices."""
+        return data_files("simcluster.cluster.devices")
 
     def build(self) -> Device:
         """The device."""

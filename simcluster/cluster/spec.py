@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from importlib.resources.abc import Traversable
 from typing import Any, ClassVar
 
 from pydantic import model_validator
 
 from simcluster.cluster.cluster import Assumption, Cluster
-from simcluster.cluster.device_spec import CatalogSection, DeviceSpec
-from simcluster.cluster.entry import HOSTS, expanded
+from simcluster.cluster.device_spec import DeviceSpec
 from simcluster.cluster.host import Host, Protocol
 from simcluster.cluster.link import Fabric, Link, Network, Wiring
 from simcluster.document import (
     Bandwidth,
     Bytes,
+    CatalogSection,
     Duration,
     Figure,
     Fraction,
@@ -24,6 +25,7 @@ from simcluster.document import (
     Section,
     Unsupported,
 )
+from simcluster.registry import data_files
 
 
 class LinkSpec(Section):
@@ -79,7 +81,7 @@ class ProtocolSpec(Section):
 class HostSpec(CatalogSection):
     """A host: a file of the hosts catalog, or written in the cluster section."""
 
-    family: ClassVar[str] = HOSTS
+    noun: ClassVar[str] = "host"
 
     title: Name
     """What people call it."""
@@ -115,6 +117,11 @@ class HostSpec(CatalogSection):
         if empty := [name for name, protocols in self.collectives.items() if not protocols]:
             raise Refused("give at least one protocol", path=f"collectives.{empty[0]}")
         return self
+
+    @classmethod
+    def entries(cls) -> Mapping[str, Traversable]:
+        """The shipped hosts."""
+        return data_files("simcluster.cluster.hosts")
 
     def build(self) -> Host:
         """The host."""
@@ -155,7 +162,7 @@ class ClusterSpec(Section):
     def _has_a_host(self) -> ClusterSpec:
         if (self.use is None) == (self.host is None):
             raise Refused("name a host with 'use: dgx-h100', or write it under 'host'; one of the two")
-        expanded(HOSTS, self.use)
+        HostSpec.expanded(self.use)
         return self
 
     def build(self) -> Cluster:

@@ -5,6 +5,7 @@ scenario = validate(document, Scenario)            # all mistakes at once, with 
 raise document.located(PlanError("...", path="parallel.mesh.tensor"))
 """
 
+from simcluster.document.catalog import CatalogSection, changed
 from simcluster.document.document import Document
 from simcluster.document.figure import Figure, Provenance
 from simcluster.document.quantity import Bandwidth, Bytes, Compute, Duration, Quantity
@@ -26,6 +27,7 @@ from simcluster.document.validation import validate, validate_data
 __all__ = [
     "Bandwidth",
     "Bytes",
+    "CatalogSection",
     "Compute",
     "Document",
     "Duration",
@@ -42,6 +44,7 @@ __all__ = [
     "Section",
     "Share",
     "Unsupported",
+    "changed",
     "json_schema",
     "validate",
     "validate_data",

@@ -67,10 +67,19 @@ class Progress:
 
 
 def run(
-    program: Program, cluster: Cluster, classes: Classes, *, steps: int = 1, progress: Progress | None = None
+    program: Program,
+    cluster: Cluster,
+    classes: Classes,
+    *,
+    steps: int = 1,
+    dispatch: float = 1.0,
+    progress: Progress | None = None,
 ) -> Timing:
-    """Runs the Program; SimulationError names who waits for whom if it cannot end."""
-    return _Engine(program, cluster, classes, steps, progress or Progress()).run()
+    """Runs the Program ``steps`` times over; SimulationError names who waits for whom if it cannot end.
+
+    ``dispatch`` scales the devices' host time per operator.
+    """
+    return _Engine(program, cluster, classes, steps, dispatch, progress or Progress()).run()
 
 
 @dataclass
@@ -79,6 +88,7 @@ class _Engine:
     cluster: Cluster
     classes: Classes
     steps: int
+    dispatch: float
     progress: Progress
 
     def run(self) -> Timing:
@@ -86,9 +96,7 @@ class _Engine:
         self.env = simpy.Environment()
         codes = [self._codes(index) for index in range(len(self.classes))]
         linked = [self._linked(index, codes[index]) for index in range(len(self.classes))]
-        streams = [
-            [Stream(each.name, self.env, len(each)) for each in found.streams] for found in linked
-        ]
+        streams = [[Stream(each.name, self.env, len(each)) for each in found.streams] for found in linked]
         every = [stream for found in streams for stream in found]
         self.progress.env, self.progress.streams = self.env, every
         self.progress.total = sum(stream.length for stream in every)
@@ -126,7 +134,7 @@ class _Engine:
             if each.action is Action.COMPUTE:
                 if not each.works:
                     return 1, 0
-                found = device.price(each.works)
+                found = device.price(each.works, self.dispatch * device.dispatch)
                 return found.total_ns, found.host_ns
             return max(1, self.choice(index, each).duration_ns), 0
 
@@ -134,7 +142,11 @@ class _Engine:
 
     def choice(self, index: int, each: Instruction) -> Choice:
         """How a class's collective or transfer is done, and how long it takes."""
-        span = self._peer(index, each.stream)[1] if not each.group else self.classes.groups[index, each.group].span
+        span = (
+            self._peer(index, each.stream)[1]
+            if not each.group
+            else self.classes.groups[index, each.group].span
+        )
         return collective_time(Operation(each.operation), span, each.num_bytes, self.cluster)
 
     def _peer(self, index: int, stream: str) -> tuple[int, Span]:

@@ -89,9 +89,7 @@ class _Linker:
         count = len(self.numbers)
         self.lengths = [0] * count
         self.known = [[0] * count for _ in range(count)]
-        self.local = {
-            code: [self.numbers[stream] for stream in self.timed[code].streams] for code in codes
-        }
+        self.local = {code: [self.numbers[stream] for stream in self.timed[code].streams] for code in codes}
         executions = plan.executions * self.steps
         for index, execution in enumerate(executions):
             self._append(index, execution)
@@ -173,4 +171,3 @@ class _Linker:
         codes = np.array([each.code for each in executions], dtype=np.int64)
         numbers = table[codes[execution % len(executions)], stream]
         return numbers, bases[execution, numbers] + position
-

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from simcluster.program import COMPUTE, Action, Program
 from simcluster.trace import Table, concatenated
 
 Ints = NDArray[np.int64]
+Column = NDArray[Any]
 
 KINDS = tuple(str(action) for action in Action)
 
@@ -107,7 +109,7 @@ def _class_spans(
     per_step = len(executions) // timing.linked.steps
     micro_batch = np.array([each.micro_batch for each in executions], dtype=np.int32)
     action = np.array([actions.number(each.action) for each in executions], dtype=np.int32)
-    rows: list[dict[str, NDArray[np.generic]]] = []
+    rows: list[dict[str, Column]] = []
     for code, found in times.items():
         instructions = program.codes[code].instructions
         instances = [executions[execution].instance for execution in found.executions.tolist()]
@@ -115,7 +117,7 @@ def _class_spans(
             instance: [operators.number(f"{instance}.{each.name}") for each in instructions]
             for instance in dict.fromkeys(instances)
         }
-        per_instruction = {
+        per_instruction: dict[str, Column] = {
             "stream": np.array([streams.number(each.stream) for each in instructions], dtype=np.int16),
             "kind": np.array([KINDS.index(each.action) for each in instructions], dtype=np.int8),
             "bytes": np.array([each.bytes_moved for each in instructions], dtype=np.int64),
@@ -123,14 +125,18 @@ def _class_spans(
             "code": np.full(len(instructions), code, dtype=np.int32),
             "instruction": np.arange(len(instructions), dtype=np.int32),
         }
-        per_execution = {
+        per_execution: dict[str, Column] = {
             "micro_batch": micro_batch[found.executions],
             "step": (found.executions // per_step).astype(np.int32),
             "action": action[found.executions],
             "execution": found.executions.astype(np.int32),
             "class": np.full(len(found.executions), index, dtype=np.int32),
         }
-        row = {"start": found.starts.ravel(), "end": found.ends.ravel(), "arrival": found.arrivals.ravel()}
+        row: dict[str, Column] = {
+            "start": found.starts.ravel(),
+            "end": found.ends.ravel(),
+            "arrival": found.arrivals.ravel(),
+        }
         row |= {key: np.tile(column, len(instances)) for key, column in per_instruction.items()}
         row |= {key: np.repeat(column, len(instructions)) for key, column in per_execution.items()}
         row["operator"] = np.array([labels[name] for name in instances], dtype=np.int32).ravel()

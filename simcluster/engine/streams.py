@@ -6,12 +6,12 @@ if the counter is not there yet; most waits cost nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 
 import simpy
 
-SimEvents = Iterator[simpy.Event]
+SimEvents = Generator[simpy.Event, None, None]
 
 
 @dataclass(slots=True)

@@ -81,7 +81,8 @@ class _Timer:
         number = {stream: index for index, stream in enumerate(streams)}
         awaited = self._awaited()
         prices = [self.price(each) for each in code.instructions]
-        entry, offset = [], []
+        entry: list[int] = []
+        offset: list[int] = []
         open_segment = False
         known: dict[tuple[int, int], int] = {}
         for index, each in enumerate(code.instructions):

@@ -74,7 +74,7 @@ class Operator(ABC):
     """Name of the kind, unique among operators."""
 
     family: ClassVar[str]
-    """What framework profiles say may be fused: matmul, attention, norm, pointwise, gather, loss, optimizer."""
+    """What framework profiles call it when they say what may be fused, such as matmul, norm or pointwise."""
 
     @abstractmethod
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:

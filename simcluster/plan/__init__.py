@@ -1,1 +1,5 @@
-"""Passes that turn a graph into a sharded plan."""
+"""Passes that turn a model into a sharded, scheduled plan."""
+
+from simcluster.plan.plan import Plan, make_plan
+
+__all__ = ["Plan", "make_plan"]

@@ -43,7 +43,9 @@ class _Tape:
         name = f"{self.current.name}.{suffix}"
         kinds = operator.infer([self.values[value].type for value in inputs])
         outputs = tuple(f"{name}.out{index}" if index else f"{name}.out" for index in range(len(kinds)))
-        self.values.update((out, Value(kind, Role.GRADIENT)) for out, kind in zip(outputs, kinds, strict=True))
+        self.values.update(
+            (out, Value(kind, Role.GRADIENT)) for out, kind in zip(outputs, kinds, strict=True)
+        )
         self.nodes.append(
             Node(name, operator, tuple(inputs), outputs, Phase.BACKWARD, origin=self.current.name)
         )

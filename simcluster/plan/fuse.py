@@ -82,4 +82,3 @@ def kernel_nodes(nodes: Collection[Node]) -> list[tuple[Node, ...]]:
         else:
             groups.append([node])
     return [tuple(group) for group in groups]
-

@@ -76,7 +76,9 @@ class _Ties:
     def of_instance(self, instance: Instance, block: Block) -> dict[str, tuple[str | None, bool]]:
         """Tied parameter of the block -> (axis over its stages, whether this instance updates it)."""
         names = {name: f"{instance.name}.{name}" for name in block.parameters}
-        return {name: (self.axes[full], self.owners[full]) for name, full in names.items() if full in self.axes}
+        return {
+            name: (self.axes[full], self.owners[full]) for name, full in names.items() if full in self.axes
+        }
 
 
 @dataclass
@@ -153,7 +155,12 @@ class _BlockOptimizer:
                 for value in bucket:
                     layout = replace(self._layout(value), partial=reached.partial, flat=reached.flat)
                     # A slice that nothing is exchanged after belongs to the update, not to the reduction.
-                    self._step(value, movement, layout, self.views if last and not movement.is_collective else self.end)
+                    self._step(
+                        value,
+                        movement,
+                        layout,
+                        self.views if last and not movement.is_collective else self.end,
+                    )
 
     def _step(self, value: str, movement: Movement, layout: Layout, nodes: list[Node]) -> None:
         before = self.reduced[value]

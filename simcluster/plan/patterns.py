@@ -8,7 +8,11 @@ from functools import cache
 
 @cache
 def compiled(pattern: str) -> re.Pattern[str]:
-    """The pattern as a regular expression: ``*`` any run of characters, ``?`` one, ``{a,b}`` either."""
+    """The pattern as a regular expression: ``*`` any run of characters, ``?`` one, ``{a,b*}`` either."""
+    return re.compile(_expression(pattern))
+
+
+def _expression(pattern: str) -> str:
     parts = []
     for token in re.findall(r"\*|\?|\{[^{}]*\}|[^*?{}]+|[{}]", pattern):
         if token == "*":
@@ -16,11 +20,11 @@ def compiled(pattern: str) -> re.Pattern[str]:
         elif token == "?":
             parts.append(".")
         elif len(token) > 1 and token[0] == "{":
-            choices = "|".join(re.escape(choice.strip()) for choice in token[1:-1].split(","))
+            choices = "|".join(_expression(choice.strip()) for choice in token[1:-1].split(","))
             parts.append(f"(?:{choices})")
         else:
             parts.append(re.escape(token))
-    return re.compile("".join(parts))
+    return "".join(parts)
 
 
 def matches(pattern: str, name: str) -> bool:

@@ -40,7 +40,8 @@ class Action:
         match = _ACTION.fullmatch(first)
         if match is None or len(rest) > 1:
             raise PlanError(
-                f"'{text}' is no action", hint="write F3, B3, I3, W3 or R3, with c1 (chunk), s2 (slice), F3&B1"
+                f"'{text}' is no action",
+                hint="write F3, B3, I3, W3 or R3, with c1 (chunk), s2 (slice), F3&B1",
             )
         kind, micro_batch, chunk, part = match.groups()
         beside = cls.parse(rest[0]) if rest else None

@@ -135,9 +135,7 @@ class BlockSharder:
         joining = dims.passes(axes[0], passing, strategy) if axes else None
         inputs = tuple(
             bench.home(value) if index in passing else bench.fetch(value, need, node.name)
-            for index, (value, need) in enumerate(
-                zip(node.inputs, dims.input_layouts(strategy), strict=True)
-            )
+            for index, (value, need) in enumerate(zip(node.inputs, dims.input_layouts(strategy), strict=True))
         )
         masked = tuple((index, axes) for index in sorted(joining or ()))
         placed = replace(node, inputs=inputs, strategy=strategy, masked=masked)

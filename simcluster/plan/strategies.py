@@ -196,7 +196,9 @@ def _idle_rules(rules: Sequence[Rule], used: Counter[int], graph: Graph) -> Iter
             continue
         taken = [entry for name, entry in names.items() if matches(rule.match, name)]
         if not taken:
-            yield Problem(f"'{rule.match}' matches no operator", f"{rule.path}.match", nearest(rule.match, names))
+            yield Problem(
+                f"'{rule.match}' matches no operator", f"{rule.path}.match", nearest(rule.match, names)
+            )
             continue
         if not used[index]:
             yield Problem(f"'{rule.match}' is overruled by later entries for every operator", rule.path)
@@ -205,7 +207,11 @@ def _idle_rules(rules: Sequence[Rule], used: Counter[int], graph: Graph) -> Iter
             for dim in split:
                 if dim not in have:
                     hint = nearest(dim, have)
-                    yield Problem(f"no operator that '{rule.match}' matches has a dim '{dim}'", f"{rule.path}.split", hint)
+                    yield Problem(
+                        f"no operator that '{rule.match}' matches has a dim '{dim}'",
+                        f"{rule.path}.split",
+                        hint,
+                    )
 
 
 def _dims_of(node: Node) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """The Program: instruction codes, executions per stage, symmetry classes, and the checker."""
 
 from simcluster.program.build import ONCE, build
+from simcluster.program.check import check
 from simcluster.program.instruction import (
     COMPUTE,
     Action,
@@ -32,5 +33,6 @@ __all__ = [
     "Slot",
     "StageProgram",
     "build",
+    "check",
     "partition",
 ]

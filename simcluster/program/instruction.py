@@ -166,9 +166,7 @@ class Code:
     @cached_property
     def writers(self) -> dict[int, int]:
         """Slot -> the last instruction that writes it."""
-        return {
-            slot: index for index, each in enumerate(self.instructions) for slot in each.writes
-        }
+        return {slot: index for index, each in enumerate(self.instructions) for slot in each.writes}
 
 
 @dataclass(frozen=True, slots=True)

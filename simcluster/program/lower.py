@@ -291,4 +291,3 @@ class _CodeWriter:
         ahead = [i for i in range(first) if self.instructions[i].stream == COMPUTE]
         if len(ahead) > self.settings.prefetch:
             yield ahead[-1 - self.settings.prefetch]
-

@@ -78,9 +78,7 @@ class Program:
     @cached_property
     def groups(self) -> tuple[tuple[str, ...], ...]:
         """Every group of axes that a collective runs over, sorted."""
-        return tuple(
-            sorted({each.group for code in self.codes for each in code.instructions if each.group})
-        )
+        return tuple(sorted({each.group for code in self.codes for each in code.instructions if each.group}))
 
     def digest(self) -> str:
         """A structural digest: equal for Programs with the same kinds, shapes, groups and order."""

@@ -176,7 +176,9 @@ def _classes(colours: Ints, wiring: _Wiring) -> Classes:
     )
 
 
-def _numbered(groups: Mapping[tuple[int, tuple[str, ...]], Group]) -> dict[tuple[int, tuple[str, ...]], Group]:
+def _numbered(
+    groups: Mapping[tuple[int, tuple[str, ...]], Group],
+) -> dict[tuple[int, tuple[str, ...]], Group]:
     """Classes that meet in one group share its id."""
     ids: dict[tuple[tuple[str, ...], tuple[int, ...]], int] = {}
     found = {}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -49,31 +49,59 @@ def compare(
 ) -> list[Comparison]:
     """Loss, every gradient and every updated parameter of every step.
 
-    Updates are compared relative to the learning rate: what a wrong gradient changes is small against the
+    Updates are compared in units of the learning rate: what a wrong gradient changes is small against the
     weights themselves.
     """
+    judge = _Judge(replay.program.mesh, tolerance)
     found: list[Comparison] = []
-    mesh = replay.program.mesh
-    before = {name: replay.source.parameter(name, _kind(replay, name)) for name in expected[0].weights}
+    before = dict(replay.source.parameters)
     for step, values in enumerate(expected):
         largest = max((_largest(grad) for grad in values.gradients.values()), default=0.0)
         floor = FLOOR * largest
-        loss = np.asarray(values.loss)
-        found.append(_compared(step, "loss", "loss", replay.losses[step], loss, mesh, floor, tolerance))
+        losses = list(replay.losses[step].values())
+        found.append(judge.compare(step, "loss", "loss", losses, np.asarray(values.loss), floor))
         for name, gradient in values.gradients.items():
-            held = _of(replay.gradients, step, name)
-            found.append(_compared(step, "gradient", name, held, gradient, mesh, floor, tolerance))
+            held = replay.gradients[step, name]
+            found.append(judge.compare(step, "gradient", name, held, gradient, floor))
         for name, weights in values.weights.items():
-            # What an update adds, in units of the learning rate, so that equal steps are near one.
-            held = _of(replay.weights, step, name)
-            shifted = [_shifted(each, before[name], mesh, learning_rate) for each in held]
             change = (weights - before[name]) / learning_rate
-            found.append(_compared(step, "update", name, shifted, change, mesh, FLOOR, tolerance))
+            held = judge.changes(replay.weights[step, name], before[name], learning_rate)
+            found.append(judge.compare(step, "update", name, held, change, FLOOR))
         before = dict(values.weights)
     return found
 
 
-def _kind(replay: Replay, name: str) -> "TensorType":
-    return next(
-        each.whole for stage in replay.program.stages for each in stage.residents if each.origin == name
-    )
+def _largest(array: Array) -> float:
+    return float(np.abs(array).max()) if array.size else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    mesh: Mesh
+    tolerance: Tolerance
+
+    def compare(
+        self, step: int, what: str, name: str, held: Sequence[Held], whole: Array, floor: float
+    ) -> Comparison:
+        """One tensor; if no rank holds it at all, every rank disagrees."""
+        scale = max(_largest(whole), floor) or 1.0
+        worst = 0.0 if held else float("inf")
+        wrong = [] if held else list(range(self.mesh.num_ranks))
+        for each in held:
+            wanted = local_part(whole, each.layout.reduced, self.mesh, each.rank)
+            error = _largest(each.part - wanted) / scale
+            worst = max(worst, error) if error == error else float("nan")
+            if not self.tolerance.holds(error):
+                wrong.append(each.rank)
+        return Comparison(step, what, name, worst, tuple(wrong))
+
+    def changes(self, held: Sequence[Held], before: Array, learning_rate: float) -> list[Held]:
+        """What each rank's part has moved, in units of the learning rate."""
+        return [
+            replace(
+                each,
+                part=(each.part - local_part(before, each.layout.reduced, self.mesh, each.rank))
+                / learning_rate,
+            )
+            for each in held
+        ]

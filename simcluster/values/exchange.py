@@ -30,9 +30,7 @@ def exchange(movement: Movement, arrays: Sequence[Array], shape: tuple[int, ...]
     if movement.kind is Kind.ALL_GATHER:
         return [_gathered(arrays, movement.dim, shape)] * count
     if movement.kind is Kind.ALL_TO_ALL:
-        parts = [
-            [_nth(array, index, count, movement.to_dim) for array in arrays] for index in range(count)
-        ]
+        parts = [[_nth(array, index, count, movement.to_dim) for array in arrays] for index in range(count)]
         return [np.concatenate(part, axis=movement.dim) for part in parts]
     raise ValueError(f"a {movement.kind} is no exchange")
 

@@ -50,9 +50,7 @@ class Oracle:
 
     def run(self, num_steps: int) -> list[StepValues]:
         """The values of the first ``num_steps`` steps."""
-        self._weights = {
-            name: self.source.parameter(name, kind) for name, kind in self.graph.parameters()
-        }
+        self._weights = {name: self.source.parameter(name, kind) for name, kind in self.graph.parameters()}
         self._states = {
             name: tuple(np.zeros_like(weights) for _ in self.update.states)
             for name, weights in self._weights.items()
@@ -94,9 +92,7 @@ class Oracle:
     def _inputs(
         self, instance: Instance, block: Block, crossing: Mapping[str, Array], step: int, micro_batch: int
     ) -> dict[str, Array]:
-        values = {
-            inner: crossing[outer] for inner, outer in zip(block.inputs, instance.inputs, strict=True)
-        }
+        values = {inner: crossing[outer] for inner, outer in zip(block.inputs, instance.inputs, strict=True)}
         for name in block.parameters:
             values[name] = self._weights[self.graph.canonical(f"{instance.name}.{name}")]
         for name in block.feeds:

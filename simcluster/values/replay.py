@@ -7,7 +7,7 @@ that names the instruction, so a schedule that breaks a dependency fails here.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +16,7 @@ from simcluster.errors import SimulationError
 from simcluster.layout import Layout, Mesh, Movement, Strategy
 from simcluster.model import Array, Operator, Region, TensorType
 from simcluster.model.operators.optimizer import Update
-from simcluster.program import Action, Call, Code, Execution, Instruction, Program, Scope, Slot
+from simcluster.program import Action, Call, Code, Execution, Instruction, Program, Scope, Slot, StageProgram
 from simcluster.program.instruction import RECV_NEXT, RECV_PREV, SEND_NEXT, SEND_PREV
 from simcluster.program.lower import FORWARD
 from simcluster.trace import Table
@@ -24,7 +24,12 @@ from simcluster.values.exchange import exchange, local_part, sliced
 from simcluster.values.source import Source
 
 _Key = tuple[str, int, int]
-_PEERS = {SEND_NEXT: (1, RECV_PREV), SEND_PREV: (-1, RECV_NEXT), RECV_PREV: (-1, SEND_NEXT), RECV_NEXT: (1, SEND_PREV)}
+_PEERS = {
+    SEND_NEXT: (1, RECV_PREV),
+    SEND_PREV: (-1, RECV_NEXT),
+    RECV_PREV: (-1, SEND_NEXT),
+    RECV_NEXT: (1, SEND_PREV),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,9 @@ class _Event:
 
     @property
     def label(self) -> str:
-        return f"{self.execution.instance}.{self.instruction.name} ({self.execution.action}) on rank {self.rank}"
+        return (
+            f"{self.execution.instance}.{self.instruction.name} ({self.execution.action}) on rank {self.rank}"
+        )
 
 
 @dataclass
@@ -64,7 +71,7 @@ class Replay:
     spans: Table
     source: Source
     steps: int = 1
-    losses: dict[int, list[Held]] = field(default_factory=lambda: defaultdict(list))
+    losses: dict[int, dict[int, Held]] = field(default_factory=lambda: defaultdict(dict))
     gradients: dict[tuple[int, str], list[Held]] = field(default_factory=lambda: defaultdict(list))
     weights: dict[tuple[int, str], list[Held]] = field(default_factory=lambda: defaultdict(list))
     _buffers: dict[int, dict[_Key, Array]] = field(default_factory=dict)
@@ -95,8 +102,12 @@ class Replay:
     def _events(self) -> Iterator[_Event]:
         spans = self.spans
         order = np.lexsort((spans["instruction"], spans["stream"], spans["class"], spans["start"]))
-        columns = [spans[name][order].tolist() for name in ("class", "code", "execution", "step", "instruction")]
-        executions = [self.program.stages[self.program.stage_of(rank)].executions for rank in range(self.mesh.num_ranks)]
+        columns = [
+            spans[name][order].tolist() for name in ("class", "code", "execution", "step", "instruction")
+        ]
+        executions = [
+            self.program.stages[self.program.stage_of(rank)].executions for rank in range(self.mesh.num_ranks)
+        ]
         for rank, code, number, step, instruction in zip(*columns, strict=True):
             found = executions[rank]
             yield _Event(
@@ -158,7 +169,7 @@ class Replay:
             return (name, 0, 0)
         return (name, event.step, event.execution.micro_batch)
 
-    def _stage(self, event: _Event) -> "StageProgram":
+    def _stage(self, event: _Event) -> StageProgram:
         return self.program.stages[self.program.stage_of(event.rank)]
 
     def _read(self, event: _Event, index: int) -> Array:
@@ -181,7 +192,9 @@ class Replay:
     def _write(self, event: _Event, index: int, array: Array, adds: bool) -> None:
         slot = event.code.slots[index]
         if array.shape != slot.type.shape:
-            raise SimulationError(f"{event.label} makes {slot.name} of shape {array.shape}, not {slot.type.shape}")
+            raise SimulationError(
+                f"{event.label} makes {slot.name} of shape {array.shape}, not {slot.type.shape}"
+            )
         key = self._key(event, slot)
         if adds:
             # The first term of a step replaces what the step before left.
@@ -189,6 +202,8 @@ class Replay:
                 array = self._buffers[event.rank][key] + array
             self._fresh[event.rank, key] = event.step
         self._buffers[event.rank][key] = array
+        if slot.whole.shape == () and slot.scope is Scope.STEP and not slot.layout.partial:
+            self.losses[event.step][event.rank] = Held(event.rank, array, slot.layout, slot.whole)
 
     def _drop(self, event: _Event) -> None:
         for index in event.instruction.drops:
@@ -217,13 +232,17 @@ class Replay:
                 made: tuple[Array, ...] = (sliced(call.operator, arrays[0], self.mesh, event.rank),)
             else:
                 assert isinstance(call.operator, Operator)
-                made = call.operator.evaluate(arrays, self._region(event, call.operator, call.strategy, arrays))
+                made = call.operator.evaluate(
+                    arrays, self._region(event, call.operator, call.strategy, arrays)
+                )
             for position, (index, array) in enumerate(zip(call.outputs, made, strict=True)):
                 self._write(event, index, array, position in call.adds)
             if isinstance(call.operator, Update):
                 self._record(event, call)
 
-    def _region(self, event: _Event, operator: Operator, strategy: Strategy, arrays: Sequence[Array]) -> Region:
+    def _region(
+        self, event: _Event, operator: Operator, strategy: Strategy, arrays: Sequence[Array]
+    ) -> Region:
         extent: dict[str, int] = {}
         if strategy.splits:
             for names, array in zip(operator.dims().inputs, arrays, strict=True):
@@ -258,8 +277,6 @@ class Replay:
         shape = members[0].code.slots[calls[0].outputs[0]].type.shape
         for event, call, array in zip(members, calls, exchange(movement, arrays, shape), strict=True):
             self._write(event, call.outputs[0], array, 0 in call.adds)
-            slot = event.code.slots[call.outputs[0]]
-            self._record_loss(event, slot, array)
 
     def _transfer(self, members: Sequence[_Event]) -> None:
         if len(members) != 2:
@@ -279,7 +296,3 @@ class Replay:
         ):
             held = Held(event.rank, self._read(event, index), slot.layout, slot.whole)
             into[event.step, name].append(held)
-
-    def _record_loss(self, event: _Event, slot: Slot, array: Array) -> None:
-        if slot.whole.shape == () and slot.scope is Scope.STEP:
-            self.losses[event.step].append(Held(event.rank, array, slot.layout, slot.whole))

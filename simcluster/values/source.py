@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.model import Array, TensorType
 
@@ -22,26 +21,24 @@ class Source:
     seed: int
     dtype: np.dtype[Any]
     vocab: int
-    _known: dict[tuple[object, ...], Array] = field(default_factory=dict)
+    parameters: dict[str, Array] = field(default_factory=dict)
+    _feeds: dict[tuple[str, int, int], Array] = field(default_factory=dict)
 
     def parameter(self, name: str, kind: TensorType) -> Array:
         """The initial values of a parameter: matrices scaled by their first dim, vectors around one."""
-        return self._once(("parameter", name), lambda draw: self._weights(draw, kind.shape))
+        if name not in self.parameters:
+            normal = self._generator("parameter", name).standard_normal(kind.shape)
+            drawn = 1 + 0.1 * normal if len(kind.shape) == 1 else normal / np.sqrt(kind.shape[0])
+            self.parameters[name] = np.asarray(drawn, dtype=self.dtype)
+        return self.parameters[name]
 
     def feed(self, name: str, kind: TensorType, step: int, micro_batch: int) -> Array:
-        """The whole of a batch tensor for one micro-batch of one step."""
-        return self._once(
-            ("feed", name, step, micro_batch), lambda draw: draw.integers(0, self.vocab, kind.shape)
-        )
+        """The whole of a batch tensor, token ids, for one micro-batch of one step."""
+        key = (name, step, micro_batch)
+        if key not in self._feeds:
+            self._feeds[key] = self._generator("feed", *key).integers(0, self.vocab, kind.shape)
+        return self._feeds[key]
 
-    def _weights(self, draw: np.random.Generator, shape: tuple[int, ...]) -> NDArray[Any]:
-        if len(shape) == 1:
-            return np.asarray(1 + 0.1 * draw.standard_normal(shape), dtype=self.dtype)
-        return np.asarray(draw.standard_normal(shape) / np.sqrt(shape[0]), dtype=self.dtype)
-
-    def _once(self, key: tuple[object, ...], make: Any) -> Array:
-        if key not in self._known:
-            digest = hashlib.sha256(repr((self.seed, *key)).encode()).digest()
-            draw = np.random.Generator(np.random.Philox(key=int.from_bytes(digest[:16], "little")))
-            self._known[key] = np.asarray(make(draw))
-        return self._known[key]
+    def _generator(self, *key: object) -> np.random.Generator:
+        digest = hashlib.sha256(repr((self.seed, *key)).encode()).digest()
+        return np.random.Generator(np.random.Philox(key=int.from_bytes(digest[:16], "little")))

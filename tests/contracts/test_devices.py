@@ -8,8 +8,15 @@ from typing import get_args
 
 import pytest
 
-from simcluster.cluster import device_names, host_names, load_cluster, load_device, load_host
-from simcluster.cluster.catalog import device_spec, host_spec
+from simcluster.cluster import (
+    DeviceSpec,
+    HostSpec,
+    device_names,
+    host_names,
+    load_cluster,
+    load_device,
+    load_host,
+)
 from simcluster.cluster.device_spec import FloatType, Streaming
 from simcluster.collectives import Operation, all_algorithms, collective_time
 from simcluster.document import Figure, Section
@@ -67,7 +74,7 @@ def test_every_kernel_can_be_priced():
 
 @pytest.mark.parametrize("name", device_names())
 def test_every_figure_of_a_device_has_a_source(name):
-    found = dict(figures(device_spec(name)))
+    found = dict(figures(DeviceSpec.sourced(name)))
     assert len(found) > 20
     for path, figure in found.items():
         assert figure.source.strip(), path
@@ -76,7 +83,7 @@ def test_every_figure_of_a_device_has_a_source(name):
 
 @pytest.mark.parametrize("name", host_names())
 def test_every_figure_of_a_host_has_a_source(name):
-    found = dict(figures(host_spec(name)))
+    found = dict(figures(HostSpec.sourced(name)))
     assert len(found) > 10
     for path, figure in found.items():
         assert figure.source.strip(), path
@@ -85,7 +92,7 @@ def test_every_figure_of_a_host_has_a_source(name):
 
 @pytest.mark.parametrize("name", host_names())
 def test_every_assumed_figure_is_listed(name):
-    assumed = [figure for _, figure in figures(host_spec(name)) if figure.provenance == "assumed"]
+    assumed = [figure for _, figure in figures(HostSpec.sourced(name)) if figure.provenance == "assumed"]
     listed = load_cluster(name).assumptions
     assert len(listed) == len(assumed)
     assert [entry.source for entry in listed] == [figure.source for figure in assumed]

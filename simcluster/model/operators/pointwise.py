@@ -67,6 +67,7 @@ class Bias(_Pointwise):
     bias: Labels
 
     kind: ClassVar[str] = "bias"
+    family: ClassVar[str] = "bias"
 
     def dims(self) -> Dims:
         """A bias is added once: nothing partial passes."""

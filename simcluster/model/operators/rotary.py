@@ -59,9 +59,7 @@ class Rotary(Operator):
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The rotated tensors."""
-        return tuple(
-            self._rotate(x, names, region) for x, names in zip(inputs, self.operands, strict=True)
-        )
+        return tuple(self._rotate(x, names, region) for x, names in zip(inputs, self.operands, strict=True))
 
     def _rotate(self, x: Array, names: Labels, region: Region) -> Array:
         half = x.shape[-1] // 2

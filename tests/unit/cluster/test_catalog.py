@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from simcluster.cluster import DeviceSpec, device_names, host_names, load_cluster, load_device, load_host
-from simcluster.cluster.entry import DEVICES, changed, document
-from simcluster.document import Document
+from simcluster.document import changed
 from simcluster.errors import ScenarioError
 
 
@@ -26,13 +25,11 @@ def test_an_unknown_name_proposes_the_nearest(load, name, message):
         load(name)
 
 
-def test_an_entry_can_start_from_another(monkeypatch):
-    text = "{use: h100-sxm, title: A larger one, memory: {value: 96 GB, source: x, provenance: vendor}}"
-    files = {"h100-96": Document.parse(text)}
-    monkeypatch.setattr("simcluster.cluster.entry.names", lambda family: (*device_names(), "h100-96"))
-    monkeypatch.setattr(
-        "simcluster.cluster.entry.document", lambda family, name: files.get(name) or document(family, name)
-    )
+def test_an_entry_can_start_from_another(monkeypatch, tmp_path):
+    file = tmp_path / "h100-96.yaml"
+    file.write_text("{use: h100-sxm, title: A larger one, memory: {value: 96 GB, source: x, provenance: vendor}}")
+    entries = {**DeviceSpec.entries(), "h100-96": file}
+    monkeypatch.setattr(DeviceSpec, "entries", classmethod(lambda cls: entries))
     device = DeviceSpec.model_validate("h100-96").build()
     assert device.memory == 96 * 10**9
     assert device.name == "h100-96"
@@ -47,4 +44,4 @@ def test_changes_replace_figures_whole_and_sections_key_by_key():
         "b": {"c": 1, "d": [3]},
         "device": {"use": "one", "memory": 4},
     }
-    assert document(DEVICES, "h100-sxm").data["title"].startswith("NVIDIA H100")
+    assert DeviceSpec.document("h100-sxm").data["title"].startswith("NVIDIA H100")

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.cluster import Cluster, ClusterSpec, Wiring, load_device
-from simcluster.cluster.catalog import host_spec
+from simcluster.cluster import Cluster, ClusterSpec, HostSpec, Wiring, load_device
 from simcluster.document import Document, json_schema, validate, validate_data
 from simcluster.errors import ScenarioError
 
@@ -60,7 +59,7 @@ def test_assumptions_read_as_a_file_would_write_them():
 
 
 def test_a_host_can_be_written_inline():
-    written = host_spec("dgx-a100").model_dump(mode="json", exclude={"use"})
+    written = HostSpec.sourced("dgx-a100").model_dump(mode="json", exclude={"use"})
     del written["device"]["use"]
     written["title"], written["device"]["title"] = "My server", "My device"
     built = validate_data({"host": written, "hosts": 2}, ClusterSpec).build()
@@ -105,7 +104,7 @@ def test_mistakes_are_named_where_they_stand(text, message):
 
 
 def test_a_device_without_its_streaming_curves_is_incomplete():
-    written = host_spec("dgx-a100").model_dump(mode="json")
+    written = HostSpec.sourced("dgx-a100").model_dump(mode="json")
     del written["device"]["use"], written["use"], written["device"]["streaming"]["copy"]
     with pytest.raises(ScenarioError, match="'copy' is missing"):
         validate_data({"host": written, "hosts": 1}, ClusterSpec)

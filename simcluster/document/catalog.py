@@ -1,0 +1,108 @@
+"""Sections that may name an entry of a catalog, and what the entry becomes with some of its keys changed."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources.abc import Traversable
+from typing import Any, ClassVar, Self
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+from simcluster.document.document import Document
+from simcluster.document.section import Name, Refused, Section
+from simcluster.document.validation import validate, validate_data
+from simcluster.errors import ScenarioError, nearest
+
+
+class CatalogSection(Section):
+    """A section that may name an entry of a catalog instead: ``h100-sxm``, or ``{use: h100-sxm, ...}``.
+
+    What is written beside ``use`` replaces those keys of the entry. ``noun`` is what messages call an entry.
+    """
+
+    noun: ClassVar[str]
+
+    use: Name | None = None
+    """The catalog entry that this one is, or starts from."""
+
+    @classmethod
+    @abstractmethod
+    def entries(cls) -> Mapping[str, Traversable]:
+        """The catalog's files by name."""
+
+    @classmethod
+    def load(cls, name: str) -> Self:
+        """The entry called ``name``; ScenarioError, with the nearest name, if there is none."""
+        if name not in cls.entries():
+            raise ScenarioError(f"unknown {cls.noun} '{name}'", hint=nearest(name, cls.entries()))
+        return validate_data({"use": name}, cls)
+
+    @classmethod
+    def sourced(cls, name: str) -> Self:
+        """The file of an entry as it stands; ScenarioError if one of its figures has no source."""
+        return validate(cls.document(name), cls, sourced=True)
+
+    @classmethod
+    def document(cls, name: str) -> Document:
+        """The file of an entry."""
+        return _parsed(cls.entries()[name].read_text(encoding="utf-8"), name)
+
+    @classmethod
+    def expanded(cls, written: Any) -> Any:
+        """``h100-sxm`` or ``{use: h100-sxm, memory: 96 GB}`` as the whole entry, with the changes in it.
+
+        Anything without ``use`` is returned as it is. An entry may itself ``use`` another one. Raises
+        Refused for an unknown name.
+        """
+        if isinstance(written, str):
+            written = {"use": written}
+        if not isinstance(written, Mapping) or not isinstance(written.get("use"), str):
+            return written
+        name = written["use"]
+        if name not in cls.entries():
+            raise Refused(f"unknown {cls.noun} '{name}'", path="use", hint=nearest(name, cls.entries()))
+        return changed(cls.expanded(cls.document(name).data), written)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand(cls, written: Any) -> Any:
+        return cls.expanded(written)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler, /) -> CoreSchema:
+        """The section's schema, which also says that a name is accepted."""
+        schema = super().__get_pydantic_core_schema__(source, handler)
+        model: Any = handler.resolve_ref_schema(schema)
+        model.setdefault("metadata", {})["simcluster"] = {"shorthand": "use"}
+        return schema
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler, /
+    ) -> JsonSchemaValue:
+        """A name of the catalog, an entry with changes, or the whole."""
+        written = handler.resolve_ref_schema(super().__get_pydantic_json_schema__(schema, handler))
+        known = {"type": "string", "enum": list(cls.entries())}
+        written["properties"]["use"] = known | {"description": written["properties"]["use"]["description"]}
+        return {"anyOf": [known, written | {"required": ["use"]}, written]}
+
+
+@cache
+def _parsed(text: str, name: str) -> Document:
+    return Document.parse(text, f"{name}.yaml")
+
+
+def changed(entry: Any, changes: Any) -> Any:
+    """``entry`` with ``changes``: sections key by key, a figure or a list as a whole.
+
+    The name of an entry (``device: h100-sxm``) may be given changes too.
+    """
+    if isinstance(entry, str) and isinstance(changes, Mapping):
+        entry = {"use": entry}
+    if not isinstance(entry, Mapping) or not isinstance(changes, Mapping) or "value" in entry:
+        return changes
+    return {**entry, **{key: changed(entry.get(key), value) for key, value in changes.items()}}

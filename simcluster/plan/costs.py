@@ -1,0 +1,31 @@
+"""What a movement costs on the nominal cluster, for the worst group of its axes: one choice for all groups."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from simcluster.cluster import Cluster, Span
+from simcluster.collectives import Operation, collective_time
+from simcluster.layout import Mesh, Movement
+from simcluster.plan.redistribute import Cost
+from simcluster.work import DType, Kernel, Work
+
+
+def movement_cost(cluster: Cluster, mesh: Mesh) -> Cost:
+    """The cost function of a mesh on a cluster: seconds of a movement of so many bytes."""
+    device = cluster.device(0)
+
+    @cache
+    def spans(axes: tuple[str, ...]) -> tuple[Span, ...]:
+        return tuple(cluster.spans(mesh.groups(axes))[0])
+
+    def cost(movement: Movement, num_bytes: int) -> float:
+        if not movement.is_collective:
+            copy = Work(Kernel.COPY, DType.UINT8, flops=0, bytes_read=num_bytes, bytes_written=num_bytes)
+            return device.kernel_time(copy)
+        operation = Operation(str(movement.kind))
+        return max(
+            collective_time(operation, span, num_bytes, cluster).seconds for span in spans(movement.axes)
+        )
+
+    return cost

@@ -1,0 +1,302 @@
+"""A Plan: the sharded graph of one micro-batch with phases, its timetable, and what was decided on the way."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from simcluster.cluster import Cluster
+from simcluster.errors import PlanError, Problem, nearest
+from simcluster.layout import Mesh
+from simcluster.model import Graph, Transformer
+from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, Sgd, Update
+from simcluster.plan.costs import movement_cost
+from simcluster.plan.differentiate import differentiate
+from simcluster.plan.fuse import fuse
+from simcluster.plan.optimize import OptimizerPlan, optimize
+from simcluster.plan.patterns import matches
+from simcluster.plan.place import default_layers, place
+from simcluster.plan.recompute import recompute
+from simcluster.plan.redistribute import Router
+from simcluster.plan.schedule import Timetable
+from simcluster.plan.shard import shard
+from simcluster.plan.spec import (
+    FrameworkSpec,
+    OptimizerSpec,
+    ParallelSpec,
+    RecipeSpec,
+    TrainingSpec,
+    schedules,
+)
+from simcluster.plan.strategies import BATCH, Roles, Rule, Strategies, assign
+from simcluster.work import DType
+
+PIPELINE = "pipeline"
+
+_UPDATES: dict[str, type[Update]] = {update.kind: update for update in (Sgd, Momentum, Adam, AdamW)}
+_VOCABULARY = ("embedding.tokens", "head.logits")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything a Program is made of.
+
+    ``logical`` is the differentiated graph before sharding: what one device would compute. ``layers`` are
+    the layers of each stage, ``vocab`` the padded vocabulary, ``notes`` what the user should be told.
+    """
+
+    graph: Graph
+    logical: Graph
+    mesh: Mesh
+    stage_axis: str
+    timetable: Timetable
+    strategies: Strategies
+    update: Update
+    num_micro_batches: int
+    batch_ways: int
+    layers: tuple[int, ...]
+    vocab: int
+    overlapped: bool
+    prefetch: int
+    dispatch: float
+    compute: DType
+    gradients: DType
+    master: DType | None
+    shard_axes: tuple[str, ...]
+    recipe: str
+    notes: tuple[str, ...]
+
+    @property
+    def num_stages(self) -> int:
+        """Pipeline stages."""
+        return len(self.layers)
+
+
+def make_plan(
+    model: Transformer,
+    training: TrainingSpec,
+    parallel: ParallelSpec,
+    framework: FrameworkSpec,
+    cluster: Cluster,
+) -> Plan:
+    """The plan of a model on a cluster; PlanError if it is impossible, every reason at once where possible."""
+    return _Planner(model, training, parallel, framework, cluster).plan()
+
+
+@dataclass
+class _Planner:
+    model: Transformer
+    training: TrainingSpec
+    parallel: ParallelSpec
+    framework: FrameworkSpec
+    cluster: Cluster
+
+    def plan(self) -> Plan:
+        """Places, differentiates, shards, optimises, recomputes, fuses and schedules, in that order."""
+        self.mesh = Mesh.of(self.parallel.mesh)
+        self.roles = Roles(_roles(self.parallel))
+        self._check()
+        rules = self._rules()
+        stage_axis, num_stages = self._stages()
+        layers = self._layers(num_stages)
+        micro_batches, batch_ways = self._micro_batches()
+        vocab = self._padded_vocabulary(rules)
+        compute, gradients, master = self._precision()
+        model = replace(self.model, vocab=vocab)
+        tokens = self.training.global_batch * self.training.seq_len
+        batch = self.training.micro_batch * batch_ways
+        forward = model.graph(batch, self.training.seq_len, compute, tokens)
+        strategies = assign(forward, rules, self.mesh, self.roles)
+        router = Router(self.mesh, movement_cost(self.cluster, self.mesh))
+        update = _update(self.training.optimizer)
+        optimizer = self._optimizer(update, master)
+
+        graph = logical = differentiate(place(forward, layers), gradients)
+        graph = shard(graph, strategies, self.mesh, router)
+        graph = optimize(graph, optimizer, self.mesh, router, stage_axis)
+        if self.parallel.recompute.layers == "all":
+            graph = recompute(graph, "layers.*")
+        graph = fuse(graph, self.framework.fuse)
+        timetable = schedules()[self.parallel.schedule.kind]().timetable(num_stages, micro_batches)
+        return Plan(
+            graph,
+            logical,
+            self.mesh,
+            stage_axis,
+            timetable,
+            strategies,
+            update,
+            micro_batches,
+            batch_ways,
+            layers,
+            vocab,
+            self.parallel.schedule.p2p == "overlapped",
+            self.framework.prefetch,
+            self.framework.dispatch,
+            compute,
+            gradients,
+            master,
+            optimizer.shard_axes,
+            self._recipe(),
+            tuple(self._notes(strategies, vocab)),
+        )
+
+    # -- what can be wrong before anything is built -----------------------------------------------------
+
+    def _check(self) -> None:
+        problems = []
+        devices = self.cluster.num_devices
+        if self.mesh.num_ranks != devices:
+            shown = " x ".join(f"{name} {size}" for name, size in self.mesh.axes) or "an empty mesh"
+            problems.append(
+                Problem(
+                    f"{shown} = {self.mesh.num_ranks}, but the cluster has {devices} devices",
+                    "parallel.mesh",
+                    f"{self.cluster.num_hosts} hosts x {self.cluster.host.num_devices} devices = {devices}",
+                )
+            )
+        problems += self._unused_axes()
+        for role, axes in self.parallel.roles.items():
+            for axis in (axes,) if isinstance(axes, str) else axes:
+                if axis not in self.mesh.sizes:
+                    problems.append(
+                        Problem(
+                            f"the mesh has no axis '{axis}'",
+                            f"parallel.roles.{role}",
+                            nearest(axis, self.mesh.names),
+                        )
+                    )
+        limit = self.model.max_positions
+        if self.model.positions == "learned" and self.training.seq_len > limit:
+            problems.append(
+                Problem(
+                    f"sequences of {self.training.seq_len} tokens need more than the model's {limit} positions",
+                    "training.seq_len",
+                )
+            )
+        if problems:
+            raise PlanError(*problems)
+
+    def _unused_axes(self) -> list[Problem]:
+        """Axes that no role and no rule names would only repeat the same work."""
+        named = {axis for axes in self.roles.axes.values() for axis in axes}
+        for rule in self._rules():
+            named.update(axis for split in rule.alternatives for axes in split.values() for axis in axes)
+        return [
+            Problem(
+                f"no role and no strategy uses the axis '{axis}' of {size}: its ranks would repeat each other's work",
+                f"parallel.mesh.{axis}",
+                nearest(axis, named),
+            )
+            for axis, size in self.mesh.axes
+            if axis not in named and size > 1
+        ]
+
+    # -- decisions --------------------------------------------------------------------------------------
+
+    def _rules(self) -> list[Rule]:
+        """All rules in order of precedence: later entries before earlier ones, the user's before the recipe's."""
+        own = [
+            Rule(each.match, each.alternatives(), "scenario", f"parallel.strategies.{index}")
+            for index, each in enumerate(self.parallel.strategies)
+        ]
+        name = self._recipe()
+        shipped = [
+            Rule(each.match, each.alternatives(), f"recipe {name}")
+            for each in RecipeSpec.load(name).strategies
+        ]
+        return own[::-1] + shipped[::-1]
+
+    def _recipe(self) -> str:
+        """The recipe that is used: the one that is named, or the usual one for the mesh."""
+        if self.parallel.recipe is not None:
+            return self.parallel.recipe
+        tensor = self.parallel.mode == "semi_auto" and "tensor" in self.mesh.sizes
+        return "megatron" if tensor else "data"
+
+    def _stages(self) -> tuple[str, int]:
+        axes = self.roles.axes[PIPELINE]
+        if len(axes) != 1:
+            raise PlanError("one axis carries the pipeline", path="parallel.roles.pipeline")
+        return axes[0], self.mesh.size(axes[0])
+
+    def _layers(self, num_stages: int) -> tuple[int, ...]:
+        given = self.parallel.schedule.stages
+        if given == "auto":
+            return default_layers(self.model.layers, num_stages)
+        if len(given) != num_stages:
+            raise PlanError(
+                f"{len(given)} stages are listed, but the mesh has {num_stages}",
+                path="parallel.schedule.stages",
+            )
+        return given
+
+    def _micro_batches(self) -> tuple[int, int]:
+        """(micro-batches per step, data-parallel ways)."""
+        axes = [axis for axis in self.roles.axes[BATCH] if axis in self.mesh.sizes]
+        ways = self.mesh.product(axes)
+        size = self.training.micro_batch * ways
+        if self.training.global_batch % size:
+            raise PlanError(
+                f"global batch {self.training.global_batch} does not divide into micro-batches of "
+                f"{self.training.micro_batch} on {ways} data-parallel ranks: {self.training.global_batch} / "
+                f"({self.training.micro_batch} x {ways}) = {self.training.global_batch / size:g}",
+                path="training.global_batch",
+                hint=f"use a multiple of {size}",
+            )
+        return self.training.global_batch // size, ways
+
+    def _padded_vocabulary(self, rules: Sequence[Rule]) -> int:
+        ways = 1
+        for name in _VOCABULARY:
+            rule = next((rule for rule in rules if matches(rule.match, name)), None)
+            if rule is not None:
+                axes = rule.alternatives[0].get("vocab", ())
+                ways = math.lcm(ways, self.mesh.product(self.roles.resolve(axes, self.mesh)))
+        multiple = self.framework.vocabulary_multiple * ways
+        return -(-self.model.vocab // multiple) * multiple
+
+    def _precision(self) -> tuple[DType, DType, DType | None]:
+        """(compute, gradients, master copy or None)."""
+        written = self.training.precision
+        compute = DType.of(written.compute)
+        mixed = compute is not DType.FP32
+        default = "fp32" if self.framework.gradients == "fp32" else written.compute
+        gradients = DType.of(written.gradients or default)
+        master = written.master or ("fp32" if mixed else "none")
+        return compute, gradients, None if master == "none" else DType.of(master)
+
+    def _optimizer(self, update: Update, master: DType | None) -> OptimizerPlan:
+        states = DType.of(self.training.optimizer.states)
+        axes = self.roles.resolve((BATCH,), self.mesh) if self.parallel.optimizer_sharding.zero else ()
+        return OptimizerPlan(update, master, states, axes)
+
+    def _notes(self, strategies: Strategies, vocab: int) -> list[str]:
+        notes = []
+        if vocab != self.model.vocab:
+            notes.append(f"vocabulary padded from {self.model.vocab:,} to {vocab:,}")
+        used = {axis for role in (BATCH, PIPELINE) for axis in self.roles.axes[role]}
+        rest = [f"{axis} ({size})" for axis, size in self.mesh.axes if axis not in used and size > 1]
+        if strategies.unconfigured and rest:
+            notes.append(
+                f"{strategies.unconfigured:,} operators unconfigured, replicated over {', '.join(rest)}"
+            )
+        return notes
+
+
+def _roles(parallel: ParallelSpec) -> dict[str, tuple[str, ...]]:
+    """The default roles with what the scenario says instead."""
+    given = {role: (axes,) if isinstance(axes, str) else axes for role, axes in parallel.roles.items()}
+    return {BATCH: ("data",), PIPELINE: (PIPELINE,), **given}
+
+
+def _update(spec: OptimizerSpec) -> Update:
+    return _UPDATES[spec.kind](
+        learning_rate=spec.learning_rate,
+        weight_decay=spec.weight_decay,
+        momentum=spec.momentum,
+        beta1=spec.beta1,
+        beta2=spec.beta2,
+        eps=spec.eps,
+    )

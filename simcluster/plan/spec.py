@@ -1,0 +1,274 @@
+"""The scenario's ``training:`` and ``parallel:`` sections, and the recipe and framework files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources.abc import Traversable
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from simcluster.document import (
+    CatalogSection,
+    Fraction,
+    Name,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    Refused,
+    Section,
+    Unsupported,
+)
+from simcluster.errors import nearest
+from simcluster.plan.schedule import Schedule
+from simcluster.registry import data_files, kinds
+
+FloatName = Literal["fp32", "fp16", "bf16"]
+Axes = Name | tuple[Name, ...]
+
+
+class PrecisionSpec(Section):
+    """Number formats; ``bf16`` alone means bf16 weights and activations with fp32 gradients and master copy."""
+
+    shorthand: ClassVar[str] = "compute"
+
+    compute: FloatName = "bf16"
+    """Activations and the weights they meet."""
+
+    gradients: FloatName | None = None
+    """Accumulated and reduced parameter gradients; the framework's choice if absent."""
+
+    master: Literal["fp32", "none"] | None = None
+    """The master copy the optimizer updates; fp32 unless compute is fp32."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand(cls, written: Any) -> Any:
+        return {"compute": written} if isinstance(written, str) else written
+
+
+class OptimizerSpec(Section):
+    """The optimizer; ``adamw`` alone means its usual constants."""
+
+    shorthand: ClassVar[str] = "kind"
+
+    kind: Literal["sgd", "momentum", "adam", "adamw"] = "adamw"
+    """Which update rule."""
+
+    states: FloatName = "fp32"
+    """Number format of momenta and moments."""
+
+    learning_rate: PositiveFloat = 1e-4
+    """Step size; matters for values only."""
+
+    weight_decay: NonNegativeFloat = 0.0
+    """Decay of the weights; matters for values only."""
+
+    momentum: Fraction = 0.9
+    """Of the momentum optimizer."""
+
+    beta1: Fraction = 0.9
+    """Adam's first decay."""
+
+    beta2: Fraction = 0.999
+    """Adam's second decay."""
+
+    eps: PositiveFloat = 1e-8
+    """Adam's guard against division by zero."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand(cls, written: Any) -> Any:
+        return {"kind": written} if isinstance(written, str) else written
+
+
+class TrainingSpec(Section):
+    """What one training step computes."""
+
+    global_batch: PositiveInt
+    """Sequences per step over all ranks."""
+
+    micro_batch: PositiveInt
+    """Sequences per micro-batch on each data-parallel rank; accumulation follows."""
+
+    seq_len: PositiveInt
+    """Tokens per sequence."""
+
+    precision: PrecisionSpec = PrecisionSpec()
+    """fp32, fp16 or bf16, or formats one by one."""
+
+    optimizer: OptimizerSpec = OptimizerSpec()
+    """sgd, momentum, adam or adamw, with its constants."""
+
+
+class StrategySpec(Section):
+    """A strategy for the operators whose names match a pattern."""
+
+    match: Name
+    """Operator names: ``layers.*.mlp.up``, with ``*``, ``?`` and ``{a,b}``."""
+
+    split: dict[Name, Axes] | tuple[dict[Name, Axes], ...]
+    """Iteration dim -> mesh axis, role or list of them, outer first; of several such maps the first that
+    divides. Dims that are not named stay whole, except batch, which follows the role batch."""
+
+    def alternatives(self) -> tuple[dict[str, tuple[str, ...]], ...]:
+        """The maps, every entry a tuple of axes."""
+        maps = self.split if isinstance(self.split, tuple) else (self.split,)
+        return tuple(
+            {dim: (axes,) if isinstance(axes, str) else axes for dim, axes in each.items()} for each in maps
+        )
+
+
+class RecipeSpec(CatalogSection):
+    """A recipe: strategies for a family of models, in the form users write them."""
+
+    noun: ClassVar[str] = "recipe"
+
+    title: Name
+    """What it does, in one line."""
+
+    source: Name
+    """Where the scheme is described."""
+
+    strategies: tuple[StrategySpec, ...] = ()
+    """Later entries win."""
+
+    @classmethod
+    def entries(cls) -> Mapping[str, Traversable]:
+        """The shipped recipes."""
+        return data_files("simcluster.plan.recipes")
+
+
+class FrameworkSpec(CatalogSection):
+    """A framework profile: how a training framework would run the plan."""
+
+    noun: ClassVar[str] = "framework"
+
+    title: Name
+    """What people call it."""
+
+    source: Name
+    """Where its behaviour is described."""
+
+    fuse: tuple[tuple[Name, Name], ...]
+    """Pairs of operator families: one may run in the same kernel right after the other."""
+
+    prefetch: NonNegativeInt
+    """How many kernels ahead of its first reader an all-gather may start."""
+
+    dispatch: NonNegativeFloat
+    """Host time per operator, as a multiple of the device's figure."""
+
+    gradients: Literal["fp32", "compute"]
+    """Number format of accumulated gradients in mixed precision."""
+
+    vocabulary_multiple: PositiveInt
+    """The vocabulary is padded so that every rank that shares it holds a multiple of this."""
+
+    @classmethod
+    def entries(cls) -> Mapping[str, Traversable]:
+        """The shipped profiles."""
+        return data_files("simcluster.plan.frameworks")
+
+
+def schedules() -> dict[str, type[Schedule]]:
+    """The pipeline schedules by kind."""
+    return kinds("simcluster.plan.schedules", Schedule)
+
+
+class ScheduleSpec(Section):
+    """The pipeline schedule."""
+
+    shorthand: ClassVar[str] = "kind"
+
+    kind: Name = Field(
+        default="1f1b", json_schema_extra=lambda schema: schema.update(enum=sorted(schedules()))
+    )
+    """gpipe or 1f1b."""
+
+    stages: Literal["auto"] | tuple[PositiveInt, ...] = "auto"
+    """Layers of each stage, or auto: equal, where that divides."""
+
+    p2p: Literal["overlapped", "blocking"] = "overlapped"
+    """Receives posted one action ahead on streams of their own, or transfers that kernels wait for."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand(cls, written: Any) -> Any:
+        return {"kind": written} if isinstance(written, str) else written
+
+    @model_validator(mode="after")
+    def _is_known(self) -> ScheduleSpec:
+        if self.kind not in schedules():
+            raise Refused(
+                f"unknown schedule '{self.kind}'", path="kind", hint=nearest(self.kind, schedules())
+            )
+        return self
+
+
+class OptimizerShardingSpec(Section):
+    """Which optimizer state is sharded over the data-parallel ranks."""
+
+    zero: Literal[0, 1] = 0
+    """0: none. 1: optimizer states, flat over the batch axes."""
+
+
+class RecomputeSpec(Section):
+    """What is computed again in the backward instead of kept."""
+
+    layers: Literal["none", "all"] = "none"
+    """all: every layer keeps only its input and runs its whole forward again."""
+
+
+class ParallelSpec(Section):
+    """How the step is spread over the ranks."""
+
+    mode: Literal["data", "semi_auto"] = "semi_auto"
+    """data: batch over the batch axes, nothing else. semi_auto: strategies, recipe, then that default."""
+
+    mesh: dict[Name, PositiveInt]
+    """Axes with their sizes, outermost first; they multiply to the devices of the cluster."""
+
+    roles: dict[Name, Axes] = {}
+    """What axes are for; ``batch: data``, ``pipeline: pipeline`` unless said otherwise."""
+
+    recipe: Name | None = None
+    """A shipped recipe; megatron where the mesh has an axis tensor, else data."""
+
+    strategies: tuple[StrategySpec, ...] = ()
+    """Strategies by operator pattern; they win over the recipe, later ones over earlier ones."""
+
+    propagate: Unsupported = None
+    """Sharding propagation to operators nobody configured."""
+
+    schedule: ScheduleSpec = ScheduleSpec()
+    """The pipeline schedule."""
+
+    optimizer_sharding: OptimizerShardingSpec = OptimizerShardingSpec()
+    """ZeRO stages."""
+
+    recompute: RecomputeSpec = RecomputeSpec()
+    """Activation recomputation."""
+
+    offload: Unsupported = None
+    """Offload to host memory and disk."""
+
+    fusion: Unsupported = None
+    """Fusion of collectives."""
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> ParallelSpec:
+        if self.recipe is not None and self.recipe not in RecipeSpec.entries():
+            raise Refused(
+                f"unknown recipe '{self.recipe}'",
+                path="recipe",
+                hint=nearest(self.recipe, RecipeSpec.entries()),
+            )
+        for name in self.mesh:
+            if not name.isidentifier():
+                raise Refused(f"'{name}' is no axis name: use letters, digits and _", path=f"mesh.{name}")
+        if self.mode == "data" and (self.recipe or self.strategies):
+            given = "recipe" if self.recipe else "strategies"
+            raise Refused(f"mode data takes no {given}; use mode semi_auto", path=given)
+        return self

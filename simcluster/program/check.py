@@ -1,0 +1,100 @@
+"""The checker: what must hold of any Program before it is run.
+
+Everything read is written before, transfers have counterparts, and all members of a group issue their
+collectives in one order.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from simcluster.errors import SimulationError
+from simcluster.program.instruction import (
+    RECV_NEXT,
+    RECV_PREV,
+    SEND_NEXT,
+    SEND_PREV,
+    Action,
+    Code,
+    Instruction,
+    Scope,
+)
+from simcluster.program.program import Program
+from simcluster.program.symmetry import Classes
+
+_Issue = tuple[str, int, int]
+
+
+def check(program: Program, classes: Classes) -> None:
+    """SimulationError, with every fault found, if the Program cannot be right."""
+    faults = [fault for code in program.codes for fault in _code_faults(code)]
+    faults += _transfer_faults(program)
+    faults += _order_faults(program, classes)
+    if faults:
+        raise SimulationError(*faults)
+
+
+def _code_faults(code: Code) -> Iterator[str]:
+    written: set[int] = set()
+    for index, each in enumerate(code.instructions):
+        for call in each.calls:
+            for slot in call.inputs:
+                if code.slots[slot].scope is Scope.LOCAL and slot not in written:
+                    yield f"{code.name}.{call.name} reads {code.slots[slot].name} before it is written"
+            written.update(call.outputs)
+        if any(other >= index for other in each.after):
+            yield f"{code.name}.{each.name} waits for a later instruction"
+
+
+def _issues(program: Program, stage: int, wanted: Action) -> Iterator[tuple[Instruction, int]]:
+    """(instruction, micro-batch) of everything of a kind that a stage issues, in order."""
+    by_code = {
+        index: [each for each in code.instructions if each.action is wanted]
+        for index, code in enumerate(program.codes)
+    }
+    for execution in program.stages[stage].executions:
+        for each in by_code[execution.code]:
+            yield each, execution.micro_batch
+
+
+def _transfer_faults(program: Program) -> Iterator[str]:
+    """Neighbouring stages send and receive the same micro-batches in the same order."""
+    for stage in range(len(program.stages) - 1):
+        pairs = ((stage, SEND_NEXT, stage + 1, RECV_PREV), (stage + 1, SEND_PREV, stage, RECV_NEXT))
+        for sender, out, receiver, into in pairs:
+            sent = [(m, i.num_bytes) for i, m in _issues(program, sender, Action.SEND) if i.stream == out]
+            got = [
+                (m, i.num_bytes) for i, m in _issues(program, receiver, Action.RECEIVE) if i.stream == into
+            ]
+            if sent != got:
+                yield (
+                    f"stage {sender} sends micro-batches {[m for m, _ in sent]} to stage {receiver}, "
+                    f"which receives {[m for m, _ in got]}"
+                )
+
+
+def _order_faults(program: Program, classes: Classes) -> Iterator[str]:
+    """Classes that meet in a group issue the same collectives there, in one order."""
+    meeting: defaultdict[tuple[tuple[str, ...], int], list[int]] = defaultdict(list)
+    for (index, axes), group in classes.groups.items():
+        if len(group.members) > 1:
+            meeting[axes, group.id].append(index)
+    orders: dict[tuple[int, tuple[str, ...]], list[_Issue]] = {}
+    for (axes, _), members in meeting.items():
+        found = []
+        for index in members:
+            stage = program.stage_of(classes.representatives[index])
+            if (stage, axes) not in orders:
+                orders[stage, axes] = _order(program, stage, axes)
+            found.append(orders[stage, axes])
+        if any(order != found[0] for order in found):
+            yield f"members of a group over {'+'.join(axes)} issue different collectives"
+
+
+def _order(program: Program, stage: int, axes: tuple[str, ...]) -> list[_Issue]:
+    return [
+        (each.operation, each.num_bytes, micro_batch)
+        for each, micro_batch in _issues(program, stage, Action.COLLECTIVE)
+        if each.group == axes
+    ]

@@ -1,0 +1,6 @@
+"""The scenario document as a whole: what users write, validated and turned into what it names."""
+
+from simcluster.scenario.scenario import Scenario
+from simcluster.scenario.spec import BoundSpec, ScenarioSpec
+
+__all__ = ["BoundSpec", "Scenario", "ScenarioSpec"]

@@ -1,0 +1,48 @@
+"""From a Scenario to what is run: plan, Program and classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simcluster.cluster import Cluster
+from simcluster.errors import SimclusterError
+from simcluster.plan import Plan, make_plan
+from simcluster.program import Classes, Program, build, check, partition
+from simcluster.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class Built:
+    """Everything between a scenario and its run."""
+
+    scenario: Scenario
+    cluster: Cluster
+    plan: Plan
+    program: Program
+    classes: Classes
+
+
+def prepare(scenario: Scenario, *, unfold: bool = False) -> Built:
+    """Plans and lowers a scenario; errors point into its file."""
+    try:
+        cluster = scenario.cluster
+        spec = scenario.spec
+        plan = make_plan(scenario.model, spec.training, spec.parallel, scenario.framework, cluster)
+        program = lowered(plan)
+        classes = partition(program, cluster, unfold=unfold)
+        check(program, classes)
+        return Built(scenario, cluster, plan, program, classes)
+    except SimclusterError as error:
+        raise scenario.located(error) from None
+
+
+def lowered(plan: Plan) -> Program:
+    """The Program of a plan."""
+    return build(
+        plan.graph,
+        plan.timetable,
+        plan.mesh,
+        plan.stage_axis,
+        overlapped=plan.overlapped,
+        prefetch=plan.prefetch,
+    )

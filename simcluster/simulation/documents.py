@@ -1,0 +1,87 @@
+"""The documents of a run: everything reports need besides the tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simcluster._version import __version__
+from simcluster.engine import Timing
+from simcluster.plan.schedule import render
+from simcluster.simulation.build import Built
+from simcluster.simulation.layouts import layouts
+from simcluster.simulation.summary import summarise
+from simcluster.trace import Table
+
+
+def documents(built: Built, timing: Timing, account: Table, gaps: Table) -> dict[str, Any]:
+    """Documents by name, all of them JSON-able."""
+    return {
+        "summary": summarise(built, timing, account, gaps),
+        "scenario": built.scenario.spec.model_dump(mode="json", exclude_unset=True),
+        "plan": plan_document(built),
+        "layouts": layouts(built),
+        "classes": _classes(built),
+        "topology": _topology(built),
+        "provenance": {"simcluster": __version__, "program": built.program.digest()},
+    }
+
+
+def plan_document(built: Built) -> dict[str, Any]:
+    """What was decided: every choice named, shorthands written out."""
+    plan, scenario = built.plan, built.scenario
+    training = scenario.spec.training
+    return {
+        "name": scenario.name,
+        "model": scenario.spec.model.title or scenario.spec.model.use or "model by dimensions",
+        "parameters": scenario.model.num_parameters,
+        "framework": scenario.spec.framework,
+        "mesh": dict(plan.mesh.axes),
+        "stage_axis": plan.stage_axis,
+        "layers_per_stage": list(plan.layers),
+        "micro_batches": plan.num_micro_batches,
+        "data_parallel_ways": plan.batch_ways,
+        "global_batch": training.global_batch,
+        "micro_batch": training.micro_batch,
+        "seq_len": training.seq_len,
+        "precision": {
+            "compute": str(plan.compute),
+            "gradients": str(plan.gradients),
+            "master": str(plan.master) if plan.master else "none",
+            "optimizer_states": training.optimizer.states,
+        },
+        "optimizer": training.optimizer.kind,
+        "optimizer_sharding": {"states": list(plan.shard_axes)},
+        "recompute": scenario.spec.parallel.recompute.layers,
+        "recipe": plan.recipe,
+        "vocabulary": plan.vocab,
+        "schedule": {"kind": scenario.spec.parallel.schedule.kind, "text": render(plan.timetable)},
+        "notes": list(plan.notes),
+    }
+
+
+def _classes(built: Built) -> list[dict[str, Any]]:
+    """Which ranks were simulated together, and for whom."""
+    classes = built.classes
+    return [
+        {
+            "class": index,
+            "stage": built.program.stage_of(rank),
+            "representative": rank,
+            "ranks": classes.sizes[index],
+            "device": built.cluster.device(rank).name,
+        }
+        for index, rank in enumerate(classes.representatives)
+    ]
+
+
+def _topology(built: Built) -> dict[str, Any]:
+    host = built.cluster.host
+    device = host.device
+    return {
+        "host": host.name,
+        "hosts": built.cluster.num_hosts,
+        "devices_per_host": host.num_devices,
+        "device": device.name,
+        "device_memory_bytes": device.memory,
+        "device_peak_flops_per_s": {str(dtype): rate for dtype, rate in device.peak.items()},
+    }

@@ -1,0 +1,105 @@
+"""The layouts of every operator, where they come from, and what stands between them and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from simcluster.collectives import Operation, collective_time
+from simcluster.layout import Movement
+from simcluster.model import Block, Instance, Node, Operator, Phase
+from simcluster.plan.redistribute import collective_bytes, local_bytes
+from simcluster.plan.strategies import BATCH
+from simcluster.simulation.build import Built
+
+
+def layouts(built: Built) -> list[dict[str, Any]]:
+    """One entry per block: its instances, and its nodes in order with strategy, layouts and cost."""
+    groups: dict[str, list[Instance]] = {}
+    for instance in built.plan.graph.instances:
+        groups.setdefault(instance.block, []).append(instance)
+    return [
+        {
+            "block": name,
+            "instances": ranges([instance.name for instance in instances]),
+            "count": len(instances),
+            "nodes": [
+                _node(built, built.plan.graph.blocks[name], instances[0], node)
+                for node in built.plan.graph.blocks[name].nodes
+            ],
+        }
+        for name, instances in groups.items()
+    ]
+
+
+def _node(built: Built, block: Block, instance: Instance, node: Node) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "name": node.name,
+        "phase": str(node.phase),
+        "inputs": [[value, str(block.values[value].layout)] for value in node.inputs],
+        "outputs": [[value, str(block.values[value].layout)] for value in node.outputs],
+    }
+    if isinstance(node.operator, Operator):
+        sources = built.plan.strategies.sources[instance.name]
+        source = sources.get(node.source, "")
+        return entry | {"kind": node.operator.kind, "strategy": str(node.strategy), "source": source}
+    return entry | {"kind": str(node.operator), "why": node.why} | _cost(built, block, node, node.operator)
+
+
+def _cost(built: Built, block: Block, node: Node, movement: Movement) -> dict[str, Any]:
+    """Bytes and seconds of a movement over the worst of its groups."""
+    sizes = []
+    for value in (node.inputs[0], node.outputs[0]):
+        kind = block.values[value]
+        assert kind.layout is not None
+        sizes.append(local_bytes(kind.type, kind.layout, built.plan.mesh))
+    size = collective_bytes(movement, *sizes)
+    if not movement.is_collective:
+        return {"bytes": size, "seconds": 0.0}
+    spans, _ = built.cluster.spans(built.plan.mesh.groups(movement.axes))
+    operation = Operation(str(movement.kind))
+    seconds = max(collective_time(operation, span, size, built.cluster).seconds for span in spans)
+    return {"bytes": size, "seconds": seconds}
+
+
+def strategies(built: Built) -> list[dict[str, Any]]:
+    """The effective strategies in the form users write: pasted into the scenario they give the same Program."""
+    plan = built.plan
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for instance in plan.logical.instances:
+        chosen = plan.strategies.of(instance.name)
+        key = (instance.block, *map(str, chosen.values()))
+        groups.setdefault(key, []).append(instance.name)
+    found = []
+    for names in groups.values():
+        block = plan.logical.block_of(next(i for i in plan.logical.instances if i.name == names[0]))
+        for pattern in _patterns(names, [instance.name for instance in plan.logical.instances]):
+            found += list(_entries(built, block, names[0], pattern))
+    return found
+
+
+def _entries(built: Built, block: Block, instance: str, pattern: str) -> Iterator[dict[str, Any]]:
+    chosen = built.plan.strategies.of(instance)
+    for node in block.phase(Phase.FORWARD):
+        assert isinstance(node.operator, Operator)
+        split: dict[str, Any] = {
+            dim: axes[0] if len(axes) == 1 else list(axes) for dim, axes in chosen[node.name].splits
+        }
+        if BATCH in node.operator.dims().names:
+            split.setdefault(BATCH, [])
+        yield {"match": f"{pattern}.{node.name}", "split": split}
+
+
+def _patterns(names: list[str], every: list[str]) -> list[str]:
+    """Patterns that match exactly ``names`` among ``every`` instance."""
+    stems = {name.rpartition(".")[0] for name in names}
+    if len(names) > 1 and len(stems) == 1:
+        (stem,) = stems
+        if stem and [name for name in every if name.startswith(f"{stem}.")] == names:
+            return [f"{stem}.*"]
+    return names
+
+
+def ranges(names: list[str]) -> str:
+    """``layers.0 .. layers.125`` for a run of names, else the names."""
+    return names[0] if len(names) == 1 else f"{names[0]} .. {names[-1]}"

@@ -1,0 +1,248 @@
+"""The figures of a run: what a step takes, where the time goes, what memory holds, what the network carries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.engine import Timing
+from simcluster.engine.waits import IDLE, PIPELINE_WAIT
+from simcluster.model import Graph, Operator, Phase
+from simcluster.program import Action, Instruction
+from simcluster.program.instruction import stream_axes
+from simcluster.simulation.build import Built
+from simcluster.trace import Table
+from simcluster.work import Kernel
+
+Floats = NDArray[np.float64]
+
+_MATRIX = (Kernel.GEMM, Kernel.ATTENTION, Kernel.CONV)
+_CUT = ("compute_s", "host_s", "pipeline_wait_s", "offload_wait_s", "input_wait_s", "idle_s")
+
+
+def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict[str, Any]:
+    """The result document, SI units, numbers as numbers.
+
+    Times are per step; figures without suffix are means over ranks, ``_max`` the largest of any class.
+    """
+    scenario, plan = built.scenario, built.plan
+    steps = scenario.spec.run.steps
+    step = timing.end * 1e-9 / steps
+    ranks = plan.mesh.num_ranks
+    training = scenario.spec.training
+    tokens = training.global_batch * training.seq_len
+    flops = (
+        3 * forward_flops(scenario.model.graph(1, training.seq_len, plan.compute, 1)) * training.global_batch
+    )
+    peak = built.cluster.device(0).peak[plan.compute]
+    cut = _Cut.of(built, timing, gaps)
+    memory = peaks(built, account)
+    executed = cut.mean(np.array([_executed_flops(built, timing, index) for index in range(len(cut.sizes))]))
+    wait, compute = cut.mean(cut.parts["pipeline_wait_s"]), cut.mean(cut.parts["compute_s"])
+    return {
+        "step_time_s": step,
+        "tokens_per_s": tokens / step,
+        "tokens_per_s_per_device": tokens / step / ranks,
+        "samples_per_s": training.global_batch / step,
+        "model_flops_per_s_per_device": flops / step / ranks,
+        "mfu": flops / step / ranks / peak,
+        "hfu": executed / steps / step / peak,
+        "bubble_fraction": wait / step,
+        "bubble_over_compute": wait / compute if compute else 0.0,
+        **{name: cut.mean(cut.parts[name]) for name in _CUT},
+        **{f"{name}_max": float(cut.parts[name].max()) for name in _CUT},
+        "exposed_communication_s": {axis: cut.mean(values) for axis, values in cut.exposed.items()},
+        "exposed_communication_s_max": {axis: float(values.max()) for axis, values in cut.exposed.items()},
+        "communication_bytes": _traffic(built, timing),
+        "peak_memory_bytes": memory,
+        "peak_memory_bytes_max": max(each["total"] for each in memory),
+        "fits": all(each["fits"] for each in memory),
+        "num_ranks": ranks,
+        "num_classes": len(built.classes),
+        "num_events": timing.num_events,
+        "assumptions": assumptions(built),
+    }
+
+
+METRICS = (
+    "step_time_s",
+    "tokens_per_s",
+    "tokens_per_s_per_device",
+    "samples_per_s",
+    "model_flops_per_s_per_device",
+    "mfu",
+    "hfu",
+    "bubble_fraction",
+    "bubble_over_compute",
+    *_CUT,
+    *(f"{name}_max" for name in _CUT),
+    "peak_memory_bytes_max",
+    "num_ranks",
+    "num_classes",
+    "num_events",
+)
+"""The figures that are one number: what ``expect`` and ``check`` may bound."""
+
+
+def forward_flops(graph: Graph) -> int:
+    """Matrix FLOPs of the forward pass of one micro-batch, causal attention counted as half.
+
+    Three times this is the model FLOPs of a step (forward, and twice as much backward), the convention of
+    Megatron-Core; recomputation counts only towards the hardware FLOPs.
+    """
+    per_block: dict[str, int] = {}
+    for name, block in graph.blocks.items():
+        total = 0
+        for node in block.phase(Phase.FORWARD):
+            assert isinstance(node.operator, Operator)
+            inputs = [block.values[value].type for value in node.inputs]
+            outputs = [block.values[value].type for value in node.outputs]
+            works = node.operator.work(inputs, outputs)
+            total += sum(work.flops for work in works if work.kernel in _MATRIX)
+        per_block[name] = total
+    return sum(per_block[instance.block] for instance in graph.instances)
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """The step of every class cut into its parts, in seconds per step; ``sizes`` are ranks per class."""
+
+    sizes: Floats
+    parts: Mapping[str, Floats]
+    exposed: Mapping[str, Floats]
+
+    @classmethod
+    def of(cls, built: Built, timing: Timing, gaps: Table) -> _Cut:
+        count, steps = len(built.classes), built.scenario.spec.run.steps
+        sizes = np.array(built.classes.sizes, dtype=np.float64)
+        busy, host = np.zeros(count), np.zeros(count)
+        for index, each in enumerate(timing.classes):
+            for code, executions in each.linked.by_code().items():
+                kernels = np.array(
+                    [i.action is Action.COMPUTE for i in built.program.codes[code].instructions], dtype=bool
+                )
+                timed = each.codes[code]
+                busy[index] += len(executions) * int(timed.duration[kernels].sum())
+                host[index] += len(executions) * int(timed.host[kernels].sum())
+        length = (gaps["end"] - gaps["start"]).astype(np.float64)
+        lost = {
+            cause: np.bincount(
+                gaps["class"], weights=np.where(gaps["cause"] == number, length, 0), minlength=count
+            )
+            for number, cause in enumerate(gaps.names["cause"])
+        }
+        scale = 1e-9 / steps
+        parts = {name: np.zeros(count) for name in _CUT}
+        parts |= {
+            "compute_s": (busy - host) * scale,
+            "host_s": host * scale,
+            "pipeline_wait_s": lost.pop(PIPELINE_WAIT, np.zeros(count)) * scale,
+            "idle_s": lost.pop(IDLE, np.zeros(count)) * scale,
+        }
+        return cls(sizes, parts, {axis: values * scale for axis, values in lost.items()})
+
+    def mean(self, values: Floats) -> float:
+        """The mean over ranks of a figure by class."""
+        return float((values * self.sizes).sum() / self.sizes.sum())
+
+
+def _executed_flops(built: Built, timing: Timing, index: int) -> float:
+    total = 0.0
+    for code, executions in timing.classes[index].linked.by_code().items():
+        flops = sum(
+            work.flops
+            for each in built.program.codes[code].instructions
+            for work in each.works
+            if work.kernel in _MATRIX
+        )
+        total += flops * len(executions)
+    return total
+
+
+def _traffic(built: Built, timing: Timing) -> dict[str, dict[str, float]]:
+    """Axis -> operation -> bytes that a rank sends per step, mean over ranks."""
+    found: dict[str, dict[str, float]] = {}
+    total = sum(built.classes.sizes) * built.scenario.spec.run.steps
+    for index, each in enumerate(timing.classes):
+        for code, executions in each.linked.by_code().items():
+            for instruction in built.program.codes[code].instructions:
+                sent = _sent(built, instruction)
+                if not sent:
+                    continue
+                axis = stream_axes(instruction.stream, built.plan.stage_axis)
+                operations = found.setdefault(axis, {})
+                share = sent * len(executions) * built.classes.sizes[index] / total
+                operations[instruction.operation] = operations.get(instruction.operation, 0.0) + share
+    return {axis: dict(sorted(found[axis].items())) for axis in sorted(found)}
+
+
+def _sent(built: Built, each: Instruction) -> float:
+    """Bytes a member sends, as a ring would: nccl-tests' bus bytes."""
+    if each.action is Action.SEND:
+        return float(each.num_bytes)
+    if each.action is not Action.COLLECTIVE:
+        return 0.0
+    ranks = built.plan.mesh.product(each.group)
+    rounds = 2 if each.operation == "all_reduce" else 1
+    return rounds * (ranks - 1) / ranks * each.num_bytes
+
+
+def peaks(built: Built, account: Table) -> list[dict[str, Any]]:
+    """Per class: the peak, when it was, what it was made of, and whether it fits."""
+    found = []
+    for index, rank in enumerate(built.classes.representatives):
+        rows = account.where(account["class"] == index)
+        level = np.cumsum(rows["bytes"])
+        top = int(level.argmax())
+        capacity = built.cluster.device(rank).memory
+        kinds, sizes = rows["category"][: top + 1], rows["bytes"][: top + 1]
+        breakdown = {
+            name: int(sizes[kinds == number].sum()) for number, name in enumerate(rows.names["category"])
+        }
+        entry: dict[str, Any] = {
+            "class": index,
+            "stage": built.program.stage_of(rank),
+            "rank": rank,
+            "ranks": built.classes.sizes[index],
+            "device": built.cluster.device(rank).name,
+            "total": int(level[top]),
+            "capacity": capacity,
+            "time_s": float(rows["time"][top]) * 1e-9,
+            "breakdown": breakdown,
+            "fits": bool(level[top] <= capacity),
+        }
+        if level[top] > capacity:
+            first = int(np.argmax(level > capacity))
+            entry["exceeded_at_s"] = float(rows["time"][first]) * 1e-9
+            entry["excess"] = int(level[top]) - capacity
+            entry["alive"] = alive(rows, top)
+        found.append(entry)
+    return found
+
+
+def alive(rows: Table, top: int, count: int = 8) -> list[dict[str, Any]]:
+    """The largest buffers alive after row ``top``, those of one name over micro-batches together."""
+    buffers, sizes = rows["buffer"][: top + 1], rows["bytes"][: top + 1]
+    held = np.bincount(buffers, weights=sizes.astype(np.float64))
+    order = np.argsort(-held, kind="stable")[:count]
+    names: Sequence[str] = rows.names["buffer"]
+    return [{"buffer": names[number], "bytes": int(held[number])} for number in order if held[number] > 0]
+
+
+def assumptions(built: Built) -> list[dict[str, str]]:
+    """The figures nobody measured or published that the run leans on, and what the model leaves out."""
+    found = [{"name": a.name, "value": a.value, "source": a.source} for a in built.cluster.assumptions]
+    framework = built.scenario.framework
+    found.append({"name": "framework", "value": built.scenario.spec.framework, "source": framework.source})
+    found.append(
+        {
+            "name": "links",
+            "value": "not shared",
+            "source": "transfers that overlap do not slow each other or the kernels beside them",
+        }
+    )
+    return found
