@@ -1,4 +1,4 @@
-"""The kernel of the engine: SimPy processes for streams, and the meetings where streams of several classes wait.
+"""The kernel of the engine: SimPy processes for streams, and the meetings where classes wait for each other.
 
 A stream is a counter of ended entries. Whoever has to wait for an entry of another stream gets an event only
 if the counter is not there yet; most waits cost nothing.
@@ -48,7 +48,7 @@ class Stream:
 
 @dataclass(slots=True)
 class Meeting:
-    """A collective or a transfer: it starts when the last of ``size`` classes has arrived and ends for all."""
+    """A collective or transfer: it starts when the last of ``size`` classes has arrived and ends for all."""
 
     size: int
     arrived: int = 0
@@ -69,7 +69,7 @@ class Meeting:
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """What a stream does: per entry the stream and position to wait for, a duration, and a meeting or None."""
+    """What a stream does: per entry what to wait for (stream, position), a duration, a meeting or None."""
 
     waits: Sequence[Stream | None]
     positions: Sequence[int]

@@ -73,7 +73,7 @@ class Layout:
         return replace(self, partial=tuple(sorted(due.items())))
 
     def local_shape(self, shape: Sequence[int], mesh: Mesh) -> tuple[int, ...]:
-        """Shape of the part one rank holds; one dim for a flat layout. Dims must divide (the planner checks)."""
+        """Shape of the part one rank holds; one dim if flat. Dims must divide, which the planner checks."""
         local = tuple(size // mesh.product(axes) for size, axes in zip(shape, self.dims, strict=True))
         if not self.flat:
             return local

@@ -66,7 +66,7 @@ class Mesh:
         return math.prod(size for _, size in self.axes)
 
     def size(self, axis: str) -> int:
-        """Ranks along an axis (1 for an axis the mesh does not have); restricted axes count what they keep."""
+        """Ranks along an axis (1 if the mesh does not have it); restricted axes count what they keep."""
         kept = _coordinates(axis)
         return len(kept) if kept is not None else self.sizes.get(axis, 1)
 

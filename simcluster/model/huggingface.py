@@ -45,7 +45,7 @@ _PLAIN = {
 
 
 def dimensions(path: Path) -> dict[str, Any]:
-    """The dimensions a config file gives, under the names of the model section; Refused if it cannot be used."""
+    """The dimensions a config file gives, named as in the model section; Refused if it cannot be used."""
     config = _read(path)
     kind = config.get("model_type")
     if kind not in _TYPES:

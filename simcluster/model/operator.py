@@ -1,4 +1,4 @@
-"""What an operator is: five facts about a piece of mathematics, on logical shapes, with no word on parallelism.
+"""What an operator is: five facts about a piece of mathematics, with no word on parallelism.
 
 Everything parallel is derived from ``dims``; nothing else in simcluster switches on operator kinds.
 """
@@ -88,7 +88,7 @@ class Operator(ABC):
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
     ) -> tuple[Work, ...]:
-        """The kernels launched on these local types; ``accumulate`` adds parameter gradients into a buffer."""
+        """The kernels launched on these local types; ``accumulate`` adds parameter gradients to a buffer."""
 
     @abstractmethod
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
@@ -97,14 +97,14 @@ class Operator(ABC):
     def gradient(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
     ) -> tuple[str | None, ...]:
-        """Records the gradient operators; returns the name of each input's gradient, None where there is none.
+        """Records the gradient operators; returns the name of each input's gradient, or None.
 
         ``grads`` are the outputs' gradients: a value name, None, or ``ONE`` where the output is the loss.
         """
         raise NotImplementedError(f"{self.kind} has no gradient")
 
     def decompose(self, split: frozenset[str]) -> Decomposition | None:
-        """Primitive operators that allow the dims in ``split`` to be split, if this operator alone does not."""
+        """Primitive operators under which the dims in ``split`` may be split, if there are any."""
         return None
 
 

@@ -1,4 +1,4 @@
-"""What a movement costs on the nominal cluster, for the worst group of its axes: one choice for all groups."""
+"""What a movement costs on the nominal cluster for the worst group of its axes: one choice for all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pass: reduce every gradient, update every parameter, and gather what was sharded (phases ``end``, ``begin``).
+"""Pass: reduce gradients, update parameters, and gather what was sharded (phases ``end``, ``begin``).
 
 ZeRO-1 is nothing but a layout: the states of a parameter lie flat over the batch axes. So the gradient, which
 is partial over them, is reduce-scattered to that layout; the updated weights are gathered back from it before
@@ -50,7 +50,7 @@ def optimize(graph: Graph, plan: OptimizerPlan, mesh: Mesh, router: Router, stag
 
 @dataclass(frozen=True, slots=True)
 class _Ties:
-    """For tied parameters: the axis over the stages that hold a copy, and which copy does a stage's update."""
+    """For tied parameters: the axis over the stages with a copy, and which copy does a stage's update."""
 
     axes: Mapping[str, str | None]
     owners: Mapping[str, bool]

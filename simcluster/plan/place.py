@@ -34,7 +34,7 @@ def default_layers(num_layers: int, num_stages: int) -> tuple[int, ...]:
 
 
 def place(graph: Graph, layers: Sequence[int]) -> Graph:
-    """The graph with its layers spread over the stages; what stands before or after them goes with the ends."""
+    """The graph with its layers spread over the stages; what stands before or after goes with the ends."""
     stages = [stage for stage, count in enumerate(layers) for _ in range(count)]
     names = [instance.name for instance in graph.instances]
     layered = [index for index, name in enumerate(names) if name.startswith(LAYERS)]

@@ -1,4 +1,4 @@
-"""A Plan: the sharded graph of one micro-batch with phases, its timetable, and what was decided on the way."""
+"""A Plan: the sharded graph of one micro-batch with phases, its timetable, and what was decided."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Plan:
     strategies: Strategies
     update: Update
     num_micro_batches: int
-    batch_ways: int
+    batch_axes: tuple[str, ...]
     layers: tuple[int, ...]
     vocab: int
     overlapped: bool
@@ -66,6 +66,11 @@ class Plan:
     shard_axes: tuple[str, ...]
     recipe: str
     notes: tuple[str, ...]
+
+    @property
+    def batch_ways(self) -> int:
+        """Data-parallel ways: into how many parts a micro-batch is split."""
+        return self.mesh.product(self.batch_axes)
 
     @property
     def num_stages(self) -> int:
@@ -80,7 +85,7 @@ def make_plan(
     framework: FrameworkSpec,
     cluster: Cluster,
 ) -> Plan:
-    """The plan of a model on a cluster; PlanError if it is impossible, every reason at once where possible."""
+    """The plan of a model on a cluster; PlanError if it is impossible, with every reason it can tell."""
     return _Planner(model, training, parallel, framework, cluster).plan()
 
 
@@ -100,12 +105,13 @@ class _Planner:
         rules = self._rules()
         stage_axis, num_stages = self._stages()
         layers = self._layers(num_stages)
-        micro_batches, batch_ways = self._micro_batches()
+        batch_axes = self.roles.resolve((BATCH,), self.mesh)
+        micro_batches = self._micro_batches(batch_axes)
         vocab = self._padded_vocabulary(rules)
         compute, gradients, master = self._precision()
         model = replace(self.model, vocab=vocab)
         tokens = self.training.global_batch * self.training.seq_len
-        batch = self.training.micro_batch * batch_ways
+        batch = self.training.micro_batch * self.mesh.product(batch_axes)
         forward = model.graph(batch, self.training.seq_len, compute, tokens)
         strategies = assign(forward, rules, self.mesh, self.roles)
         router = Router(self.mesh, movement_cost(self.cluster, self.mesh))
@@ -128,7 +134,7 @@ class _Planner:
             strategies,
             update,
             micro_batches,
-            batch_ways,
+            batch_axes,
             layers,
             vocab,
             self.parallel.schedule.p2p == "overlapped",
@@ -171,7 +177,7 @@ class _Planner:
         if self.model.positions == "learned" and self.training.seq_len > limit:
             problems.append(
                 Problem(
-                    f"sequences of {self.training.seq_len} tokens need more than the model's {limit} positions",
+                    f"sequences of {self.training.seq_len} tokens exceed the model's {limit} positions",
                     "training.seq_len",
                 )
             )
@@ -185,7 +191,7 @@ class _Planner:
             named.update(axis for split in rule.alternatives for axes in split.values() for axis in axes)
         return [
             Problem(
-                f"no role and no strategy uses the axis '{axis}' of {size}: its ranks would repeat each other's work",
+                f"no role and no strategy uses axis '{axis}': its {size} ranks would repeat each other's work",
                 f"parallel.mesh.{axis}",
                 nearest(axis, named),
             )
@@ -196,7 +202,7 @@ class _Planner:
     # -- decisions --------------------------------------------------------------------------------------
 
     def _rules(self) -> list[Rule]:
-        """All rules in order of precedence: later entries before earlier ones, the user's before the recipe's."""
+        """All rules by precedence: later entries before earlier ones, the user's before the recipe's."""
         own = [
             Rule(each.match, each.alternatives(), "scenario", f"parallel.strategies.{index}")
             for index, each in enumerate(self.parallel.strategies)
@@ -232,10 +238,9 @@ class _Planner:
             )
         return given
 
-    def _micro_batches(self) -> tuple[int, int]:
-        """(micro-batches per step, data-parallel ways)."""
-        axes = [axis for axis in self.roles.axes[BATCH] if axis in self.mesh.sizes]
-        ways = self.mesh.product(axes)
+    def _micro_batches(self, batch_axes: Sequence[str]) -> int:
+        """Micro-batches per step on every data-parallel rank."""
+        ways = self.mesh.product(batch_axes)
         size = self.training.micro_batch * ways
         if self.training.global_batch % size:
             raise PlanError(
@@ -245,7 +250,7 @@ class _Planner:
                 path="training.global_batch",
                 hint=f"use a multiple of {size}",
             )
-        return self.training.global_batch // size, ways
+        return self.training.global_batch // size
 
     def _padded_vocabulary(self, rules: Sequence[Rule]) -> int:
         ways = 1

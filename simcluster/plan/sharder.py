@@ -1,7 +1,7 @@
 """Sharding of one block: layouts for every value, movements wherever two of them differ.
 
-The rules are those of DESIGN 4.2 and 4.4: a partial result is reduced once, where it is smallest on its linear
-path, and all who read it share the result; what backward needs is kept in its producer's layout and
+The rules are those of DESIGN 4.2 and 4.4: a partial result is reduced once, where it is smallest on its
+linear path, and all who read it share the result; what backward needs is kept in its producer's layout and
 redistributed again.
 """
 

@@ -29,7 +29,7 @@ Axes = Name | tuple[Name, ...]
 
 
 class PrecisionSpec(Section):
-    """Number formats; ``bf16`` alone means bf16 weights and activations with fp32 gradients and master copy."""
+    """Number formats; ``bf16`` alone: bf16 weights and activations, fp32 gradients and master copy."""
 
     shorthand: ClassVar[str] = "compute"
 
@@ -182,9 +182,7 @@ class ScheduleSpec(Section):
 
     shorthand: ClassVar[str] = "kind"
 
-    kind: Name = Field(
-        default="1f1b", json_schema_extra=lambda schema: schema.update(enum=sorted(schedules()))
-    )
+    kind: Name = Field(default="1f1b", json_schema_extra={"enum": [*sorted(schedules())]})
     """gpipe or 1f1b."""
 
     stages: Literal["auto"] | tuple[PositiveInt, ...] = "auto"

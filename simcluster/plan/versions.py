@@ -60,7 +60,7 @@ class Workbench:
         self._versions = {value: dict([next(iter(found.items()))]) for value, found in self._versions.items()}
 
     def fetch(self, value: str, need: Layout, reader: str) -> str:
-        """The name of a version of ``value`` in layout ``need``, reached by movements if there is none yet."""
+        """The name of a version of ``value`` in layout ``need``, made by movements if there is none yet."""
         found = self._versions[value]
         if need in found:
             return found[need]

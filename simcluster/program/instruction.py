@@ -28,8 +28,8 @@ _ONCE = " (step)"
 def stream_name(axes: tuple[str, ...], *, once: bool) -> str:
     """The stream of collectives over ``axes``.
 
-    What happens ``once`` per step has streams of its own: behind a weight gradient that waits for the network,
-    the next layer's activations would wait too.
+    What happens ``once`` per step has streams of its own: behind a weight gradient that waits for the
+    network, the next layer's activations would wait too.
     """
     return "+".join(axes) + (_ONCE if once else "")
 

@@ -1,4 +1,4 @@
-"""One kernel out of several operators: what it reads and writes when their intermediate values stay inside."""
+"""One kernel out of several operators: what it reads and writes when intermediate values stay inside."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def lower(block: Block, settings: Lowering) -> dict[str, Code]:
 
 
 def _phases(block: Block) -> dict[str, list[Node]]:
-    """Nodes per code: the end phase up to its last collective follows the last backward, the rest ends the step."""
+    """Nodes per code: the end phase up to its last collective follows the last backward; the rest is last."""
     end = list(block.phase(Phase.END))
     reductions = max((index + 1 for index, node in enumerate(end) if _is_collective(node)), default=0)
     return {

@@ -94,7 +94,8 @@ class Program:
             for each in code.instructions:
                 shapes = [str(code.slots[slot].type) for slot in (*each.reads, *each.writes)]
                 what = [str(getattr(call.operator, "kind", "")) for call in each.calls]
-                yield f"  {each.stream} {what} {shapes} {each.group} {each.num_bytes} {each.after} {each.drops}\n"
+                links = f"{each.group} {each.num_bytes} {each.after} {each.drops}"
+                yield f"  {each.stream} {what} {shapes} {links}\n"
         for stage in self.stages:
             for run in stage.executions:
                 yield f"{run.code} {run.instance} {run.micro_batch}\n"

@@ -1,8 +1,8 @@
 """Which ranks behave alike: the coarsest partition in which equal colour means an equal step (DESIGN 4.7).
 
 A collective starts when its last member has arrived and ends for all at once, so a group is an unordered set.
-Ranks start with the colour of what they run and how their groups and peers lie on the cluster, and are refined
-by the colours of those they meet until nothing changes. One representative per class is simulated.
+Ranks start with the colour of what they run and how their groups and peers lie on the cluster, and are
+refined by the colours of those they meet until nothing changes. One representative per class is simulated.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def partition(program: Program, cluster: Cluster, *, unfold: bool = False) -> Cl
 
 @dataclass(frozen=True, slots=True)
 class _Meeting:
-    """All groups over some axes: members [groups, size], each group's span, and each rank's group (-1: none)."""
+    """All groups over some axes: members [groups, size], their spans, and each rank's group (-1: none)."""
 
     members: Ints
     spans: list[Span]
@@ -68,7 +68,7 @@ class _Meeting:
 
 @dataclass(frozen=True, slots=True)
 class _Wiring:
-    """Who meets whom: groups by axes, and the next rank along the pipeline (-1: none) with the pair's span."""
+    """Who meets whom: groups by axes, and the next rank along the pipeline (-1: none) with their span."""
 
     meetings: Mapping[tuple[str, ...], _Meeting]
     next_rank: Ints

@@ -6,14 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from simcluster.cluster import Cluster
 from simcluster.document import Document, validate, validate_data
-from simcluster.errors import ScenarioError
+from simcluster.errors import SimclusterError
 from simcluster.model import Transformer
 from simcluster.plan.spec import FrameworkSpec
 from simcluster.scenario.spec import ScenarioSpec
+
+Located = TypeVar("Located", bound=SimclusterError)
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,6 @@ class Scenario:
         """The framework profile."""
         return FrameworkSpec.load(self.spec.framework)
 
-    def located(self, error: ScenarioError) -> ScenarioError:
+    def located(self, error: Located) -> Located:
         """The error with key paths as ``file:line:column``, if the scenario came from a file."""
         return self.document.located(error) if self.document is not None else error

@@ -2,5 +2,6 @@
 
 from simcluster.simulation.build import Built, prepare
 from simcluster.simulation.simulate import simulate
+from simcluster.simulation.verify import Verification, verify
 
-__all__ = ["Built", "prepare", "simulate"]
+__all__ = ["Built", "Verification", "prepare", "simulate", "verify"]

@@ -63,7 +63,7 @@ def _cost(built: Built, block: Block, node: Node, movement: Movement) -> dict[st
 
 
 def strategies(built: Built) -> list[dict[str, Any]]:
-    """The effective strategies in the form users write: pasted into the scenario they give the same Program."""
+    """The effective strategies as users write them: pasted into the scenario they give the same Program."""
     plan = built.plan
     groups: dict[tuple[str, ...], list[str]] = {}
     for instance in plan.logical.instances:

@@ -1,4 +1,4 @@
-"""The figures of a run: what a step takes, where the time goes, what memory holds, what the network carries."""
+"""The figures of a run: step time and where it goes, what memory holds, what the network carries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from simcluster.simulation.build import Built
 from simcluster.trace import Table
 from simcluster.work import Kernel
 
-Floats = NDArray[np.float64]
+Floats = NDArray[Any]
 
 _MATRIX = (Kernel.GEMM, Kernel.ATTENTION, Kernel.CONV)
 _CUT = ("compute_s", "host_s", "pipeline_wait_s", "offload_wait_s", "input_wait_s", "idle_s")
@@ -129,14 +129,14 @@ class _Cut:
                 busy[index] += len(executions) * int(timed.duration[kernels].sum())
                 host[index] += len(executions) * int(timed.host[kernels].sum())
         length = (gaps["end"] - gaps["start"]).astype(np.float64)
-        lost = {
+        lost: dict[str, Floats] = {
             cause: np.bincount(
                 gaps["class"], weights=np.where(gaps["cause"] == number, length, 0), minlength=count
             )
             for number, cause in enumerate(gaps.names["cause"])
         }
         scale = 1e-9 / steps
-        parts = {name: np.zeros(count) for name in _CUT}
+        parts: dict[str, Floats] = {name: np.zeros(count) for name in _CUT}
         parts |= {
             "compute_s": (busy - host) * scale,
             "host_s": host * scale,

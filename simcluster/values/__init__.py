@@ -1,4 +1,4 @@
-"""A Program on arrays: replayed in a Trace's order on every simulated device, and compared with one device."""
+"""A Program on arrays: replayed in a trace's order on every simulated device, compared with one device."""
 
 from simcluster.values.compare import Comparison, Tolerance, compare
 from simcluster.values.oracle import Oracle, StepValues

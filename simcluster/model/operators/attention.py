@@ -74,7 +74,7 @@ class Attention(Operator):
     family: ClassVar[str] = "attention"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """o like q, and one statistic per row and head."""
+        """O like q, and one statistic per row and head."""
         batch, queries, heads, group, _ = inputs[0].shape
         return (inputs[0], TensorType((batch, heads, group, queries), DType.FP32))
 

@@ -42,7 +42,7 @@ class RmsNorm(_Norm):
     kind: ClassVar[str] = "rms_norm"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """y like x, and one statistic per row."""
+        """Y like x, and one statistic per row."""
         x = inputs[0]
         return (x, TensorType(x.shape[:-1], DType.FP32))
 
@@ -110,7 +110,7 @@ class LayerNorm(_Norm):
     kind: ClassVar[str] = "layer_norm"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """y like x, and two statistics per row."""
+        """Y like x, and two statistics per row."""
         x = inputs[0]
         row = TensorType(x.shape[:-1], DType.FP32)
         return (x, row, row)

@@ -13,6 +13,6 @@ class GPipe(Schedule):
     kind: ClassVar[str] = "gpipe"
 
     def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
-        """m forwards, then m backwards in the same order."""
+        """M forwards, then m backwards in the same order."""
         order = range(num_micro_batches)
         return tuple(Action(kind, index) for kind in (FORWARD, BACKWARD) for index in order)

@@ -1,0 +1,176 @@
+"""A plan small enough for values: the same structure on at most 64 ranks, by a stated rule.
+
+Every axis larger than one stays at least 2, a pipeline at least 3 if it had as many; the largest axis is
+divided by its smallest factor until at most 64 ranks are left. Hosts shrink so that the axes that crossed
+hosts still do. Micro-batches stay one more than stages where there were as many. The model keeps its
+structure: what was divided still divides, grouped heads stay grouped, uneven stages stay uneven.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from simcluster.cluster import Cluster, ClusterSpec, HostSpec
+from simcluster.document import validate_data
+from simcluster.layout import Mesh
+from simcluster.model import Transformer
+from simcluster.plan import Plan
+from simcluster.plan.place import default_layers
+from simcluster.scenario import Scenario
+from simcluster.simulation.build import prepare
+
+MOST_RANKS = 64
+
+
+@dataclass(frozen=True)
+class Shrunk:
+    """The small scenario, its model and cluster, and what became smaller: (what, before, after)."""
+
+    scenario: Scenario
+    model: Transformer
+    cluster: Cluster
+    changes: tuple[tuple[str, str, str], ...]
+
+
+def shrink(scenario: Scenario) -> Shrunk:
+    """The small form of a scenario; raises what planning it raises."""
+    built = prepare(scenario)
+    plan, spec = built.plan, scenario.spec
+    mesh = Mesh.of(small_mesh(plan.mesh.sizes, plan.stage_axis))
+    cluster, hosts = _small_cluster(scenario, plan.mesh, mesh)
+    stages = mesh.size(plan.stage_axis)
+    layers = _small_layers(plan.layers, stages)
+    model = _small_model(scenario.model, plan, mesh, sum(layers))
+    micro_batches = min(plan.num_micro_batches, stages + 1)
+    micro_batch = min(spec.training.micro_batch, 2)
+    batch = micro_batches * micro_batch * mesh.product(plan.batch_axes)
+    seq = min(spec.training.seq_len, 4 * _ways(plan, mesh, "seq"))
+    training = spec.training.model_copy(
+        update={
+            "global_batch": batch,
+            "micro_batch": micro_batch,
+            "seq_len": seq,
+            "optimizer": spec.training.optimizer.model_copy(update={"eps": 1e-3}),
+        }
+    )
+    auto = spec.parallel.schedule.stages == "auto" and default_layers(sum(layers), stages) == layers
+    schedule = spec.parallel.schedule.model_copy(update={"stages": "auto" if auto else layers})
+    parallel = spec.parallel.model_copy(update={"mesh": dict(mesh.axes), "schedule": schedule})
+    small = spec.model_copy(
+        update={
+            "training": training,
+            "parallel": parallel,
+            "cluster": hosts,
+            "run": spec.run.model_copy(update={"steps": 2}),
+        }
+    )
+    before = _figures(scenario.model, plan.mesh, built.cluster, scenario, plan.num_micro_batches)
+    after = _figures(model, mesh, cluster, replace(scenario, spec=small), micro_batches)
+    changes = tuple((name, old, after[name]) for name, old in before.items() if old != after[name])
+    return Shrunk(replace(scenario, spec=small), model, cluster, changes)
+
+
+def small_mesh(sizes: Mapping[str, int], stage_axis: str) -> dict[str, int]:
+    """The axes of the small plan, by the rule above."""
+    found = dict(sizes)
+    while math.prod(found.values()) > MOST_RANKS:
+        steps = {axis: _next_size(size, 3 if axis == stage_axis else 2) for axis, size in found.items()}
+        able = [axis for axis, size in found.items() if steps[axis] < size]
+        if not able:
+            break
+        largest = max(able, key=lambda axis: found[axis])
+        found[largest] = steps[largest]
+    return found
+
+
+def _next_size(size: int, least: int) -> int:
+    """A size divided by its smallest factor, but not below ``least``."""
+    if size <= least:
+        return size
+    factor = next(number for number in range(2, size + 1) if size % number == 0)
+    return max(size // factor, least)
+
+
+def _small_layers(layers: tuple[int, ...], num_stages: int) -> tuple[int, ...]:
+    """At most two layers a stage, or three where a stage had more than the smallest one."""
+    ends = (*layers[: num_stages - 1], layers[-1]) if num_stages > 1 else layers
+    smallest = min(ends)
+    return tuple(min(count, min(smallest, 2) + (count > smallest)) for count in ends)
+
+
+def _ways(plan: Plan, mesh: Mesh, dim: str) -> int:
+    """Into how many parts the plan splits a dim, over all operators, on the small mesh."""
+    found = 1
+    for chosen in plan.strategies.by_instance.values():
+        for strategy in chosen.values():
+            found = math.lcm(found, mesh.product(strategy.axes(dim)))
+    return found
+
+
+def _small_model(model: Transformer, plan: Plan, mesh: Mesh, layers: int) -> Transformer:
+    grouped = model.heads // model.kv_heads
+    kv_heads = min(model.kv_heads, _ways(plan, mesh, "heads"))
+    group = min(grouped, (2 if grouped > 1 else 1) * _ways(plan, mesh, "group"))
+    seq = 4 * _ways(plan, mesh, "seq")
+    vocab = 32 * _ways(plan, mesh, "vocab")
+    return replace(
+        model,
+        layers=layers,
+        hidden=min(model.hidden, 16 * _ways(plan, mesh, "hidden")),
+        heads=kv_heads * group,
+        kv_heads=kv_heads,
+        head_dim=min(model.head_dim, 4 * _ways(plan, mesh, "head_dim")),
+        ffn=min(model.ffn, 8 * _ways(plan, mesh, "ffn")),
+        vocab=min(model.vocab, vocab - 3 if plan.vocab > model.vocab else vocab),
+        max_positions=min(model.max_positions, max(seq, 8)),
+    )
+
+
+def _small_cluster(scenario: Scenario, before: Mesh, after: Mesh) -> tuple[Cluster, ClusterSpec]:
+    """Hosts of as many devices as lets the axes that crossed hosts cross, and as few others as can be."""
+    host = scenario.spec.cluster.host or HostSpec.load(str(scenario.spec.cluster.use))
+    ranks = after.num_ranks
+    wanted = _crossing(before, host.devices.value)
+    best = max(
+        (size for size in range(1, min(ranks, host.devices.value) + 1) if ranks % size == 0),
+        key=lambda size: (wanted <= _crossing(after, size), -len(_crossing(after, size) - wanted), size),
+    )
+    written: dict[str, Any] = host.model_dump(mode="json", exclude_none=True)
+    written["devices"] = {**written["devices"], "value": best}
+    nics = written["network"]["nics"]
+    if nics["value"] > best:
+        written["network"]["nics"] = {**nics, "value": best}
+    written.pop("use", None)
+    spec = validate_data({"host": written, "hosts": ranks // best}, ClusterSpec)
+    return spec.build(), spec
+
+
+def _crossing(mesh: Mesh, devices_per_host: int) -> set[str]:
+    """The axes along which some group lies on several hosts."""
+    return {
+        axis
+        for axis, _ in mesh.axes
+        if np.ptp(mesh.groups((axis,)) // devices_per_host, axis=1).any()
+    }
+
+
+def _figures(
+    model: Transformer, mesh: Mesh, cluster: Cluster, scenario: Scenario, micro_batches: int
+) -> dict[str, str]:
+    """What is shown before and after."""
+
+    def rows() -> Iterator[tuple[str, object]]:
+        yield from mesh.axes
+        yield "hosts x devices", f"{cluster.num_hosts} x {cluster.host.num_devices}"
+        yield "micro-batches", micro_batches
+        yield "micro-batch", scenario.spec.training.micro_batch
+        yield "sequence", scenario.spec.training.seq_len
+        for name in ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab"):
+            yield name, getattr(model, name)
+
+    return {name: str(value) for name, value in rows()}

@@ -1,0 +1,86 @@
+"""verify: a plan in values, on a small form of itself, against the same mathematics on one device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from simcluster.cluster import Cluster
+from simcluster.engine import instruction_times, run, spans
+from simcluster.errors import SimclusterError, SimulationError
+from simcluster.plan import Plan, make_plan
+from simcluster.program import Program, partition
+from simcluster.scenario import Scenario
+from simcluster.simulation.build import lowered
+from simcluster.simulation.shrink import shrink
+from simcluster.values import Comparison, Oracle, Replay, Source, Tolerance, compare
+
+STEPS = 2
+TOLERANCES = {"float64": 1e-9, "float32": 1e-4}
+
+Mutation = Callable[[Program], Program]
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What verify found: how the plan was shrunk, every comparison, and the fault that stopped it, if any."""
+
+    name: str
+    dtype: str
+    num_ranks: int
+    changes: tuple[tuple[str, str, str], ...]
+    comparisons: tuple[Comparison, ...]
+    fault: str = ""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every rank computed what one device computes."""
+        return not self.fault and bool(self.comparisons) and all(each.agrees for each in self.comparisons)
+
+    @property
+    def first_difference(self) -> Comparison | None:
+        """The first tensor that differs, in the order loss, gradients, updates of each step."""
+        return next((each for each in self.comparisons if not each.agrees), None)
+
+
+def verify(scenario: Scenario, *, dtype: Literal["float64", "float32"] = "float64") -> Verification:
+    """Runs the small form of a scenario for two steps in values and compares it with one device.
+
+    Loss, every gradient and every updated parameter are compared norm-wise (float64 1e-9, float32 1e-4).
+    Raises what planning raises; a wrong value is a result, not an error.
+    """
+    try:
+        small = shrink(scenario)
+        spec = small.scenario.spec
+        plan = make_plan(small.model, spec.training, spec.parallel, scenario.framework, small.cluster)
+    except SimclusterError as error:
+        raise scenario.located(error) from None
+    comparisons, fault = proved(plan, small.cluster, dtype, spec.run.seed)
+    return Verification(scenario.name, dtype, plan.mesh.num_ranks, small.changes, tuple(comparisons), fault)
+
+
+def proved(
+    plan: Plan, cluster: Cluster, dtype: str, seed: int, mutate: Mutation | None = None
+) -> tuple[Sequence[Comparison], str]:
+    """The comparisons of a plan run in values, and the fault that stopped it or nothing.
+
+    ``mutate`` changes the Program before it is run: what a test of the test needs.
+    """
+    program = lowered(plan)
+    if mutate is not None:
+        program = mutate(program)
+    source = Source(seed, np.dtype(dtype), plan.vocab)
+    try:
+        classes = partition(program, cluster, unfold=True)
+        timing = run(program, cluster, classes, steps=STEPS, dispatch=plan.dispatch)
+        table = spans(program, [instruction_times(each) for each in timing.classes], timing.classes)
+        replay = Replay(program, table, source, STEPS)
+        replay.run()
+    except SimulationError as error:
+        return (), str(error)
+    expected = Oracle(plan.logical, plan.update, source, plan.num_micro_batches).run(STEPS)
+    tolerance = Tolerance(TOLERANCES[dtype])
+    return compare(replay, expected, plan.update.learning_rate, tolerance), ""
