@@ -1,1 +1,63 @@
-"""placeholder"""
+"""simcluster: a simulated multi-device cluster runtime.
+
+    import simcluster
+
+    result = simcluster.simulate("scenarios/quickstart.yaml")
+    print(result)
+
+Names are resolved when they are first used (PEP 562), so importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from simcluster._version import __version__
+
+if TYPE_CHECKING:
+    from simcluster.api import Result, load, simulate, verify
+    from simcluster.errors import PlanError, ScenarioError, SimclusterError, SimulationError, TraceError
+    from simcluster.scenario import Scenario
+else:
+
+    def __getattr__(name: str) -> object:
+        """A public name, imported from where it lives."""
+        if name not in _HOMES:
+            raise AttributeError(f"module 'simcluster' has no attribute '{name}'")
+        from importlib import import_module
+
+        found = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = found
+        return found
+
+
+_HOMES = {
+    "PlanError": "simcluster.errors",
+    "Result": "simcluster.api",
+    "Scenario": "simcluster.scenario",
+    "ScenarioError": "simcluster.errors",
+    "SimclusterError": "simcluster.errors",
+    "SimulationError": "simcluster.errors",
+    "TraceError": "simcluster.errors",
+    "load": "simcluster.api",
+    "simulate": "simcluster.api",
+    "verify": "simcluster.api",
+}
+
+__all__ = [
+    "PlanError",
+    "Result",
+    "Scenario",
+    "ScenarioError",
+    "SimclusterError",
+    "SimulationError",
+    "TraceError",
+    "__version__",
+    "load",
+    "simulate",
+    "verify",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -23,8 +23,8 @@ Kind = TypeVar("Kind")
 @cache
 def data_files(package: str) -> dict[str, Traversable]:
     """The YAML files of a data family by name (``simcluster.cluster.devices`` -> ``{"h100-sxm": ...}``)."""
-    parent, _, folder = package.rpartition(".")
-    found = (resource_files(parent) / folder).iterdir()
+    root, *folders = package.split(".")
+    found = resource_files(root).joinpath(*folders).iterdir()  # without importing the packages between
     return {
         entry.name.removesuffix(".yaml"): entry
         for entry in sorted(found, key=lambda entry: entry.name)

@@ -51,7 +51,7 @@ class GemmSpec(Section):
     sustained: Figure[Fraction]
     """Share of peak that the largest tile reaches at long k, with the device warm."""
 
-    tiles: Figure[tuple[tuple[PositiveInt, PositiveInt], ...]]
+    tiles: Figure[Annotated[tuple[tuple[PositiveInt, PositiveInt], ...], Field(min_length=1)]]
     """Rows and columns of the output tiles the library chooses from."""
 
     traffic: Figure[NonNegativeFloat]

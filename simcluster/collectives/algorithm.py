@@ -48,7 +48,7 @@ class Algorithm(ABC):
 def all_algorithms() -> dict[str, Algorithm]:
     """Every registered algorithm by its kind."""
     # mypy: `kinds` finds concrete subclasses only, so the abstract base is never called.
-    found = kinds("simcluster.collectives.algorithms", Algorithm)  # type: ignore[type-abstract]
+    found = kinds("simcluster.collectives.algorithms", Algorithm)
     return {kind: found[kind]() for kind in sorted(found)}
 
 

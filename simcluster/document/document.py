@@ -5,13 +5,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 from simcluster.document.composer import compose
 from simcluster.document.mark import Mark, Source
-from simcluster.document.plain import read_plain
 from simcluster.document.syntax import error_at
 from simcluster.document.tree import Key, Node, keys_of
 from simcluster.errors import Problem, ScenarioError, SimclusterError
@@ -26,14 +24,13 @@ class Document:
     """A YAML 1.2 text as plain data, with the place of every key and value.
 
     ``name`` is shown in errors as the user gave it; ``data`` is a dict of dicts, lists, text, numbers,
-    booleans and None. Places are looked up only when somebody asks: a file without a mistake never pays for
-    them.
+    booleans and None; ``root`` is the tree of nodes with their places.
     """
 
     name: str
     data: dict[Any, Any]
     source: Source = field(repr=False)
-    _tree: Node | None = field(default=None, repr=False)
+    root: Node = field(repr=False)
 
     @classmethod
     def read(cls, path: str | Path) -> Document:
@@ -45,9 +42,6 @@ class Document:
         """The document in a text; raises ScenarioError, with line and column, if it is not plain YAML 1.2."""
         text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
         source = Source(name, text)
-        data = read_plain(text)
-        if data is not None:
-            return cls(name, data, source)
         root = _mapping(source)
         return cls(name, root.data, source, root)
 
@@ -55,11 +49,6 @@ class Document:
     def lines(self) -> tuple[str, ...]:
         """The lines of the text, without their ends."""
         return self.source.lines[:-1] if self.source.lines[-1] == "" else self.source.lines
-
-    @cached_property
-    def root(self) -> Node:
-        """The root of the tree of nodes with their places."""
-        return self._tree or _mapping(self.source)
 
     def mark(self, path: str | Sequence[Key]) -> Mark:
         """The place of a key path, or of its deepest ancestor that exists."""

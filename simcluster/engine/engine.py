@@ -6,8 +6,10 @@ every entry started.
 
 from __future__ import annotations
 
+import gc
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,7 +21,7 @@ from simcluster.collectives import Choice, Operation, collective_time
 from simcluster.engine.linked import LinkedClass, LinkedStream, link
 from simcluster.engine.streams import Entries, Meeting, Stream, run_kernels, run_transfers
 from simcluster.engine.timed import NOTHING, TimedCode, timed
-from simcluster.errors import SimulationError
+from simcluster.errors import PlanError, SimulationError
 from simcluster.program import COMPUTE, Action, Classes, Instruction, Program
 from simcluster.program.instruction import RECV_NEXT, RECV_PREV, SEND_NEXT, SEND_PREV
 
@@ -79,7 +81,25 @@ def run(
 
     ``dispatch`` scales the devices' host time per operator.
     """
-    return _Engine(program, cluster, classes, steps, dispatch, progress or Progress()).run()
+    try:
+        return _Engine(program, cluster, classes, steps, dispatch, progress or Progress()).run()
+    except OverflowError:
+        raise PlanError(
+            "the run takes longer than 292 years, all that 64 bits of nanoseconds hold",
+            hint="look at the sizes of the model and the rates of the devices",
+        ) from None
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Keeps the cyclic garbage collector still: events live briefly and hold no cycles worth looking for."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 @dataclass
@@ -93,19 +113,21 @@ class _Engine:
 
     def run(self) -> Timing:
         self.meetings: dict[tuple[object, ...], Meeting] = {}
+        self.known: dict[tuple[object, ...], tuple[dict[int, TimedCode], LinkedClass]] = {}
         self.env = simpy.Environment()
-        codes = [self._codes(index) for index in range(len(self.classes))]
-        linked = [self._linked(index, codes[index]) for index in range(len(self.classes))]
+        lowered = [self._lowered(index) for index in range(len(self.classes))]
+        codes, linked = [each for each, _ in lowered], [each for _, each in lowered]
         streams = [[Stream(each.name, self.env, len(each)) for each in found.streams] for found in linked]
         every = [stream for found in streams for stream in found]
         self.progress.env, self.progress.streams = self.env, every
         self.progress.total = sum(stream.length for stream in every)
         for index, found in enumerate(linked):
             for stream, each in zip(streams[index], found.streams, strict=True):
-                entries = self._entries(index, each, found, streams[index], codes[index])
+                entries = self._entries(index, each, found, streams[index])
                 process = run_kernels if each.name == COMPUTE else run_transfers
                 self.env.process(process(stream, entries))
-        self.env.run()
+        with _no_collection():
+            self.env.run()
         if any(stream.done < stream.length for stream in every):
             raise SimulationError(*self._stuck(streams, linked))
         timings = [
@@ -121,11 +143,24 @@ class _Engine:
 
     # -- prices -----------------------------------------------------------------------------------------
 
-    def _codes(self, index: int) -> dict[int, TimedCode]:
-        """Every code that this class runs, priced; classes that differ in nothing share the result."""
-        stage = self.program.stage_of(self.classes.representatives[index])
-        used = sorted({execution.code for execution in self.program.stages[stage].executions})
-        return {code: timed(self.program.codes[code], self._pricer(index)) for code in used}
+    def _lowered(self, index: int) -> tuple[dict[int, TimedCode], LinkedClass]:
+        """A class's codes, priced, and its executions, linked; classes that differ in nothing share them."""
+        rank = self.classes.representatives[index]
+        stage = self.program.stage_of(rank)
+        spans = tuple(
+            self.classes.groups[index, axes].span if (index, axes) in self.classes.groups else None
+            for axes in self.program.groups
+        )
+        peers = tuple(
+            pair[index][1] if index in pair else None
+            for pair in (self.classes.next_stage, self.classes.prev_stage)
+        )
+        key = (stage, self.cluster.device(rank), spans, peers)
+        if key not in self.known:
+            used = sorted({execution.code for execution in self.program.stages[stage].executions})
+            codes = {code: timed(self.program.codes[code], self._pricer(index)) for code in used}
+            self.known[key] = codes, link(self.program, stage, codes, self.steps)
+        return self.known[key]
 
     def _pricer(self, index: int) -> Callable[[Instruction], tuple[int, int]]:
         device = self.cluster.device(self.classes.representatives[index])
@@ -156,17 +191,12 @@ class _Engine:
 
     # -- entries ----------------------------------------------------------------------------------------
 
-    def _linked(self, index: int, codes: Mapping[int, TimedCode]) -> LinkedClass:
-        stage = self.program.stage_of(self.classes.representatives[index])
-        return link(self.program, stage, codes, self.steps)
-
     def _entries(
         self,
         index: int,
         each: LinkedStream,
         linked: LinkedClass,
         streams: Sequence[Stream],
-        codes: Mapping[int, TimedCode],
     ) -> Entries:
         table: list[Stream | None] = [*streams, None]
         meetings: list[Meeting | None] = [None] * len(each)

@@ -22,6 +22,9 @@ Ints = NDArray[np.int64]
 BARRIER = -1
 """The execution of an entry that only waits."""
 
+_Buffers = tuple[list[tuple[int, str, bool]], list[tuple[str, bool, int, int]]]
+"""Reads (stream, buffer, per micro-batch?) and writes (buffer, per micro-batch?, stream, entries)."""
+
 
 @dataclass(frozen=True)
 class LinkedStream:
@@ -78,6 +81,7 @@ class _Linker:
     written: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
     known: list[list[int]] = field(default_factory=list)
     bases: list[list[int]] = field(default_factory=list)
+    buffers: dict[tuple[int, str], _Buffers] = field(default_factory=dict)
 
     def run(self) -> LinkedClass:
         plan = self.program.stages[self.stage]
@@ -98,22 +102,18 @@ class _Linker:
         return LinkedClass(streams, bases, executions, self.steps)
 
     def _append(self, index: int, execution: Execution) -> None:
-        code = self.program.codes[execution.code]
         timed = self.timed[execution.code]
         streams = self.local[execution.code]
-        buffer = self.program.stages[self.stage].buffer
-        for where, slot in timed.incoming:
-            each = code.slots[slot]
-            key = (
-                buffer(execution.instance, each.name),
-                execution.micro_batch if each.scope is Scope.MICRO_BATCH else BARRIER,
-            )
-            if key in self.written:
-                self._wait(streams[where], *self.written[key])
+        reads, writes = self._buffers(execution.code, execution.instance)
+        for where, name, scoped in reads:
+            written = self.written.get((name, execution.micro_batch if scoped else BARRIER))
+            if written is not None:
+                self._wait(streams[where], *written)
         if execution.waits_for_transfers:
-            for name in TRANSFER_STREAMS:
-                if name in self.numbers:
-                    self._wait(self.numbers[COMPUTE], self.numbers[name], self.lengths[self.numbers[name]])
+            for stream in TRANSFER_STREAMS:
+                if stream in self.numbers:
+                    number = self.numbers[stream]
+                    self._wait(self.numbers[COMPUTE], number, self.lengths[number])
         if timed.streams[0] in (RECV_PREV, RECV_NEXT):
             # A receive is posted when the kernels before it in program order are done.
             compute = self.numbers[COMPUTE]
@@ -123,11 +123,24 @@ class _Linker:
         for where, track in zip(streams, timed.tracks, strict=True):
             self.pieces[where].append((track, index))
             self.lengths[where] += len(track)
-        for slot, where, position in timed.outgoing:
-            each = code.slots[slot]
-            scoped = execution.micro_batch if each.scope is Scope.MICRO_BATCH else BARRIER
-            key = (buffer(execution.instance, each.name), scoped)
-            self.written[key] = (streams[where], base[streams[where]] + position)
+        for name, scoped, where, position in writes:
+            number = streams[where]
+            key = (name, execution.micro_batch if scoped else BARRIER)
+            self.written[key] = (number, base[number] + position)
+
+    def _buffers(self, code: int, instance: str) -> _Buffers:
+        """What a code reads of others and writes for others when it runs for an instance, by buffer name."""
+        if (code, instance) not in self.buffers:
+            timed, slots = self.timed[code], self.program.codes[code].slots
+            buffer = self.program.stages[self.stage].buffer
+
+            def named(slot: int) -> tuple[str, bool]:
+                return buffer(instance, slots[slot].name), slots[slot].scope is Scope.MICRO_BATCH
+
+            reads = [(where, *named(slot)) for where, slot in timed.incoming]
+            writes = [(*named(slot), where, position) for slot, where, position in timed.outgoing]
+            self.buffers[code, instance] = reads, writes
+        return self.buffers[code, instance]
 
     def _wait(self, stream: int, other: int, position: int) -> None:
         """Makes ``stream`` wait until ``other`` has ended ``position`` entries, unless it knows already."""

@@ -47,10 +47,14 @@ def memory(
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """One buffer slot in many executions: per execution a buffer number, a micro-batch and a step."""
+    """One buffer slot in many executions: per execution its name, buffer number, micro-batch and step.
+
+    ``names`` are those of the instances, ``which`` the instance of each execution.
+    """
 
     slot: Slot
     names: Sequence[str]
+    which: Ints
     buffers: Ints
     micro_batches: Ints
     steps: Ints
@@ -92,7 +96,9 @@ class _ClassMemory:
     def _residents(self) -> None:
         """What is held from the start: parameters, gradients, states, and what the runtime takes."""
         held = [
-            (each.name, each.category, each.num_bytes) for each in self.program.stages[self.stage].residents
+            (each.name, each.category, each.num_bytes)
+            for each in self.program.stages[self.stage].residents
+            if each.num_bytes
         ]
         held.append(("runtime", Category.RUNTIME, self.device.reserved))
         meetings = {
@@ -111,6 +117,9 @@ class _ClassMemory:
         executions = [self.timing.linked.executions[index] for index in times.executions.tolist()]
         per_step = len(self.timing.linked.executions) // self.timing.linked.steps
         micro_batches = np.array([each.micro_batch for each in executions], dtype=np.int64)
+        instances = list(dict.fromkeys(each.instance for each in executions))
+        order = {instance: index for index, instance in enumerate(instances)}
+        which = np.array([order[each.instance] for each in executions], dtype=np.int64)
         plan = self.program.stages[self.stage]
         makers, droppers = _makers(code), _droppers(code)
         for index, slot in enumerate(code.slots):
@@ -119,10 +128,9 @@ class _ClassMemory:
             made = index in makers or (slot.feed and code.phase == FORWARD)
             if not made and index not in droppers:
                 continue
-            known = {each.instance: plan.buffer(each.instance, slot.name) for each in executions}
-            names = [known[each.instance] for each in executions]
+            names = [plan.buffer(instance, slot.name) for instance in instances]
             numbers = np.array([self.buffers.number(name) for name in names], dtype=np.int64)
-            rows = _Rows(slot, names, numbers, micro_batches, times.executions // per_step)
+            rows = _Rows(slot, names, which, numbers[which], micro_batches, times.executions // per_step)
             if made:
                 self._add(rows, _allocation(code, makers.get(index), times), slot.num_bytes)
             if index in droppers:
@@ -131,20 +139,18 @@ class _ClassMemory:
     def _release(self, rows: _Rows, when: Ints, droppers: int) -> None:
         """Releases at once where this code holds every dropper, else when the last code's have ended."""
         references = self.program.references[self.stage]
-        if rows.slot.scope is Scope.LOCAL or all(references[name] == droppers for name in set(rows.names)):
+        if rows.slot.scope is Scope.LOCAL or all(references[name] == droppers for name in rows.names):
             self._add(rows, when, -rows.slot.num_bytes)
             return
-        for name, batch, step, end in zip(
-            rows.names, rows.micro_batches.tolist(), rows.steps.tolist(), when.tolist(), strict=True
-        ):
-            self.pending[name, batch, step].append((end, rows.slot))
+        columns = (rows.which, rows.micro_batches, rows.steps, when)
+        for which, batch, step, end in zip(*(column.tolist() for column in columns), strict=True):
+            self.pending[rows.names[which], batch, step].append((end, rows.slot))
 
     def _release_pending(self) -> None:
         for (name, batch, step), ends in self.pending.items():
             time, slot = max(ends, key=lambda end: end[0])
-            numbers = (self.buffers.number(name), batch, step)
-            buffer, micro_batch, of_step = (np.array([number], dtype=np.int64) for number in numbers)
-            rows = _Rows(slot, [name], buffer, micro_batch, of_step)
+            numbers = (0, self.buffers.number(name), batch, step)
+            rows = _Rows(slot, [name], *(np.array([number], dtype=np.int64) for number in numbers))
             self._add(rows, np.array([time], dtype=np.int64), -slot.num_bytes)
 
     def _add(self, rows: _Rows, when: Ints, size: int) -> None:

@@ -35,15 +35,15 @@ class Stream:
         self.waiters.append((position, event))
         return event
 
-    def advance(self) -> None:
-        """One more entry is over."""
-        self.done += 1
-        if self.waiters:
-            due = [event for position, event in self.waiters if position <= self.done]
-            if due:
-                self.waiters = [waiter for waiter in self.waiters if waiter[0] > self.done]
-                for event in due:
-                    event.succeed()
+    def wake(self) -> None:
+        """Lets those go on who waited for an entry that is over now."""
+        left = []
+        for waiter in self.waiters:
+            if waiter[0] <= self.done:
+                waiter[1].succeed()
+            else:
+                left.append(waiter)
+        self.waiters = left
 
 
 @dataclass(slots=True)
@@ -87,7 +87,9 @@ def run_kernels(me: Stream, entries: Entries) -> SimEvents:
         starts.append(int(env.now))
         if duration:
             yield timeout(duration)
-        me.advance()
+        me.done += 1
+        if me.waiters:
+            me.wake()
 
 
 def run_transfers(me: Stream, entries: Entries) -> SimEvents:
@@ -103,4 +105,6 @@ def run_transfers(me: Stream, entries: Entries) -> SimEvents:
         elif duration:
             yield timeout(duration)
         starts.append(int(env.now) - duration)
-        me.advance()
+        me.done += 1
+        if me.waiters:
+            me.wake()

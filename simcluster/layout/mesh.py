@@ -77,8 +77,9 @@ class Mesh:
     @cached_property
     def coordinates(self) -> NDArray[np.int64]:
         """Coordinates of every rank, shape [ranks, axes]."""
-        shape = tuple(size for _, size in self.axes)
-        return np.stack(np.unravel_index(np.arange(self.num_ranks), shape), axis=1).astype(np.int64)
+        # The leading 1 is for a mesh without axes, which is one rank.
+        shape = (1, *(size for _, size in self.axes))
+        return np.stack(np.unravel_index(np.arange(self.num_ranks), shape), axis=1)[:, 1:].astype(np.int64)
 
     def coordinate(self, rank: int, axis: str) -> int:
         """Position of a rank along an axis; of a restricted axis, its position among the kept coordinates."""

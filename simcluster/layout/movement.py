@@ -54,8 +54,8 @@ def movements(layout: Layout, target: Layout) -> Iterator[tuple[Movement, Layout
     """Every step worth taking from ``layout`` towards ``target``, with the layout it reaches.
 
     Axes move in runs, so that one collective serves several axes at once. Only the innermost axes of a dim
-    can be gathered: what an outer axis holds is not contiguous. Steps that use axes neither layout knows are
-    never worth taking.
+    can be gathered: what an outer axis holds is not contiguous. A flat buffer is made and gathered as one,
+    since runs of runs would be padded twice. Steps that use axes neither layout knows are never worth taking.
     """
     yield from _reductions(layout, target)
     yield from _gathers(layout)
@@ -80,16 +80,13 @@ def _reductions(layout: Layout, target: Layout) -> Iterator[tuple[Movement, Layo
                 run = target.dims[dim][len(layout.dims[dim]) :][: len(axes)]
                 if set(run) == set(axes) and not layout.flat:
                     yield Movement(Kind.REDUCE_SCATTER, run, dim), _append(left, dim, run)
-            run = target.flat[len(layout.flat) :][: len(axes)]
-            if set(run) == set(axes) and layout.dims == target.dims:
-                yield Movement(Kind.REDUCE_SCATTER, run, FLAT), replace(left, flat=left.flat + run)
+            if set(target.flat) == set(axes) and layout.dims == target.dims and not layout.flat:
+                yield Movement(Kind.REDUCE_SCATTER, target.flat, FLAT), replace(left, flat=target.flat)
 
 
 def _gathers(layout: Layout) -> Iterator[tuple[Movement, Layout]]:
-    for count in range(1, len(layout.flat) + 1):
-        run = layout.flat[-count:]
-        yield Movement(Kind.ALL_GATHER, run, FLAT), replace(layout, flat=layout.flat[:-count])
     if layout.flat:
+        yield Movement(Kind.ALL_GATHER, layout.flat, FLAT), replace(layout, flat=())
         return
     for dim, axes in enumerate(layout.dims):
         for count in range(1, len(axes) + 1):
@@ -104,7 +101,7 @@ def _slices(layout: Layout, target: Layout) -> Iterator[tuple[Movement, Layout]]
         run = target.dims[dim][len(axes) :]
         if target.dims[dim][: len(axes)] == axes and run and not used & set(run):
             yield Movement(Kind.SLICE, run, dim), _append(layout, dim, run)
-    if target.flat and layout.dims == target.dims and not layout.partial and not used & set(target.flat):
+    if target.flat and layout.dims == target.dims and not used & set(target.flat):
         yield Movement(Kind.SLICE, target.flat, FLAT), replace(layout, flat=target.flat)
 
 

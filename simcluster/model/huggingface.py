@@ -57,16 +57,26 @@ def dimensions(path: Path) -> dict[str, Any]:
     missing = [
         key
         for key, name in table.items()
-        if name in ("layers", "hidden", "heads", "vocab") and key not in config
+        if name in ("layers", "hidden", "heads", "vocab") and config.get(key) is None
     ]
     if missing:
         raise Refused(f"'{missing[0]}' is missing")
     found = {name: config[key] for key, name in table.items() if config.get(key) is not None}
     for name, value in found.items():
-        whole = name not in ("rope_theta", "tied")
-        if whole and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-            raise Refused(f"{name} must be a positive integer, not {value!r}")
+        wanted = _wanted(name, value)
+        if wanted:
+            raise Refused(f"{name} must be {wanted}, not {value!r}")
     return {"family": family, **found}
+
+
+def _wanted(name: str, value: Any) -> str:
+    """The form that a dimension must have, if ``value`` has another one."""
+    if name == "tied":
+        return "" if isinstance(value, bool) else "true or false"
+    positive = isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
+    if name == "rope_theta":
+        return "" if positive else "a positive number"
+    return "" if positive and isinstance(value, int) else "a positive integer"
 
 
 def _read(path: Path) -> Mapping[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -114,7 +115,12 @@ class ModelSpec(CatalogSection):
         try:
             return self.transformer(huggingface.dimensions(folder / self.hf))
         except Refused as error:
-            raise ScenarioError(f"{self.hf}: {error}", path="model.hf") from error
+            raise ScenarioError(
+                *(
+                    replace(problem, message=f"{self.hf}: {problem.message}", path="model.hf")
+                    for problem in error.problems
+                )
+            ) from error
 
     def transformer(self, given: Mapping[str, Any]) -> Transformer:
         """The model from dimensions ``given`` and what this section says besides; Refused if impossible."""

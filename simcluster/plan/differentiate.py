@@ -5,7 +5,7 @@ Done before sharding, so that no collective is ever differentiated.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -113,18 +113,24 @@ def _accumulating(
     gradients: dict[str, str],
     gradient_dtype: DType,
 ) -> list[Node]:
-    """The backward nodes with parameter gradients renamed to their accumulators."""
+    """The backward nodes with parameter gradients renamed to their accumulators.
+
+    A gradient that somebody else needs too is not renamed but added.
+    """
     renamed: dict[str, str] = {}
-    read = {value for node in tape.nodes for value in node.inputs} | set(gradients.values())
+    uses = Counter(value for node in tape.nodes for value in node.inputs)
+    uses.update(gradients.values())
+    uses.update(term for parameter in block.parameters for term in terms[parameter])
     for parameter in block.parameters:
         if not terms[parameter]:
             continue
         gradients[parameter] = gradient_name(parameter)
         kind = TensorType(tape.values[parameter].type.shape, gradient_dtype)
-        for term in terms[parameter]:
-            own = term if term not in read else tape.add(parameter, [term])
-            renamed[own] = gradients[parameter]
-            del tape.values[own]
+        own = [term for term in terms[parameter] if uses[term] == 1]
+        shared = [term for term in terms[parameter] if uses[term] > 1]
+        for term in [*own, tape.add(parameter, shared)] if shared else own:
+            renamed[term] = gradients[parameter]
+            del tape.values[term]
         tape.values[gradients[parameter]] = Value(kind, Role.ACCUMULATOR)
     return [
         replace(node, outputs=tuple(renamed.get(out, out) for out in node.outputs)) for node in tape.nodes

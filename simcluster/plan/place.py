@@ -35,7 +35,6 @@ def default_layers(num_layers: int, num_stages: int) -> tuple[int, ...]:
 
 def place(graph: Graph, layers: Sequence[int]) -> Graph:
     """The graph with its layers spread over the stages; what stands before or after goes with the ends."""
-    stages = [stage for stage, count in enumerate(layers) for _ in range(count)]
     names = [instance.name for instance in graph.instances]
     layered = [index for index, name in enumerate(names) if name.startswith(LAYERS)]
     if sum(layers) != len(layered):
@@ -44,10 +43,12 @@ def place(graph: Graph, layers: Sequence[int]) -> Graph:
             f"{listed} = {sum(layers)} layers in stages, but the model has {len(layered)}",
             path="parallel.schedule.stages",
         )
+    stages = [stage for stage, count in enumerate(layers) for _ in range(count)]
+    of_layer = dict(zip(layered, stages, strict=True))
     placed = []
     for index, instance in enumerate(graph.instances):
-        if index in layered:
-            stage = stages[layered.index(index)]
+        if index in of_layer:
+            stage = of_layer[index]
         else:
             stage = 0 if not layered or index < layered[0] else len(layers) - 1
         placed.append(replace(instance, stage=stage))

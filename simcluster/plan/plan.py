@@ -14,6 +14,7 @@ from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, Sgd, Upd
 from simcluster.plan.costs import movement_cost
 from simcluster.plan.differentiate import differentiate
 from simcluster.plan.fuse import fuse
+from simcluster.plan.limits import check_passes, check_tensors, too_large
 from simcluster.plan.optimize import OptimizerPlan, optimize
 from simcluster.plan.patterns import matches
 from simcluster.plan.place import default_layers, place
@@ -107,12 +108,14 @@ class _Planner:
         layers = self._layers(num_stages)
         batch_axes = self.roles.resolve((BATCH,), self.mesh)
         micro_batches = self._micro_batches(batch_axes)
+        check_passes(self.model.layers, micro_batches)
         vocab = self._padded_vocabulary(rules)
         compute, gradients, master = self._precision()
         model = replace(self.model, vocab=vocab)
         tokens = self.training.global_batch * self.training.seq_len
         batch = self.training.micro_batch * self.mesh.product(batch_axes)
         forward = model.graph(batch, self.training.seq_len, compute, tokens)
+        check_tensors(forward)
         strategies = assign(forward, rules, self.mesh, self.roles)
         router = Router(self.mesh, movement_cost(self.cluster, self.mesh))
         update = _update(self.training.optimizer)
@@ -162,6 +165,7 @@ class _Planner:
                     f"{self.cluster.num_hosts} hosts x {self.cluster.host.num_devices} devices = {devices}",
                 )
             )
+        problems += too_large(self.mesh, self.model.layers)
         problems += self._unused_axes()
         for role, axes in self.parallel.roles.items():
             for axis in (axes,) if isinstance(axes, str) else axes:
@@ -191,7 +195,7 @@ class _Planner:
             named.update(axis for split in rule.alternatives for axes in split.values() for axis in axes)
         return [
             Problem(
-                f"no role and no strategy uses axis '{axis}': its {size} ranks would repeat each other's work",
+                f"no role and no strategy uses axis '{axis}': its {size} ranks would repeat others' work",
                 f"parallel.mesh.{axis}",
                 nearest(axis, named),
             )

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -86,10 +87,9 @@ def render(timetable: Timetable) -> str:
 
 def check(timetable: Timetable, num_micro_batches: int) -> None:
     """PlanError unless every micro-batch goes once each way through every stage, in an order that can run."""
-    wanted = sorted((kind, index) for kind in (FORWARD, BACKWARD) for index in range(num_micro_batches))
+    wanted = Counter(Action(kind, i) for kind in (FORWARD, BACKWARD) for i in range(num_micro_batches))
     for stage, actions in enumerate(timetable):
-        found = sorted((action.kind, action.micro_batch) for action in actions)
-        if found != wanted:
+        if Counter(actions) != wanted:
             raise PlanError(
                 f"stage {stage} must run F and B once for each of {num_micro_batches} micro-batches, "
                 f"but runs {' '.join(map(str, actions))}",

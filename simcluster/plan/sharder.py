@@ -34,6 +34,7 @@ class BlockSharder:
     mesh: Mesh
     router: Router
     bench: Workbench = field(init=False)
+    common: Mapping[str, frozenset[str]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.bench = Workbench(self.router, dict(self.block.values))
@@ -61,6 +62,7 @@ class BlockSharder:
             if layout.partial:
                 bench.fetch(value, want or layout.reduced, "the next block")
         bench.enter(Phase.BACKWARD)
+        self.common = self._common_partial(backward)
         for value in block.outputs:
             bench.put(block.gradients[value], bench.layout(value))
         self._phase(backward, set(block.gradients.values()))
@@ -106,7 +108,7 @@ class BlockSharder:
         splits = {self.bench.layout(value).dims for value in node.inputs}
         dims = splits.pop()
         if splits:
-            dims = self.bench.layout(node.outputs[0].removesuffix(".grad_sum")).dims
+            dims = self.bench.layout(node.name.removesuffix(".grad_sum")).dims
         return Strategy.of(dict(zip(operator_of(node).dims().inputs[0], dims, strict=True)))
 
     def _wish(self, value: str, nodes: Sequence[Node]) -> Layout:
@@ -137,7 +139,7 @@ class BlockSharder:
             bench.home(value) if index in passing else bench.fetch(value, need, node.name)
             for index, (value, need) in enumerate(zip(node.inputs, dims.input_layouts(strategy), strict=True))
         )
-        masked = tuple((index, axes) for index in sorted(joining or ()))
+        masked = dims.masked(strategy) + tuple((index, axes) for index in sorted(joining or ()))
         placed = replace(node, inputs=inputs, strategy=strategy, masked=masked)
         bench.nodes.append(placed)
         outputs = []
@@ -166,12 +168,20 @@ class BlockSharder:
         owner = next((name for name, grad in self.block.gradients.items() if grad == value), None)
         if owner is None:
             return layout
-        partial = layout.partial
-        if self.bench.exists(value):
-            # A second term joins an accumulator: what it is partial over besides is reduced before.
-            shared = dict(self.bench.layout(value).partial)
-            partial = tuple(item for item in partial if item[0] in shared)
-        return replace(self.bench.layout(owner), partial=partial)
+        home = self.bench.layout(owner)
+        common = self.common.get(value, layout.partial_axes)
+        partial = (item for item in layout.partial if item[0] in common and item[0] not in home.axes)
+        return replace(home, partial=tuple(partial))
+
+    def _common_partial(self, nodes: Sequence[Node]) -> dict[str, frozenset[str]]:
+        """Accumulator of several terms -> the axes over which all of them are partial, and so their sum."""
+        found: defaultdict[str, list[frozenset[str]]] = defaultdict(list)
+        for node in nodes:
+            layouts = operator_of(node).dims().output_layouts(self._strategy(node))
+            for value, layout in zip(node.outputs, layouts, strict=True):
+                if self.bench.kind(value).role is Role.ACCUMULATOR:
+                    found[value].append(frozenset(layout.partial_axes))
+        return {value: frozenset.intersection(*terms) for value, terms in found.items() if len(terms) > 1}
 
     def _passing(
         self, node: Node, dims: Dims, strategy: Strategy, readers: Readers, kept: set[str]

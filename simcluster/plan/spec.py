@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.resources.abc import Traversable
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -108,7 +108,7 @@ class StrategySpec(Section):
     match: Name
     """Operator names: ``layers.*.mlp.up``, with ``*``, ``?`` and ``{a,b}``."""
 
-    split: dict[Name, Axes] | tuple[dict[Name, Axes], ...]
+    split: dict[Name, Axes] | Annotated[tuple[dict[Name, Axes], ...], Field(min_length=1)]
     """Iteration dim -> mesh axis, role or list of them, outer first; of several such maps the first that
     divides. Dims that are not named stay whole, except batch, which follows the role batch."""
 

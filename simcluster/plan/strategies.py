@@ -6,6 +6,7 @@ MindSpore's default: the batch dim over the batch axes, replicated over the rest
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -74,6 +75,7 @@ def assign(graph: Graph, rules: Sequence[Rule], mesh: Mesh, roles: Roles) -> Str
     ``rules`` stand in order of precedence: user rules last to first, then the recipe's last to first.
     """
     problems = list(_unknown_names(rules, mesh, roles))
+    refused: list[Problem] = []
     used: Counter[int] = Counter()
     by_instance: dict[str, Mapping[str, Strategy]] = {}
     sources: dict[str, Mapping[str, str]] = {}
@@ -90,16 +92,32 @@ def assign(graph: Graph, rules: Sequence[Rule], mesh: Mesh, roles: Roles) -> Str
                 rule = None if index is None else rules[index]
                 made = _strategy(node, block, rule, mesh, roles, instance.name)
                 if isinstance(made, Problem):
-                    problems.append(made)
+                    refused.append(made)
                     made = Strategy()
                 strategies[node.name] = made
             named = [DEFAULT if index is None else rules[index].source for index in chosen]
             seen[key] = (strategies, dict(zip((node.name for node in nodes), named, strict=True)))
         by_instance[instance.name], sources[instance.name] = seen[key]
-    problems.extend(_idle_rules(rules, used, graph))
+    problems += [*_together(refused), *_idle_rules(rules, used, graph)]
     if problems:
         raise PlanError(*dict.fromkeys(problems))
     return Strategies(by_instance, sources)
+
+
+def _together(refused: Iterable[Problem]) -> list[Problem]:
+    """Operators that are refused for one reason, in one problem."""
+    reasons: dict[tuple[str, str, str], list[str]] = {}
+    for each in refused:
+        name, _, reason = each.message.partition(": ")
+        reasons.setdefault((reason, each.path, each.hint), []).append(name)
+    return [
+        Problem(f"{names[0]}{_and_more(len(set(names)) - 1)}: {reason}", path, hint)
+        for (reason, path, hint), names in reasons.items()
+    ]
+
+
+def _and_more(count: int) -> str:
+    return f" and {count} more operator{'s' * (count > 1)}" if count else ""
 
 
 def _first(rules: Sequence[Rule], name: str) -> int | None:
@@ -197,7 +215,9 @@ def _idle_rules(rules: Sequence[Rule], used: Counter[int], graph: Graph) -> Iter
         taken = [entry for name, entry in names.items() if matches(rule.match, name)]
         if not taken:
             yield Problem(
-                f"'{rule.match}' matches no operator", f"{rule.path}.match", nearest(rule.match, names)
+                f"'{rule.match}' matches no operator",
+                f"{rule.path}.match",
+                nearest(rule.match, {re.sub(r"\.\d+\.", ".*.", name) for name in names}),
             )
             continue
         if not used[index]:

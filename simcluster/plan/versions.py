@@ -44,10 +44,6 @@ class Workbench:
         """The name of a value's home."""
         return next(iter(self._versions[value].values()))
 
-    def exists(self, value: str) -> bool:
-        """Whether any version of the value exists yet."""
-        return value in self._versions
-
     def put(self, value: str, layout: Layout, maker: str = "") -> None:
         """A value that a node (``maker``) or someone outside the block makes in this layout."""
         self.values[value] = replace(self.kind(value), layout=layout)

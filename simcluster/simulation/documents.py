@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from simcluster._version import __version__
 from simcluster.engine import Timing
@@ -24,6 +27,11 @@ def documents(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
         "topology": _topology(built),
         "provenance": {"simcluster": __version__, "program": built.program.digest()},
     }
+
+
+def planned(built: Built) -> dict[str, Any]:
+    """The documents that are known before anything runs."""
+    return {"plan": plan_document(built), "classes": _classes(built), "topology": _topology(built)}
 
 
 def plan_document(built: Built) -> dict[str, Any]:
@@ -68,10 +76,20 @@ def _classes(built: Built) -> list[dict[str, Any]]:
             "stage": built.program.stage_of(rank),
             "representative": rank,
             "ranks": classes.sizes[index],
+            "members": members(np.flatnonzero(classes.of_rank == index).tolist()),
+            "next_class": classes.next_stage[index][0] if index in classes.next_stage else None,
             "device": built.cluster.device(rank).name,
         }
         for index, rank in enumerate(classes.representatives)
     ]
+
+
+def members(ranks: Sequence[int], shown: int = 3) -> str:
+    """Sorted ranks as text: ``0..63``, or ``0..7, 32..39, 64..71, ...`` where they lie apart."""
+    edges = [index for index in range(1, len(ranks)) if ranks[index] != ranks[index - 1] + 1]
+    runs = [(ranks[a], ranks[b - 1]) for a, b in zip([0, *edges], [*edges, len(ranks)], strict=True)]
+    texts = [str(first) if first == last else f"{first}..{last}" for first, last in runs[:shown]]
+    return ", ".join([*texts, "..."] if len(runs) > shown else texts)
 
 
 def _topology(built: Built) -> dict[str, Any]:

@@ -22,6 +22,7 @@ def layouts(built: Built) -> list[dict[str, Any]]:
         {
             "block": name,
             "instances": ranges([instance.name for instance in instances]),
+            "names": [instance.name for instance in instances],
             "count": len(instances),
             "nodes": [
                 _node(built, built.plan.graph.blocks[name], instances[0], node)

@@ -26,6 +26,9 @@ from simcluster.simulation.build import prepare
 
 MOST_RANKS = 64
 
+_CONSTANTS = {"eps": 1e-3, "learning_rate": 0.01}
+"""Adam must not divide by rounding errors, nor an update vanish in them."""
+
 
 @dataclass(frozen=True)
 class Shrunk:
@@ -55,7 +58,7 @@ def shrink(scenario: Scenario) -> Shrunk:
             "global_batch": batch,
             "micro_batch": micro_batch,
             "seq_len": seq,
-            "optimizer": spec.training.optimizer.model_copy(update={"eps": 1e-3}),
+            "optimizer": spec.training.optimizer.model_copy(update=_CONSTANTS),
         }
     )
     auto = spec.parallel.schedule.stages == "auto" and default_layers(sum(layers), stages) == layers
@@ -140,23 +143,16 @@ def _small_cluster(scenario: Scenario, before: Mesh, after: Mesh) -> tuple[Clust
         (size for size in range(1, min(ranks, host.devices.value) + 1) if ranks % size == 0),
         key=lambda size: (wanted <= _crossing(after, size), -len(_crossing(after, size) - wanted), size),
     )
-    written: dict[str, Any] = host.model_dump(mode="json", exclude_none=True)
-    written["devices"] = {**written["devices"], "value": best}
-    nics = written["network"]["nics"]
-    if nics["value"] > best:
-        written["network"]["nics"] = {**nics, "value": best}
-    written.pop("use", None)
+    written: dict[str, Any] = host.model_dump(mode="json", exclude={"use"}, exclude_none=True)
+    written["devices"] = best
+    written["network"]["nics"] = min(host.network.nics.value, best)
     spec = validate_data({"host": written, "hosts": ranks // best}, ClusterSpec)
     return spec.build(), spec
 
 
 def _crossing(mesh: Mesh, devices_per_host: int) -> set[str]:
     """The axes along which some group lies on several hosts."""
-    return {
-        axis
-        for axis, _ in mesh.axes
-        if np.ptp(mesh.groups((axis,)) // devices_per_host, axis=1).any()
-    }
+    return {axis for axis, _ in mesh.axes if np.ptp(mesh.groups((axis,)) // devices_per_host, axis=1).any()}
 
 
 def _figures(
@@ -172,5 +168,7 @@ def _figures(
         yield "sequence", scenario.spec.training.seq_len
         for name in ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab"):
             yield name, getattr(model, name)
+        for name in _CONSTANTS:
+            yield name, getattr(scenario.spec.training.optimizer, name)
 
     return {name: str(value) for name, value in rows()}

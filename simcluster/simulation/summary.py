@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ from simcluster.work import Kernel
 Floats = NDArray[Any]
 
 _MATRIX = (Kernel.GEMM, Kernel.ATTENTION, Kernel.CONV)
+_NUMBERED = re.compile(r"(?<=\.)\d+(?=[.:])")
 _CUT = ("compute_s", "host_s", "pipeline_wait_s", "offload_wait_s", "input_wait_s", "idle_s")
 
 
@@ -225,12 +227,19 @@ def peaks(built: Built, account: Table) -> list[dict[str, Any]]:
 
 
 def alive(rows: Table, top: int, count: int = 8) -> list[dict[str, Any]]:
-    """The largest buffers alive after row ``top``, those of one name over micro-batches together."""
+    """The largest buffers alive after row ``top``, those of one name over layers and micro-batches together.
+
+    ``layers.*.mlp.up.out`` stands for that buffer of every layer.
+    """
     buffers, sizes = rows["buffer"][: top + 1], rows["bytes"][: top + 1]
     held = np.bincount(buffers, weights=sizes.astype(np.float64))
-    order = np.argsort(-held, kind="stable")[:count]
     names: Sequence[str] = rows.names["buffer"]
-    return [{"buffer": names[number], "bytes": int(held[number])} for number in order if held[number] > 0]
+    together: dict[str, int] = {}
+    for number in np.flatnonzero(held > 0).tolist():
+        name = _NUMBERED.sub("*", names[number])
+        together[name] = together.get(name, 0) + int(held[number])
+    largest = sorted(together.items(), key=lambda entry: -entry[1])[:count]
+    return [{"buffer": name, "bytes": held_bytes} for name, held_bytes in largest]
 
 
 def assumptions(built: Built) -> list[dict[str, str]]:

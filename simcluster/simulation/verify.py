@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -39,6 +39,29 @@ class Verification:
     def agrees(self) -> bool:
         """Whether every rank computed what one device computes."""
         return not self.fault and bool(self.comparisons) and all(each.agrees for each in self.comparisons)
+
+    def document(self) -> dict[str, Any]:
+        """The verification as JSON-able data."""
+        return {
+            "name": self.name,
+            "agrees": self.agrees,
+            "dtype": self.dtype,
+            "tolerance": TOLERANCES[self.dtype],
+            "ranks": self.num_ranks,
+            "steps": STEPS,
+            "changes": [list(change) for change in self.changes],
+            "comparisons": [
+                {
+                    "step": each.step,
+                    "what": each.what,
+                    "name": each.name,
+                    "error": each.error,
+                    "ranks": list(each.ranks),
+                }
+                for each in self.comparisons
+            ],
+            "fault": self.fault,
+        }
 
     @property
     def first_difference(self) -> Comparison | None:
@@ -82,5 +105,5 @@ def proved(
     except SimulationError as error:
         return (), str(error)
     expected = Oracle(plan.logical, plan.update, source, plan.num_micro_batches).run(STEPS)
-    tolerance = Tolerance(TOLERANCES[dtype])
+    tolerance = Tolerance.of(dtype, TOLERANCES[dtype])
     return compare(replay, expected, plan.update.learning_rate, tolerance), ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,14 +14,26 @@ from simcluster.values.oracle import StepValues
 from simcluster.values.replay import Held, Replay
 
 FLOOR = 1e-6
-"""Tensors smaller than this share of the model's largest gradient are compared against that share."""
+"""Tensors smaller than this share of the largest of their kind are compared against that share."""
+
+ROUNDING = 256
+"""Units in the last place that may be lost where terms cancel (the bias of keys has no gradient at all)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """``max|a - b| <= relative * max(max|b|, floor)``."""
+    """``max|a - b| <= relative * max(max|b|, floor * largest)``, largest over all tensors of the kind.
+
+    ``floor`` is 1e-6, or what rounding in the type of the values demands, if that is more.
+    """
 
     relative: float
+    floor: float
+
+    @classmethod
+    def of(cls, dtype: str, relative: float) -> Tolerance:
+        """The tolerance for values of a floating type."""
+        return cls(relative, max(FLOOR, ROUNDING * float(np.finfo(dtype).eps) / relative))
 
     def holds(self, error: float) -> bool:
         """Whether a relative error is small enough; NaN never is."""
@@ -56,19 +68,23 @@ def compare(
     found: list[Comparison] = []
     before = dict(replay.source.parameters)
     for step, values in enumerate(expected):
-        largest = max((_largest(grad) for grad in values.gradients.values()), default=0.0)
-        floor = FLOOR * largest
-        losses = list(replay.losses[step].values())
-        found.append(judge.compare(step, "loss", "loss", losses, np.asarray(values.loss), floor))
+        loss = np.asarray(values.loss)
+        found.append(judge.compare(step, "loss", "loss", list(replay.losses[step].values()), loss, loss))
+        largest = _largest_of(values.gradients.values())
         for name, gradient in values.gradients.items():
             held = replay.gradients[step, name]
-            found.append(judge.compare(step, "gradient", name, held, gradient, floor))
-        for name, weights in values.weights.items():
-            change = (weights - before[name]) / learning_rate
+            found.append(judge.compare(step, "gradient", name, held, gradient, largest))
+        changes = {name: (weights - before[name]) / learning_rate for name, weights in values.weights.items()}
+        largest = _largest_of(changes.values())
+        for name, change in changes.items():
             held = judge.changes(replay.weights[step, name], before[name], learning_rate)
-            found.append(judge.compare(step, "update", name, held, change, FLOOR))
+            found.append(judge.compare(step, "update", name, held, change, largest))
         before = dict(values.weights)
     return found
+
+
+def _largest_of(arrays: Iterable[Array]) -> Array:
+    return np.asarray(max((_largest(array) for array in arrays), default=0.0))
 
 
 def _largest(array: Array) -> float:
@@ -81,10 +97,10 @@ class _Judge:
     tolerance: Tolerance
 
     def compare(
-        self, step: int, what: str, name: str, held: Sequence[Held], whole: Array, floor: float
+        self, step: int, what: str, name: str, held: Sequence[Held], whole: Array, largest: Array
     ) -> Comparison:
         """One tensor; if no rank holds it at all, every rank disagrees."""
-        scale = max(_largest(whole), floor) or 1.0
+        scale = max(_largest(whole), self.tolerance.floor * _largest(largest)) or 1.0
         worst = 0.0 if held else float("inf")
         wrong = [] if held else list(range(self.mesh.num_ranks))
         for each in held:

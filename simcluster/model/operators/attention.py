@@ -121,8 +121,9 @@ class AttentionGrad(Operator):
         return tuple(inputs[:3])
 
     def dims(self) -> Dims:
-        """Keys shared by a split group get partial gradients."""
-        return Dims((_QUERY, _KEY, _KEY, _QUERY, _ROWS, _QUERY), (_QUERY, _KEY, _KEY), whole=_WHOLE)
+        """Linear in do; keys shared by a split group get partial gradients."""
+        inputs = (_QUERY, _KEY, _KEY, _QUERY, _ROWS, _QUERY)
+        return Dims(inputs, (_QUERY, _KEY, _KEY), whole=_WHOLE, linear=(frozenset({5}),))
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False

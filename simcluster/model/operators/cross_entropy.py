@@ -179,8 +179,8 @@ class TargetLogit(_Loss):
         return (_per_token(inputs),)
 
     def dims(self) -> Dims:
-        """A sum over the vocabulary of which one term is not zero."""
-        return Dims((_LOGITS, _TOKENS), (_TOKENS,))
+        """Linear in the logits; a sum over the vocabulary of which one term is not zero."""
+        return Dims((_LOGITS, _TOKENS), (_TOKENS,), linear=(frozenset({0}),))
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False

@@ -87,9 +87,14 @@ class Matmul(Operator):
         )
 
     def dims(self) -> Dims:
-        """Linear in x, and jointly in the weights."""
-        weights = frozenset(range(1, 1 + len(self.rights)))
-        return Dims((self.left, *self.rights), self.results, linear=(frozenset({0}), weights))
+        """Linear in x, and jointly in the weights; a result knows nothing of the other weights."""
+        weights = range(1, 1 + len(self.rights))
+        return Dims(
+            (self.left, *self.rights),
+            self.results,
+            linear=(frozenset({0}), frozenset(weights)),
+            terms=tuple((frozenset({0, index}),) for index in weights),
+        )
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
@@ -111,7 +116,7 @@ class Matmul(Operator):
         x, weights = inputs[0], inputs[1:]
         live = [index for index, grad in enumerate(grads) if grad is not None]
         found: list[str | None] = [None] * len(inputs)
-        if tape.needs_gradient(x):
+        if live and tape.needs_gradient(x):
             dgrad = MatmulSum(
                 tuple(self.results[i] for i in live), tuple(self.rights[i] for i in live), self.left
             )
@@ -161,7 +166,8 @@ class MatmulSum(Operator):
         """Jointly linear in the left operands, and in the right ones."""
         count = len(self.lefts)
         linear = (frozenset(range(count)), frozenset(range(count, 2 * count)))
-        return Dims((*self.lefts, *self.rights), (self.result,), linear=linear)
+        terms = tuple(frozenset({index, count + index}) for index in range(count))
+        return Dims((*self.lefts, *self.rights), (self.result,), linear=linear, terms=(terms,))
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False

@@ -35,9 +35,14 @@ class Rotary(Operator):
 
     def dims(self) -> Dims:
         """Jointly linear; a head's dims turn in pairs and stay together."""
-        every = frozenset(range(len(self.operands)))
-        whole = (("head_dim", "head dims are rotated in pairs across the whole head"),)
-        return Dims(self.operands, self.operands, whole=whole, linear=(every,))
+        every = range(len(self.operands))
+        return Dims(
+            self.operands,
+            self.operands,
+            whole=(("head_dim", "head dims are rotated in pairs across the whole head"),),
+            linear=(frozenset(every),),
+            terms=tuple((frozenset({index}),) for index in every),
+        )
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
@@ -49,7 +54,7 @@ class Rotary(Operator):
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
     ) -> tuple[str | None, ...]:
         """The inverse rotation."""
-        live = [index for index, grad in enumerate(grads) if grad is not None]
+        live = [i for i, grad in enumerate(grads) if grad is not None and tape.needs_gradient(inputs[i])]
         back = Rotary(tuple(self.operands[i] for i in live), self.theta, not self.inverse)
         made = tape.emit("grad", back, [str(grads[i]) for i in live]) if live else ()
         found: list[str | None] = [None] * len(inputs)

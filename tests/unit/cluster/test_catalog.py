@@ -27,7 +27,9 @@ def test_an_unknown_name_proposes_the_nearest(load, name, message):
 
 def test_an_entry_can_start_from_another(monkeypatch, tmp_path):
     file = tmp_path / "h100-96.yaml"
-    file.write_text("{use: h100-sxm, title: A larger one, memory: {value: 96 GB, source: x, provenance: vendor}}")
+    file.write_text(
+        "{use: h100-sxm, title: A larger one, memory: {value: 96 GB, source: x, provenance: vendor}}"
+    )
     entries = {**DeviceSpec.entries(), "h100-96": file}
     monkeypatch.setattr(DeviceSpec, "entries", classmethod(lambda cls: entries))
     device = DeviceSpec.model_validate("h100-96").build()

@@ -1,0 +1,287 @@
+"""The public functions of simcluster, and the result they give.
+
+scenario = simcluster.load("scenarios/quickstart.yaml", training__micro_batch=2)
+result = simcluster.simulate(scenario)
+result.step_time_s, result.mfu, result.peak_memory_bytes
+result.spans()
+result.to_perfetto("trace.json.gz")
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster import simulation, units
+from simcluster.errors import TraceError, nearest
+from simcluster.report import columns, html, result_json, summary_text, write_perfetto
+from simcluster.scenario import Scenario
+from simcluster.simulation import Verification
+from simcluster.trace import Run, Table
+from simcluster.trace.atomic import atomic
+
+if TYPE_CHECKING:
+    import polars
+
+Rows: TypeAlias = "polars.DataFrame | NDArray[np.void]"
+
+
+def load(path: str | Path, **changes: object) -> Scenario:
+    """The scenario in a YAML file.
+
+    ``changes`` replace what it says, by key path with ``__`` or ``.`` between keys:
+    ``load(path, training__global_batch=512, parallel__mesh={"data": 8, "tensor": 4})``. Text is read as YAML,
+    as ``--set`` does: ``cluster__hosts="64"`` and ``64`` are the same.
+
+    Raises ScenarioError with every problem of the file.
+    """
+    return Scenario.load(path, [(key.replace("__", "."), _yaml(value)) for key, value in changes.items()])
+
+
+def simulate(scenario: Scenario | str | Path, *, unfold: bool = False) -> Result:
+    """The result of running a scenario, given itself or by its file.
+
+    With ``unfold`` every rank is simulated, not one of each class of equal ranks. A plan that does not fit
+    into memory is a result (``result.fits``), not an error. Raises ScenarioError for a wrong file, PlanError
+    for an impossible plan and SimulationError for a deadlock.
+    """
+    return Result(simulation.simulate(_scenario(scenario), unfold=unfold))
+
+
+def verify(
+    scenario: Scenario | str | Path, *, dtype: Literal["float64", "float32"] = "float64"
+) -> Verification:
+    """Whether the plan computes what one device computes: a small form of it is run on real values.
+
+    Loss, gradients and updated parameters of two steps are compared; ``agrees`` is the verdict. Raises
+    ScenarioError and PlanError as ``simulate`` does.
+    """
+    return simulation.verify(_scenario(scenario), dtype=dtype)
+
+
+def _scenario(scenario: Scenario | str | Path) -> Scenario:
+    return scenario if isinstance(scenario, Scenario) else Scenario.load(scenario)
+
+
+def _yaml(value: object) -> str:
+    """A Python value as YAML; JSON is YAML."""
+    return value if isinstance(value, str) else json.dumps(value, default=_plain)
+
+
+def _plain(value: object) -> object:
+    item = getattr(value, "item", None)
+    return item() if callable(item) else str(value)
+
+
+class Result:
+    """What a simulation found.
+
+    Every figure of the summary is an attribute: seconds, bytes, and rates per second; means over ranks, with
+    ``_max`` the largest of any class. ``print`` shows the summary, a notebook the whole report. What was
+    recorded, exact to the nanosecond, is in ``run``.
+    """
+
+    step_time_s: float
+    """Seconds per step."""
+
+    tokens_per_s: float
+    """Tokens trained per second, by all devices together."""
+
+    tokens_per_s_per_device: float
+    """Tokens trained per second and device."""
+
+    samples_per_s: float
+    """Samples trained per second."""
+
+    model_flops_per_s_per_device: float
+    """Arithmetic of the model done per second and device, recomputation not counted."""
+
+    mfu: float
+    """Model FLOPs utilisation: that rate over the device's peak, 0 to 1."""
+
+    hfu: float
+    """Hardware FLOPs utilisation: as ``mfu``, with all arithmetic that was done."""
+
+    bubble_fraction: float
+    """Pipeline wait over step time."""
+
+    bubble_over_compute: float
+    """Pipeline wait over compute time."""
+
+    compute_s: float
+    """Seconds of a step in kernels."""
+
+    host_s: float
+    """Seconds of a step in which kernels waited for the host to dispatch them."""
+
+    pipeline_wait_s: float
+    """Seconds of a step spent waiting for other stages."""
+
+    offload_wait_s: float
+    """Seconds of a step spent waiting for offloaded tensors."""
+
+    input_wait_s: float
+    """Seconds of a step spent waiting for data."""
+
+    idle_s: float
+    """Seconds of a step with nothing left to do."""
+
+    exposed_communication_s: Mapping[str, float]
+    """Mesh axis -> seconds of a step in which communication over it was not hidden behind compute."""
+
+    communication_bytes: Mapping[str, Mapping[str, float]]
+    """Mesh axis -> collective -> bytes a rank sends per step."""
+
+    peak_memory_bytes: list[Mapping[str, Any]]
+    """Per class of ranks: the peak, its breakdown by category, the capacity, and whether it fits."""
+
+    peak_memory_bytes_max: int
+    """The highest peak of any device."""
+
+    fits: bool
+    """Whether every device has the memory it needs."""
+
+    num_ranks: int
+    num_classes: int
+    num_events: int
+    wall_s: float
+    """Seconds the simulation itself took."""
+
+    assumptions: list[Mapping[str, str]]
+    """The figures nobody measured or published that the result leans on."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    @property
+    def run(self) -> Run:
+        """Everything recorded: tables in integer nanoseconds and bytes, and all documents."""
+        return self._run
+
+    @property
+    def name(self) -> str:
+        """The scenario's name."""
+        return str(self.plan["name"])
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """All figures by name."""
+        return dict(self._run.documents["summary"])
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """What was decided: mesh, stages, schedule, precision, sharding."""
+        return dict(self._run.documents["plan"])
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_"):
+            figures = self._run.documents["summary"]
+            if name in figures:
+                return figures[name]
+            raise AttributeError(f"a result has no '{name}'; {nearest(name, dir(self))}", name=name, obj=self)
+        raise AttributeError(name)
+
+    def __dir__(self) -> list[str]:
+        public = [name for name in object.__dir__(self) if not name.startswith("_")]
+        return sorted({*public, *self._run.documents["summary"]})
+
+    def spans(self, *, frame: bool | None = None) -> Rows:
+        """Every kernel, collective, send and receive; see ``transfers`` for when each could have started.
+
+        Columns: class, stage, rank (the one simulated), ranks (how many it stands for), stream, kind,
+        operator, action, micro_batch (-1: once per step), step, start_s, end_s, duration_s, bytes, flops.
+
+        A polars DataFrame where polars is installed, else a NumPy structured array; ``frame`` asks for one or
+        the other.
+        """
+        return _rows(columns.spans(self._run), frame)
+
+    def transfers(self, *, frame: bool | None = None) -> Rows:
+        """Every collective, send and receive: columns as in ``spans`` less flops, and ready_s.
+
+        A collective starts when the last of its members is ready. ``frame`` as in ``spans``.
+        """
+        return _rows(columns.transfers(self._run), frame)
+
+    def memory(self, *, frame: bool | None = None) -> Rows:
+        """Every allocation and release.
+
+        Columns: class, stage, rank, ranks, time_s, category, buffer, micro_batch, bytes (negative: released),
+        held_bytes (of all categories, after the change). ``frame`` as in ``spans``.
+        """
+        return _rows(columns.memory(self._run), frame)
+
+    def waits(self, *, frame: bool | None = None) -> Rows:
+        """Every time the kernels of a class stood still, and why.
+
+        Columns: class, stage, rank, ranks, cause, start_s, end_s, duration_s. ``frame`` as in ``spans``.
+        """
+        return _rows(columns.waits(self._run), frame)
+
+    def save(self, path: str | Path) -> None:
+        """Writes everything to one file, which ``Result.load`` reads. Raises TraceError if it cannot."""
+        self._run.save(path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Result:
+        """A saved result. Raises TraceError if the file holds none."""
+        return cls(Run.load(path))
+
+    def to_perfetto(self, path: str | Path) -> None:
+        """Writes the trace for ui.perfetto.dev, compressed if the name ends in ``.gz``.
+
+        Raises TraceError if the file cannot be written.
+        """
+        write_perfetto(self._run, path)
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """The figures, the name and the plan as JSON text; also written to ``path`` if given.
+
+        Raises TraceError if the file cannot be written.
+        """
+        content = result_json(self._run)
+        if path is not None:
+            try:
+                with atomic(path) as partial:
+                    partial.write_bytes(content)
+            except OSError as error:
+                raise TraceError(f"cannot write {path}: {error.strerror or error}") from error
+        return content.decode()
+
+    def __repr__(self) -> str:
+        worst = max(self.peak_memory_bytes, key=lambda entry: entry["total"] / entry["capacity"])
+        memory = f"{units.size(worst['total'])} of {units.size(worst['capacity'])}"
+        return (
+            f"Result: {self.name}\n"
+            f"  step {units.seconds(self.step_time_s)}, {units.count(self.tokens_per_s)} tokens/s, "
+            f"MFU {units.percent(self.mfu)}\n"
+            f"  {self.num_ranks:,} ranks in {self.num_classes:,} classes, memory {memory}: "
+            f"{'fits' if self.fits else 'DOES NOT FIT'}"
+        )
+
+    def __str__(self) -> str:
+        return summary_text(self._run)
+
+    def _repr_html_(self) -> str:
+        return html(self._run)
+
+
+def _rows(table: Table, frame: bool | None) -> Rows:
+    if frame is False or (frame is None and find_spec("polars") is None):
+        return table.structured()
+    import polars
+
+    found = {}
+    for name, column in table.columns.items():
+        if name in table.names:
+            words = polars.Series(name, list(table.names[name]), dtype=polars.String)
+            found[name] = words.gather(polars.Series(column.astype(np.uint32)))
+        else:
+            found[name] = polars.Series(name, column)
+    return polars.DataFrame(found)

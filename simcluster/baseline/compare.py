@@ -1,0 +1,127 @@
+"""One scenario against its record: which figures moved, which way, and whether that is a regression."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from simcluster.baseline.bounds import Bound
+from simcluster.baseline.figure import JUDGED, Good, good
+from simcluster.baseline.record import Record
+from simcluster.baseline.tolerance import Tolerance, Tolerances
+from simcluster.errors import SimclusterError
+from simcluster.simulation.summary import METRICS
+
+_SAME_RATIO = 1e-9
+
+
+class Verdict(StrEnum):
+    """Which way a figure moved."""
+
+    WORSE = "worse"
+    BETTER = "better"
+    MOVED = "moved"
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """A figure that moved beyond its tolerance; ``judged`` if a check may fail on it."""
+
+    figure: str
+    old: float
+    new: float
+    tolerance: Tolerance
+    judged: bool
+
+    @property
+    def verdict(self) -> Verdict:
+        """Better or worse; a judged figure without a good direction is worse wherever it goes."""
+        direction = good(self.figure)
+        if direction is Good.NOWHERE:
+            return Verdict.WORSE if self.judged else Verdict.MOVED
+        return Verdict.BETTER if (self.new > self.old) == (direction is Good.UP) else Verdict.WORSE
+
+    @property
+    def change(self) -> str:
+        """The move as a share of what the figure was: ``+3.1 %``."""
+        if not self.old:
+            return "from 0"
+        share = 100 * (self.new - self.old) / abs(self.old)
+        decimals = 1 if abs(share) >= 1 else min(6, 1 - math.floor(math.log10(abs(share))))
+        return f"{share:+,.{decimals}f} %"
+
+
+def drifts(old: Record, new: Record, tolerances: Tolerances) -> tuple[Drift, ...]:
+    """The figures of both records that moved beyond their tolerances.
+
+    Throughput that moved exactly as the step time implies is left to the step time, unless it has a tolerance
+    of its own. Figures that are neither throughput nor memory are judged only with a tolerance of their own.
+    """
+    return tuple(_drifts(old, new, tolerances))
+
+
+def _drifts(old: Record, new: Record, tolerances: Tolerances) -> Iterator[Drift]:
+    for figure in METRICS:
+        if figure not in old.metrics or figure not in new.metrics:
+            continue
+        before, after = old.metrics[figure], new.metrics[figure]
+        tolerance, named = tolerances[figure], figure in tolerances.named
+        if tolerance.allows(before, after) or (not named and _is_implied(figure, old, new)):
+            continue
+        yield Drift(figure, before, after, tolerance, named or figure in JUDGED)
+
+
+def _is_implied(figure: str, old: Record, new: Record) -> bool:
+    """Whether a throughput moved exactly as the step time's inverse."""
+    if good(figure) is not Good.UP or "step_time_s" not in old.metrics:
+        return False
+    work_before = old.metrics[figure] * old.metrics["step_time_s"]
+    work_after = new.metrics[figure] * new.metrics["step_time_s"]
+    return math.isclose(work_before, work_after, rel_tol=_SAME_RATIO)
+
+
+class Status(StrEnum):
+    """What became of one scenario."""
+
+    SAME = "unchanged"
+    DRIFTED = "drifted"
+    BETTER = "better"
+    WORSE = "worse"
+    NEW = "new"
+    MISSING = "missing"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One scenario of a check: its records, what drifted, its own bounds, or why it did not run."""
+
+    key: str
+    old: Record | None = None
+    new: Record | None = None
+    drifts: tuple[Drift, ...] = ()
+    bounds: tuple[Bound, ...] = ()
+    error: SimclusterError | None = None
+
+    @property
+    def status(self) -> Status:
+        """Worse if any judged figure is, or if it no longer fits; better only if nothing is worse."""
+        if self.error is not None:
+            return Status.WRONG
+        if self.new is None:
+            return Status.MISSING
+        if self.old is None:
+            return Status.NEW
+        verdicts = {drift.verdict for drift in self.drifts if drift.judged}
+        if Verdict.WORSE in verdicts or self.old.fits > self.new.fits:
+            return Status.WORSE
+        if Verdict.BETTER in verdicts or self.old.fits < self.new.fits:
+            return Status.BETTER
+        return Status.DRIFTED if self.drifts else Status.SAME
+
+    @property
+    def broken(self) -> tuple[Bound, ...]:
+        """The scenario's own bounds that do not hold."""
+        return tuple(bound for bound in self.bounds if not bound.holds)

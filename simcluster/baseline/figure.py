@@ -1,0 +1,104 @@
+"""The figures that can be bounded and compared: their names, their good direction, how they are read."""
+
+from __future__ import annotations
+
+import math
+from enum import Enum
+
+from simcluster.errors import nearest
+from simcluster.simulation.summary import METRICS
+from simcluster.units import Dimension
+
+JUDGED = (
+    "step_time_s",
+    "tokens_per_s",
+    "tokens_per_s_per_device",
+    "samples_per_s",
+    "model_flops_per_s_per_device",
+    "mfu",
+    "peak_memory_bytes_max",
+)
+"""What a check fails on: throughput and memory. The rest explains why they moved."""
+
+_SUFFIXES = ("_bytes_max", "_bytes", "_s")
+_MOST_DIGITS = 9
+
+
+class Good(Enum):
+    """Where a figure should go."""
+
+    DOWN = -1
+    UP = 1
+    NOWHERE = 0
+
+
+def short(figure: str) -> str:
+    """The name without its unit: ``step_time`` for ``step_time_s``."""
+    for suffix in _SUFFIXES:
+        if figure.endswith(suffix) and not figure.endswith("_per_s"):
+            return figure.removesuffix(suffix)
+    return figure.replace("_s_max", "_max")
+
+
+def known(name: str) -> str:
+    """The figure with this full or short name; ValueError, with the nearest name, if there is none."""
+    names = {short(figure): figure for figure in METRICS} | {figure: figure for figure in METRICS}
+    if name not in names:
+        hint = nearest(name, (short(figure) for figure in METRICS))
+        raise ValueError(f"no figure is called '{name}'" + (f"; {hint}" if hint else ""))
+    return names[name]
+
+
+def good(figure: str) -> Good:
+    """Whether less or more of a figure is better; neither for counts of ranks, classes and events."""
+    if figure.startswith("num_"):
+        return Good.NOWHERE
+    return Good.UP if "_per_s" in figure or figure in ("mfu", "hfu") else Good.DOWN
+
+
+def dimension(figure: str) -> Dimension | None:
+    """What a figure measures, if it has a unit of its own to be written in."""
+    if "_bytes" in figure:
+        return Dimension.BYTES
+    return Dimension.TIME if figure.endswith(("_s", "_s_max")) and "_per_s" not in figure else None
+
+
+def readings(figure: str, *values: float) -> tuple[str, ...]:
+    """Values of one figure to read, in one unit, with enough digits to tell them apart."""
+    scale, unit = _unit(figure, max((abs(value) for value in values), default=0.0))
+    shown: tuple[str, ...] = ()
+    for digits in range(3, _MOST_DIGITS + 1):
+        shown = tuple(f"{_rounded(value / scale, digits)}{unit}" for value in values)
+        if len(set(shown)) == len(set(values)):
+            break
+    return shown
+
+
+def _unit(figure: str, largest: float) -> tuple[float, str]:
+    """The scale and name of the unit in which a value of this size is read."""
+    measured = dimension(figure)
+    steps: tuple[tuple[str, float], ...]
+    if measured is Dimension.TIME:
+        steps = (("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0))
+    elif measured is Dimension.BYTES:
+        steps = tuple((name, 1024.0**power) for power, name in enumerate(("B", "KiB", "MiB", "GiB", "TiB")))
+    elif figure.startswith("model_flops"):
+        steps = tuple(
+            (f"{prefix}FLOP/s", 1000.0**power) for power, prefix in enumerate(("", "k", "M", "G", "T"))
+        )
+    elif "_per_s" in figure:
+        noun = figure.partition("_")[0]
+        return 1.0, f" {noun}/s"
+    else:
+        return (1.0, "") if figure.startswith("num_") else (0.01, " %")
+    smallest = steps[0] if largest or measured is not Dimension.TIME else steps[-1]
+    name, scale = next((step for step in reversed(steps) if largest >= step[1]), smallest)
+    return scale, f" {name}"
+
+
+def _rounded(value: float, digits: int) -> str:
+    """A number with at least so many significant digits, never in exponent form."""
+    if not value:
+        return "0"
+    magnitude = math.floor(math.log10(abs(value)))
+    return f"{value:,.{min(max(0, digits - 1 - magnitude), _MOST_DIGITS)}f}"

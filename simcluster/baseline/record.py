@@ -1,0 +1,74 @@
+"""What a baseline remembers: one record per scenario, in a JSON file that is made to be committed."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from simcluster.document import Document, Name, Section, validate
+from simcluster.simulation.summary import METRICS
+from simcluster.trace import Run
+from simcluster.trace.atomic import atomic
+
+FORMAT = 1
+
+
+class Record(Section):
+    """One scenario's figures as they were."""
+
+    name: Name
+    """What the scenario was called."""
+
+    program: Name
+    """The digest of its Program: equal digests are equal plans."""
+
+    fits: bool
+    """Whether it fitted into memory."""
+
+    metrics: dict[Name, int | float]
+    """Its figures by full name, in SI units."""
+
+    @classmethod
+    def of(cls, run: Run) -> Record:
+        """The record of a run."""
+        documents = run.documents
+        summary = documents["summary"]
+        return cls(
+            name=documents["plan"]["name"],
+            program=documents["provenance"]["program"],
+            fits=summary["fits"],
+            metrics={figure: summary[figure] for figure in METRICS},
+        )
+
+
+class Baseline(Section):
+    """A baseline file: records by scenario, each named by its path from the baseline's folder."""
+
+    simcluster_baseline: Literal[1]
+    """Version of the format."""
+
+    scenarios: dict[Name, Record]
+    """The records."""
+
+
+def load(path: Path) -> dict[str, Record]:
+    """The records of a baseline file; ScenarioError, with its place, if it is none."""
+    return dict(validate(Document.read(path), Baseline).scenarios)
+
+
+def save(path: Path, records: Mapping[str, Record]) -> None:
+    """Writes a baseline file, complete or not at all; sorted, one figure per line: short diffs."""
+    content = {
+        "simcluster_baseline": FORMAT,
+        "scenarios": {name: records[name].model_dump(mode="json") for name in records},
+    }
+    with atomic(path) as partial:
+        partial.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def key_of(scenario: Path, baseline: Path) -> str:
+    """The name of a scenario in a baseline: its path from the baseline's folder, the same from everywhere."""
+    return Path(os.path.relpath(scenario.resolve(), baseline.resolve().parent)).as_posix()

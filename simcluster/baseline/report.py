@@ -1,0 +1,167 @@
+"""What a check found, as a value and as text."""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from simcluster.baseline.compare import Drift, Outcome, Status, Verdict
+from simcluster.baseline.figure import readings, short
+from simcluster.draw.screen import screen_width, shown
+from simcluster.draw.table import Cell, Column, table
+
+WIDE = 80
+"""Columns of a screen that has room for the tolerances."""
+
+_STYLES = {
+    Status.WORSE: "bold red",
+    Status.WRONG: "bold red",
+    Status.MISSING: "bold red",
+    Status.BETTER: "green",
+    Status.NEW: "yellow",
+    Status.DRIFTED: "yellow",
+    Status.SAME: "",
+}
+_VERDICTS = {Verdict.WORSE: "bold red", Verdict.BETTER: "green", Verdict.MOVED: ""}
+
+
+@dataclass(frozen=True, repr=False)
+class CheckReport:
+    """The outcome of every scenario of a check.
+
+    ``paths`` are those that were given; ``unseen`` counts the records outside them, ``update`` says whether a
+    new baseline was asked for and ``written`` whether it was written.
+    """
+
+    baseline: Path
+    paths: tuple[Path, ...]
+    outcomes: tuple[Outcome, ...]
+    unseen: int = 0
+    update: bool = False
+    written: bool = False
+
+    @property
+    def wrong(self) -> tuple[Outcome, ...]:
+        """The scenarios that could not be run."""
+        return tuple(each for each in self.outcomes if each.error is not None)
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing is worse, missing or wrong and every bound holds; an update accepts what moved."""
+        failing = {Status.WRONG} if self.update else {Status.WORSE, Status.MISSING, Status.WRONG}
+        return not any(each.status in failing or each.broken for each in self.outcomes)
+
+    def text(self, *, width: int | None = None, colour: bool = False, errors: bool = True) -> str:
+        """A line per scenario, a paragraph for what moved or broke, and the sum of it.
+
+        Without ``errors`` it is left to the caller to say why a scenario could not be run.
+        """
+        parts = []
+        for outcome in self.outcomes:
+            told = _told(outcome, wide=screen_width(width) >= WIDE, written=self.written)
+            parts.append(shown(*told, width=width, colour=colour))
+            if outcome.error is not None and errors:
+                parts.append(textwrap.indent(str(outcome.error), "  "))
+        return "\n".join([*parts, "", self._sum(), *self._hints()])
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def _sum(self) -> str:
+        counts = Counter(outcome.status for outcome in self.outcomes)
+        listed = ", ".join(f"{counts[status]} {status}" for status in _STYLES if counts[status])
+        noun = "scenario" if len(self.outcomes) == 1 else "scenarios"
+        broken = sum(bool(outcome.broken) for outcome in self.outcomes)
+        bounds = f"; {broken} outside {'its' if broken == 1 else 'their'} own bounds" if broken else ""
+        unseen = f"; {self.unseen} more in {self.baseline} not checked" if self.unseen else ""
+        return f"{len(self.outcomes)} {noun}: {listed or 'none'}{bounds}{unseen}"
+
+    def _hints(self) -> Iterator[str]:
+        if self.written:
+            yield f"{self.baseline} is written"
+        elif self.update:
+            yield f"{self.baseline} is left as it was: every scenario must run first"
+        elif not self.wrong and any(each.status is not Status.SAME for each in self.outcomes):
+            yield f"to accept: {update_command(self.baseline, self.paths)}"
+
+
+def update_command(baseline: Path, paths: Sequence[Path]) -> str:
+    """The command that writes a baseline anew."""
+    return shlex.join(["simcluster", "check", *map(str, paths), "--baseline", str(baseline), "--update"])
+
+
+def _told(outcome: Outcome, *, wide: bool, written: bool) -> Iterator[RenderableType]:
+    yield _headline(outcome)
+    if outcome.drifts:
+        yield _drift_table(outcome.drifts, wide=wide)
+    for line in _remarks(outcome, written=written):
+        yield Padding(line, (0, 0, 0, 2))
+
+
+def _headline(outcome: Outcome) -> Text:
+    record = outcome.new or outcome.old
+    name = f"  {record.name}" if record is not None else ""
+    return Text.assemble(
+        (f"{outcome.status:<9}", _STYLES[outcome.status]), "  ", (outcome.key, "bold"), (name, "dim")
+    )
+
+
+def _drift_table(drifts: tuple[Drift, ...], *, wide: bool) -> RenderableType:
+    columns: list[Column | str] = [
+        Column(wraps=True),
+        Column("was", quantity=True),
+        Column("is", quantity=True),
+        Column("change", quantity=True),
+        *([Column("tolerance", quantity=True)] if wide else []),
+        "",
+    ]
+    moved = {drift.figure for drift in drifts}
+    # The largest of any class says little more where the mean moved too.
+    told = [
+        each
+        for each in drifts
+        if each.judged or each.figure.removesuffix("_max") not in moved - {each.figure}
+    ]
+    told.sort(key=lambda each: not each.judged)
+    return table(columns, [_row(each, wide=wide) for each in told], indent=2)
+
+
+def _row(drift: Drift, *, wide: bool) -> list[Cell]:
+    old, new = readings(drift.figure, drift.old, drift.new)
+    verdict = (
+        Text(drift.verdict, _VERDICTS[drift.verdict]) if drift.judged else Text(f"({drift.verdict})", "dim")
+    )
+    tolerance = [drift.tolerance.shown(drift.figure)] if wide else []
+    return [short(drift.figure), old, new, drift.change, *tolerance, verdict]
+
+
+def _remarks(outcome: Outcome, *, written: bool) -> Iterator[Text]:
+    old, new = outcome.old, outcome.new
+    if outcome.error is not None:
+        return
+    if new is None:
+        yield Text(
+            "taken out of the baseline" if written else "the baseline has it, but there is no such file"
+        )
+    elif old is None:
+        known = "added to the baseline" if written else "not in the baseline yet"
+        yield Text(known if new.fits else f"{known}; it does not fit into memory")
+    else:
+        if old.fits != new.fits:
+            yield Text("it fits into memory now" if new.fits else "it no longer fits into memory", "bold")
+        if not all(each.judged for each in outcome.drifts):
+            yield Text("(in brackets: explains the rest, judged only with a tolerance of its own)", "dim")
+        if outcome.drifts and old.program == new.program:
+            yield Text("the Program is the same: what it costs on this hardware changed", "dim")
+        elif old.program != new.program:
+            yield Text("the Program changed: the scenario, or how it is planned", "dim")
+    for bound in outcome.broken:
+        yield Text.assemble(("expect: ", "bold red"), str(bound))

@@ -1,0 +1,101 @@
+"""The typer application: its commands in order, and what becomes of every error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from simcluster._version import __version__
+from simcluster.cli import commands
+from simcluster.cli.exit_code import ExitCode
+from simcluster.cli.terminal import complain, note, out
+from simcluster.errors import SimclusterError
+
+EXAMPLES = """\b
+Examples:
+  simcluster run scenarios/quickstart.yaml --trace trace.json.gz
+  simcluster lint scenarios/*.yaml
+  simcluster check scenarios/ --baseline baseline.json
+
+\b
+Exit codes: 0 done; 1 does not fit, or a check failed;
+            2 wrong input; 130 interrupted.
+"""
+
+
+class Commands(TyperGroup):
+    """The group of all commands: a command returns its exit code, errors of the user become words."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Runs the command and leaves with its exit code."""
+        raise typer.Exit(self._code(ctx))
+
+    def _code(self, ctx: Any) -> int:
+        try:
+            return int(super().invoke(ctx) or ExitCode.DONE)
+        except KeyboardInterrupt:
+            return ExitCode.INTERRUPTED
+        except SimclusterError as error:
+            complain(error)
+            return ExitCode.of(error)
+        except OSError as error:
+            return _failed(error)
+        except MemoryError:
+            complain("this machine has not enough memory for that simulation")
+            return ExitCode.FAILED
+
+
+app = typer.Typer(
+    cls=Commands,
+    help="Simulates parallel training on clusters: step time, memory and communication, explained.",
+    epilog=EXAMPLES,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+commands.add_to(app)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        out(f"simcluster {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+def _failed(error: OSError) -> ExitCode:
+    """Says which file could not be read or written."""
+    named = error.filename2 or error.filename
+    place = f"{named}: " if named else ""
+    complain(f"{place}{(error.strerror or str(error)).lower()}")
+    return ExitCode.WRONG_INPUT
+
+
+def command_line(arguments: Sequence[str]) -> int:
+    """Runs a command line, without the program's name, and gives its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # bars on a terminal that has no such characters
+    try:
+        get_command(app).main(args=list(arguments), prog_name="simcluster")
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 0
+    except OSError as error:  # help or usage that nobody can be shown
+        code = _failed(error)
+    if code == ExitCode.INTERRUPTED:
+        note("interrupted")
+    return code

@@ -1,0 +1,78 @@
+"""``simcluster catalog``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from simcluster.cli.exit_code import ExitCode
+
+EXAMPLES = (
+    "simcluster catalog",
+    "simcluster catalog models",
+    "simcluster catalog devices h100-sxm",
+    "simcluster catalog hosts dgx-h100 --json | jq .fabric",
+)
+
+FOLDERS = {
+    "devices": "simcluster.cluster.devices",
+    "hosts": "simcluster.cluster.hosts",
+    "models": "simcluster.model.catalog",
+    "recipes": "simcluster.plan.recipes",
+    "frameworks": "simcluster.plan.frameworks",
+}
+"""Family -> the folder of its files."""
+
+
+def _families(incomplete: str) -> list[str]:
+    return [family for family in FOLDERS if family.startswith(incomplete)]
+
+
+def _names(ctx: typer.Context, incomplete: str) -> list[str]:
+    from simcluster.registry import data_files
+
+    folder = FOLDERS.get(ctx.params.get("family") or "")
+    return [name for name in data_files(folder) if name.startswith(incomplete)] if folder else []
+
+
+def catalog(
+    family: Annotated[
+        str | None,
+        typer.Argument(metavar=f"[{'|'.join(FOLDERS)}]", autocompletion=_families, show_default=False),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", autocompletion=_names, show_default=False)
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the entries as JSON.")] = False,
+) -> ExitCode:
+    """Show the devices, hosts, models and recipes that are shipped.
+
+    With a name, the entry with every figure, where it comes from, and whether it is measured, stated by the
+    vendor or assumed.
+    """
+    from simcluster.cli import entries
+    from simcluster.cli.terminal import has_colour, out
+
+    if family is not None and name is None and family not in FOLDERS:
+        family, name = entries.family_of(family), family
+    colour = has_colour()
+    if family is None or name is None:
+        families = [family] if family else list(FOLDERS)
+        text = (
+            _json(entries.listing_data(families)) if json else entries.listing_text(families, colour=colour)
+        )
+    else:
+        text = (
+            _json(entries.entry_data(family, name))
+            if json
+            else entries.entry_text(family, name, colour=colour)
+        )
+    out(text)
+    return ExitCode.DONE
+
+
+def _json(data: dict[str, Any]) -> str:
+    from json import dumps
+
+    return dumps(data, indent=2, ensure_ascii=False)

@@ -1,0 +1,65 @@
+"""``simcluster check``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from simcluster.cli.exit_code import ExitCode
+
+EXAMPLES = (
+    "simcluster check scenarios/ --baseline baseline.json --update      make or renew it",
+    "simcluster check scenarios/ --baseline baseline.json",
+    "simcluster check --baseline baseline.json --tolerance step_time=1%,peak_memory=512MiB",
+)
+
+
+def check(
+    baseline: Annotated[Path, typer.Option(metavar="FILE", help="The saved figures.")],
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="PATH",
+            help="Scenario files, and folders to search; by default what the baseline holds.",
+        ),
+    ] = None,
+    tolerance: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FIGURE=AMOUNT,...",
+            help="How far a figure may move: step_time=1%, peak_memory=512MiB, or 1% for all. Default 0.1%.",
+        ),
+    ] = None,
+    update: Annotated[bool, typer.Option("--update", help="Write the baseline anew.")] = False,
+) -> ExitCode:
+    """Run scenarios and compare them with a baseline; for CI.
+
+    Exit code 1 if a scenario became slower, needs more memory, no longer fits, breaks its own bounds (its
+    'expect:' section) or is missing. Other figures are shown when they move, and judged if they are given a
+    tolerance.
+    """
+    from simcluster.baseline import check
+    from simcluster.cli.outputs import refused_file
+    from simcluster.cli.progress_line import progress_line
+    from simcluster.cli.terminal import complain, has_colour, out
+    from simcluster.errors import ScenarioError
+    from simcluster.scenario import Scenario
+    from simcluster.simulation import simulate
+    from simcluster.trace import Run
+
+    def run(scenario: Scenario) -> Run:
+        with progress_line(scenario.name) as progress:
+            return simulate(scenario, progress=progress)
+
+    if update and (problems := refused_file("--baseline", baseline)):
+        raise ScenarioError(*problems)
+    report = check(paths or (), baseline, tolerance or (), update=update, run=run)
+    for outcome in report.wrong:
+        assert outcome.error is not None
+        complain(outcome.error)
+    out(report.text(colour=has_colour(), errors=False))
+    if report.wrong:
+        return ExitCode.WRONG_INPUT
+    return ExitCode.DONE if report.passed else ExitCode.FAILED

@@ -1,0 +1,65 @@
+"""``simcluster layouts``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from simcluster.cli.exit_code import ExitCode
+from simcluster.cli.options import OneScenario, Settings, changes
+
+EXAMPLES = (
+    "simcluster layouts scenarios/quickstart.yaml",
+    "simcluster layouts plan.yaml --operator 'layers.*.attention.*'",
+    "simcluster layouts plan.yaml --as-strategies    to paste under parallel: strategies:",
+)
+
+
+def layouts(
+    scenario: OneScenario,
+    operator: Annotated[
+        str | None, typer.Option(metavar="PATTERN", help="Only operators such as 'layers.*.mlp.up'.")
+    ] = None,
+    as_strategies: Annotated[
+        bool, typer.Option("--as-strategies", help="Print the effective strategies as YAML instead.")
+    ] = False,
+    settings: Settings = None,
+) -> ExitCode:
+    """Show how every operator is sharded, and why, and what that sends."""
+    from simcluster.cli.terminal import has_colour, out
+    from simcluster.errors import ScenarioError
+    from simcluster.report import layouts_text
+    from simcluster.scenario import Scenario
+    from simcluster.simulation import prepare
+    from simcluster.simulation.layouts import layouts, strategies
+
+    if as_strategies and operator is not None:
+        raise typer.BadParameter("the strategies are printed whole; leave out --operator")
+    built = prepare(Scenario.load(scenario, changes(settings)))
+    if as_strategies:
+        from simcluster.cli.strategies import strategies_text
+
+        out(strategies_text(strategies(built)))
+    else:
+        document = layouts(built)
+        if operator is not None and not _occurs(operator, document):
+            message = f"no operator is called '{operator}'"
+            raise ScenarioError(message, hint="write for example 'layers.*.mlp.up', or 'head.*'")
+        out(layouts_text(document, operator, colour=has_colour()))
+    return ExitCode.DONE
+
+
+def _occurs(pattern: str, document: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a pattern fits any operator."""
+    from simcluster.report.layouts import expression
+
+    fits = re.compile(expression(pattern)).fullmatch
+    return any(
+        fits(f"{instance}.{node['name']}")
+        for block in document
+        for instance in block["names"]
+        for node in block["nodes"]
+    )

@@ -1,0 +1,51 @@
+"""``simcluster run``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from simcluster.cli.exit_code import ExitCode
+from simcluster.cli.options import Scenarios, Settings, changes
+
+EXAMPLES = (
+    "simcluster run scenarios/quickstart.yaml",
+    "simcluster run plan.yaml --set parallel.mesh.tensor=4 --set training.micro_batch=2",
+    "simcluster run plan.yaml --trace trace.json.gz      open it at ui.perfetto.dev",
+    "simcluster run plan.yaml --json - | jq .step_time_s",
+    "simcluster run scenarios/*.yaml --out results/      a folder for each",
+)
+
+
+def run(
+    scenarios: Scenarios,
+    settings: Settings = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write result, summary, trace, run and scenario there.")
+    ] = None,
+    trace: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the trace there, for ui.perfetto.dev.")
+    ] = None,
+    json: Annotated[
+        str | None,
+        typer.Option(metavar="FILE|-", help="Write the result there; - prints it instead of the summary."),
+    ] = None,
+    unfold: Annotated[
+        bool, typer.Option("--unfold", help="Simulate every rank, not one of each class of equal ranks.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary, no progress.")] = False,
+) -> ExitCode:
+    """Simulate scenarios and say where time, memory and traffic go.
+
+    Exit code 1 if one does not fit into memory or breaks its own bounds. The JSON of several scenarios is a
+    list.
+    """
+    from simcluster.cli.outputs import Outputs
+    from simcluster.cli.session import Session
+
+    outputs = Outputs(scenarios, out, trace, json)
+    outputs.check()
+    session = Session.of(outputs, changes(settings), unfold=unfold, quiet=quiet)
+    return session.run()

@@ -1,0 +1,58 @@
+"""``simcluster verify``."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from simcluster.cli.exit_code import ExitCode
+from simcluster.cli.options import Scenarios, Settings, changes
+
+EXAMPLES = (
+    "simcluster verify scenarios/quickstart.yaml",
+    "simcluster verify plan.yaml --dtype float32 --set parallel.optimizer_sharding.zero=1",
+)
+
+
+class FloatName(StrEnum):
+    """Number formats that values may have."""
+
+    FLOAT64 = "float64"
+    FLOAT32 = "float32"
+
+
+def verify(
+    scenarios: Scenarios,
+    settings: Settings = None,
+    dtype: Annotated[FloatName, typer.Option(help="Number format of the values.")] = FloatName.FLOAT64,
+) -> ExitCode:
+    """Check that plans compute what one device computes.
+
+    Each plan is shrunk to at most 64 ranks and run for two steps in values; loss, gradients and updated
+    weights are compared with one device. Exit code 1 if they disagree.
+    """
+    from simcluster.cli.progress_line import progress_line
+    from simcluster.cli.terminal import complain, has_colour, out
+    from simcluster.errors import SimclusterError
+    from simcluster.report import verification_text
+    from simcluster.scenario import Scenario
+    from simcluster.simulation import verify
+
+    changed, worst = changes(settings), ExitCode.DONE
+    for index, path in enumerate(scenarios):
+        try:
+            scenario = Scenario.load(path, changed)
+            with progress_line(scenario.name, doing="verifying"):
+                found = verify(scenario, dtype=dtype.value)
+        except SimclusterError as error:
+            complain(error)
+            worst = max(worst, ExitCode.of(error))
+            continue
+        if index:
+            out("")
+        out(verification_text(found.document(), colour=has_colour()))
+        if not found.agrees:
+            worst = max(worst, ExitCode.FAILED)
+    return worst

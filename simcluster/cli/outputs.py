@@ -1,0 +1,143 @@
+"""Where results go: checked before a simulation starts, written complete or not at all."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from simcluster.errors import Problem, ScenarioError
+from simcluster.report import result_json, summary_text, write_perfetto
+from simcluster.trace import Run
+from simcluster.trace.atomic import atomic
+
+STANDARD_OUTPUT = "-"
+
+RESULT, SUMMARY, TRACE, RUN, SCENARIO = (
+    "result.json",
+    "summary.txt",
+    "trace.json.gz",
+    "run.simrun",
+    "scenario.yaml",
+)
+"""The files of a scenario in the folder given by ``--out``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """What ``--out``, ``--trace`` and ``--json`` name, and the scenarios whose results go there."""
+
+    scenarios: Sequence[str]
+    out: Path | None = None
+    trace: Path | None = None
+    json: str | None = None
+
+    @property
+    def json_to_screen(self) -> bool:
+        """Whether standard output belongs to the JSON."""
+        return self.json == STANDARD_OUTPUT
+
+    @property
+    def json_file(self) -> Path | None:
+        """The file of the JSON."""
+        return None if self.json is None or self.json_to_screen else Path(self.json)
+
+    def check(self) -> None:
+        """Raises ScenarioError, with every problem, if something could not be written later."""
+        problems = []
+        if self.trace is not None and len(self.scenarios) > 1:
+            problems.append(
+                Problem("one trace holds one scenario; use --out DIR for several", where="--trace")
+            )
+        for option, path in (("--trace", self.trace), ("--json", self.json_file)):
+            if path is not None:
+                problems += refused_file(option, path)
+        if self.out is not None and (reason := _refused_folder(self.out)):
+            problems.append(Problem(reason, where=f"--out {self.out}"))
+        problems += self._collisions()
+        if problems:
+            raise ScenarioError(*problems)
+
+    def _collisions(self) -> list[Problem]:
+        """No result may replace a scenario that is read, or another result."""
+        taken = {Path(path).resolve(): f"the scenario {path}" for path in self.scenarios}
+        named = [("--trace", self.trace), ("--json", self.json_file)]
+        if self.out is not None:
+            named += [(f"--out {self.out}", folder / SCENARIO) for folder in self.folders()]
+        problems = []
+        for option, path in named:
+            if path is None or (path.exists() and not path.is_file()):
+                continue
+            if (owner := taken.setdefault(path.resolve(), option)) != option:
+                problems.append(Problem(f"{path} would replace {owner}", where=option))
+        return problems
+
+    def folders(self) -> list[Path]:
+        """The folder of each scenario below ``--out``: that folder itself if there is only one scenario."""
+        assert self.out is not None
+        if len(self.scenarios) == 1:
+            return [self.out]
+        found: list[Path] = []
+        for scenario in self.scenarios:
+            name, number = Path(scenario).stem, 1
+            while self.out / name in found:
+                number += 1
+                name = f"{Path(scenario).stem}-{number}"
+            found.append(self.out / name)
+        return found
+
+    def write(self, index: int, run: Run, scenario_text: str) -> list[Path]:
+        """Writes the files of one scenario and gives their names: a folder for ``--out``, the trace."""
+        written = []
+        if self.out is not None:
+            folder = self.folders()[index]
+            folder.mkdir(parents=True, exist_ok=True)
+            write_bytes(folder / RESULT, result_json(run))
+            write_bytes(folder / SUMMARY, (summary_text(run, width=100) + "\n").encode())
+            write_bytes(folder / SCENARIO, scenario_text.encode())
+            write_perfetto(run, folder / TRACE)
+            run.save(folder / RUN)
+            written.append(folder)
+        if self.trace is not None:
+            write_perfetto(run, self.trace)
+            written.append(self.trace)
+        return written
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Writes a file, complete or not at all."""
+    with atomic(path) as partial:
+        partial.write_bytes(content)
+
+
+def refused_file(option: str, path: Path) -> list[Problem]:
+    """Why the file an option names cannot be written, or nothing."""
+    if path.is_dir():
+        reason = "this is a folder; name a file in it"
+    elif path.exists() and not path.is_file():
+        reason = ""
+    elif not path.parent.exists():
+        reason = f"there is no folder '{path.parent}'"
+    else:
+        reason = _refused_parent(path.parent)
+    return [Problem(reason, where=f"{option} {path}")] if reason else []
+
+
+def _refused_folder(folder: Path) -> str:
+    """Why a folder cannot be made or written to, or nothing."""
+    if folder.exists() and not folder.is_dir():
+        return "this is a file; name a folder"
+    while not folder.exists():
+        folder = folder.parent
+    return _refused_parent(folder)
+
+
+def _refused_parent(folder: Path) -> str:
+    if not folder.is_dir():
+        return f"'{folder}' is no folder"
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return ""
+    except OSError as error:
+        return f"nothing can be written into '{folder}': {(error.strerror or str(error)).lower()}"

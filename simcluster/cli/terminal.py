@@ -1,0 +1,58 @@
+"""What commands say: results on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import BinaryIO, TextIO
+
+from simcluster.errors import SimclusterError
+
+
+def out(text: str) -> None:
+    """Prints a result."""
+    _write(sys.stdout, text + "\n")
+
+
+def out_bytes(content: bytes) -> None:
+    """Writes a result as it is, whatever the terminal's encoding."""
+    sys.stdout.flush()
+    _write(sys.stdout.buffer, content)
+
+
+def note(text: str) -> None:
+    """Prints a remark that is no part of the result."""
+    _write(sys.stderr, text + "\n")
+
+
+def complain(error: SimclusterError | str) -> None:
+    """Prints what is wrong, one paragraph per problem."""
+    problems = [error] if isinstance(error, str) else error.problems
+    for problem in problems:
+        located = not isinstance(problem, str) and bool(problem.where)
+        prefix = "" if located else "\033[1;31mError:\033[0m " if has_colour(sys.stderr) else "Error: "
+        note(f"{prefix}{problem}")
+
+
+def has_colour(stream: TextIO | None = None) -> bool:
+    """Whether a stream (standard output) shows colour; NO_COLOR and FORCE_COLOR have the last word."""
+    stream = stream or sys.stdout
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def _write(stream: TextIO | BinaryIO, content: str | bytes) -> None:
+    """Writes at once; when nobody reads any more (``| head``) the rest is dropped and work goes on."""
+    try:
+        stream.write(content)  # type: ignore[arg-type]
+        stream.flush()
+    except OSError as error:
+        # What is still buffered would fail once more when the process ends.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+        if not isinstance(error, BrokenPipeError):
+            raise OSError(error.errno, error.strerror, "standard output") from None

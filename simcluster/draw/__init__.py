@@ -1,0 +1,40 @@
+"""Tables, bars, grids and SVG from plain columns: what every terminal and notebook output is made of."""
+
+from simcluster.draw.area import stacked_area
+from simcluster.draw.bar import bar, flow, legend
+from simcluster.draw.grid import TONES, schedule_grid
+from simcluster.draw.markup import Markup, html_legend, html_table, section, swatch
+from simcluster.draw.screen import screen_width, shown
+from simcluster.draw.slots import Slot, slots
+from simcluster.draw.stacks import Stack, stacks
+from simcluster.draw.table import Cell, Column, table
+from simcluster.draw.timeline import Block, timeline
+from simcluster.draw.tone import Part, Tone, total
+
+__all__ = [
+    "TONES",
+    "Block",
+    "Cell",
+    "Column",
+    "Markup",
+    "Part",
+    "Slot",
+    "Stack",
+    "Tone",
+    "bar",
+    "flow",
+    "html_legend",
+    "html_table",
+    "legend",
+    "schedule_grid",
+    "screen_width",
+    "section",
+    "shown",
+    "slots",
+    "stacked_area",
+    "stacks",
+    "swatch",
+    "table",
+    "timeline",
+    "total",
+]

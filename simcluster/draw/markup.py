@@ -1,0 +1,71 @@
+"""HTML from plain columns: styles stand on the elements, so a fragment looks the same wherever it is put."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from simcluster.draw.svg import FONT
+from simcluster.draw.table import Column
+from simcluster.draw.tone import Tone
+
+_PLAIN = "border:0;background:none;vertical-align:top"
+_FAINT = "opacity:.7"
+
+
+class Markup(str):
+    """HTML that is put in as it is; text of any other kind is escaped."""
+
+    __slots__ = ()
+
+
+def html(text: str) -> Markup:
+    """The text as HTML: itself if it is markup, else escaped."""
+    return text if isinstance(text, Markup) else Markup(escape(text))
+
+
+def html_table(columns: Sequence[Column | str], rows: Iterable[Sequence[str]]) -> Markup:
+    """A table without lines in the colours around it; quantities are flush right."""
+    wanted = [Column(column) if isinstance(column, str) else column for column in columns]
+    sides = ["right" if column.quantity else "left" for column in wanted]
+    lines = []
+    if any(column.title for column in wanted):
+        cells = "".join(
+            f'<th style="{_PLAIN};text-align:{side};padding:1px 18px 1px 0;font-weight:600;{_FAINT}">'
+            f"{html(column.title)}</th>"
+            for column, side in zip(wanted, sides, strict=True)
+        )
+        lines.append(f'<tr style="background:none">{cells}</tr>')
+    for row in rows:
+        cells = "".join(
+            f'<td style="{_PLAIN};text-align:{side};padding:1px 18px 1px 0;'
+            f'{"white-space:nowrap;font-variant-numeric:tabular-nums" if side == "right" else ""}">'
+            f"{html(cell)}</td>"
+            for cell, side in zip(row, sides, strict=True)
+        )
+        lines.append(f'<tr style="background:none">{cells}</tr>')
+    look = "border-collapse:collapse;table-layout:auto;border:0;margin:2px 0"
+    style = f"{look};font-size:inherit;color:inherit;{FONT}"
+    return Markup(f'<table style="{style}">{"".join(lines)}</table>')
+
+
+def swatch(tone: Tone) -> Markup:
+    """A small square of a tone, to stand before its name."""
+    style = f"display:inline-block;width:.75em;height:.75em;border-radius:2px;background:{tone.colour}"
+    return Markup(f'<span style="{style}"></span>')
+
+
+def html_legend(entries: Iterable[tuple[str, Tone]]) -> Markup:
+    """Which colour means what, in a line that wraps."""
+    spans = (
+        f'<span style="margin-right:14px;white-space:nowrap">{swatch(tone)} {html(name)}</span>'
+        for name, tone in entries
+    )
+    return Markup(f'<div style="margin:2px 0;font-size:12px">{" ".join(spans)}</div>')
+
+
+def section(title: str, note: str, *parts: Markup) -> Markup:
+    """A titled piece of a report."""
+    style = "margin:14px 0 2px;font-weight:600"
+    faint = f'<span style="font-weight:400;{_FAINT}">{html(note)}</span>'
+    return Markup(f'<div style="{style}">{html(title)} &nbsp;{faint}</div>{"".join(parts)}')

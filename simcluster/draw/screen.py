@@ -1,0 +1,45 @@
+"""From renderables to text: with or without colour, as wide as asked."""
+
+from __future__ import annotations
+
+import io
+import re
+import shutil
+
+from rich.console import Console, RenderableType
+
+NARROWEST, WIDEST = 60, 120
+"""Screens outside these are drawn as if they were inside."""
+
+_TRAILING = re.compile(r" +((?:\x1b\[[\d;]*m)*) *$")
+"""Blanks at the end of a line, perhaps before the code that ends a style."""
+
+
+def screen_width(width: int | None = None) -> int:
+    """The width to draw for, in columns: as asked, else that of the terminal, else 100."""
+    if width is None:
+        width = shutil.get_terminal_size((100, 24)).columns
+    return max(NARROWEST, min(WIDEST, width))
+
+
+def shown(*renderables: RenderableType, width: int | None = None, colour: bool = False) -> str:
+    """The text of rich renderables one below the other, no line longer than ``width``.
+
+    With ``colour`` it holds ANSI codes of the sixteen colours; without, none. Lines have no trailing blanks,
+    and the text no trailing newline.
+    """
+    console = Console(
+        file=io.StringIO(),
+        width=screen_width(width),
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+        no_color=not colour,
+        legacy_windows=False,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+    with console.capture() as capture:
+        for renderable in renderables:
+            console.print(renderable)
+    return "\n".join(_TRAILING.sub(r"\1", line) for line in capture.get().split("\n")).rstrip("\n")

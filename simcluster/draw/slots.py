@@ -1,0 +1,109 @@
+"""A schedule's text laid out in time: which stage does what when, if actions take a whole number of units.
+
+The text is that of DESIGN 4.5: a line per stage, with actions such as ``F3``, ``B3c1`` or ``F3&B1``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+LENGTHS: Mapping[str, int] = MappingProxyType({"F": 1, "B": 2, "I": 1, "W": 1, "R": 1})
+"""Units of time of each kind of action: a backward pass has twice the work of a forward pass."""
+
+_ACTION = re.compile(r"([A-Z])(\d+)(?:c(\d+))?(?:s(\d+))?")
+
+_Key = tuple[str, int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One action of one stage: ``start`` and ``length`` in units, ``kind`` the letters of its halves."""
+
+    label: str
+    kind: str
+    start: int
+    length: int
+
+    @property
+    def end(self) -> int:
+        """The unit in which it is over."""
+        return self.start + self.length
+
+
+@dataclass(frozen=True, slots=True)
+class _Half:
+    kind: str
+    micro_batch: int
+    chunk: int
+    part: int
+
+    def key(self, stage: int) -> _Key:
+        kind = "B" if self.kind == "I" else self.kind
+        return kind, self.micro_batch, self.chunk, self.part, stage
+
+    def needs(self, stage: int, last: int) -> _Key | None:
+        """What must be over before: the same on the stage before or, going backward, on the stage after."""
+        if self.kind == "F":
+            before, chunk = (stage - 1, self.chunk) if stage else (last, self.chunk - 1)
+        elif self.kind in "BI":
+            before, chunk = (stage + 1, self.chunk) if stage < last else (0, self.chunk + 1)
+        else:
+            return None
+        return _Half(self.kind, self.micro_batch, chunk, self.part).key(before)
+
+
+def slots(schedule: str, lengths: Mapping[str, int] = LENGTHS) -> list[list[Slot]]:
+    """Per stage its actions as early as their order and the stages before and after allow.
+
+    Words that are no actions take one unit. A text that could not run is drawn all the same: what is stuck
+    starts as soon as its stage is free.
+    """
+    rows = [line.split() for line in schedule.strip().splitlines()]
+    halves = [[_halves(word) for word in row] for row in rows]
+    written = {half.key(stage) for stage, row in enumerate(halves) for word in row for half in word}
+    found: list[list[Slot]] = [[] for _ in rows]
+    over: dict[_Key, int] = {}
+    while any(len(done) < len(row) for done, row in zip(found, rows, strict=True)):
+        ready = [
+            stage
+            for stage, row in enumerate(halves)
+            if len(found[stage]) < len(row)
+            and _blocking(row[len(found[stage])], stage, len(rows) - 1, written) <= over.keys()
+        ]
+        stuck = [stage for stage, row in enumerate(rows) if len(found[stage]) < len(row)][:1]
+        for stage in ready or stuck:
+            _place(stage, rows[stage], halves[stage], found[stage], over, len(rows) - 1, lengths)
+    return found
+
+
+def _halves(word: str) -> list[_Half]:
+    matches = [_ACTION.fullmatch(half) for half in word.split("&")]
+    return [
+        _Half(match[1], int(match[2]), int(match[3] or 0), int(match[4] or 0)) for match in matches if match
+    ]
+
+
+def _blocking(word: Sequence[_Half], stage: int, last: int, written: set[_Key]) -> set[_Key]:
+    return {key for half in word if (key := half.needs(stage, last)) in written}
+
+
+def _place(
+    stage: int,
+    words: Sequence[str],
+    halves: Sequence[Sequence[_Half]],
+    found: list[Slot],
+    over: dict[_Key, int],
+    last: int,
+    lengths: Mapping[str, int],
+) -> None:
+    position = len(found)
+    word = halves[position]
+    free = found[-1].end if found else 0
+    start = max([free, *(over.get(half.needs(stage, last) or half.key(stage), 0) for half in word)])
+    length = max((lengths.get(half.kind, 1) for half in word), default=1)
+    found.append(Slot(words[position], "".join(half.kind for half in word), start, length))
+    for half in word:
+        over[half.key(stage)] = start + length

@@ -1,0 +1,111 @@
+"""A canvas that writes SVG: a few shapes, no styles from outside, right on light and on dark ground.
+
+Text and lines take the colour of the text around (``currentColor``); fills are of middle lightness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from html import escape
+
+from simcluster import units
+
+FONT = "font-family:system-ui,-apple-system,'Segoe UI',sans-serif"
+ON_FILL = "#16181b"
+"""The colour of text on a fill."""
+
+CHARACTER = 0.56
+"""Mean width of a character, as a share of the font size."""
+
+
+def number(value: float) -> str:
+    """A coordinate, to a tenth of a pixel."""
+    return f"{value:.1f}".removesuffix(".0")
+
+
+@dataclass
+class Canvas:
+    """Shapes on a canvas of ``width`` by ``height`` pixels; ``label`` tells a screen reader what it shows."""
+
+    width: float
+    height: float
+    label: str
+    shapes: list[str] = field(default_factory=list)
+
+    def rect(self, x: float, y: float, width: float, height: float, colour: str, title: str = "") -> None:
+        """A filled rectangle; ``title`` appears when the pointer rests on it."""
+        inner = f"<title>{escape(title)}</title>" if title else ""
+        box = (
+            f'x="{number(x)}" y="{number(y)}" width="{number(max(width, 0.1))}" height="{number(height)}" '
+            f'fill="{escape(colour)}"'
+        )
+        self.shapes.append(f"<rect {box}>{inner}</rect>" if inner else f"<rect {box}/>")
+
+    def path(self, data: str, colour: str, title: str = "") -> None:
+        """A filled path."""
+        inner = f"<title>{escape(title)}</title>" if title else ""
+        self.shapes.append(f'<path d="{data}" fill="{escape(colour)}">{inner}</path>')
+
+    def line(
+        self,
+        x1: float,
+        y1: float,
+        x2: float,
+        y2: float,
+        *,
+        strong: bool = False,
+        colour: str = "currentColor",
+    ) -> None:
+        """A thin line; ``strong`` for limits, else a faint guide."""
+        ends = f'x1="{number(x1)}" y1="{number(y1)}" x2="{number(x2)}" y2="{number(y2)}"'
+        look = 'stroke-width="1.5"' if strong else 'stroke-width="1" stroke-opacity="0.18"'
+        self.shapes.append(f'<line {ends} stroke="{escape(colour)}" {look}/>')
+
+    def text(
+        self,
+        x: float,
+        y: float,
+        text: str,
+        *,
+        anchor: str = "start",
+        size: float = 11,
+        colour: str = "currentColor",
+        faint: bool = False,
+    ) -> None:
+        """Text with its base line at ``y``; ``anchor`` is start, middle or end."""
+        look = f'font-size="{number(size)}" text-anchor="{anchor}" fill="{escape(colour)}"'
+        faded = ' fill-opacity="0.7"' if faint else ""
+        self.shapes.append(f'<text x="{number(x)}" y="{number(y)}" {look}{faded}>{escape(text)}</text>')
+
+    def render(self) -> str:
+        """The SVG element: shrinks with the space it is given, never grows beyond its size."""
+        return "".join(self._pieces())
+
+    def _pieces(self) -> Iterator[str]:
+        size = f'viewBox="0 0 {number(self.width)} {number(self.height)}" width="{number(self.width)}"'
+        look = f"max-width:100%;height:auto;display:block;{FONT}"
+        yield f'<svg xmlns="http://www.w3.org/2000/svg" {size} height="{number(self.height)}" role="img" '
+        yield f'aria-label="{escape(self.label)}" style="{look}">'
+        yield from self.shapes
+        yield "</svg>"
+
+
+def fits(text: str, width: float, size: float) -> bool:
+    """Whether a text of this font size is no wider than ``width`` pixels."""
+    return len(text) * size * CHARACTER <= width
+
+
+def instant(value: float) -> str:
+    """A time on an axis: ``2 s``, ``500 ms``, ``1.50 s``."""
+    return units.seconds(value).replace(".00 ", " ").replace(".0 ", " ")
+
+
+def ticks(end: float, count: int) -> list[float]:
+    """About ``count`` round values from 0 to ``end``: steps of 1, 2 or 5 times a power of ten."""
+    if end <= 0:
+        return [0.0]
+    rough = end / max(1, count)
+    power = 10.0 ** int(f"{rough:e}".partition("e")[2])
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * (1 - 1e-9))
+    return [index * step for index in range(int(end / step * (1 + 1e-9)) + 1)]

@@ -1,0 +1,49 @@
+"""Tables of text: quantities flush right with their units, long text in as many lines as it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.table import Table
+from rich.text import Text
+
+Cell = str | Text
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its title, whether it holds quantities (``7.96 s``), whether its text may wrap."""
+
+    title: str = ""
+    quantity: bool = False
+    wraps: bool = False
+    style: str = ""
+
+
+def table(columns: Sequence[Column | str], rows: Iterable[Sequence[Cell]], *, indent: int = 0) -> Table:
+    """A table without lines; titles are shown if any column has one.
+
+    Quantities are flush right. Where the screen is too narrow, columns that may wrap do.
+    """
+    wanted = [Column(column) if isinstance(column, str) else column for column in columns]
+    found = Table(
+        box=None,
+        show_header=any(column.title for column in wanted),
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+        header_style="",
+    )
+    if indent:
+        found.add_column(width=max(0, indent - 2))
+    for index, column in enumerate(wanted):
+        found.add_column(
+            Text(column.title, "dim" if index else "bold"),
+            justify="right" if column.quantity else "left",
+            no_wrap=not column.wraps,
+            overflow="fold" if column.wraps else "ellipsis",
+            style=column.style,
+        )
+    for row in rows:
+        found.add_row(*([""] if indent else []), *row)
+    return found

@@ -1,0 +1,66 @@
+"""What is too large to simulate: refused at once and in numbers, not after hours."""
+
+from __future__ import annotations
+
+import math
+
+from simcluster.errors import PlanError, Problem
+from simcluster.layout import Mesh
+from simcluster.model import Graph
+
+MOST_RANKS = 2**20
+"""Ranks of a plan: a quarter of a minute of planning."""
+
+MOST_LAYERS = 2**14
+"""Layers of a model."""
+
+MOST_PASSES = 2**19
+"""Forward and backward passes of single layers that one run may simulate: two minutes, and 6 GB."""
+
+MOST_BYTES = 2**50
+"""Bytes of one logical tensor; sums of what ranks hold stay below 64 bits."""
+
+
+_REMEDIES = {
+    "layers": ("model.layers", "use fewer layers"),
+    "micro-batches": ("training.global_batch", "use a smaller global_batch or a larger micro_batch"),
+    "steps": ("run.steps", "use fewer steps"),
+    "ranks of each stage": ("parallel.mesh", "do not unfold: equal ranks behave equally"),
+}
+
+
+def too_large(mesh: Mesh, layers: int) -> list[Problem]:
+    """The problems of a plan with more ranks or layers than can be simulated."""
+    problems = []
+    if mesh.num_ranks > MOST_RANKS:
+        message = f"{mesh} = {mesh.num_ranks:,} ranks; at most {MOST_RANKS:,} are simulated"
+        problems.append(Problem(message, "parallel.mesh"))
+    if layers > MOST_LAYERS:
+        problems.append(Problem(f"{layers:,} layers; at most {MOST_LAYERS:,} are simulated", "model.layers"))
+    return problems
+
+
+def check_passes(layers: int, micro_batches: int, *, steps: int = 1, ranks: int = 1) -> None:
+    """PlanError if a run is too long: layers x micro-batches x steps x ranks simulated beside each other."""
+    factors = {"layers": layers, "micro-batches": micro_batches, "steps": steps, "ranks of each stage": ranks}
+    passes = math.prod(factors.values())
+    if passes <= MOST_PASSES:
+        return
+    path, hint = _REMEDIES[max(factors, key=lambda name: factors[name])]
+    told = " x ".join(f"{count:,} {name}" for name, count in factors.items() if count > 1)
+    message = f"{told} = {passes:,} passes of a layer; at most {MOST_PASSES:,} are simulated"
+    raise PlanError(message, path=path, hint=hint)
+
+
+def check_tensors(graph: Graph) -> None:
+    """PlanError if a tensor is so large that sums of such sizes would not fit into 64 bits."""
+    for block in graph.blocks.values():
+        for name, value in block.values.items():
+            kind = value.type
+            if kind.num_bytes > MOST_BYTES:
+                shape = " x ".join(f"{size:,}" for size in kind.shape)
+                raise PlanError(
+                    f"{block.name}.{name} of {shape} {kind.dtype} is larger than {MOST_BYTES >> 50} PiB",
+                    path="model",
+                    hint="look at the sizes of the model, micro_batch and seq_len",
+                )

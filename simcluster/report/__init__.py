@@ -1,0 +1,10 @@
+"""A Run -> something a person or a script reads; one file, one format."""
+
+from simcluster.report.html import html
+from simcluster.report.layouts import layouts_text
+from simcluster.report.perfetto import write_perfetto
+from simcluster.report.result_json import result_json
+from simcluster.report.summary import summary, summary_text
+from simcluster.report.verification import verification_text
+
+__all__ = ["html", "layouts_text", "result_json", "summary", "summary_text", "verification_text", "write_perfetto"]

@@ -1,0 +1,70 @@
+"""What was simulated, in a few labelled lines: the same in the terminal and in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from simcluster import units
+
+Document = Mapping[str, Any]
+
+
+def headline(documents: Document) -> list[tuple[str, str]]:
+    """(label, text) for model, cluster, plan, batch and numbers."""
+    plan, topology = documents["plan"], documents["topology"]
+    return [
+        ("model", _model(plan)),
+        ("cluster", _cluster(topology)),
+        ("plan", _plan(plan)),
+        ("batch", _batch(plan)),
+        ("numbers", _numbers(plan)),
+    ]
+
+
+def _model(plan: Mapping[str, Any]) -> str:
+    parameters = units.count(plan["parameters"])
+    return f"{plan['model']}, {parameters} parameters; framework profile {plan['framework']}"
+
+
+def _cluster(topology: Mapping[str, Any]) -> str:
+    hosts, each = topology["hosts"], topology["devices_per_host"]
+    memory = units.size(topology["device_memory_bytes"])
+    return f"{hosts:,} x {topology['host']} = {hosts * each:,} x {topology['device']} of {memory}"
+
+
+def _plan(plan: Mapping[str, Any]) -> str:
+    mesh = " x ".join(f"{axis} {size}" for axis, size in plan["mesh"].items()) or "one device"
+    parts = [mesh]
+    if len(plan["layers_per_stage"]) > 1:
+        parts.append(f"{plan['schedule']['kind']}, {_layers(plan['layers_per_stage'])} layers")
+    parts.append(f"recipe {plan['recipe']}")
+    if plan["recompute"] != "none":
+        parts.append(f"recompute {plan['recompute']} layers")
+    return "; ".join(parts)
+
+
+def _layers(layers: Sequence[int]) -> str:
+    """Layers by stage: ``4 x 20``, or ``7 + 14 x 8 + 7`` where they differ."""
+    runs = [(count, len(list(run))) for count, run in groupby(layers)]
+    return " + ".join(f"{times} x {count}" if times > 1 else str(count) for count, times in runs)
+
+
+def _batch(plan: Mapping[str, Any]) -> str:
+    """The global batch, and how it is divided: data-parallel ways, accumulated micro-batches, samples."""
+    tokens = plan["global_batch"] * plan["seq_len"]
+    ways, micro_batches, samples = plan["data_parallel_ways"], plan["micro_batches"], plan["micro_batch"]
+    divided = f"{ways:,} data-parallel ways x {micro_batches:,} micro-batches x {samples:,}"
+    whole = f"{plan['global_batch']:,} samples of {plan['seq_len']:,} tokens ({units.count(tokens)})"
+    return f"{whole} = {divided}"
+
+
+def _numbers(plan: Mapping[str, Any]) -> str:
+    precision, axes = plan["precision"], plan["optimizer_sharding"]["states"]
+    master = "" if precision["master"] == "none" else f", {precision['master']} master weights"
+    sharded = f" sharded over {' and '.join(axes)}" if axes else ""
+    return (
+        f"{precision['compute']}, {precision['gradients']} gradients{master}, "
+        f"{precision['optimizer_states']} {plan['optimizer']} states{sharded}"
+    )

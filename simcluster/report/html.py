@@ -1,0 +1,225 @@
+"""The result as a piece of HTML for notebooks: figures, bars and timelines, nothing from outside, no scripts.
+
+Text and lines take the colour around them, so it suits light and dark pages alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from simcluster import units
+from simcluster.draw import (
+    TONES,
+    Block,
+    Column,
+    Markup,
+    Stack,
+    html_legend,
+    html_table,
+    section,
+    stacked_area,
+    stacks,
+    swatch,
+    timeline,
+)
+from simcluster.draw.stacks import LIMIT
+from simcluster.draw.svg import FONT
+from simcluster.draw.tone import GREY
+from simcluster.report.headline import headline
+from simcluster.report.parts import category, cut, memory
+from simcluster.report.slices import actions, kernels
+from simcluster.report.stages import against, labels, stage_memory
+from simcluster.report.statements import communication, footing, misfit, throughput, useful
+from simcluster.trace import Run
+
+MOST_STAGES = 16
+"""Rows of the bars and of the timeline."""
+
+WIDTH = 960
+
+Document = Mapping[str, Any]
+
+
+def html(run: Run) -> str:
+    """The report of a run as one ``div``, at most 960 pixels wide."""
+    body = "".join(_sections(run))
+    style = f"max-width:{WIDTH}px;font-size:13px;line-height:1.45;color:inherit;background:none;{FONT}"
+    return f'<div style="{style}">{body}</div>'
+
+
+def _sections(run: Run) -> Iterator[Markup]:
+    documents = run.documents
+    found = documents["summary"]
+    yield Markup(f'<div style="font-size:17px;font-weight:600">{escape(documents["plan"]["name"])}</div>')
+    yield from _misfit(found)
+    rows = [[Markup(f'<span style="opacity:.7">{label}</span>'), text] for label, text in headline(documents)]
+    yield html_table(["", ""], rows)
+    yield _figures(documents)
+    yield _cut(found)
+    yield _memory(found)
+    yield from _communication(found)
+    yield from _timeline(run)
+    yield from _memory_over_time(run)
+    yield _foot(documents)
+
+
+def _misfit(found: Document) -> Iterator[Markup]:
+    over = misfit(found)
+    if over is not None:
+        style = f"border-left:4px solid {LIMIT};padding:2px 10px;margin:6px 0"
+        lines = "<br>".join(escape(line) for line in (*over.details, ", ".join(over.alive)))
+        title = f'<span style="color:{LIMIT};font-weight:600">{escape(over.sentence)}</span>'
+        yield Markup(f'<div style="{style}">{title}<br>{lines}</div>')
+
+
+def _figures(documents: Document) -> Markup:
+    """The figures that people quote, large."""
+    found = documents["summary"]
+    tokens, each = throughput(found)
+    figures = (
+        (units.seconds(found["step_time_s"]), "step time"),
+        (f"{tokens}", f"tokens/s, {each} per device"),
+        (units.percent(found["mfu"]), f"MFU (HFU {units.percent(found['hfu'])})"),
+        (units.percent(found["bubble_fraction"]), "of the step is pipeline wait"),
+        (units.size(found["peak_memory_bytes_max"]), "peak memory of a device"),
+    )
+    tiles = "".join(
+        f'<div style="margin:0 28px 0 0"><div style="font-size:21px;font-weight:600">{escape(value)}</div>'
+        f'<div style="font-size:12px;opacity:.7">{escape(label)}</div></div>'
+        for value, label in figures
+    )
+    note = f'<div style="font-size:12px;opacity:.7">{escape(useful(documents))}</div>'
+    return Markup(f'<div style="display:flex;flex-wrap:wrap;margin:10px 0 4px">{tiles}</div>{note}')
+
+
+def _cut(found: Document) -> Markup:
+    parts, step = cut(found), found["step_time_s"]
+    columns = [Column(), *(Column(title, quantity=True) for title in ("mean", "share", "worst rank"))]
+    rows = [
+        [
+            Markup(f"{swatch(part.tone)} {escape(part.name)}"),
+            units.seconds(part.value),
+            units.percent(part.value / step),
+            units.seconds(most),
+        ]
+        for part, most in parts
+    ]
+    bar = Markup(stacks([Stack("", [part for part, _ in parts])], units.seconds, width=WIDTH))
+    return section("Where the step goes", "mean over ranks", bar, html_table(columns, rows))
+
+
+def _memory(found: Document) -> Markup:
+    rows = stage_memory(found["peak_memory_bytes"], MOST_STAGES)
+    bars = [
+        Stack(
+            label,
+            memory(row.worst["breakdown"]),
+            f"{units.size(row.worst['total'])}, {100 * row.worst['total'] / row.worst['capacity']:.0f} %",
+            row.worst["capacity"],
+        )
+        for label, row in zip(labels(rows), rows, strict=True)
+    ]
+    names = dict.fromkeys(name for row in rows for name, size in row.worst["breakdown"].items() if size)
+    return section(
+        "Memory at its peak",
+        against(rows),
+        html_legend(map(category, names)),
+        Markup(stacks(bars, units.size, width=WIDTH)),
+    )
+
+
+def _communication(found: Document) -> Iterator[Markup]:
+    rows = communication(found)
+    figures = [Column(title, quantity=True) for title in ("sent per rank", "not hidden", "of step")]
+    if rows:
+        body = html_table(["axis", *figures, "collectives"], rows)
+        yield section("Communication", "per step, by mesh axis", body)
+
+
+def _timeline(run: Run) -> Iterator[Markup]:
+    """One class of every stage: what its compute stream worked on."""
+    first: dict[int, int] = {}
+    for each in run.documents["classes"]:
+        first.setdefault(each["stage"], each["class"])
+    stages = sorted(first)
+    if len(stages) > MOST_STAGES:
+        stages = [stages[at] for at in np.linspace(0, len(stages) - 1, MOST_STAGES).astype(int)]
+    rows = [(f"stage {stage}", _blocks(run, first[stage])) for stage in stages]
+    kinds = dict.fromkeys(block.tone for _, blocks in rows for block in blocks)
+    if not kinds:
+        return
+    named = {tone: name for name, tone in reversed(_KINDS)}
+    drawn = Markup(timeline(rows, end=_end(run), width=WIDTH))
+    note = "first to last kernel of each action of the schedule; micro-batches by number"
+    yield section("Timeline", note, html_legend((named.get(tone, "other"), tone) for tone in kinds), drawn)
+
+
+_KINDS = tuple(
+    (name, TONES[kind])
+    for kind, name in (
+        ("F", "forward"),
+        ("B", "backward"),
+        ("W", "weight gradients"),
+        ("R", "recompute"),
+        ("begin", "begin"),
+        ("end", "reduce and update"),
+    )
+)
+
+
+def _blocks(run: Run, index: int) -> list[Block]:
+    compute = kernels(run.spans, index)
+    found = actions(compute)
+    labels = [compute.names["action"][number] for number in compute["action"][found.rows]]
+    return [
+        Block(start * 1e-9, end * 1e-9, label, TONES.get(label) or TONES.get(label[:1], GREY))
+        for start, end, label in zip(found.starts.tolist(), found.ends.tolist(), labels, strict=True)
+    ]
+
+
+def _end(run: Run) -> float:
+    """The end of the run in seconds."""
+    ends = run.spans["end"]
+    return float(ends.max()) * 1e-9 if len(ends) else 0.0
+
+
+def _memory_over_time(run: Run) -> Iterator[Markup]:
+    """The account of the class that comes nearest to its capacity, or passes it furthest."""
+    peaks = run.documents["summary"]["peak_memory_bytes"]
+    fullest = max(peaks, key=lambda entry: entry["total"] / entry["capacity"])
+    rows = run.memory.where(run.memory["class"] == fullest["class"])
+    end = _end(run)
+    if not len(rows) or not end:
+        return
+    names = rows.names["category"]
+    levels = np.cumsum(
+        np.where(rows["category"] == np.arange(len(names))[:, None], rows["bytes"], 0),
+        axis=1,
+        dtype=np.float64,
+    )
+    area = stacked_area(
+        rows["time"] * 1e-9,
+        levels,
+        [category(name) for name in names],
+        units.size,
+        end=end,
+        limit=fullest["capacity"],
+        width=WIDTH,
+    )
+    note = f"stage {fullest['stage']}, rank {fullest['rank']}; the highest moment of every pixel"
+    yield section("Memory over time", note, html_legend(map(category, names)), Markup(area))
+
+
+def _foot(documents: Document) -> Markup:
+    """What was simulated; the assumptions unfold."""
+    lines = "<br>".join(escape(line) for line in footing(documents))
+    rows = [[each["name"], each["value"], each["source"]] for each in documents["summary"]["assumptions"]]
+    listed = html_table(["assumption", "value", "source"], rows)
+    style = "margin:14px 0 0;font-size:12px;opacity:.8"
+    return Markup(
+        f'<div style="{style}">{lines}<details><summary>Assumptions</summary>{listed}</details></div>'
+    )

@@ -1,0 +1,134 @@
+"""The layouts of all operators as text: where strategies come from, what moves between layouts, and why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from simcluster import units
+from simcluster.draw import flow, screen_width, shown
+
+Block = Mapping[str, Any]
+Node = Mapping[str, Any]
+
+
+def layouts_text(
+    document: Sequence[Block],
+    pattern: str | None = None,
+    *,
+    width: int | None = None,
+    colour: bool = False,
+) -> str:
+    """The layouts document of a run as text: blocks, in them phases, in these operators and movements.
+
+    ``pattern`` keeps operators by their full name (``layers.*.mlp.{up,down}``): ``*`` is any run of
+    characters, ``?`` one, ``{a,b}`` either. A remark is all that is left if none fits.
+    """
+    columns = screen_width(width)
+    found = [part for block in document for part in _block(block, pattern, columns)]
+    if not found:
+        return f"no operator is called '{pattern}'"
+    return shown(Group(*found), width=columns, colour=colour)
+
+
+def expression(pattern: str) -> str:
+    """The pattern as a regular expression."""
+    parts = []
+    for token in re.findall(r"\*|\?|\{[^{}]*\}|[^*?{}]+|[{}]", pattern):
+        if token == "*":
+            parts.append(".*")
+        elif token == "?":
+            parts.append(".")
+        elif token[0] == "{" and len(token) > 1:
+            parts.append(f"(?:{'|'.join(expression(choice.strip()) for choice in token[1:-1].split(','))})")
+        else:
+            parts.append(re.escape(token))
+    return "".join(parts)
+
+
+def _block(block: Block, pattern: str | None, width: int) -> Iterator[RenderableType]:
+    """A heading, then the operators of every phase."""
+    names, nodes = block["names"], block["nodes"]
+    if pattern is not None:
+        names, nodes = _fitting(names, nodes, re.compile(expression(pattern)))
+    if not nodes:
+        return
+    count = f"{len(names)} instances" if len(names) > 1 else "1 instance"
+    yield Text.assemble((together(names), "bold"), (f"  block {block['block']}, {count}", "dim"))
+    phase = ""
+    for node in nodes:
+        if node["phase"] != phase:
+            phase = node["phase"]
+            yield Text(f"  {phase}", "cyan")
+        yield from _node(node, width)
+    yield ""
+
+
+def _fitting(
+    names: Sequence[str], nodes: Sequence[Node], pattern: re.Pattern[str]
+) -> tuple[list[str], list[Node]]:
+    """The instances and the nodes that occur in a full name the pattern fits."""
+    found = [
+        (name, index)
+        for name in names
+        for index, node in enumerate(nodes)
+        if pattern.fullmatch(f"{name}.{node['name']}")
+    ]
+    kept = {index for _, index in found}
+    return list(dict.fromkeys(name for name, _ in found)), [
+        node for index, node in enumerate(nodes) if index in kept
+    ]
+
+
+def _node(node: Node, width: int) -> Iterator[RenderableType]:
+    """An operator with its strategy and layouts; or a movement with its cost, layouts and reason."""
+    head = [Text(node["name"], "bold"), Text(node["kind"], "yellow" if "why" in node else "green")]
+    if "why" in node:
+        time = f" in {units.seconds(node['seconds'])}" if node["seconds"] else ""
+        head.append(Text(f"{units.volume(node['bytes'])}{time}"))
+    else:
+        head.append(Text(node["strategy"]))
+        if node["source"]:
+            head.append(Text(f"({node['source']})", "dim"))
+    yield _indented(flow(head, width - 4, "  "), 4)
+    why = node.get("why", "")
+    if not (why and why.endswith(f"needs it as {node['outputs'][0][1]}")):
+        inside, out = _values(node, "inputs"), _values(node, "outputs")
+        one_line = f"{', '.join(inside)} -> {', '.join(out)}"
+        if len(one_line) > width - 8:
+            yield _indented(flow(inside, width - 8), 8)
+            yield _indented(flow([f"-> {out[0]}", *out[1:]], width - 8), 8)
+        else:
+            yield _indented(Text(one_line), 8)
+    if why:
+        yield _indented(flow(why.split("; "), width - 8, "; "), 8)
+
+
+def _indented(what: Text, indent: int) -> RenderableType:
+    what.stylize("dim" if indent > 4 else "")
+    return Padding(what, (0, 0, 0, indent))
+
+
+def _values(node: Node, key: str) -> list[str]:
+    """``in (data, -)``, ``weight (-)``: the values by their names within the operator, and how they lie."""
+    start = f"{node['name']}."
+    return [f"{value.removeprefix(start)} {layout}" for value, layout in node[key]]
+
+
+def together(names: Sequence[str]) -> str:
+    """Names with runs of numbers as ranges: ``embedding, layers.0 .. layers.79``."""
+    runs: list[list[str]] = []
+    for name in names:
+        stem, _, number = name.rpartition(".")
+        previous = runs[-1][-1] if runs else ""
+        follows = number.isdigit() and number != "0" and previous == f"{stem}.{int(number) - 1}"
+        if follows:
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    return ", ".join(run[0] if len(run) == 1 else f"{run[0]} .. {run[-1]}" for run in runs)

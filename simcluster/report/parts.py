@@ -1,0 +1,57 @@
+"""What a step and a memory are made of, as parts of bars: the same names and tones in every report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from simcluster.draw.tone import BLUE, GREEN, GREY, ORANGE, PINK, PURPLE, RED, TEAL, YELLOW, Part, Tone
+
+_COMMUNICATION = (ORANGE, YELLOW, RED, PINK)
+
+_CATEGORIES: Mapping[str, tuple[str, Tone]] = MappingProxyType(
+    {
+        "parameters": ("parameters", BLUE),
+        "gradients": ("gradients", TEAL),
+        "optimizer_states": ("optimizer", GREEN),
+        "activations": ("activations", ORANGE),
+        "temporary": ("temporary", YELLOW),
+        "communication": ("communication", PURPLE),
+        "runtime": ("runtime", GREY),
+    }
+)
+
+
+def cut(summary: Mapping[str, Any]) -> list[tuple[Part, float]]:
+    """The parts of a step in seconds, mean over ranks, each with the most of any class; they sum to the step.
+
+    Parts that are nothing are left out, compute excepted.
+    """
+    exposed, most = summary["exposed_communication_s"], summary["exposed_communication_s_max"]
+    found = [(Part("compute", summary["compute_s"], BLUE), summary["compute_s_max"])]
+    order = sorted(exposed, key=lambda axis: -exposed[axis])
+    for index, axis in enumerate(order):
+        tone = _COMMUNICATION[index % len(_COMMUNICATION)]
+        found.append((Part(f"{axis} communication", exposed[axis], tone), most[axis]))
+    for name, key, tone in (
+        ("pipeline wait", "pipeline_wait_s", PURPLE),
+        ("host and dispatch", "host_s", TEAL),
+        ("offload wait", "offload_wait_s", GREEN),
+        ("input wait", "input_wait_s", GREEN),
+        ("idle", "idle_s", GREY),
+    ):
+        found.append((Part(name, summary[key], tone), summary[f"{key}_max"]))
+    return [entry for entry in found if entry[0].value > 0 or entry[0].name == "compute"]
+
+
+def memory(breakdown: Mapping[str, int]) -> list[Part]:
+    """The categories of a memory in bytes, in one order everywhere: what stays all along first."""
+    order = [name for name in _CATEGORIES if name in breakdown]
+    order += [name for name in breakdown if name not in _CATEGORIES]
+    return [Part(category(name)[0], breakdown[name], category(name)[1]) for name in order]
+
+
+def category(name: str) -> tuple[str, Tone]:
+    """How a category of memory is called and drawn."""
+    return _CATEGORIES.get(name, (name, PINK))

@@ -1,0 +1,99 @@
+"""What reports say about a result: the same sentences and rows in the terminal and in a notebook."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from simcluster import units
+
+Document = Mapping[str, Any]
+
+NEGLIGIBLE = 1e-3
+"""Collectives with less than this share of an axis' bytes are not named."""
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """What does not fit: in one sentence, then where and by how much, then what was alive."""
+
+    sentence: str
+    details: tuple[str, ...]
+    alive: tuple[str, ...]
+
+
+def misfit(summary: Document) -> Misfit | None:
+    """If devices have too little memory: which, from when on, by how much, and the largest that was alive."""
+    over = [entry for entry in summary["peak_memory_bytes"] if not entry["fits"]]
+    if not over:
+        return None
+    worst = max(over, key=lambda entry: entry["excess"])
+    ranks = sum(entry["ranks"] for entry in over)
+    at, excess, device = worst["exceeded_at_s"], units.size(worst["excess"]), worst["device"]
+    since = f"first at {units.seconds(at)}" if at else "from the start"
+    return Misfit(
+        f"DOES NOT FIT: {ranks:,} of {summary['num_ranks']:,} ranks need more memory than their device has",
+        (
+            f"worst: class {worst['class']} (stage {worst['stage']}, rank {worst['rank']}) holds "
+            f"{units.size(worst['total'])}, {excess} over its {device}, {since}",
+            f"alive at its peak, {units.seconds(worst['time_s'])} into the run:",
+        ),
+        tuple(f"{each['buffer']} {units.size(each['bytes'])}" for each in worst["alive"][:4]),
+    )
+
+
+def throughput(summary: Document) -> tuple[str, str]:
+    """Tokens per second: of all, and of one device."""
+    each = summary["tokens_per_s_per_device"]
+    return units.count(summary["tokens_per_s"]), f"{each:,.0f}" if 100 <= each < 1e5 else units.count(each)
+
+
+def useful(documents: Document) -> str:
+    """What the MFU is the ratio of."""
+    compute = documents["plan"]["precision"]["compute"]
+    peak = documents["topology"]["device_peak_flops_per_s"][compute]
+    rate = units.compute(documents["summary"]["model_flops_per_s_per_device"])
+    return f"{rate} of model arithmetic per device, of {units.compute(peak)} at its {compute} peak"
+
+
+def communication(summary: Document) -> list[list[str]]:
+    """Per mesh axis: its name, bytes a rank sends per step, time not hidden, its share, the collectives."""
+    sent, exposed = summary["communication_bytes"], summary["exposed_communication_s"]
+    totals = {axis: sum(sent.get(axis, {}).values()) for axis in {**sent, **exposed}}
+    rows = []
+    for axis in sorted(totals, key=lambda axis: -totals[axis]):
+        operations = sorted(sent.get(axis, {}).items(), key=lambda item: -item[1])
+        told = [(name, size) for name, size in operations if size >= NEGLIGIBLE * totals[axis]]
+        rows.append(
+            [
+                axis,
+                units.volume(totals[axis]),
+                units.seconds(exposed.get(axis, 0.0)),
+                units.percent(exposed.get(axis, 0.0) / summary["step_time_s"]),
+                ", ".join(f"{name} {units.volume(size)}" for name, size in told),
+            ]
+        )
+    return rows
+
+
+def footing(documents: Document) -> list[str]:
+    """How much was simulated, what it leans on, and what the planner had to decide."""
+    found = documents["summary"]
+    ranks, classes = found["num_ranks"], found["num_classes"]
+    folded = "each" if classes == ranks else f"as {classes:,} class{'es' * (classes > 1)} of equal ranks"
+    took = f" in {units.seconds(found['wall_s'])}" if "wall_s" in found else ""
+    assumptions = found["assumptions"]
+    return [
+        f"Simulated {ranks:,} ranks, {folded}: {found['num_events']:,} events{took}.",
+        f"Leans on {len(assumptions)} assumptions, listed in the JSON result: {_assumed(assumptions)}.",
+        *(f"Note: {note}." for note in documents["plan"]["notes"]),
+    ]
+
+
+def _assumed(assumptions: Sequence[Mapping[str, str]]) -> str:
+    """``13 of h100-sxm, 2 of dgx-h100, framework, links``."""
+    owners = Counter(each["name"].partition(".")[0] for each in assumptions)
+    names = {each["name"] for each in assumptions}
+    return ", ".join(owner if owner in names else f"{count} of {owner}" for owner, count in owners.items())

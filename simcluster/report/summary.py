@@ -1,0 +1,149 @@
+"""The summary: one screen that says how long a step takes, where the time goes, and whether it fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from simcluster import units
+from simcluster.draw import Cell, Column, bar, flow, legend, screen_width, shown, table
+from simcluster.report.headline import headline
+from simcluster.report.parts import cut, memory
+from simcluster.report.stages import StageMemory, against, labels, stage_memory
+from simcluster.report.statements import communication, footing, misfit, throughput, useful
+from simcluster.trace import Run
+
+MOST_STAGES = 8
+"""Rows of the memory section: with them, everything stays on one screen."""
+
+Document = Mapping[str, Any]
+
+
+def summary_text(run: Run, *, width: int | None = None, colour: bool = False) -> str:
+    """The summary of a run as text, at most ``width`` columns wide (default: the terminal's, up to 120).
+
+    ``colour`` adds ANSI codes; nothing is said by colour alone.
+    """
+    columns = screen_width(width)
+    return shown(summary(run, columns, colour=colour), width=columns, colour=colour)
+
+
+def summary(run: Run, width: int, *, colour: bool = False) -> RenderableType:
+    """The summary as a rich renderable, drawn for ``width`` columns with or without ``colour``."""
+    documents = run.documents
+    found = documents["summary"]
+    sections = [
+        *_misfit(found, width),
+        _head(documents),
+        _figures(documents),
+        _cut(found, width, colour),
+        _memory(found, width, colour),
+        *_communication(found, width),
+        Text("\n".join(footing(documents)), "dim"),
+    ]
+    return Group(*(part for section in sections for part in (section, "")))
+
+
+def _title(text: str, note: str) -> Text:
+    return Text.assemble((text, "bold"), (f"  {note}", "dim"))
+
+
+def _misfit(found: Document, width: int) -> Iterator[RenderableType]:
+    over = misfit(found)
+    if over is not None:
+        yield Group(
+            Text(over.sentence, "bold red"),
+            _indented(Text("\n".join(over.details), "red")),
+            Padding(Text(style="red").append_text(flow(over.alive, width - 4)), (0, 0, 0, 4)),
+        )
+
+
+def _indented(what: RenderableType) -> RenderableType:
+    return Padding(what, (0, 0, 0, 2), expand=False)
+
+
+def _head(documents: Document) -> RenderableType:
+    rows = table([Column(style="dim"), Column(wraps=True)], headline(documents), indent=2)
+    return Group(Text(documents["plan"]["name"], "bold"), rows)
+
+
+def _figures(documents: Document) -> RenderableType:
+    """The figures that people quote."""
+    found = documents["summary"]
+    tokens, each = throughput(found)
+    text = Text.assemble(
+        *("Step time ", (units.seconds(found["step_time_s"]), "bold cyan"), "   "),
+        *((tokens, "bold cyan"), f" tokens/s ({each} per device)   "),
+        *("MFU ", (units.percent(found["mfu"]), "bold cyan"), f" (HFU {units.percent(found['hfu'])})"),
+    )
+    return Group(text, _indented(Text(useful(documents), "dim")))
+
+
+def _cut(found: Document, width: int, colour: bool) -> RenderableType:
+    """The parts of the step: the table, and below it the bar."""
+    parts, step = cut(found), found["step_time_s"]
+    rows: list[list[Cell]] = [
+        [
+            Text.assemble("  ", (part.tone.fill(colour), part.tone.style), f" {part.name}"),
+            units.seconds(part.value),
+            units.percent(part.value / step),
+            units.seconds(most),
+        ]
+        for part, most in parts
+    ]
+    figures = [Column(title, quantity=True) for title in ("mean", "share", "worst rank")]
+    return Group(
+        table([Column("Where the step goes"), *figures], rows),
+        _indented(bar([part for part, _ in parts], width - 2, scale=step, colour=colour)),
+    )
+
+
+def _memory(found: Document, width: int, colour: bool) -> RenderableType:
+    """A bar per stage against the capacity of its device."""
+    rows = stage_memory(found["peak_memory_bytes"], MOST_STAGES if found["fits"] else MOST_STAGES - 2)
+    names, remarks = labels(rows), [_remark(row, width) for row in rows]
+    scale = max(max(row.worst["total"], row.worst["capacity"]) for row in rows)
+    room = max(10, width - 26 - max(map(len, names)) - max(map(len, remarks)))
+    cells: list[list[Cell]] = []
+    for name, row, remark in zip(names, rows, remarks, strict=True):
+        worst, over = row.worst, not row.worst["fits"]
+        parts, limit = memory(worst["breakdown"]), worst["capacity"]
+        cells.append(
+            [
+                name,
+                bar(parts, room, scale=scale, limit=limit, colour=colour),
+                Text(units.size(worst["total"]), "bold red" if over else ""),
+                f"{100 * worst['total'] / limit:.0f} %",
+                Text(remark, "red" if over else "dim"),
+            ]
+        )
+    categories = {name: 1 for row in rows for name, size in row.worst["breakdown"].items() if size}
+    return Group(
+        _title("Memory at its peak", against(rows)),
+        _indented(legend(memory(categories), width - 2, colour=colour)),
+        table(["", "", Column(quantity=True), Column(quantity=True), ""], cells, indent=2),
+    )
+
+
+def _remark(row: StageMemory, width: int) -> str:
+    """The biggest categories of a stage, or how much is too much."""
+    if not row.worst["fits"]:
+        return f"{units.size(row.worst['excess'])} too much"
+    count = 2 if width >= 118 else 1 if width >= 80 else 0
+    parts = sorted(memory(row.worst["breakdown"]), key=lambda part: -part.value)[:count]
+    return ", ".join(f"{part.name} {units.size(part.value)}" for part in parts if part.value)
+
+
+def _communication(found: Document, width: int) -> Iterator[RenderableType]:
+    """Per mesh axis what a rank sends in a step, and for how long nothing hides it."""
+    rows = [[f"  {axis}", *figures] for axis, *figures in communication(found)]
+    columns = [Column("Communication")]
+    columns += [Column(title, quantity=True) for title in ("sent per rank", "not hidden", "of step")]
+    if width >= 76:
+        columns.append(Column("collectives", wraps=True))
+    if rows:
+        yield table(columns, [row[: len(columns)] for row in rows])

@@ -1,0 +1,85 @@
+"""What verify found: the small plan that was run, and how far its values are from one device's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from simcluster.draw import Cell, Column, flow, screen_width, shown, table
+
+Document = Mapping[str, Any]
+
+_MOST_RANKS = 12
+
+
+def verification_text(document: Document, *, width: int | None = None, colour: bool = False) -> str:
+    """A verification's document as text: verdict, how the plan was shrunk, a line per kind of tensor.
+
+    Where values differ, the first tensor that does and the ranks that disagree.
+    """
+    columns = screen_width(width)
+    return shown(Group(*_parts(document, columns)), width=columns, colour=colour)
+
+
+def _parts(document: Document, width: int) -> Iterator[RenderableType]:
+    agrees = document["agrees"]
+    yield Text.assemble(
+        (document["name"], "bold"),
+        "  ",
+        ("agrees with one device", "bold green") if agrees else ("DIFFERS from one device", "bold red"),
+    )
+    yield Text(
+        f"  {document['ranks']} ranks, {document['steps']} steps, {document['dtype']}, "
+        f"relative tolerance {document['tolerance']:g}",
+        "dim",
+    )
+    if document["changes"]:
+        yield ""
+        yield Text("Shrunk for values", "bold")
+        shrunk = [f"{what} {before} -> {after}" for what, before, after in document["changes"]]
+        yield Padding(flow(shrunk, width - 2), (0, 0, 0, 2))
+    if document["comparisons"]:
+        yield ""
+        yield table(_COLUMNS, _rows(document["comparisons"]))
+    if not agrees:
+        yield ""
+        yield from _difference(document)
+
+
+_COLUMNS = (
+    Column("Compared"),
+    Column("step", quantity=True),
+    Column("tensors", quantity=True),
+    Column("largest error", quantity=True),
+    Column("in"),
+    Column("verdict"),
+)
+
+
+def _rows(comparisons: Sequence[Document]) -> Iterator[Sequence[Cell]]:
+    """One row per step and kind, in the order in which they were compared."""
+    for (step, what), group in groupby(comparisons, key=lambda each: (each["step"], each["what"])):
+        found = list(group)
+        worst = max(found, key=lambda each: (not each["error"] <= float("inf"), each["error"]))
+        wrong = [each for each in found if each["ranks"]]
+        verdict = Text(f"{len(wrong)} differ", "red") if wrong else Text("agrees", "green")
+        yield (what, str(step + 1), str(len(found)), f"{worst['error']:.1e}", worst["name"], verdict)
+
+
+def _difference(document: Document) -> Iterator[RenderableType]:
+    if document["fault"]:
+        yield Text.assemble(("The plan could not be run: ", "red"), document["fault"])
+        return
+    first = next(each for each in document["comparisons"] if each["ranks"])
+    ranks = first["ranks"]
+    listed = ", ".join(map(str, ranks[:_MOST_RANKS])) + (" ..." if len(ranks) > _MOST_RANKS else "")
+    yield Text.assemble(
+        ("First difference: ", "red"),
+        f"{first['what']} of {first['name']} in step {first['step'] + 1}, "
+        f"off by {first['error']:.1e} of its largest value on {len(ranks)} of {document['ranks']} ranks: {listed}",
+    )

@@ -1,0 +1,28 @@
+"""Files that are written complete or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def atomic(path: str | Path) -> Iterator[Path]:
+    """A path to write to instead of ``path``; the file takes its place at the end, or nothing does.
+
+    A link keeps pointing where it points. A device or a pipe (``/dev/stdout``) is written to directly. Raises
+    OSError as writing does.
+    """
+    if Path(path).exists() and not Path(path).is_file():
+        yield Path(path)
+        return
+    target = Path(path).resolve()
+    # The name comes last, so that what looks at its ending sees the same one.
+    partial = target.with_name(f".{os.getpid()}-{target.name}")
+    try:
+        yield partial
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)

@@ -1,0 +1,105 @@
+"""The lazy doors: help, completion and ``import simcluster`` stay quick because nothing heavy is imported."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from simcluster.cli.commands import _IN_ORDER
+
+HEAVY = ("numpy", "simpy", "ruamel", "orjson", "rustworkx")
+ROOMS = (
+    "api",
+    "baseline",
+    "cluster",
+    "document",
+    "engine",
+    "model",
+    "plan",
+    "report",
+    "scenario",
+    "simulation",
+)
+COMMANDS = [module.__name__.rpartition(".")[2] for module in _IN_ORDER]
+
+REPORT = """
+import json, sys
+try:
+    {code}
+finally:
+    sys.stderr.write("\\n" + json.dumps(sorted(sys.modules)))
+"""
+
+
+def imported(code, **environment):
+    """The modules that are there after the code, and what it printed."""
+    found = subprocess.run(
+        [sys.executable, "-c", REPORT.format(code=code)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | environment,
+    )
+    return set(json.loads(found.stderr.splitlines()[-1])), found.stdout
+
+
+def called(*arguments):
+    """The same for a command line."""
+    return imported(f"from simcluster.cli.app import command_line; command_line({list(arguments)!r})")
+
+
+def assert_light(modules):
+    """Neither heavy packages nor rooms; what typer itself imports is its own affair."""
+    heavy = {*HEAVY, *(f"simcluster.{room}" for room in ROOMS)}
+    assert not heavy & modules
+    assert "simcluster" in modules
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("-h",), ("--version",)])
+def test_help_imports_nothing_heavy(arguments):
+    modules, out = called(*arguments)
+    assert_light(modules)
+    assert "pydantic" not in modules
+    assert out.startswith(("Usage: simcluster", "simcluster "))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command_imports_none_of_its_rooms(name):
+    modules, out = called(name, "--help")
+    assert_light(modules)
+    assert out.startswith(f"Usage: simcluster {name}")
+
+
+def test_wrong_usage_imports_nothing_heavy():
+    assert_light(called("run")[0])
+    assert_light(called("rum")[0])
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("simcluster c", ["check", "catalog"]),
+        ("simcluster run --tr", ["--trace"]),
+        ("simcluster catalog m", ["models"]),
+        ("simcluster catalog devices h", ["h100-sxm"]),
+    ],
+)
+def test_completion_imports_nothing_heavy(words, completed):
+    modules, out = imported(
+        "from simcluster.cli.app import command_line; command_line([])",
+        _SIMCLUSTER_COMPLETE="complete_bash",
+        COMP_WORDS=words,
+        COMP_CWORD=str(len(words.split()) - 1),
+    )
+    assert_light(modules)
+    assert out.split() == completed
+
+
+def test_the_package_imports_nothing_but_itself():
+    modules, _ = imported("import simcluster")
+    assert_light(modules)
+    assert {name for name in modules if name.startswith("simcluster.")} <= {"simcluster._version"}

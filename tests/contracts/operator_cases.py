@@ -1,0 +1,300 @@
+"""One or more cases for every registered operator kind: whole inputs on which its contract is checked.
+
+Every dim that may be split has a size that divides by 4, so that both axes of a 2 x 2 mesh fit on it. What
+is declared unsplittable has an even size, so that a split that would have been right can be found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from simcluster.model import Array, Operator, Region, TensorType
+from simcluster.model.operators.attention import Attention, AttentionGrad
+from simcluster.model.operators.cross_entropy import (
+    CrossEntropy,
+    CrossEntropyGrad,
+    JoinLoss,
+    LogitsExpSum,
+    LogitsMax,
+    TargetLogit,
+)
+from simcluster.model.operators.embedding import Embedding, EmbeddingGrad, Positions, PositionsGrad
+from simcluster.model.operators.matmul import Matmul, MatmulSum
+from simcluster.model.operators.norm import LayerNorm, LayerNormGrad, RmsNorm, RmsNormGrad
+from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, Sgd
+from simcluster.model.operators.pointwise import Add, Bias, Gelu, GeluGrad, SumTo, Swiglu, SwigluGrad
+from simcluster.model.operators.rotary import Rotary
+from simcluster.registry import kinds
+from simcluster.work import DType
+
+WHOLE = Region({}, step=3)
+
+Draw = Callable[[np.random.Generator], "tuple[Array, ...]"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """An operator with whole inputs, and what is deliberately not declared about it.
+
+    ``live`` are the outputs whose gradients the gradient is recorded for, or None if the kind has no
+    gradient; ``loss`` says that its output is the loss. ``unsplit`` gives the reason for every dim declared
+    whole although a split of it would compute the right values, ``nonlinear`` for every set of inputs in
+    which the operator is jointly linear though it does not say so. ``reads_part`` and ``writes_part`` are
+    inputs and outputs that a kernel touches only in places.
+    """
+
+    name: str
+    operator: Operator
+    draw: Draw
+    live: tuple[int, ...] | None = None
+    loss: bool = False
+    unsplit: Mapping[str, str] = field(default_factory=dict)
+    nonlinear: Mapping[frozenset[int], str] = field(default_factory=dict)
+    reads_part: frozenset[int] = frozenset()
+    writes_part: frozenset[int] = frozenset()
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def inputs(self) -> tuple[Array, ...]:
+        """The whole inputs, the same at every call; nobody may write into them."""
+        arrays = self.draw(np.random.default_rng(7))
+        for array in arrays:
+            array.flags.writeable = False
+        return arrays
+
+    @property
+    def types(self) -> tuple[TensorType, ...]:
+        """The logical types of the inputs."""
+        return tuple(map(type_of, self.inputs))
+
+    @property
+    def floating(self) -> tuple[int, ...]:
+        """The inputs that hold numbers, not ids."""
+        return tuple(index for index, kind in enumerate(self.types) if kind.dtype.is_float)
+
+
+def type_of(array: Array) -> TensorType:
+    """The type an array stands for."""
+    return TensorType(array.shape, DType.FP32 if array.dtype.kind == "f" else DType.INT64)
+
+
+def normal(*shapes: tuple[int, ...]) -> Draw:
+    """Standard normal arrays of these shapes."""
+    return lambda rng: tuple(rng.standard_normal(shape) for shape in shapes)
+
+
+def ids_and(shape: tuple[int, ...], below: int, *shapes: tuple[int, ...]) -> Draw:
+    """Token ids first, then normal arrays."""
+    return lambda rng: (rng.integers(0, below, shape), *(rng.standard_normal(each) for each in shapes))
+
+
+def optimizer_state(count: int) -> Draw:
+    """Weights, gradient and ``count`` states; the second state is a mean of squares and so not negative."""
+
+    def draw(rng):
+        arrays = rng.standard_normal((2 + count, 16))
+        arrays[3:] **= 2
+        return tuple(arrays)
+
+    return draw
+
+
+def _attention_grad(operator: Attention) -> Draw:
+    def draw(rng):
+        q, k, v = _QKV(rng)
+        return (q, k, v, *operator.evaluate((q, k, v), WHOLE), rng.standard_normal(q.shape))
+
+    return draw
+
+
+def _norm_grad(operator: RmsNorm | LayerNorm, num_weights: int) -> Draw:
+    def draw(rng):
+        x, *weights = normal((4, 8, 6), *((6,),) * num_weights)(rng)
+        statistics = operator.evaluate((x, *weights), WHOLE)[1:]
+        return (x, *statistics, weights[0], rng.standard_normal(x.shape))
+
+    return draw
+
+
+def _targets_last(rng):
+    ids, logits = ids_and((4, 4), 8, (4, 4, 8))(rng)
+    return logits, ids
+
+
+def _cross_entropy_grad(rng):
+    logits, ids = _targets_last(rng)
+    return logits, ids, np.log(np.exp(logits).sum(axis=-1))
+
+
+def _exp_sum(rng):
+    (logits,) = normal((4, 4, 8))(rng)
+    return logits, logits.max(axis=-1)
+
+
+def _join(rng):
+    peak, total, target = normal((4, 4), (4, 4), (4, 4))(rng)
+    return peak, np.exp(total), target
+
+
+_HIDDEN = ("batch", "seq", "hidden")
+_QUERY = ("batch", "seq", "heads", "group", "head_dim")
+_KEY = ("batch", "seq", "heads", "head_dim")
+_WQ = ("hidden", "heads", "group", "head_dim")
+_WK = ("hidden", "heads", "head_dim")
+_QKV = normal((4, 6, 4, 4, 2), (4, 6, 4, 2), (4, 6, 4, 2))
+_X, _Q, _K = (4, 4, 8), (4, 4, 4, 4, 4), (4, 4, 4, 4)
+_W1, _W2 = (8, 4, 4, 4), (8, 4, 4)
+
+_NO_CONTEXT = "no model here attends both ways; splitting it waits for context parallelism"
+_ONCE = "a bias is added once, after the reduction (DESIGN 4.2)"
+_TERMWISE = "one operand of each term: no gradient is partial that way"
+_NEVER = "what is updated is reduced before: an update reads every element once, nothing gets smaller"
+
+_CASES = (
+    Case("add", Add(_HIDDEN), normal((4, 8, 4), (4, 8, 4)), (0,)),
+    Case("add of three", Add(("x",), 3), normal((8,), (8,), (8,)), (0,)),
+    Case(
+        "bias",
+        Bias(_HIDDEN, ("hidden",)),
+        normal((4, 4, 8), (8,)),
+        (0,),
+        nonlinear={frozenset({0, 1}): _ONCE},
+    ),
+    Case(
+        "bias over heads",
+        Bias(_KEY, ("heads", "head_dim")),
+        normal((4, 8, 4, 8), (4, 8)),
+        (0,),
+        nonlinear={frozenset({0, 1}): _ONCE},
+    ),
+    Case("sum_to", SumTo(_HIDDEN, ("hidden",)), normal((4, 8, 4))),
+    Case("sum_to of two dims", SumTo(_KEY, ("heads", "head_dim")), normal((4, 8, 4, 8))),
+    Case("gelu", Gelu(_HIDDEN), normal((4, 8, 4)), (0,)),
+    Case("gelu_grad", GeluGrad(_HIDDEN), normal((4, 8, 4), (4, 8, 4))),
+    Case("swiglu", Swiglu(_HIDDEN), normal((4, 8, 4), (4, 8, 4)), (0,)),
+    Case("swiglu_grad", SwigluGrad(_HIDDEN), normal((4, 8, 4), (4, 8, 4), (4, 8, 4))),
+    Case("attention", Attention(), _QKV, (0,)),
+    Case("attention both ways", Attention(causal=False), _QKV, (0,), unsplit={"seq": _NO_CONTEXT}),
+    Case("attention_grad", AttentionGrad(), _attention_grad(Attention())),
+    Case(
+        "attention_grad both ways",
+        AttentionGrad(causal=False),
+        _attention_grad(Attention(causal=False)),
+        unsplit={"seq": _NO_CONTEXT, "keys": _NO_CONTEXT},
+    ),
+    Case(
+        "matmul", Matmul(_HIDDEN, (("hidden", "ffn"),), (("batch", "seq", "ffn"),)), normal(_X, (8, 4)), (0,)
+    ),
+    Case(
+        "matmul by a transposed weight",
+        Matmul(_HIDDEN, (("vocab", "hidden"),), (("batch", "seq", "vocab"),)),
+        normal(_X, (12, 8)),
+        (0,),
+    ),
+    Case(
+        "matmul over heads", Matmul(_QUERY, (_WQ[1:] + _WQ[:1],), (_HIDDEN,)), normal(_Q, (4, 4, 4, 8)), (0,)
+    ),
+    Case(
+        "matmul of every head",
+        Matmul(_KEY, (("heads", "head_dim", "rank"),), (("batch", "seq", "heads", "rank"),)),
+        normal(_K, (4, 4, 8)),
+        (0,),
+    ),
+    Case(
+        "matmul to queries, keys and values",
+        Matmul(_HIDDEN, (_WQ, _WK, _WK), (_QUERY, _KEY, _KEY)),
+        normal(_X, _W1, _W2, _W2),
+        (0, 1, 2),
+    ),
+    Case(
+        "matmul to the gradients of three weights",
+        Matmul(_HIDDEN, (_QUERY, _KEY, _KEY), (_WQ, _WK, _WK)),
+        normal(_X, _Q, _K, _K),
+        (0, 1, 2),
+    ),
+    Case(
+        "matmul_sum of one",
+        MatmulSum((_HIDDEN,), (("ffn", "hidden"),), ("batch", "seq", "ffn")),
+        normal(_X, (4, 8)),
+    ),
+    Case(
+        "matmul_sum of two",
+        MatmulSum((_HIDDEN, _HIDDEN), (("ffn", "hidden"),) * 2, ("batch", "seq", "ffn")),
+        normal(_X, _X, (4, 8), (4, 8)),
+        nonlinear={frozenset({0, 3}): _TERMWISE, frozenset({1, 2}): _TERMWISE},
+    ),
+    Case(
+        "matmul_sum of queries, keys and values",
+        MatmulSum((_QUERY, _KEY, _KEY), (_WQ, _WK, _WK), _HIDDEN),
+        normal(_Q, _K, _K, _W1, _W2, _W2),
+        nonlinear={
+            frozenset(chosen): _TERMWISE
+            for chosen in ((0, 1, 5), (0, 4, 2), (0, 4, 5), (3, 1, 2), (3, 1, 5), (3, 4, 2))
+        },
+    ),
+    Case("rotary", Rotary((_QUERY, _KEY)), normal((4, 8, 4, 4, 6), (4, 8, 4, 6)), (0, 1)),
+    Case("rotary of one", Rotary((_KEY,), 100.0), normal((4, 8, 4, 6)), (0,)),
+    Case(
+        "rotary turned back",
+        Rotary((_QUERY, _KEY), inverse=True),
+        normal((4, 8, 4, 4, 6), (4, 8, 4, 6)),
+        (0, 1),
+    ),
+    Case("embedding", Embedding(), ids_and((4, 8), 12, (12, 4)), (0,), reads_part=frozenset({1})),
+    Case(
+        "embedding_grad",
+        EmbeddingGrad(),
+        ids_and((4, 8), 12, (4, 8, 4), (12, 4)),
+        reads_part=frozenset({2}),
+        writes_part=frozenset({0}),
+    ),
+    Case(
+        "positions",
+        Positions(),
+        normal((4, 8, 4), (10, 4)),
+        (0,),
+        nonlinear={frozenset({0, 1}): _ONCE},
+        reads_part=frozenset({1}),
+    ),
+    Case("positions_grad", PositionsGrad(), normal((4, 8, 4), (10, 4)), reads_part=frozenset({1})),
+    Case("cross_entropy", CrossEntropy(1 / 16), _targets_last, (0,), loss=True),
+    Case("cross_entropy_grad", CrossEntropyGrad(1 / 16), _cross_entropy_grad),
+    Case("logits_max", LogitsMax(), normal((4, 4, 8))),
+    Case("logits_exp_sum", LogitsExpSum(), _exp_sum),
+    Case("target_logit", TargetLogit(), _targets_last, reads_part=frozenset({0})),
+    Case("join_loss", JoinLoss(1 / 16), _join),
+    Case("rms_norm", RmsNorm(_HIDDEN), normal((4, 8, 6), (6,)), (0,)),
+    Case("rms_norm_grad", RmsNormGrad(_HIDDEN), _norm_grad(RmsNorm(_HIDDEN), 1)),
+    Case("layer_norm", LayerNorm(_HIDDEN), normal((4, 8, 6), (6,), (6,)), (0,)),
+    Case("layer_norm_grad", LayerNormGrad(_HIDDEN), _norm_grad(LayerNorm(_HIDDEN), 2)),
+    Case("sgd", Sgd(weight_decay=0.1), optimizer_state(0), nonlinear={frozenset({0, 1}): _NEVER}),
+    Case(
+        "momentum", Momentum(weight_decay=0.1), optimizer_state(1), nonlinear={frozenset({0, 1, 2}): _NEVER}
+    ),
+    Case("adam", Adam(weight_decay=0.1), optimizer_state(2)),
+    Case("adamw", AdamW(weight_decay=0.1), optimizer_state(2)),
+    Case("adamw with a master copy", AdamW(weight_decay=0.1, cast=DType.BF16), optimizer_state(2)),
+)
+
+
+def registered() -> dict[str, type[Operator]]:
+    """Every operator kind that is shipped or installed."""
+    return kinds("simcluster.model.operators", Operator)
+
+
+def cases() -> tuple[Case, ...]:
+    """All cases, in order."""
+    return _CASES
+
+
+def cases_of(kind: str) -> tuple[Case, ...]:
+    """The cases of one kind; an error that says where to write one if there is none."""
+    found = tuple(case for case in _CASES if case.operator.kind == kind)
+    if not found:
+        raise AssertionError(f"operator kind '{kind}' has no case: add one to _CASES in {__file__}")
+    return found

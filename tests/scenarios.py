@@ -1,0 +1,44 @@
+"""Small scenarios for tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simcluster.scenario import Scenario
+
+TINY = {"layers": 4, "hidden": 32, "heads": 8, "kv_heads": 4, "ffn": 64, "vocab": 128}
+TINY_GPT = {"family": "gpt", "layers": 4, "hidden": 32, "heads": 4, "vocab": 100, "max_positions": 16}
+
+
+def scenario(
+    mesh: dict[str, int],
+    *,
+    devices: int = 2,
+    host: str = "cpu-server",
+    model: dict[str, Any] | None = None,
+    micro_batches: int = 4,
+    micro_batch: int = 1,
+    run: dict[str, Any] | None = None,
+    training: dict[str, Any] | None = None,
+    **parallel: Any,
+) -> Scenario:
+    """A tiny model on hosts of ``devices`` devices; what is left over goes into the parallel section."""
+    ranks = 1
+    for size in mesh.values():
+        ranks *= size
+    ways = mesh.get("data", 1)
+    data = {
+        "simcluster": 1,
+        "name": "test",
+        "cluster": {"host": {"use": host, "devices": devices, "network": {"nics": 1}}, "hosts": ranks // devices},
+        "model": model or TINY,
+        "training": {
+            "global_batch": micro_batches * micro_batch * ways,
+            "micro_batch": micro_batch,
+            "seq_len": 8,
+            **(training or {}),
+        },
+        "parallel": {"mesh": mesh, **parallel},
+        "run": run or {},
+    }
+    return Scenario.of(data)

@@ -1,0 +1,93 @@
+import pytest
+
+from simcluster.baseline.compare import Drift, Outcome, Status, Verdict, drifts
+from simcluster.baseline.record import Record
+from simcluster.baseline.tolerance import Tolerance, Tolerances
+from simcluster.errors import ScenarioError
+from tests.unit.baseline.runs import made, slower
+
+OLD = Record.of(made())
+
+
+def outcome(run, tolerances=""):
+    new = Record.of(run)
+    wanted = Tolerances.parse(tolerances) if tolerances else Tolerances()
+    return Outcome("a.yaml", OLD, new, drifts(OLD, new, wanted))
+
+
+def moved(found):
+    return {drift.figure: drift.verdict for drift in found.drifts}
+
+
+def test_the_same_figures():
+    found = outcome(made())
+    assert found.drifts == ()
+    assert found.status is Status.SAME
+
+
+def test_slower_is_worse_and_faster_better():
+    assert outcome(slower(1.02)).status is Status.WORSE
+    assert outcome(slower(0.98)).status is Status.BETTER
+    assert moved(outcome(slower(1.02))) == {"step_time_s": Verdict.WORSE}
+
+
+def test_throughput_that_follows_the_step_time_is_judged_with_it():
+    """mfu falls by 0.5 %, beyond its own default of 0.1 %, because the step takes 0.5 % longer."""
+    assert outcome(slower(1.005), "step_time=1%").status is Status.SAME
+    assert outcome(slower(1.005), "step_time=1%,mfu=0.1%").status is Status.WORSE
+
+
+def test_throughput_that_moves_by_itself_is_judged():
+    assert moved(outcome(made(mfu=0.39))) == {"mfu": Verdict.WORSE}
+    assert moved(outcome(made(tokens_per_s=1010.0))) == {"tokens_per_s": Verdict.BETTER}
+
+
+def test_more_memory_is_worse():
+    assert outcome(made(peak_memory_bytes_max=41 * 2**30)).status is Status.WORSE
+    assert outcome(made(peak_memory_bytes_max=41 * 2**30), "peak_memory=1GiB").status is Status.SAME
+
+
+def test_better_and_worse_together_is_worse():
+    assert outcome(slower(0.9, peak_memory_bytes_max=50 * 2**30)).status is Status.WORSE
+
+
+def test_what_explains_is_shown_but_judged_only_on_request():
+    run = made(pipeline_wait_s=1.5, num_events=2.0)
+    found = outcome(run)
+    assert moved(found) == {"pipeline_wait_s": Verdict.WORSE, "num_events": Verdict.MOVED}
+    assert found.status is Status.DRIFTED
+    assert outcome(run, "pipeline_wait=10%").status is Status.WORSE
+    assert outcome(run, "num_events=10%").status is Status.WORSE
+    assert outcome(run, "num_events=200%,pipeline_wait=200%").status is Status.SAME
+
+
+def test_fitting_is_judged_whatever_the_figures_say():
+    assert outcome(made(fits=False)).status is Status.WORSE
+    old = Record.of(made(fits=False))
+    assert Outcome("a.yaml", old, Record.of(made())).status is Status.BETTER
+    assert Outcome("a.yaml", old, old).status is Status.SAME
+
+
+def test_other_ends():
+    assert Outcome("a.yaml", None, OLD).status is Status.NEW
+    assert Outcome("a.yaml", OLD).status is Status.MISSING
+    assert Outcome("a.yaml", OLD, error=ScenarioError("broken")).status is Status.WRONG
+
+
+def test_figures_of_another_version_are_left_out():
+    old = Record(name="n", program="p", fits=True, metrics={"step_time_s": 8.0, "gone_s": 1.0})
+    assert drifts(old, OLD, Tolerances()) == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "text"),
+    [
+        (8.0, 8.25, "+3.1 %"),
+        (8.0, 7.9, "-1.2 %"),
+        (100.0, 100.2, "+0.20 %"),
+        (0.0, 1.0, "from 0"),
+        (1.0, 31.0, "+3,000.0 %"),
+    ],
+)
+def test_changes_to_read(old, new, text):
+    assert Drift("step_time_s", old, new, Tolerance(0.001), True).change == text

@@ -1,0 +1,78 @@
+import pytest
+
+from simcluster.baseline.figure import JUDGED, Good, dimension, good, known, readings, short
+from simcluster.simulation.summary import METRICS
+from simcluster.units import Dimension
+
+
+@pytest.mark.parametrize(
+    ("figure", "name"),
+    [
+        ("step_time_s", "step_time"),
+        ("peak_memory_bytes_max", "peak_memory"),
+        ("pipeline_wait_s_max", "pipeline_wait_max"),
+        ("tokens_per_s", "tokens_per_s"),
+        ("tokens_per_s_per_device", "tokens_per_s_per_device"),
+        ("mfu", "mfu"),
+        ("num_events", "num_events"),
+    ],
+)
+def test_short_names_are_without_unit(figure, name):
+    assert short(figure) == name
+    assert known(name) == known(figure) == figure
+
+
+def test_every_figure_has_one_short_name():
+    assert len({short(figure) for figure in METRICS}) == len(METRICS)
+    assert set(JUDGED) <= set(METRICS)
+
+
+def test_an_unknown_name_gets_the_nearest():
+    with pytest.raises(ValueError, match="no figure is called 'step_tme'; did you mean 'step_time'"):
+        known("step_tme")
+
+
+@pytest.mark.parametrize("figure", METRICS)
+def test_every_figure_has_a_direction(figure):
+    more = {
+        "tokens_per_s",
+        "tokens_per_s_per_device",
+        "samples_per_s",
+        "model_flops_per_s_per_device",
+        "mfu",
+        "hfu",
+    }
+    expected = Good.UP if figure in more else Good.NOWHERE if figure.startswith("num_") else Good.DOWN
+    assert good(figure) is expected
+
+
+def test_dimensions():
+    assert dimension("step_time_s") is dimension("idle_s_max") is Dimension.TIME
+    assert dimension("peak_memory_bytes_max") is Dimension.BYTES
+    assert dimension("tokens_per_s") is dimension("mfu") is dimension("num_ranks") is None
+
+
+@pytest.mark.parametrize(
+    ("figure", "values", "expected"),
+    [
+        ("step_time_s", (7.9562,), ("7.96 s",)),
+        ("step_time_s", (7.9562, 7.9601), ("7.956 s", "7.960 s")),
+        ("step_time_s", (0.9, 1.2), ("0.900 s", "1.20 s")),
+        ("step_time_s", (3e-8,), ("30.0 ns",)),
+        ("step_time_s", (0.0, 0.0), ("0 s", "0 s")),
+        ("step_time_s", (0.0, 0.25), ("0 ms", "250 ms")),
+        ("peak_memory_bytes_max", (40 * 2**30, 41 * 2**30), ("40.0 GiB", "41.0 GiB")),
+        ("mfu", (0.4567, 0.4), ("45.7 %", "40.0 %")),
+        ("tokens_per_s", (263587.2,), ("263,587 tokens/s",)),
+        ("model_flops_per_s_per_device", (4.6e14,), ("460 TFLOP/s",)),
+        ("num_events", (63838, 32286), ("63,838", "32,286")),
+        ("num_events", (100000, 100001), ("100,000", "100,001")),
+    ],
+)
+def test_values_are_read_in_one_unit_with_digits_that_tell_them_apart(figure, values, expected):
+    assert readings(figure, *values) == expected
+
+
+def test_values_that_no_sensible_digits_tell_apart():
+    shown = readings("step_time_s", 1.0, 1.0 + 1e-15)
+    assert shown[0] == shown[1]

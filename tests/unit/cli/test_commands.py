@@ -1,0 +1,216 @@
+"""lint, layouts, check, catalog, schema, and what all commands share."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from simcluster._version import __version__
+from simcluster.cli.commands.catalog import FOLDERS
+from simcluster.cli.entries import FAMILIES
+from simcluster.document import json_schema
+from simcluster.scenario import Scenario, ScenarioSpec
+from simcluster.simulation import Verification, prepare
+from tests.unit.cli.texts import CRAMPED, SMALL, but
+
+NAMES = ("run", "lint", "verify", "layouts", "check", "catalog", "schema")
+
+
+def test_version(simcluster):
+    assert simcluster("--version") == (0, f"simcluster {__version__}\n", "")
+
+
+def test_help_lists_the_commands_and_exit_codes(simcluster):
+    code, out, err = simcluster("--help")
+    assert (code, err) == (0, "")
+    assert all(f"  {name} " in out for name in NAMES)
+    assert "130 interrupted" in out
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_help_has_examples_and_fits(simcluster, name):
+    code, out, err = simcluster(name, "--help")
+    assert (code, err) == (0, "")
+    assert f"  Examples:\n    simcluster {name}" in out
+    assert all(len(line) <= 100 for line in out.splitlines())
+    assert simcluster(name, "-h").out == out
+
+
+def test_lint_says_what_follows(simcluster, small):
+    code, out, err = simcluster("lint", small)
+    assert (code, err) == (0, "")
+    assert out.startswith("small.yaml: ok\n")
+    for words in ("8 in 2 classes", "2 + 2 = 4 in 2 stages", "4 micro-batches", "vocabulary", "unconfigured"):
+        assert words in out or words == "vocabulary"
+
+
+def test_lint_goes_on_after_a_wrong_scenario(simcluster, small, here):
+    (here / "wrong.yaml").write_text(but("data: 2", "data: 4"))
+    code, out, err = simcluster("lint", "wrong.yaml", small)
+    assert code == 2
+    assert out.startswith("small.yaml: ok\n")
+    assert err.startswith("wrong.yaml:8:3")
+
+
+def test_layouts(simcluster, small):
+    code, out, err = simcluster("layouts", small)
+    assert (code, err) == (0, "")
+    assert "layers.0 .. layers.3" in out
+    some = simcluster("layouts", small, "--operator", "layers.*.mlp.up").out
+    assert "mlp.up" in some
+    assert "attention" not in some
+
+
+def test_layouts_of_no_operator(simcluster, small):
+    code, out, err = simcluster("layouts", small, "--operator", "mlp.up")
+    assert (code, out) == (2, "")
+    assert "no operator is called 'mlp.up'" in err
+
+
+@pytest.mark.parametrize("recipe", ["megatron", "megatron_sp"])
+def test_printed_strategies_give_the_same_program(simcluster, small, here, recipe):
+    (here / "given.yaml").write_text(but("tensor: 2}", f"tensor: 2}}\n  recipe: {recipe}"))
+    code, out, _ = simcluster("layouts", "given.yaml", "--as-strategies")
+    assert code == 0
+    (here / "pasted.yaml").write_text(SMALL + "  strategies:\n" + out)
+    digests = [prepare(Scenario.load(name)).program.digest() for name in ("given.yaml", "pasted.yaml")]
+    assert digests[0] == digests[1]
+    assert prepare(Scenario.load(small)).program.digest() in digests or recipe == "megatron_sp"
+
+
+def test_verify_agrees(simcluster, small):
+    code, out, err = simcluster("verify", small)
+    assert (code, err) == (0, "")
+    assert "agrees with one device" in out
+    assert "float64" in out
+    assert "float32" in simcluster("verify", small, "--dtype", "float32", "--set", "run.seed=1").out
+
+
+def test_verify_fails_where_values_differ(simcluster, small, monkeypatch):
+    found = Verification("small", "float64", 8, (), (), fault="buffer x is read before it is written")
+    monkeypatch.setattr("simcluster.simulation.verify", lambda *args, **kwargs: found)
+    code, out, err = simcluster("verify", small)
+    assert (code, err) == (1, "")
+    assert "DIFFERS" in out
+    assert "buffer x is read before it is written" in out
+
+
+def test_check_makes_a_baseline_and_holds_runs_against_it(simcluster, small, here):
+    code, out, err = simcluster("check", small, "--baseline", "base.json")
+    assert (code, out) == (2, "")
+    assert "create it: simcluster check small.yaml --baseline base.json --update" in err
+    code, out, _ = simcluster("check", small, "--baseline", "base.json", "--update")
+    assert code == 0
+    assert "base.json is written" in out
+    code, out, err = simcluster("check", "--baseline", "base.json", "--tolerance", "step_time=1%,mfu=1%")
+    assert (code, err) == (0, "")
+    assert "1 scenario: 1 unchanged" in out
+
+
+def test_check_fails_on_a_regression(simcluster, small, here):
+    simcluster("check", small, "--baseline", "base.json", "--update")
+    (here / small).write_text(but("seq_len: 16", "seq_len: 64"))
+    code, out, err = simcluster("check", small, "--baseline", "base.json")
+    assert (code, err) == (1, "")
+    assert "worse" in out
+    (here / small).write_text(CRAMPED)
+    code, out, _ = simcluster("check", small, "--baseline", "base.json")
+    assert code == 1
+    assert "no longer fits" in out
+
+
+def test_check_says_on_standard_error_what_is_wrong(simcluster, small, here):
+    simcluster("check", small, "--baseline", "base.json", "--update")
+    (here / small).write_text(SMALL + "x: 1\n")
+    code, out, err = simcluster("check", small, "--baseline", "base.json")
+    assert code == 2
+    assert err.startswith("small.yaml:9:1")
+    assert "small.yaml:9:1" not in out
+    assert "1 wrong" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--tolerance", "speed=1%"), "no figure is called 'speed'"),
+        (("--tolerance", "step_time=fast"), "tolerance 'step_time=fast'"),
+        (("--baseline", "none/base.json", "--update"), "there is no folder 'none'"),
+        (("--baseline", ".", "--update"), "this is a folder; name a file in it"),
+        (("--baseline", "."), "this is a folder"),
+        (("--baseline", "small.yaml"), "small.yaml"),
+    ],
+)
+def test_check_refuses(simcluster, small, arguments, message):
+    simcluster("check", small, "--baseline", "base.json", "--update")
+    code, out, err = simcluster("check", small, "--baseline", "base.json", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+def test_check_of_an_empty_folder(simcluster, small, here):
+    simcluster("check", small, "--baseline", "base.json", "--update")
+    (here / "empty").mkdir()
+    code, _, err = simcluster("check", "empty", "--baseline", "base.json")
+    assert code == 2
+    assert "empty: no scenario in this folder" in err
+
+
+def test_the_catalog_has_every_family():
+    """Completion knows the folders without importing the rooms."""
+    assert list(FOLDERS) == list(FAMILIES)
+    from simcluster.registry import data_files
+
+    for family, section in FAMILIES.items():
+        assert list(data_files(FOLDERS[family])) == list(section.entries())
+
+
+def test_catalog_lists(simcluster):
+    code, out, err = simcluster("catalog")
+    assert (code, err) == (0, "")
+    for section in FAMILIES.values():
+        assert all(f"  {name} " in out for name in section.entries())
+    assert "llama3-70b" not in simcluster("catalog", "devices").out
+    assert json.loads(simcluster("catalog", "--json").out)["devices"]["h100-sxm"].startswith("NVIDIA H100")
+
+
+@pytest.mark.parametrize(
+    ("family", "name"), [(family, name) for family, section in FAMILIES.items() for name in section.entries()]
+)
+def test_catalog_shows_every_entry(simcluster, family, name):
+    code, out, err = simcluster("catalog", family, name)
+    assert (code, err) == (0, "")
+    assert out.startswith(name)
+    found = json.loads(simcluster("catalog", family, name, "--json").out)
+    assert found["title"] in out.replace("\n", " ")
+
+
+def test_catalog_shows_values_with_their_sources(simcluster):
+    out = simcluster("catalog", "h100-sxm").out
+    assert "vLLM GEMM tables" in out.split("figure")[0]
+    line = next(line for line in out.splitlines() if line.startswith("memory_bandwidth"))
+    assert line.split()[1:] == ["3352", "GB/s", "vendor", "H100", "datasheet"]
+    data = json.loads(simcluster("catalog", "h100-sxm", "--json").out)
+    figure = {"value": 3.352e12, "source": "H100 datasheet", "provenance": "vendor"}
+    assert data["memory_bandwidth"] == figure
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("h100",), "did you mean 'h100-sxm'?"),
+        (("device",), "did you mean 'devices'?"),
+        (("models", "lama3-8b"), "unknown model 'lama3-8b'"),
+        (("things", "h100-sxm"), "the catalog has no family 'things'"),
+    ],
+)
+def test_catalog_knows_the_nearest(simcluster, arguments, message):
+    code, out, err = simcluster("catalog", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+def test_schema(simcluster):
+    code, out, _ = simcluster("schema")
+    assert code == 0
+    assert json.loads(out) == json_schema(ScenarioSpec)

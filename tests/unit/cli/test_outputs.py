@@ -1,0 +1,110 @@
+"""Output paths: what cannot be written is said before anything is simulated."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from simcluster.cli import session
+from tests.unit.cli.texts import SMALL
+
+UNWRITABLE = Path("/proc/self")
+
+
+@pytest.fixture
+def unsimulated(simcluster, monkeypatch):
+    """The command line where nothing can be simulated."""
+    monkeypatch.setattr(session, "simulate", None)
+    return simcluster
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--trace", "folder"), "--trace folder: this is a folder; name a file in it"),
+        (("--json", "folder"), "--json folder: this is a folder; name a file in it"),
+        (("--out", "file"), "--out file: this is a file; name a folder"),
+        (("--out", "file/deeper"), "--out file/deeper: 'file' is no folder"),
+        (("--trace", "none/t.json"), "--trace none/t.json: there is no folder 'none'"),
+        (("--json", "file/r.json"), "--json file/r.json: 'file' is no folder"),
+        (("--json", "same", "--trace", "same"), "--json: same would replace --trace"),
+        (("--json", "small.yaml"), "--json: small.yaml would replace the scenario small.yaml"),
+        (("--trace", "folder/../small.yaml"), "would replace the scenario small.yaml"),
+    ],
+)
+def test_paths_that_cannot_be_written(unsimulated, small, here, arguments, message):
+    (here / "folder").mkdir()
+    (here / "file").write_text("kept")
+    code, out, err = unsimulated("run", small, *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert sorted(path.name for path in here.iterdir()) == ["file", "folder", "small.yaml"]
+    assert (here / "file").read_text() == "kept"
+    assert (here / small).read_text() == SMALL
+
+
+def test_all_of_them_are_named(unsimulated, small, here):
+    (here / "folder").mkdir()
+    _, _, err = unsimulated("run", small, "--trace", "folder", "--json", "none/r", "--out", small)
+    assert [line.split()[0] for line in err.splitlines()] == ["--trace", "--json", "--out"]
+
+
+@pytest.mark.skipif(not UNWRITABLE.exists(), reason="needs a folder that not even root can write to")
+@pytest.mark.parametrize("option", ["--out", "--trace", "--json"])
+def test_folders_that_cannot_be_written_to(unsimulated, small, option):
+    code, _, err = unsimulated("run", small, option, UNWRITABLE / "x")
+    assert code == 2
+    assert f"nothing can be written into '{UNWRITABLE}'" in err
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_folders_without_permission(unsimulated, small, here):
+    (here / "shut").mkdir(mode=0o500)
+    code, _, err = unsimulated("run", small, "--out", "shut/out")
+    assert code == 2
+    assert "permission denied" in err
+
+
+def test_one_trace_for_several_scenarios(unsimulated, small):
+    code, _, err = unsimulated("run", small, small, "--trace", "t.json")
+    assert code == 2
+    assert "one trace holds one scenario" in err
+
+
+def test_the_scenario_in_the_folder_is_not_replaced(unsimulated, here):
+    (here / "scenario.yaml").write_text(SMALL)
+    code, _, err = unsimulated("run", "scenario.yaml", "--out", ".")
+    assert code == 2
+    assert "scenario.yaml would replace the scenario" in err
+
+
+def test_devices_and_links(simcluster, small, here):
+    (here / "real.json").write_text("old")
+    (here / "link.json").symlink_to("real.json")
+    assert simcluster("run", small, "--quiet", "--trace", os.devnull, "--json", "link.json").code == 0
+    assert (here / "link.json").is_symlink()
+    assert (here / "real.json").read_text().startswith("{")
+    assert not Path(os.devnull).is_file()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left on device", "disk")])
+def test_what_breaks_off_leaves_nothing_half_written(simcluster, small, here, monkeypatch, error):
+    (here / "result.json").write_text("old")
+    (here / "trace.json").write_text("old")
+
+    def breaks(self, content):
+        with self.open("wb") as file:
+            file.write(content[:10])
+        raise error
+
+    monkeypatch.setattr(Path, "write_bytes", breaks)
+    code, _, err = simcluster("run", small, "--json", "result.json", "--out", "out")
+    if error is KeyboardInterrupt:
+        assert (code, err.splitlines()[-1]) == (130, "interrupted")
+    else:
+        assert (code, err.splitlines()[-1]) == (2, "Error: disk: no space left on device")
+    assert (here / "result.json").read_text() == "old"
+    assert [path for path in here.rglob("*") if path.is_file() and path.name.startswith(".")] == []
+    assert list((here / "out").iterdir()) == []

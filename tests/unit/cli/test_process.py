@@ -1,0 +1,102 @@
+"""What only a whole process shows: interrupts, pipes, exit codes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.texts import SMALL
+
+COMMAND = [sys.executable, "-m", "simcluster.cli"]
+FULL = Path("/dev/full")
+ENDLESS = ("--set", "run.steps=30000")
+
+
+# Where tests run in the background interrupts are ignored, and their children would ignore them too.
+AS_ON_A_TERMINAL = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from simcluster.cli import main
+print("ready", file=sys.stderr, flush=True)
+main()
+"""
+
+
+def start(*arguments):
+    """A process of the command that has begun, with interrupts as a terminal would give them."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", AS_ON_A_TERMINAL, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr.readline() == "ready\n"
+    return process
+
+
+@pytest.mark.parametrize("moment", [0.1, 1.0])
+def test_an_interrupt_is_130_and_leaves_nothing(small, here, moment):
+    process = start("run", small, "--out", "out", "--json", "result.json", *ENDLESS)
+    time.sleep(moment)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate()
+    assert process.returncode == 130
+    assert (out, err) == ("", "interrupted\n")
+    assert [path.name for path in here.iterdir()] == [small]
+
+
+def test_a_terminated_process_tidies_up(small, here):
+    process = start("run", small, "--out", "out", *ENDLESS)
+    time.sleep(1.0)
+    process.terminate()
+    assert process.communicate() == ("", "")
+    assert process.returncode == 143
+    assert [path.name for path in here.iterdir()] == [small]
+
+
+def test_a_reader_who_stops_reading_is_no_error(small, here):
+    process = start("run", small, "--json", "-", "--trace", "trace.json")
+    process.stdout.close()
+    err = process.stderr.read()
+    process.stderr.close()
+    assert process.wait() == 0
+    assert err == "written: trace.json\n"
+    assert (here / "trace.json").exists()
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("arguments", [("schema",), ("--help",)])
+def test_a_full_disk_is_said(arguments):
+    with FULL.open("w") as full:
+        found = subprocess.run(
+            [*COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert found.returncode == 2
+    assert found.stderr.startswith("Error: ")
+    assert "no space left on device" in found.stderr
+    assert len(found.stderr.splitlines()) == 1
+
+
+def test_a_terminal_without_our_characters(small):
+    found = subprocess.run(
+        [*COMMAND, "run", small],
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
+    )
+    assert found.returncode == 0
+    assert b"Step time" in found.stdout
+
+
+def test_the_installed_command_ends_with_the_code(here):
+    (here / "wrong.yaml").write_text(SMALL + "x: 1\n")
+    process = start("lint", "wrong.yaml")
+    out, err = process.communicate()
+    assert (process.returncode, out) == (2, "")
+    assert err.startswith("wrong.yaml:9:1: unknown key 'x'")

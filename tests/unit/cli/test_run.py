@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from simcluster.cli import session
+from simcluster.document import Document
+from simcluster.errors import SimulationError
+from simcluster.trace import Run
+from tests.unit.cli.texts import CRAMPED, SMALL, but
+
+
+def test_the_summary_is_printed(simcluster, small):
+    code, out, err = simcluster("run", small)
+    assert (code, err) == (0, "")
+    assert "Step time" in out
+    assert "\033" not in out
+
+
+def test_quiet_says_nothing(simcluster, small, here):
+    assert simcluster("run", small, "--quiet", "--json", "result.json") == (0, "", "")
+    assert json.loads((here / "result.json").read_text())["fits"]
+
+
+def test_json_takes_the_place_of_the_summary(simcluster, small):
+    code, out, err = simcluster("run", small, "--json", "-")
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    assert found["num_ranks"] == 8
+    assert isinstance(found["step_time_s"], float)
+
+
+def test_settings_change_the_scenario(simcluster, small):
+    two = ("--set", "run.steps=2", "--set", "name=other")
+    found = json.loads(simcluster("run", small, "--json", "-", *two).out)
+    assert found["name"] == "other"
+
+
+def test_unfolded_runs_give_the_same_time(simcluster, small):
+    folded = json.loads(simcluster("run", small, "--json", "-").out)
+    unfolded = json.loads(simcluster("run", small, "--json", "-", "--unfold").out)
+    assert folded["num_classes"] == 2
+    assert unfolded["num_classes"] == 8
+    assert folded["step_time_s"] == unfolded["step_time_s"]
+
+
+def test_a_folder_holds_everything(simcluster, small, here):
+    code, _, err = simcluster(
+        "run", small, "--out", "deep/out", "--trace", "trace.json", "--json", "result.json"
+    )
+    assert code == 0
+    assert err.splitlines() == ["written: deep/out", "written: trace.json", "written: result.json"]
+    folder = here / "deep" / "out"
+    names = ["result.json", "run.simrun", "scenario.yaml", "summary.txt", "trace.json.gz"]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    assert (folder / "scenario.yaml").read_text() == SMALL
+    assert (folder / "result.json").read_bytes() == (here / "result.json").read_bytes()
+    assert "Step time" in (folder / "summary.txt").read_text()
+    traced = json.loads(gzip.decompress((folder / "trace.json.gz").read_bytes()))
+    assert traced == json.loads((here / "trace.json").read_text())
+    assert Run.load(folder / "run.simrun").documents["plan"]["name"] == "small"
+
+
+def test_several_scenarios_have_folders_of_their_own(simcluster, small, here):
+    (here / "sub").mkdir()
+    (here / "sub" / "small.yaml").write_text(but("name: small", "name: second"))
+    code, out, _ = simcluster("run", small, "sub/small.yaml", "--out", "out", "--json", "results.json")
+    assert code == 0
+    assert sorted(path.name for path in (here / "out").iterdir()) == ["small", "small-2"]
+    assert [each["name"] for each in json.loads((here / "results.json").read_text())] == ["small", "second"]
+    assert out.count("Step time") == 2
+
+
+def test_the_scenario_is_written_with_its_changes(simcluster, small, here):
+    settings = ("--set", "parallel.optimizer_sharding.zero=1", "--set", "run={steps: 2}")
+    simcluster("run", small, "--out", "out", *settings)
+    text = (here / "out" / "scenario.yaml").read_text()
+    assert "# A comment to keep." in text
+    assert "# with --set run={steps: 2}" in text
+    again = json.loads(simcluster("run", "out/scenario.yaml", "--json", "-").out)
+    wanted = json.loads(simcluster("run", small, "--json", "-", *settings).out)
+    assert again | {"wall_s": 0} == wanted | {"wall_s": 0}
+
+
+def test_a_config_file_is_still_found_from_the_written_scenario(simcluster, here):
+    sizes = {"num_hidden_layers": 4, "hidden_size": 64, "num_attention_heads": 8, "vocab_size": 256}
+    (here / "config.json").write_text(json.dumps({"model_type": "llama", "intermediate_size": 128, **sizes}))
+    model = "{layers: 4, hidden: 64, heads: 8, kv_heads: 4, ffn: 128, vocab: 256}"
+    (here / "small.yaml").write_text(but(model, "{hf: config.json}"))
+    assert simcluster("run", "small.yaml", "--out", "out").code == 0
+    assert Document.read("out/scenario.yaml").data["model"]["hf"] == str(here / "config.json")
+    assert simcluster("lint", "out/scenario.yaml").code == 0
+
+
+def test_what_does_not_fit_fails_and_the_json_is_whole(simcluster, here):
+    (here / "cramped.yaml").write_text(CRAMPED)
+    code, out, _ = simcluster("run", "cramped.yaml", "--out", "out")
+    assert code == 1
+    assert "DOES NOT FIT" in out
+    code, out, err = simcluster("run", "cramped.yaml", "--json", "-")
+    assert code == 1
+    assert "small: does not fit: stage" in err
+    found = json.loads(out)
+    assert found["fits"] is False
+    assert found["peak_memory_bytes"][0]["alive"]
+    assert found | {"wall_s": 0} == json.loads((here / "out" / "result.json").read_text()) | {"wall_s": 0}
+
+
+def test_one_misfit_among_several_fails(simcluster, small, here):
+    (here / "cramped.yaml").write_text(CRAMPED)
+    code, out, _ = simcluster("run", "cramped.yaml", small)
+    assert code == 1
+    assert out.count("Step time") == 2
+
+
+def test_broken_bounds_fail(simcluster, small, here):
+    (here / "bound.yaml").write_text(SMALL + "expect: {step_time: {max: 1e-9}, mfu: {min: 0}}\n")
+    code, out, err = simcluster("run", "bound.yaml")
+    assert code == 1
+    assert "Step time" in out
+    assert err.startswith("small: expect: step_time is ")
+    assert len(err.splitlines()) == 1
+
+
+def test_nothing_runs_if_one_of_several_is_wrong(simcluster, small, here, monkeypatch):
+    monkeypatch.setattr(session, "simulate", None)
+    (here / "broken.yaml").write_text("simcluster: [\n")
+    (here / "plan.yaml").write_text(but("data: 2", "data: 4"))
+    code, out, err = simcluster("run", small, "broken.yaml", "plan.yaml", "--out", "out")
+    assert (code, out) == (2, "")
+    assert "broken.yaml:2:1" in err
+    assert "plan.yaml:8:3" in err
+    assert not (here / "out").exists()
+
+
+def test_a_deadlock_is_a_failure_not_wrong_input(simcluster, small, monkeypatch):
+    def stuck(*args, **kwargs):
+        raise SimulationError("the program is deadlocked", "rank 0 waits")
+
+    monkeypatch.setattr(session, "simulate", stuck)
+    code, out, err = simcluster("run", small)
+    assert (code, out) == (1, "")
+    assert err == "Error: the program is deadlocked\nError: rank 0 waits\n"
+
+
+def test_too_little_memory_of_our_own(simcluster, small, monkeypatch):
+    def hungry(*args, **kwargs):
+        raise MemoryError
+
+    monkeypatch.setattr(session, "simulate", hungry)
+    assert simcluster("run", small) == (
+        1,
+        "",
+        "Error: this machine has not enough memory for that simulation\n",
+    )
+
+
+def test_colour_only_where_it_is_wanted(simcluster, small, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\033[" in simcluster("run", small).out
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\033[" not in simcluster("run", small).out
+
+
+@pytest.mark.parametrize("columns", ["60", "80", "120"])
+def test_the_summary_keeps_to_the_terminal(simcluster, small, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    assert all(len(line) <= int(columns) for line in simcluster("run", small).out.splitlines())

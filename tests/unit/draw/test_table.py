@@ -1,0 +1,46 @@
+import pytest
+from rich.text import Text
+
+from simcluster.draw import Column, shown, table
+
+
+def lines(columns, rows, *, width=80, indent=0):
+    return shown(table(columns, rows, indent=indent), width=width).split("\n")
+
+
+def test_quantities_are_flush_right_with_their_units():
+    found = lines(
+        ["", Column(quantity=True), ""], [["a", "7.96 s", "x"], ["b", "872 ms", "y"], ["c", "-", "z"]]
+    )
+    assert found == ["a  7.96 s  x", "b  872 ms  y", "c       -  z"]
+
+
+def test_styled_cells_are_aligned_like_plain_ones():
+    found = lines([Column(quantity=True)], [[Text("1 s", "red")], ["872 ms"]])
+    assert found == ["   1 s", "872 ms"]
+
+
+def test_titles_are_shown_only_if_there_are_any():
+    assert lines(["", ""], [["a", "b"]]) == ["a  b"]
+    assert lines(["x", Column("time", quantity=True)], [["a", "5 s"]]) == ["x  time", "a   5 s"]
+
+
+def test_no_rows_and_no_columns():
+    assert lines([], []) == [""]
+    assert lines(["x"], []) == ["x"]
+
+
+def test_indent():
+    assert lines(["", ""], [["a", "b"]], indent=4) == ["    a  b"]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_text_that_may_wrap_is_never_cut(width):
+    words = [f"word{index}" for index in range(60)]
+    found = lines(["", Column(wraps=True)], [["name", " ".join(words)]], width=width)
+    assert all(len(line) <= width for line in found)
+    assert " ".join(found).split() == ["name", *words]
+
+
+def test_markup_in_cells_is_text():
+    assert lines([""], [["[bold]x[/bold] :smile:"]]) == ["[bold]x[/bold] :smile:"]

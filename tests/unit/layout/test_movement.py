@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+
+from simcluster.layout import FLAT, Kind, Layout, Movement, movements
+from tests.unit.layout.arrays import check, divides, moved, spread, tensors
+
+
+def steps(start: Layout, target: Layout):
+    return {
+        (movement.kind, movement.axes, movement.dim, movement.to_dim): reached
+        for movement, reached in movements(start, target)
+    }
+
+
+@settings(max_examples=200, deadline=None)
+@given(tensor=tensors(2, partial_last=True))
+def test_every_movement_takes_the_parts_of_one_layout_to_those_of_the_next(tensor):
+    start, target = tensor.layouts
+    arrays = spread(tensor, start)
+    check(arrays, start, tensor)
+    for movement, reached in movements(start, target):
+        assert len(set(reached.axes)) == len(reached.axes)
+        if divides(tensor.whole.shape, reached, tensor.mesh):
+            check(moved(movement, reached, arrays, tensor), reached, tensor)
+
+
+@settings(max_examples=200, deadline=None)
+@given(tensor=tensors(2, partial_last=True))
+def test_a_movement_changes_the_layout_only_along_its_axes(tensor):
+    start, target = tensor.layouts
+    for movement, reached in movements(start, target):
+        assert reached != start
+        assert movement.axes
+        assert len(set(movement.axes)) == len(movement.axes)
+        others = [axis for axis in start.axes if axis not in movement.axes]
+        assert [axis for axis in reached.axes if axis not in movement.axes] == others
+        known = {*start.axes, *target.axes}
+        assert set(movement.axes) <= known
+
+
+def test_reductions_become_all_reduces_or_scatter_where_the_target_splits():
+    start = Layout(((), ()), (("a", "sum"), ("b", "sum")))
+    target = Layout((("b", "a"), ()))
+    found = steps(start, target)
+    assert found[Kind.ALL_REDUCE, ("a", "b"), 0, 0] == Layout(((), ()))
+    assert found[Kind.ALL_REDUCE, ("a",), 0, 0] == Layout(((), ()), (("b", "sum"),))
+    assert found[Kind.REDUCE_SCATTER, ("b", "a"), 0, 0] == target
+    assert found[Kind.REDUCE_SCATTER, ("b",), 0, 0] == Layout((("b",), ()), (("a", "sum"),))
+    assert (Kind.REDUCE_SCATTER, ("a",), 0, 0) not in found, "b is the outer axis and comes first"
+    assert (Kind.REDUCE_SCATTER, ("a", "b"), 0, 0) not in found
+
+
+def test_a_maximum_is_never_scattered_nor_mixed_with_a_sum():
+    start = Layout(((),), (("a", "max"), ("b", "sum")))
+    found = list(movements(start, Layout((("a", "b"),))))
+    kinds = {(movement.kind, movement.axes, movement.reduction) for movement, _ in found}
+    assert kinds == {
+        (Kind.ALL_REDUCE, ("a",), "max"),
+        (Kind.ALL_REDUCE, ("b",), "sum"),
+    }
+
+
+def test_a_reduction_that_the_target_still_owes_is_left_alone():
+    start = Layout(((), ()), (("a", "sum"),))
+    assert steps(start, Layout((("b",), ()), (("a", "sum"),))) == {
+        (Kind.SLICE, ("b",), 0, 0): Layout((("b",), ()), (("a", "sum"),))
+    }
+
+
+def test_only_the_innermost_axes_of_a_dim_are_gathered_or_exchanged():
+    start = Layout((("a", "b"), ()))
+    found = steps(start, Layout(((), ("b", "a"))))
+    assert found == {
+        (Kind.ALL_GATHER, ("b",), 0, 0): Layout((("a",), ())),
+        (Kind.ALL_GATHER, ("a", "b"), 0, 0): Layout(((), ())),
+        (Kind.ALL_TO_ALL, ("b",), 0, 1): Layout((("a",), ("b",))),
+        (Kind.ALL_TO_ALL, ("a", "b"), 0, 1): Layout(((), ("a", "b"))),
+    }
+
+
+def test_a_slice_takes_free_axes_in_the_order_of_the_target():
+    assert steps(Layout(((), ("c",))), Layout((("a", "b"), ("c",)))) == {
+        (Kind.SLICE, ("a", "b"), 0, 0): Layout((("a", "b"), ("c",))),
+        (Kind.ALL_GATHER, ("c",), 1, 0): Layout(((), ())),
+    }
+    assert (Kind.SLICE, ("a",), 0, 0) not in steps(Layout(((), ("a",))), Layout((("a",), ())))
+
+
+def test_a_flat_buffer_is_scattered_gathered_and_sliced_as_one():
+    split = Layout((("a",),))
+    flat = Layout((("a",),), flat=("b", "c"))
+    partial = split.with_partial(("b", "c"))
+    assert steps(partial, flat)[Kind.REDUCE_SCATTER, ("b", "c"), FLAT, 0] == flat
+    assert steps(flat, split) == {(Kind.ALL_GATHER, ("b", "c"), FLAT, 0): split}
+    assert steps(split, flat)[Kind.SLICE, ("b", "c"), FLAT, 0] == flat
+    assert not any(axes == ("b",) and dim == FLAT for _, axes, dim, _ in steps(partial, flat)), (
+        "runs of runs would be padded twice"
+    )
+
+
+def test_nothing_leads_to_partial_values():
+    for start in (Layout(((),)), Layout((("a",),)), Layout(((),), flat=("a",))):
+        for _, reached in movements(start, Layout(((),), (("a", "sum"),))):
+            assert not reached.partial
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_all_but_slices_are_collectives(kind):
+    assert Movement(kind, ("a",)).is_collective == (kind is not Kind.SLICE)
+
+
+def test_a_movement_prints_its_group():
+    assert str(Movement(Kind.REDUCE_SCATTER, ("data", "tensor"), 1)) == "reduce_scatter over data+tensor"

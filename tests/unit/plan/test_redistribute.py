@@ -1,0 +1,328 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from simcluster.errors import PlanError
+from simcluster.layout import FLAT, Kind, Layout, Mesh, Movement, movements
+from simcluster.model import TensorType
+from simcluster.plan.redistribute import Router, collective_bytes, local_bytes
+from simcluster.work import DType
+from tests.unit.layout.arrays import check, divides, moved, part, spread, tensors
+
+SHARE = {Kind.SLICE: 0, Kind.ALL_GATHER: 1, Kind.ALL_TO_ALL: 1, Kind.REDUCE_SCATTER: 1, Kind.ALL_REDUCE: 2}
+
+
+def traffic(mesh: Mesh):
+    """Bytes that a rank receives at least: (n - 1) / n of the buffer, twice for an all-reduce."""
+
+    def cost(movement, size):
+        ways = mesh.product(movement.axes)
+        return SHARE[movement.kind] * size * (ways - 1) / ways
+
+    return cost
+
+
+def network(mesh: Mesh, latency: float):
+    """Every axis has another bandwidth; a step starts with a latency and slices are copies."""
+
+    def cost(movement, size):
+        if movement.kind is Kind.SLICE:
+            return size * 1e-3
+        slowest = max(1 + mesh.names.index(axis) for axis in movement.axes)
+        return latency + slowest * traffic(mesh)(movement, size)
+
+    return cost
+
+
+@st.composite
+def journeys(draw, **options):
+    """A tensor with a start and a target, which may still owe some of the start's reductions."""
+    tensor = draw(tensors(2, **options))
+    start, target = tensor.layouts
+    left = [item for item in start.partial if item[0] not in target.axes]
+    kept = draw(st.lists(st.sampled_from(left), unique=True)) if left else []
+    return replace(tensor, layouts=(start, replace(target, partial=tuple(sorted(kept)))))
+
+
+@st.composite
+def routed(draw, **options):
+    tensor = draw(journeys(**options))
+    latency = draw(st.sampled_from([None, 0.0, 1.0, 100.0]))
+    cost = traffic(tensor.mesh) if latency is None else network(tensor.mesh, latency)
+    return tensor, Router(tensor.mesh, cost)
+
+
+def kind_of(tensor) -> TensorType:
+    return TensorType(tensor.whole.shape, DType.FP64)
+
+
+def price(router: Router, kind: TensorType, start: Layout, steps) -> float:
+    """What a sequence of (movement, layout reached) costs."""
+    total = 0.0
+    for movement, reached in steps:
+        before, after = (local_bytes(kind, layout, router.mesh) for layout in (start, reached))
+        total += router.cost(movement, collective_bytes(movement, before, after))
+        start = reached
+    return total
+
+
+def naive(start: Layout, target: Layout):
+    """Reduce everything that is due, gather everything, and slice."""
+    due = tuple(axis for axis in start.partial_axes if axis not in target.partial_axes)
+    layout = start
+    if due:
+        layout = replace(layout, partial=target.partial)
+        yield Movement(Kind.ALL_REDUCE, due), layout
+    if layout.flat:
+        axes, layout = layout.flat, replace(layout, flat=())
+        yield Movement(Kind.ALL_GATHER, axes, FLAT), layout
+    for dim in range(len(layout.dims)):
+        layout, axes = replaced(layout, dim, ())
+        if axes:
+            yield Movement(Kind.ALL_GATHER, axes, dim), layout
+    for dim, axes in enumerate(target.dims):
+        layout, _ = replaced(layout, dim, axes)
+        if axes:
+            yield Movement(Kind.SLICE, axes, dim), layout
+    if target.flat:
+        yield Movement(Kind.SLICE, target.flat, FLAT), target
+
+
+def replaced(layout: Layout, dim: int, axes):
+    dims = list(layout.dims)
+    before, dims[dim] = dims[dim], axes
+    return replace(layout, dims=tuple(dims)), before
+
+
+@settings(max_examples=200, deadline=None)
+@given(routed())
+def test_a_path_takes_every_rank_from_its_part_of_one_layout_to_that_of_the_other(drawn):
+    tensor, router = drawn
+    start, target = tensor.layouts
+    arrays = spread(tensor, start)
+    layout = start
+    for movement, reached in router.path(kind_of(tensor), start, target):
+        assert (movement, reached) in movements(layout, target)
+        arrays = moved(movement, reached, arrays, tensor)
+        check(arrays, reached, tensor)
+        layout = reached
+    assert layout == target
+    check(arrays, target, tensor)
+
+
+@settings(max_examples=200, deadline=None)
+@given(routed())
+def test_a_path_costs_what_its_steps_cost_and_at_most_the_naive_way(drawn):
+    tensor, router = drawn
+    start, target = tensor.layouts
+    kind = kind_of(tensor)
+    cost, path = router.priced(kind, start, target)
+    assert path == router.path(kind, start, target)
+    assert cost == pytest.approx(price(router, kind, start, path))
+    if start != target:
+        *_, (_, last) = naive(start, target)
+        assert last == target
+        assert cost <= price(router, kind, start, naive(start, target)) * (1 + 1e-12)
+
+
+@settings(max_examples=150, deadline=None)
+@given(journeys(most_axes=3, flat=False))
+def test_a_path_moves_at_least_what_a_rank_lacks(tensor):
+    """What a rank must end with and does not hold, or holds only its own share of, has to arrive."""
+    mesh, (start, target) = tensor.mesh, tensor.layouts
+    router = Router(mesh, traffic(mesh))
+    due = [axis for axis in start.partial_axes if axis not in target.partial_axes]
+    numbers = replace(tensor, whole=np.arange(1.0, tensor.whole.size + 1).reshape(tensor.whole.shape))
+    lacking = 0
+    for rank in range(mesh.num_ranks):
+        want = part(numbers.whole, target.reduced, mesh, rank).ravel()
+        have = [] if due else part(numbers.whole, start.reduced, mesh, rank).ravel()
+        lacking = max(lacking, np.setdiff1d(want[want > 0], have).size)
+    cost, _ = router.priced(kind_of(tensor), start, target)
+    assert cost >= lacking * 8 * (1 - 1e-12)
+
+
+@settings(max_examples=100, deadline=None)
+@given(routed(most_axes=2))
+def test_no_sequence_of_movements_is_cheaper(drawn):
+    tensor, router = drawn
+    start, target = tensor.layouts
+    kind = kind_of(tensor)
+    costs = {start: 0.0}
+    changed = [start]
+    while changed:
+        layout = changed.pop()
+        for movement, reached in movements(layout, target):
+            if not divides(tensor.whole.shape, reached, tensor.mesh):
+                continue
+            spent = costs[layout] + price(router, kind, layout, [(movement, reached)])
+            if spent < costs.get(reached, math.inf) - 1e-9:
+                costs[reached] = spent
+                changed.append(reached)
+    assert router.priced(kind, start, target)[0] == pytest.approx(costs[target])
+
+
+@settings(max_examples=80, deadline=None)
+@given(routed())
+def test_paths_are_deterministic_and_remembered(drawn):
+    tensor, router = drawn
+    start, target = tensor.layouts
+    kind = kind_of(tensor)
+    found = router.path(kind, start, target)
+    assert Router(router.mesh, router.cost).path(kind, start, target) == found
+    assert router.path(kind, start, target) is found or found == ()
+
+
+@settings(max_examples=80, deadline=None)
+@given(tensors(2))
+def test_from_a_layout_to_itself_there_is_nothing_to_do(tensor):
+    for layout in tensor.layouts:
+        router = Router(tensor.mesh, traffic(tensor.mesh))
+        assert router.priced(kind_of(tensor), layout, layout) == (0.0, ())
+
+
+@settings(max_examples=60, deadline=None)
+@given(tensors(2, most_axes=3, partial_last=True))
+def test_nothing_can_become_partial(tensor):
+    start, target = tensor.layouts
+    new = set(target.partial) - set(start.partial)
+    assume(new)
+    with pytest.raises(PlanError, match="no sequence of collectives"):
+        Router(tensor.mesh, traffic(tensor.mesh)).path(kind_of(tensor), start, target)
+
+
+def test_sizes_count_as_the_collectives_count_them():
+    assert collective_bytes(Movement(Kind.ALL_GATHER, ("a",)), 10, 40) == 40
+    assert collective_bytes(Movement(Kind.SLICE, ("a",)), 40, 10) == 10
+    for kind in (Kind.REDUCE_SCATTER, Kind.ALL_REDUCE, Kind.ALL_TO_ALL):
+        assert collective_bytes(Movement(kind, ("a",)), 40, 10) == 40
+
+
+def test_local_bytes_are_those_of_the_part():
+    mesh = Mesh.of({"a": 2, "b": 2})
+    kind = TensorType((4, 6), DType.BF16)
+    assert local_bytes(kind, Layout((("a",), ("b",))), mesh) == 12
+    assert local_bytes(kind, Layout(((), ()), flat=("a", "b")), mesh) == 12
+    assert local_bytes(TensorType((5,), DType.FP32), Layout(((),), flat=("a", "b")), mesh) == 8
+
+
+def test_a_partial_tensor_is_scattered_to_a_split_and_reduced_to_replicas():
+    mesh = Mesh.of({"tensor": 4})
+    router = Router(mesh, traffic(mesh))
+    kind = TensorType((8, 8), DType.FP32)
+    partial = Layout(((), ()), (("tensor", "sum"),))
+    for target, expected in (
+        (Layout(((), ())), [Kind.ALL_REDUCE]),
+        (Layout((("tensor",), ())), [Kind.REDUCE_SCATTER]),
+        (Layout(((), ()), flat=("tensor",)), [Kind.REDUCE_SCATTER]),
+    ):
+        assert [movement.kind for movement, _ in router.path(kind, partial, target)] == expected
+
+
+def test_dims_that_do_not_divide_are_gone_around():
+    """6 rows divide over 2 and over 3 ranks, but not over 2 x 2."""
+    mesh = Mesh.of({"a": 2, "b": 2})
+    router = Router(mesh, traffic(mesh))
+    kind = TensorType((6, 4), DType.FP32)
+    path = router.path(kind, Layout((("a",), ("b",))), Layout((("b",), ("a",))))
+    assert all(divides(kind.shape, reached, mesh) for _, reached in path)
+
+
+# -- MindSpore's sequences (device matrix, tensor maps; device dims count from the right) --------------
+
+AG, A2A, SPLIT = Kind.ALL_GATHER, Kind.ALL_TO_ALL, Kind.SLICE
+
+GOLDEN = [
+    ([2, 4], [-1, -1], [1, 0], [(SPLIT, 0, 1), (SPLIT, 1, 0)], None),
+    ([2, 4], [1, 0], [-1, -1], [(AG, 0, 1), (AG, 1, 0)], None),
+    ([2, 4], [1, -1], [-1, 1], [(A2A, 0, 1, 1)], [(AG, 0, 1), (SPLIT, 1, 1)]),
+    ([8], [0, -1], [-1, 0], [(A2A, 0, 0, 1)], [(AG, 0, 0), (SPLIT, 1, 0)]),
+    ([2, 4], [1, -1], [0, -1], [(AG, 0, 1), (SPLIT, 0, 0)], None),
+    (
+        [2, 4],
+        [1, 0],
+        [0, 1],
+        [(AG, 0, 1), (A2A, 1, 0, 0), (SPLIT, 1, 1)],
+        [(AG, 0, 1), (AG, 1, 0), (SPLIT, 0, 0), (SPLIT, 1, 1)],
+    ),
+    ([4, 2], [1, 0], [0, -1], [(AG, 0, 1), (A2A, 1, 0, 0)], [(AG, 0, 1), (AG, 1, 0), (SPLIT, 0, 0)]),
+    ([2, 4], [-1, 1], [1, 0], [(A2A, 1, 1, 0), (SPLIT, 1, 0)], [(AG, 1, 1), (SPLIT, 0, 1), (SPLIT, 1, 0)]),
+    ([2, 4], [0, 1], [1, -1], [(AG, 0, 0), (A2A, 1, 1, 0)], [(AG, 0, 0), (AG, 1, 1), (SPLIT, 0, 1)]),
+    (
+        [2, 2, 2],
+        [2, -1, 0],
+        [-1, 2, 1],
+        [(A2A, 0, 2, 1), (AG, 2, 0), (SPLIT, 2, 1)],
+        [(AG, 0, 2), (SPLIT, 1, 2), (AG, 2, 0), (SPLIT, 2, 1)],
+    ),
+    (
+        [2, 2, 2],
+        [2, 1, 0],
+        [0, 2, 1],
+        [(AG, 0, 2), (A2A, 2, 0, 0), (A2A, 1, 1, 2), (SPLIT, 1, 2)],
+        [(AG, 0, 2), (AG, 2, 0), (SPLIT, 0, 0), (AG, 1, 1), (SPLIT, 2, 1), (SPLIT, 1, 2)],
+    ),
+]
+
+
+def golden_layout(tensor_map) -> Layout:
+    return Layout(tuple(() if each < 0 else (f"dev{each}",) for each in tensor_map))
+
+
+def golden_steps(start: Layout, sequence):
+    layout = start
+    for kind, dim, device, *to_dim in sequence:
+        axes = (f"dev{device}",)
+        if kind is Kind.SLICE:
+            assert not layout.dims[dim]
+            layout, _ = replaced(layout, dim, axes)
+        else:
+            layout, before = replaced(layout, dim, ())
+            assert before == axes
+        if to_dim:
+            layout, before = replaced(layout, to_dim[0], axes)
+            assert before == ()
+        yield Movement(kind, axes, dim, *to_dim), layout
+
+
+def mindspore(mesh: Mesh):
+    """Its cost model: of the input s, an all-to-all counts 2 s, an all-gather n s / 2, a split s."""
+
+    def cost(movement, size):
+        if movement.kind is Kind.ALL_GATHER:
+            return size / 2
+        if movement.kind is Kind.SLICE:
+            return size * mesh.product(movement.axes)
+        return 2 * size
+
+    return cost
+
+
+@pytest.mark.parametrize("made", [mindspore, traffic, lambda mesh: network(mesh, 1.0)])
+@pytest.mark.parametrize(("matrix", "came", "goes", "sequence", "without"), GOLDEN)
+def test_our_paths_cost_at_most_those_of_mindspore(matrix, came, goes, sequence, without, made):
+    mesh = Mesh.of({f"dev{len(matrix) - 1 - place}": size for place, size in enumerate(matrix)})
+    router = Router(mesh, made(mesh))
+    kind = TensorType((16,) * len(came), DType.FP32)
+    start, target = golden_layout(came), golden_layout(goes)
+    cost, path = router.priced(kind, start, target)
+    for steps in (sequence, without or sequence):
+        theirs = list(golden_steps(start, steps))
+        assert theirs[-1][1] == target
+        assert cost <= price(router, kind, start, theirs)
+    assert [reached for _, reached in path][-1] == target
+
+
+@pytest.mark.parametrize(("matrix", "came", "goes", "sequence"), [case[:4] for case in GOLDEN[:4]])
+def test_simple_paths_are_those_of_mindspore(matrix, came, goes, sequence):
+    mesh = Mesh.of({f"dev{len(matrix) - 1 - place}": size for place, size in enumerate(matrix)})
+    router = Router(mesh, traffic(mesh))
+    start, target = golden_layout(came), golden_layout(goes)
+    path = router.path(TensorType((16,) * len(came), DType.FP32), start, target)
+    assert {movement for movement, _ in path} == {movement for movement, _ in golden_steps(start, sequence)}

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simcluster.errors import PlanError
+from simcluster.plan.schedule import Action, check, parse, render
+from simcluster.plan.schedules.gpipe import GPipe
+from simcluster.plan.schedules.one_f_one_b import OneFOneB
+
+small = st.integers(0, 300)
+single = st.builds(Action, st.sampled_from("FBIWR"), small, small, small)
+actions = st.one_of(single, st.builds(Action, st.sampled_from("FBIWR"), small, small, small, single))
+timetables = st.lists(st.lists(actions, min_size=1, max_size=6).map(tuple), min_size=1, max_size=4).map(tuple)
+
+
+@given(actions)
+def test_an_action_is_its_text(action):
+    assert Action.parse(str(action)) == action
+
+
+@given(timetables)
+def test_a_timetable_is_its_text(timetable):
+    assert parse(render(timetable)) == timetable
+    assert render(parse(render(timetable))) == render(timetable)
+
+
+@pytest.mark.parametrize(
+    "text", ["F3", "B12", "I0", "W7", "R1", "F3c1", "F3s2", "F3c1s2", "F3&B1", "F3c1&B1s2"]
+)
+def test_text_is_read_and_written_alike(text):
+    assert str(Action.parse(text)) == text
+
+
+def test_text_says_kind_micro_batch_chunk_and_slice():
+    assert Action.parse("F3c1s2&B4") == Action("F", 3, 1, 2, Action("B", 4))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "3", "F", "X3", "F-1", "f3", "F3c", "F3s1c2", "F3 B1", "F3&", "F3&B1&F2", "F3x"]
+)
+def test_other_text_is_refused_with_the_accepted_form(text):
+    with pytest.raises(PlanError, match="is no action") as caught:
+        Action.parse(text)
+    assert "F3, B3, I3, W3 or R3" in caught.value.problems[0].hint
+
+
+def test_a_timetable_has_a_line_per_stage():
+    text = "F0 F1 B0 B1\nF0 B0 F1 B1"
+    assert render(OneFOneB().timetable(2, 2)) == text
+    assert parse(f"\n  {text}\n") == OneFOneB().timetable(2, 2)
+
+
+# -- what check finds -----------------------------------------------------------------------------------
+
+GOOD = "F0 F1 F2 B0 B1 B2\nF0 F1 B0 F2 B1 B2\nF0 B0 F1 B1 F2 B2"
+
+
+def test_a_good_timetable_passes():
+    check(parse(GOOD), 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (GOOD.replace("F0 B0 F1", "B0 F1"), "stage 2 must run F and B once"),
+        (GOOD.replace("F0 B0 F1", "F0 B0 B0 F1"), "stage 2 must run F and B once"),
+        (GOOD.replace("F0 B0 F1", "F0 F0 B0 F1"), "stage 2 must run F and B once"),
+        (GOOD.replace("B1 B2\nF0 F1", "B1\nF0 F1"), "stage 0 must run F and B once"),
+        (GOOD.replace("F2 B0 B1", "F3 B0 B1"), "stage 0 must run F and B once"),
+        (GOOD + " F3 B3", "stage 2 must run F and B once"),
+        (GOOD.replace("F2 B1 B2", "F2 I1 W1 B2"), "stage 1 must run F and B once"),
+        (GOOD.replace("F0 F1 B0 F2", "F0 F1 R0 B0 F2"), "stage 1 must run F and B once"),
+        (GOOD.replace("F0 F1 B0 F2", "F0 F1c1 B0 F2"), "stage 1 must run F and B once"),
+        (GOOD.replace("F0 F1 B0 F2", "F0 F1s1 B0 F2"), "stage 1 must run F and B once"),
+        (GOOD.replace("F0 F1 B0 F2", "F0 F1&R0 B0 F2"), "stage 1 must run F and B once"),
+        (
+            GOOD.replace("F0 B0 F1", "B0 F0 F1"),
+            "cannot run to its end: stage 0 at B0; stage 1 at B0; stage 2 at B0",
+        ),
+        (
+            GOOD.replace("F0 F1 B0 F2", "F0 B0 F1 F2").replace("F0 B0 F1 B1", "F0 F1 B0 B1"),
+            "stage 1 at B0; stage 2",
+        ),
+        ("F0 B0 F1 B1\nF1 F0 B0 B1", "cannot run to its end: stage 0 at B0; stage 1 at F1"),
+        ("F0 F1 B1 B0\nF0 F1 B0 B1", None),
+        ("F0 F1 B0 B1\nF1 F0 B1 B0", None),
+    ],
+)
+def test_broken_timetables_are_found(text, message):
+    if message is None:
+        check(parse(text), text.count("F") // 2)
+        return
+    with pytest.raises(PlanError) as caught:
+        check(parse(text), 3 if "F2" in text else 2)
+    (problem,) = caught.value.problems
+    assert message in problem.message
+    assert problem.path == "parallel.schedule"
+
+
+def runs(timetable) -> bool:
+    """Whether the actions can be put in one order: a search over all ways to go on, stage by stage."""
+    done: set = set()
+    places = [0] * len(timetable)
+    while True:
+        moved = False
+        for stage, actions in enumerate(timetable):
+            if places[stage] == len(actions):
+                continue
+            action = actions[places[stage]]
+            needs = {(stage, "F", action.micro_batch)} if action.kind == "B" else set()
+            other = stage - 1 if action.kind == "F" else stage + 1
+            if 0 <= other < len(timetable):
+                needs.add((other, action.kind, action.micro_batch))
+            if needs <= done:
+                done.add((stage, action.kind, action.micro_batch))
+                places[stage] += 1
+                moved = True
+        if not moved:
+            return all(place == len(actions) for place, actions in zip(places, timetable, strict=True))
+
+
+@given(st.integers(1, 3), st.integers(1, 3), st.data())
+def test_check_finds_exactly_the_orders_that_cannot_run(stages, micro_batches, data):
+    whole = [Action(kind, index) for kind in "FB" for index in range(micro_batches)]
+    timetable = tuple(tuple(data.draw(st.permutations(whole))) for _ in range(stages))
+    if runs(timetable):
+        check(timetable, micro_batches)
+    else:
+        with pytest.raises(PlanError, match="cannot run to its end"):
+            check(timetable, micro_batches)
+
+
+@pytest.mark.parametrize("schedule", [GPipe(), OneFOneB()])
+def test_schedules_are_checked_when_they_are_made(schedule, monkeypatch):
+    monkeypatch.setattr(type(schedule), "stage", lambda *_: (Action("B", 0), Action("F", 0)))
+    with pytest.raises(PlanError, match="cannot run to its end"):
+        schedule.timetable(1, 1)

@@ -1,0 +1,102 @@
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from simcluster import units
+from simcluster.report import html
+from simcluster.trace import Run
+
+VOID = {"br"}
+
+
+class Page(HTMLParser):
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.open, self.seen, self.words = [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.seen.append((tag, dict(attributes)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.seen.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    @property
+    def text(self):
+        return " ".join(self.words)
+
+
+@pytest.fixture
+def page(any_run):
+    found = Page(html(any_run))
+    assert not found.open
+    return found
+
+
+def test_one_element_with_nothing_from_outside(any_run, page):
+    tags = {tag for tag, _ in page.seen}
+    assert page.seen[0][0] == "div"
+    assert not tags & {"script", "link", "style", "img", "iframe", "object", "use", "image"}
+    for _, attributes in page.seen:
+        assert not any(name.startswith("on") or name in ("src", "href") for name in attributes)
+        assert "url(" not in str(attributes.get("style"))
+    assert set(re.findall(r"https?://[^\"' ]+", html(any_run))) == {"http://www.w3.org/2000/svg"}
+
+
+def test_it_takes_the_colours_around_it(page):
+    for tag, attributes in page.seen:
+        style = attributes.get("style", "")
+        assert not re.search(r"(?<![-\w])color:(?!inherit|#d9534f)", style)
+        if tag == "text":
+            assert attributes["fill"] in ("currentColor", "#16181b", "#d9534f")
+
+
+def test_the_figures(any_run, page):
+    found = any_run.documents["summary"]
+    assert units.seconds(found["step_time_s"]) in page.text
+    assert units.percent(found["mfu"]) in page.text
+    assert units.size(found["peak_memory_bytes_max"]) in page.text
+    for each in found["assumptions"]:
+        assert each["name"] in page.text and each["source"] in page.text
+
+
+def test_names_are_escaped(misfit):
+    assert "[red]<b>" in Page(html(misfit)).text
+    assert "<b>" not in html(misfit)
+
+
+def test_a_misfit_is_said(misfit, run):
+    assert "DOES NOT FIT" in html(misfit) and "DOES NOT FIT" not in html(run)
+
+
+def test_every_stage_has_a_row_in_the_timeline(any_run, page):
+    stages = sorted({each["stage"] for each in any_run.documents["classes"]})
+    rows = [text for text in page.words if re.fullmatch(r"stage \d+", text)]
+    assert {f"stage {stage}" for stage in stages} <= set(rows)
+
+
+def test_it_stays_small(deep):
+    assert len(html(deep)) < 300_000
+
+
+def test_the_same_report_from_the_file(run, tmp_path):
+    run.save(tmp_path / "run")
+    assert html(Run.load(tmp_path / "run")) == html(run)
+
+
+def test_a_run_without_spans_is_drawn_without_timelines(run):
+    nothing = run.spans["start"] < 0
+    empty = replace(run, spans=run.spans.where(nothing), memory=run.memory.where(run.memory["time"] < 0))
+    found = Page(html(empty))
+    assert not found.open and "Timeline" not in found.text

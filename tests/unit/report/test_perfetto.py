@@ -1,0 +1,241 @@
+import gzip
+import json
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simcluster.errors import TraceError
+from simcluster.report import write_perfetto
+from simcluster.report.events import WAITS, levels, microseconds
+from simcluster.trace import Table
+from tests.unit.report.trace_rules import checked, nanoseconds
+
+
+@pytest.fixture
+def trace(any_run, tmp_path):
+    return checked(written(any_run, tmp_path / "trace.json"))
+
+
+def written(run, path):
+    write_perfetto(run, path)
+    return json.loads(path.read_bytes())
+
+
+def test_every_trace_obeys_the_format(trace):
+    assert trace.slices and trace.counters
+
+
+def slice_of(start, length, **more):
+    return {"ph": "X", "pid": 1, "tid": 1, "ts": start, "dur": length, "name": "x", "cat": "c", **more}
+
+
+def arrow(phase, start, **more):
+    return {"ph": phase, "pid": 1, "tid": 1, "ts": start, "name": "x", "cat": "c", "id": 1, **more}
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [slice_of(0, 2), slice_of(1, 2)],
+        [slice_of(0, 1), slice_of(0, 2)],
+        [slice_of(0, -1)],
+        [slice_of(0, 1, tid=2)],
+        [slice_of(0, 3), arrow("s", 1)],
+        [slice_of(0, 3), arrow("f", 1, bp="e")],
+        [slice_of(0, 3), arrow("s", 1), arrow("f", 2)],
+        [slice_of(0, 3), arrow("s", 1), arrow("f", 3, bp="e")],
+        [slice_of(0, 3), arrow("s", 2), arrow("f", 1, bp="e")],
+    ],
+)
+def test_the_rules_catch_what_breaks_them(events):
+    names = [
+        {"ph": "M", "pid": 1, "tid": 0, "ts": 0, "name": "process_name", "args": {"name": "p"}},
+        {"ph": "M", "pid": 1, "tid": 0, "ts": 0, "name": "process_sort_index", "args": {"sort_index": 0}},
+        {"ph": "M", "pid": 1, "tid": 1, "ts": 0, "name": "thread_name", "args": {"name": "compute"}},
+        {"ph": "M", "pid": 1, "tid": 1, "ts": 0, "name": "thread_sort_index", "args": {"sort_index": 0}},
+    ]
+    sound = [slice_of(0, 3), slice_of(3, 2), slice_of(3, 1), arrow("s", 1), arrow("f", 2, bp="e")]
+    with pytest.raises((AssertionError, ValueError)):
+        checked({"displayTimeUnit": "ms", "traceEvents": [*names, *events]})
+    checked({"displayTimeUnit": "ms", "traceEvents": [*names, *sound]})
+
+
+def test_every_span_is_a_slice_at_its_very_nanosecond(any_run, trace):
+    spans = any_run.spans
+    wanted = Counter(
+        zip(
+            (spans["class"] + 1).tolist(),
+            spans.text("stream").tolist(),
+            spans["start"].tolist(),
+            spans["end"].tolist(),
+            spans.text("operator").tolist(),
+            spans["bytes"].tolist(),
+            strict=True,
+        )
+    )
+    found = Counter(
+        (
+            each["pid"],
+            trace.threads[each["pid"], each["tid"]],
+            nanoseconds(each["ts"]),
+            nanoseconds(each["ts"]) + nanoseconds(each["dur"]),
+            each["args"]["operator"],
+            each["args"]["bytes"],
+        )
+        for each in trace.slices
+        if "operator" in each.get("args", {})
+    )
+    assert found == wanted
+
+
+def test_a_process_per_class_says_which_ranks(any_run, trace):
+    classes = any_run.documents["classes"]
+    assert list(trace.processes) == [each["class"] + 1 for each in classes]
+    assert sorted(trace.process_order, key=trace.process_order.__getitem__) == list(trace.processes)
+    for each, name in zip(classes, trace.processes.values(), strict=True):
+        assert name == f"stage {each['stage']} - ranks {each['members']} ({each['ranks']})"
+
+
+def test_kernels_lie_in_their_layer_and_layers_in_their_action(any_run, trace):
+    for process in trace.processes:
+        compute = trace.on(process, "compute")
+        actions = [(a, b, each) for a, b, each in compute if each["cat"] == "action"]
+        layers = [(a, b, each) for a, b, each in compute if each["cat"] == "instance"]
+        assert actions and layers
+        for start, end, each in compute:
+            args = each["args"]
+            if each["cat"] == "action":
+                continue
+            (action,) = [found for a, b, found in actions if a <= start and end <= b]
+            assert action["name"] == args["action"]
+            assert action["args"].get("step") == args.get("step")
+            if each["cat"] == "compute":
+                (layer,) = [found for a, b, found in layers if a <= start and end <= b]
+                assert args["operator"] == f"{layer['name']}.{each['name']}"
+
+
+def test_actions_are_those_of_the_schedule_in_order(any_run, trace):
+    plan = any_run.documents["plan"]
+    rows = [row.split() for row in plan["schedule"]["text"].splitlines()]
+    steps = any_run.spans["step"].max() + 1
+    for each in any_run.documents["classes"]:
+        compute = sorted(trace.on(each["class"] + 1, "compute"), key=lambda found: found[0])
+        found = [slice_["name"] for _, _, slice_ in compute if slice_["cat"] == "action"]
+        expected = [*rows[each["stage"]], "end"] * steps
+        assert [name for name in found if name != "begin"] == expected
+
+
+def test_an_arrow_for_every_transfer(any_run, trace):
+    kinds = any_run.spans.text("kind")
+    assert len(trace.arrows) == (kinds == "send").sum() == (kinds == "receive").sum()
+    for send, receive in trace.arrows.values():
+        assert send["cat"] == "send" and receive["cat"] == "receive"
+        assert send["args"]["micro_batch"] == receive["args"]["micro_batch"]
+        assert send["args"].get("step") == receive["args"].get("step")
+        assert send["args"]["bytes"] == receive["args"]["bytes"]
+        assert (send["ts"], send["dur"]) == (receive["ts"], receive["dur"])
+        tensor = send["args"]["operator"].replace(".send ", ".receive ")
+        assert tensor == receive["args"]["operator"]
+        classes = any_run.documents["classes"]
+        stages = [classes[each["pid"] - 1]["stage"] for each in (send, receive)]
+        forward = trace.threads[send["pid"], send["tid"]] == "send_next"
+        assert stages[1] - stages[0] == (1 if forward else -1)
+
+
+def test_no_transfer_has_two_arrows(any_run, trace):
+    ends = [id(each) for pair in trace.arrows.values() for each in pair]
+    assert len(set(ends)) == len(ends)
+
+
+def test_counters_follow_the_account(any_run, trace):
+    for entry in any_run.documents["summary"]["peak_memory_bytes"]:
+        process = entry["class"] + 1
+        peak = max(value for _, value in trace.counters[process, "memory"])
+        assert peak == entry["total"]
+        when = next(time for time, value in trace.counters[process, "memory"] if value == peak)
+        assert when == round(entry["time_s"] * 1e9)
+        for category, size in entry["breakdown"].items():
+            values = [value for time, value in trace.counters[process, f"memory {category}"] if time <= when]
+            assert values[-1] == size
+
+
+def test_waits_fill_the_gaps_between_kernels(any_run, trace):
+    for process in trace.processes:
+        kernels = [(a, b) for a, b, each in trace.on(process, "compute") if each["cat"] == "compute"]
+        waits = [(a, b) for a, b, _ in trace.on(process, WAITS)]
+        filled = sorted([*kernels, *waits])
+        assert filled[0][0] == 0
+        assert all(a[1] == b[0] for a, b in pairwise(filled))
+
+
+def test_compressed_and_plain_hold_the_same(run, tmp_path):
+    plain, packed = tmp_path / "trace.json", tmp_path / "trace.json.gz"
+    write_perfetto(run, plain)
+    write_perfetto(run, packed)
+    assert gzip.decompress(packed.read_bytes()) == plain.read_bytes()
+    again = tmp_path / "again.json.gz"
+    write_perfetto(run, again)
+    assert again.read_bytes() == packed.read_bytes()
+
+
+def test_names_are_quoted(run, tmp_path):
+    document = dict(run.documents)
+    document["plan"] = {**document["plan"], "name": 'a "name" \\ of\nlines'}
+    found = written(replace(run, documents=document), tmp_path / "t.json")
+    assert found["otherData"]["name"] == 'a "name" \\ of\nlines'
+    names = {**run.spans.names, "operator": [f'"{name}"\\' for name in run.spans.names["operator"]]}
+    checked(written(replace(run, spans=Table(run.spans.columns, names)), tmp_path / "t.json"))
+
+
+def test_nothing_is_left_after_an_error(run, tmp_path, monkeypatch):
+    path = tmp_path / "trace.json"
+    path.write_text("before")
+    calls = iter(range(3))
+
+    def broken(value, *rest, **options):
+        if next(calls, None) is None:
+            raise OSError(28, "No space left on device")
+        return orjson.dumps(value, *rest, **options)
+
+    monkeypatch.setattr("simcluster.report.events.orjson.dumps", broken)
+    with pytest.raises(TraceError, match="No space left on device"):
+        write_perfetto(run, path)
+    assert [each.name for each in tmp_path.iterdir()] == ["trace.json"]
+    assert path.read_text() == "before"
+
+
+def test_nothing_is_left_after_an_interruption(run, tmp_path, monkeypatch):
+    def interrupted(run):
+        yield [run.documents["plan"]["name"]]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("simcluster.report.perfetto.blocks", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_perfetto(run, tmp_path / "trace.json.gz")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_is_not_there(run, tmp_path):
+    with pytest.raises(TraceError, match=r"cannot write .*No such file"):
+        write_perfetto(run, tmp_path / "no" / "trace.json")
+
+
+@given(st.lists(st.integers(0, 10**15), min_size=1))
+def test_readers_get_the_exact_nanosecond(times):
+    texts = microseconds(np.array(times))
+    assert [nanoseconds(float(text)) for text in texts] == times
+    assert [round(float(text) * 1000) for text in texts] == times
+
+
+def test_levels_have_one_value_per_time_and_none_that_repeats():
+    times = np.array([0, 0, 1, 1, 2, 3, 3])
+    when, level = levels(times, np.array([5, 2, -3, 3, 4, -2, -2]))
+    assert when.tolist() == [0, 2, 3] and level.tolist() == [7, 11, 7]
+    when, level = levels(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    assert not len(when) and not len(level)

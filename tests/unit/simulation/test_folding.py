@@ -1,0 +1,104 @@
+"""Folded equals unfolded, span by span, to the nanosecond."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simcluster.simulation import simulate
+from simcluster.simulation.build import prepare
+from tests.scenarios import TINY, TINY_GPT, scenario
+
+COLUMNS = (
+    "start",
+    "end",
+    "arrival",
+    "stream",
+    "kind",
+    "operator",
+    "micro_batch",
+    "bytes",
+    "flops",
+    "instruction",
+)
+
+
+def assert_folded_is_unfolded(which):
+    """Every rank of the unfolded run did what the representative of its class did."""
+    folded, unfolded = simulate(which), simulate(which, unfold=True)
+    classes = prepare(which).classes
+    assert len(classes) <= unfolded.documents["summary"]["num_ranks"]
+    assert unfolded.documents["summary"]["num_classes"] == unfolded.documents["summary"]["num_ranks"]
+    for name in ("step_time_s", "compute_s", "pipeline_wait_s", "mfu", "peak_memory_bytes_max", "host_s"):
+        assert folded.documents["summary"][name] == pytest.approx(
+            unfolded.documents["summary"][name], rel=1e-12
+        )
+    assert folded.documents["summary"]["step_time_s"] == unfolded.documents["summary"]["step_time_s"]
+    names = {key: unfolded.spans.names[key] for key in ("stream", "operator")}
+    for rank, index in enumerate(classes.of_rank.tolist()):
+        mine = unfolded.spans.where(unfolded.spans["class"] == rank)
+        theirs = folded.spans.where(folded.spans["class"] == index)
+        for column in COLUMNS:
+            if column in names:
+                assert np.array_equal(mine.text(column), theirs.text(column)), (rank, column)
+            else:
+                assert np.array_equal(mine[column], theirs[column]), (rank, column)
+        for table in ("memory", "waits"):
+            ours, whole = getattr(unfolded, table), getattr(folded, table)
+            ours, whole = ours.where(ours["class"] == rank), whole.where(whole["class"] == index)
+            for column in ours.columns:
+                if column not in ("class", *ours.names):
+                    assert np.array_equal(ours[column], whole[column]), (rank, table, column)
+
+
+@pytest.mark.parametrize("recipe", ["megatron", "megatron_sp"])
+def test_a_homogeneous_plan_is_one_class_per_stage(recipe):
+    which = scenario({"pipeline": 2, "data": 4, "tensor": 2}, devices=2, recipe=recipe)
+    assert len(prepare(which).classes) == 2
+    assert_folded_is_unfolded(which)
+
+
+def test_groups_that_lie_differently_split_classes():
+    """Tensor groups of 3 on hosts of 4: some lie on one host, some on two."""
+    model = {**TINY, "heads": 6, "kv_heads": 3, "ffn": 96, "hidden": 48, "head_dim": 8}
+    which = scenario({"data": 4, "tensor": 3}, devices=4, model=model, micro_batches=2)
+    assert len(prepare(which).classes) > 1
+    assert_folded_is_unfolded(which)
+
+
+def test_tied_embeddings_join_the_ends_of_the_pipeline():
+    which = scenario({"pipeline": 4, "data": 2}, model=TINY_GPT, optimizer_sharding={"zero": 1})
+    assert_folded_is_unfolded(which)
+
+
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+def test_random_plans(data):
+    mesh = {
+        "pipeline": data.draw(st.sampled_from([1, 2, 3, 4])),
+        "data": data.draw(st.sampled_from([1, 2, 3])),
+        "tensor": data.draw(st.sampled_from([1, 2, 4])),
+    }
+    axes = data.draw(st.permutations(list(mesh)))
+    mesh = {axis: mesh[axis] for axis in axes}
+    ranks = math.prod(mesh.values())
+    devices = data.draw(st.sampled_from([size for size in range(1, min(8, ranks) + 1) if ranks % size == 0]))
+    which = scenario(
+        mesh,
+        devices=devices,
+        model=data.draw(st.sampled_from([TINY, TINY_GPT])),
+        micro_batches=data.draw(st.integers(1, 5)),
+        recipe=data.draw(st.sampled_from(["megatron", "megatron_sp"])),
+        schedule={
+            "kind": data.draw(st.sampled_from(["gpipe", "1f1b"])),
+            "p2p": data.draw(st.sampled_from(["overlapped", "blocking"])),
+        },
+        optimizer_sharding={"zero": data.draw(st.sampled_from([0, 1]))},
+        recompute={"layers": data.draw(st.sampled_from(["none", "all"]))},
+        run={"steps": data.draw(st.sampled_from([1, 2]))},
+    )
+    assert_folded_is_unfolded(which)

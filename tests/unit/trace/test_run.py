@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import zipfile
+
+import numpy as np
+import pytest
+
+from simcluster.errors import TraceError
+from simcluster.simulation import simulate
+from simcluster.trace import Run, Table
+from tests.scenarios import scenario
+
+
+def test_a_saved_run_is_the_run(tmp_path):
+    run = simulate(scenario({"pipeline": 2, "tensor": 2}))
+    path = tmp_path / "run.simrun"
+    run.save(path)
+    again = Run.load(path)
+    assert list(tmp_path.iterdir()) == [path]
+    for name in ("spans", "memory", "transfers", "waits"):
+        ours, theirs = getattr(run, name), getattr(again, name)
+        assert all(np.array_equal(ours[column], theirs[column]) for column in ours.columns)
+        assert {key: list(value) for key, value in ours.names.items()} == dict(theirs.names)
+    assert again.documents["summary"] == run.documents["summary"]
+
+
+@pytest.mark.parametrize("content", [b"", b"no zip", b"PK\x05\x06" + bytes(18)])
+def test_what_is_no_run_is_refused(tmp_path, content):
+    path = tmp_path / "x.simrun"
+    path.write_bytes(content)
+    with pytest.raises(TraceError, match="is not a saved run"):
+        Run.load(path)
+
+
+def test_another_format_is_refused(tmp_path):
+    path = tmp_path / "x.simrun"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("format.json", '{"simcluster_run": 99}')
+    with pytest.raises(TraceError, match="another format"):
+        Run.load(path)
+
+
+def test_nothing_is_left_behind_when_writing_fails(tmp_path):
+    run = simulate(scenario({"data": 2}))
+    with pytest.raises(TraceError, match="cannot write"):
+        run.save(tmp_path / "missing" / "run.simrun")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_table_reads_names_as_text():
+    table = Table({"x": np.array([1, 2, 3]), "kind": np.array([0, 1, 0])}, {"kind": ["a", "b"]})
+    rows = table.structured()
+    assert rows["kind"].tolist() == ["a", "b", "a"]
+    assert rows["x"].tolist() == [1, 2, 3]
+    assert table.index("kind", "b") == 1
+    assert table.index("kind", "z") == -1
+    assert len(table.where(table["x"] > 1)) == 2
+    with pytest.raises(TraceError, match="no column 'y'"):
+        table["y"]

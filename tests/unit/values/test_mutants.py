@@ -1,0 +1,286 @@
+"""Broken Programs that verify must catch: each mutant computes something else, or reads what is not there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from simcluster.layout import Kind, Layout, Movement
+from simcluster.model import Operator
+from simcluster.plan import make_plan
+from simcluster.program import COMPUTE, Action, Call, Scope
+from simcluster.simulation.build import lowered
+from simcluster.simulation.verify import proved
+from tests.scenarios import TINY, TINY_GPT, scenario
+
+MESH = {"pipeline": 2, "data": 2, "tensor": 2}
+PLANS = {
+    "megatron": {"recipe": "megatron"},
+    "megatron_sp zero": {"recipe": "megatron_sp", "optimizer_sharding": {"zero": 1}},
+    "tied": {"recipe": "megatron_sp", "model": TINY_GPT},
+}
+
+
+@cache
+def planned(name):
+    which = scenario(MESH, micro_batches=3, **{"model": TINY, **PLANS[name]})
+    spec = which.spec
+    optimizer = spec.training.optimizer.model_copy(update={"eps": 1e-3, "learning_rate": 0.01})
+    training = spec.training.model_copy(update={"optimizer": optimizer})
+    plan = make_plan(which.model, training, spec.parallel, which.framework, which.cluster)
+    return plan, which.cluster
+
+
+@cache
+def program_of(name):
+    return lowered(planned(name)[0])
+
+
+def is_caught(name, mutate):
+    plan, cluster = planned(name)
+    comparisons, fault = proved(plan, cluster, "float64", 0, mutate)
+    return bool(fault) or any(not each.agrees for each in comparisons)
+
+
+def with_instruction(program, code, index, changed):
+    """The Program with one instruction changed."""
+    instructions = list(program.codes[code].instructions)
+    instructions[index] = changed
+    return with_code(program, code, replace(program.codes[code], instructions=tuple(instructions)))
+
+
+def with_code(program, code, changed):
+    codes = list(program.codes)
+    codes[code] = changed
+    return replace(program, codes=tuple(codes))
+
+
+@dataclass(frozen=True)
+class Pretend(Operator):
+    """What a rank would have if a collective had not happened."""
+
+    movement: Movement
+    shape: tuple[int, ...]
+    kind = "pretend"
+    family = "test"
+
+    def infer(self, inputs):
+        raise NotImplementedError
+
+    def dims(self):
+        raise NotImplementedError
+
+    def work(self, inputs, outputs, *, accumulate=False):
+        return ()
+
+    def evaluate(self, inputs, region):
+        return (np.resize(inputs[0], self.shape),)
+
+
+def collectives(name, kinds=None):
+    """Every collective of a plan: (code, instruction, label)."""
+    program = program_of(name)
+    return [
+        (code, index)
+        for code, each in enumerate(program.codes)
+        for index, instruction in enumerate(each.instructions)
+        if instruction.action is Action.COLLECTIVE and (kinds is None or instruction.operation in kinds)
+    ]
+
+
+def labelled(name, wanted=lambda instruction: True):
+    codes = program_of(name).codes
+    return [
+        pytest.param(
+            name, code, index, id=f"{name}-{codes[code].name}.{codes[code].instructions[index].name}"
+        )
+        for code, index in collectives(name)
+        if wanted(codes[code].instructions[index])
+    ]
+
+
+def test_the_unchanged_plans_agree():
+    for name in PLANS:
+        assert not is_caught(name, lambda program: program)
+
+
+@pytest.mark.parametrize(("name", "code", "index"), [case for name in PLANS for case in labelled(name)])
+def test_a_collective_that_did_not_happen(name, code, index):
+    def drop(program):
+        each = program.codes[code].instructions[index]
+        slots = program.codes[code].slots
+        calls = tuple(
+            Call(
+                call.name,
+                Pretend(call.operator, slots[call.outputs[0]].type.shape),
+                call.inputs,
+                call.outputs,
+                adds=call.adds,
+            )
+            for call in each.calls
+        )
+        gone = replace(
+            each, action=Action.COMPUTE, stream=COMPUTE, calls=calls, operation="", group=(), num_bytes=0
+        )
+        return with_instruction(program, code, index, gone)
+
+    assert is_caught(name, drop)
+
+
+OTHER = {"data": "tensor", "tensor": "data"}
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "index"), labelled("megatron_sp zero", lambda each: len({*each.group} & {*OTHER}) == 1)
+)
+def test_a_collective_over_the_wrong_group(name, code, index):
+    def swap(program):
+        each = program.codes[code].instructions[index]
+        group = tuple(OTHER.get(axis, axis) for axis in each.group)
+        calls = tuple(replace(call, operator=replace(call.operator, axes=group)) for call in each.calls)
+        return with_instruction(program, code, index, replace(each, group=group, calls=calls))
+
+    assert is_caught(name, swap)
+
+
+def test_micro_batches_that_change_places():
+    """The last stage takes its micro-batches in another order than they arrive."""
+
+    def shift(program):
+        stage = program.stages[1]
+        swapped = {0: 1, 1: 0}
+        kernels = [
+            any(each.action is Action.COMPUTE for each in program.codes[execution.code].instructions)
+            for execution in stage.executions
+        ]
+        executions = tuple(
+            replace(execution, micro_batch=swapped.get(execution.micro_batch, execution.micro_batch))
+            if kernel
+            else execution
+            for execution, kernel in zip(stage.executions, kernels, strict=True)
+        )
+        return replace(program, stages=(program.stages[0], replace(stage, executions=executions)))
+
+    assert is_caught("megatron", shift)
+
+
+@pytest.mark.parametrize("phase", ["forward", "backward"])
+def test_one_micro_batch_twice_and_another_never(phase):
+    def shift(program):
+        stage = program.stages[0]
+        executions = tuple(
+            replace(execution, micro_batch=1)
+            if program.codes[execution.code].phase == phase and execution.micro_batch == 0
+            else execution
+            for execution in stage.executions
+        )
+        return replace(program, stages=(replace(stage, executions=executions), program.stages[1]))
+
+    assert is_caught("megatron", shift)
+
+
+def sliced_weights(name):
+    program = program_of(name)
+    return [
+        (stage, index)
+        for stage, each in enumerate(program.stages)
+        for index, resident in enumerate(each.residents)
+        if resident.origin and any(axes for axes in resident.layout.dims)
+    ]
+
+
+def test_every_weight_that_is_sliced_wrongly():
+    found = sliced_weights("megatron")
+    assert found
+    for stage, index in found[:: max(1, len(found) // 8)]:
+
+        def misslice(program, stage=stage, index=index):
+            residents = list(program.stages[stage].residents)
+            layout = residents[index].layout
+            dims = tuple(tuple({"tensor": "data"}.get(axis, axis) for axis in axes) for axes in layout.dims)
+            residents[index] = replace(residents[index], layout=Layout(dims))
+            stages = list(program.stages)
+            stages[stage] = replace(stages[stage], residents=tuple(residents))
+            return replace(program, stages=tuple(stages))
+
+        assert is_caught("megatron", misslice)
+
+
+def early_releases(name):
+    """(code, slot, first reader, last reader) of every local buffer with two readers on one stream."""
+    found = []
+    for code, each in enumerate(program_of(name).codes):
+        for slot, kind in enumerate(each.slots):
+            readers = [i for i, instruction in enumerate(each.instructions) if slot in instruction.reads]
+            droppers = [i for i, instruction in enumerate(each.instructions) if slot in instruction.drops]
+            if (
+                kind.scope is Scope.LOCAL
+                and len(droppers) == 1
+                and len(readers) > 1
+                and readers[0] < droppers[0]
+            ):
+                found.append((code, slot, readers[0], droppers[0]))
+    return found
+
+
+def test_a_buffer_that_is_released_early():
+    found = early_releases("megatron_sp zero")
+    assert len(found) >= 3
+    for code, slot, first, last in found:
+
+        def release(program, code=code, slot=slot, first=first, last=last):
+            early = program.codes[code].instructions[first]
+            late = program.codes[code].instructions[last]
+            program = with_instruction(program, code, first, replace(early, drops=(*early.drops, slot)))
+            kept = tuple(each for each in late.drops if each != slot)
+            return with_instruction(program, code, last, replace(late, drops=kept))
+
+        assert is_caught("megatron_sp zero", release)
+
+
+def test_an_activation_that_is_released_before_its_backward():
+    program = program_of("megatron")
+    code = next(i for i, each in enumerate(program.codes) if each.name == "layer.forward")
+    slots = program.codes[code].slots
+    backward = next(i for i, each in enumerate(program.codes) if each.name == "layer.backward")
+    dropped = {
+        program.codes[backward].slots[s].name
+        for each in program.codes[backward].instructions
+        for s in each.drops
+    }
+    saved = [i for i, slot in enumerate(slots) if slot.scope is Scope.MICRO_BATCH and slot.name in dropped]
+    assert saved
+
+    def release(program):
+        last = len(program.codes[code].instructions) - 1
+        each = program.codes[code].instructions[last]
+        program = with_instruction(program, code, last, replace(each, drops=(*each.drops, saved[0])))
+        # The backward no longer drops it, so that the count of references stays what it was.
+        name = slots[saved[0]].name
+        later = program.codes[backward]
+        instructions = tuple(
+            replace(i, drops=tuple(s for s in i.drops if later.slots[s].name != name))
+            for i in later.instructions
+        )
+        return with_code(program, backward, replace(later, instructions=instructions))
+
+    assert is_caught("megatron", release)
+
+
+def test_a_partial_sum_that_is_added_twice():
+    """A reduce-scatter whose reduction is a maximum."""
+    code, index = collectives("megatron_sp zero", {"reduce_scatter"})[0]
+
+    def maximum(program):
+        each = program.codes[code].instructions[index]
+        calls = tuple(replace(call, operator=replace(call.operator, reduction="max")) for call in each.calls)
+        return with_instruction(program, code, index, replace(each, calls=calls))
+
+    assert (
+        program_of("megatron_sp zero").codes[code].instructions[index].calls[0].operator.kind
+        is Kind.REDUCE_SCATTER
+    )
+    assert is_caught("megatron_sp zero", maximum)
