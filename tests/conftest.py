@@ -9,4 +9,6 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 
 def pytest_addoption(parser):
-    parser.addoption("--update-baselines", action="store_true", help="rewrite the goldens of shipped scenarios")
+    parser.addoption(
+        "--update-baselines", action="store_true", help="rewrite the goldens of shipped scenarios"
+    )

@@ -43,7 +43,9 @@ class Burn(Operator):
         return (np.asarray(inputs[0] + 1.0),)
 
 
-def quiet_cluster(hosts: int, devices: int = 1, *, bandwidth: str = "1000 PB/s", latency: str = "0 s") -> Cluster:
+def quiet_cluster(
+    hosts: int, devices: int = 1, *, bandwidth: str = "1000 PB/s", latency: str = "0 s"
+) -> Cluster:
     """Hosts whose kernels take what their FLOPs say; ``bandwidth`` and ``latency`` are the network's."""
     free = {"bandwidth": "1000 PB/s", "efficiency": 1.0, "latency": "0 s"}
     protocol = {
@@ -65,14 +67,18 @@ def quiet_cluster(hosts: int, devices: int = 1, *, bandwidth: str = "1000 PB/s",
         },
         "fabric": {"wiring": "switch", **free},
         "network": {"nics": devices, "bandwidth": bandwidth, "efficiency": 1.0, "latency": "0 s"},
-        "collectives": {"default": {"plain": protocol}, "pairwise": {"plain": protocol}, "direct": {"plain": protocol}},
+        "collectives": {
+            "default": {"plain": protocol},
+            "pairwise": {"plain": protocol},
+            "direct": {"plain": protocol},
+        },
     }
     spec = validate_data({"host": host, "hosts": hosts}, ClusterSpec)
     return spec.build()
 
 
 def burning_graph(forward: Sequence[int], backward: Sequence[int]) -> Graph:
-    """One instance per stage; the forward of stage s takes ``forward[s]`` ns, its backward ``backward[s]``."""
+    """One instance per stage; its forward takes ``forward[s]`` ns, its backward ``backward[s]``."""
     last = len(forward) - 1
     blocks = {}
     instances = []
@@ -92,7 +98,9 @@ def burning_graph(forward: Sequence[int], backward: Sequence[int]) -> Graph:
         if stage == last:
             outputs = ()
             gradients.pop("out")
-            nodes[1] = Node("back", Burn(back, 2), ("in", "out"), ("in.grad",), Phase.BACKWARD, origin="there")
+            nodes[1] = Node(
+                "back", Burn(back, 2), ("in", "out"), ("in.grad",), Phase.BACKWARD, origin="there"
+            )
             values.pop("out.grad")
         name = f"stage{stage}"
         blocks[name] = Block(name, feeds, inputs, outputs, (), values, tuple(nodes), gradients)

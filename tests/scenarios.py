@@ -30,7 +30,10 @@ def scenario(
     data = {
         "simcluster": 1,
         "name": "test",
-        "cluster": {"host": {"use": host, "devices": devices, "network": {"nics": 1}}, "hosts": ranks // devices},
+        "cluster": {
+            "host": {"use": host, "devices": devices, "network": {"nics": 1}},
+            "hosts": ranks // devices,
+        },
         "model": model or TINY,
         "training": {
             "global_batch": micro_batches * micro_batch * ways,

@@ -102,7 +102,7 @@ class _ClassMemory:
         ]
         held.append(("runtime", Category.RUNTIME, self.device.reserved))
         meetings = {
-            each.group or each.stream
+            each.group or self.program.stage_axis
             for code in self.times
             for each in self.program.codes[code].instructions
             if each.operation

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from simcluster.cluster import Cluster
+from simcluster.document.pattern import matches
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Mesh
 from simcluster.model import Graph, Transformer
@@ -16,7 +17,6 @@ from simcluster.plan.differentiate import differentiate
 from simcluster.plan.fuse import fuse
 from simcluster.plan.limits import check_passes, check_tensors, too_large
 from simcluster.plan.optimize import OptimizerPlan, optimize
-from simcluster.plan.patterns import matches
 from simcluster.plan.place import default_layers, place
 from simcluster.plan.recompute import recompute
 from simcluster.plan.redistribute import Router

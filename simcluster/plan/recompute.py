@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from simcluster.document.pattern import matches
 from simcluster.model import Block, Graph, Node, Phase, Role
-from simcluster.plan.patterns import matches
 
 SUFFIX = ".recompute"
 

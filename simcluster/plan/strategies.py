@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from simcluster.document.pattern import matches
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Dims, Mesh, Strategy
 from simcluster.model import Block, Graph, Node, Operator, Phase
-from simcluster.plan.patterns import matches
 
 Split = Mapping[str, tuple[str, ...]]
 

@@ -7,4 +7,12 @@ from simcluster.report.result_json import result_json
 from simcluster.report.summary import summary, summary_text
 from simcluster.report.verification import verification_text
 
-__all__ = ["html", "layouts_text", "result_json", "summary", "summary_text", "verification_text", "write_perfetto"]
+__all__ = [
+    "html",
+    "layouts_text",
+    "result_json",
+    "summary",
+    "summary_text",
+    "verification_text",
+    "write_perfetto",
+]

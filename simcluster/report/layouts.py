@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from simcluster import units
+from simcluster.document.pattern import matches
 from simcluster.draw import flow, screen_width, shown
 
 Block = Mapping[str, Any]
@@ -36,26 +36,11 @@ def layouts_text(
     return shown(Group(*found), width=columns, colour=colour)
 
 
-def expression(pattern: str) -> str:
-    """The pattern as a regular expression."""
-    parts = []
-    for token in re.findall(r"\*|\?|\{[^{}]*\}|[^*?{}]+|[{}]", pattern):
-        if token == "*":
-            parts.append(".*")
-        elif token == "?":
-            parts.append(".")
-        elif token[0] == "{" and len(token) > 1:
-            parts.append(f"(?:{'|'.join(expression(choice.strip()) for choice in token[1:-1].split(','))})")
-        else:
-            parts.append(re.escape(token))
-    return "".join(parts)
-
-
 def _block(block: Block, pattern: str | None, width: int) -> Iterator[RenderableType]:
     """A heading, then the operators of every phase."""
     names, nodes = block["names"], block["nodes"]
     if pattern is not None:
-        names, nodes = _fitting(names, nodes, re.compile(expression(pattern)))
+        names, nodes = _fitting(names, nodes, pattern)
     if not nodes:
         return
     count = f"{len(names)} instances" if len(names) > 1 else "1 instance"
@@ -69,15 +54,13 @@ def _block(block: Block, pattern: str | None, width: int) -> Iterator[Renderable
     yield ""
 
 
-def _fitting(
-    names: Sequence[str], nodes: Sequence[Node], pattern: re.Pattern[str]
-) -> tuple[list[str], list[Node]]:
+def _fitting(names: Sequence[str], nodes: Sequence[Node], pattern: str) -> tuple[list[str], list[Node]]:
     """The instances and the nodes that occur in a full name the pattern fits."""
     found = [
         (name, index)
         for name in names
         for index, node in enumerate(nodes)
-        if pattern.fullmatch(f"{name}.{node['name']}")
+        if matches(pattern, f"{name}.{node['name']}")
     ]
     kept = {index for _, index in found}
     return list(dict.fromkeys(name for name, _ in found)), [

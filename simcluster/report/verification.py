@@ -81,5 +81,6 @@ def _difference(document: Document) -> Iterator[RenderableType]:
     yield Text.assemble(
         ("First difference: ", "red"),
         f"{first['what']} of {first['name']} in step {first['step'] + 1}, "
-        f"off by {first['error']:.1e} of its largest value on {len(ranks)} of {document['ranks']} ranks: {listed}",
+        f"off by {first['error']:.1e} of its largest value "
+        f"on {len(ranks)} of {document['ranks']} ranks: {listed}",
     )

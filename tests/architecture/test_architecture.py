@@ -29,7 +29,9 @@ def tool(*command):
 
 def test_imports_keep_to_their_rooms():
     code = "from importlinter.cli import lint_imports; raise SystemExit(lint_imports())"
-    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    found = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert found.returncode == 0, found.stdout + found.stderr
 
 

@@ -18,7 +18,9 @@ from simcluster.simulation import prepare, simulate
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 
 
-@pytest.mark.parametrize("name", ["quickstart", "llama3-405b-16384-h100", "gpt3-175b-1024-a100", "tiny-gpt-cpu"])
+@pytest.mark.parametrize(
+    "name", ["quickstart", "llama3-405b-16384-h100", "gpt3-175b-1024-a100", "tiny-gpt-cpu"]
+)
 def test_simulate(benchmark, name):
     scenario = Scenario.load(SCENARIOS / f"{name}.yaml")
     run = benchmark(simulate, scenario)

@@ -1,7 +1,7 @@
-"""Every shipped scenario against its recorded figures; ``--update-baselines`` rewrites them, the commit says why.
+"""Every shipped scenario against its recorded figures.
 
-Times are integer nanoseconds inside, so the figures are the same on every machine; the tolerance is for the last
-bit of the floating-point prices behind them.
+``--update-baselines`` rewrites them, and the commit says why. Times are integer nanoseconds inside, so the
+figures are the same on every machine; the tolerance is for the last bit of the prices behind them.
 """
 
 from __future__ import annotations

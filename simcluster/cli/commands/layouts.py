@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -54,11 +53,10 @@ def layouts(
 
 def _occurs(pattern: str, document: Sequence[Mapping[str, Any]]) -> bool:
     """Whether a pattern fits any operator."""
-    from simcluster.report.layouts import expression
+    from simcluster.document.pattern import matches
 
-    fits = re.compile(expression(pattern)).fullmatch
     return any(
-        fits(f"{instance}.{node['name']}")
+        matches(pattern, f"{instance}.{node['name']}")
         for block in document
         for instance in block["names"]
         for node in block["nodes"]

@@ -10,12 +10,17 @@ import numpy as np
 from simcluster.layout import Kind, Mesh, Movement, Strategy
 from simcluster.model import Block, Graph, Instance, Node, Operator, Phase, Region, Role, TensorType, Value
 from simcluster.model.operators.matmul import Matmul
+from simcluster.plan.differentiate import differentiate
 from simcluster.plan.redistribute import Router
+from simcluster.plan.shard import shard
+from simcluster.plan.sharder import BlockSharder
 from simcluster.plan.strategies import Strategies
 from simcluster.work import DType
 from tests.unit.layout.arrays import Tensor, check, moved, part, position
 
 WHOLE = Region({})
+MESH = Mesh.of({"data": 2, "tensor": 2})
+TENSOR = ["tensor"]
 
 
 @dataclass
@@ -213,3 +218,28 @@ def check_values(logical: Block, sharded: Block, mesh: Mesh, seed: int = 0) -> N
             check(arrays, sharded.values[name].layout, Tensor(mesh, whole, ()))
     for name in logical.gradients.values():
         assert name in held or name in renamed.values()
+
+
+def sharded(graph, chosen, mesh=MESH, seed=0):
+    """The sharded graph; every value of every block is checked on all ranks."""
+    logical = differentiate(graph, DType.FP32)
+    found = chosen if isinstance(chosen, Strategies) else strategies(graph, chosen)
+    made = shard(logical, found, mesh, router(mesh))
+    for instance in made.instances:
+        origin = logical.blocks[instance.block.partition("#")[0]]
+        check_values(origin, made.block_of(instance), mesh, seed)
+    return made
+
+
+def one(block, chosen, mesh=MESH):
+    """One sharded block whose inputs come as their first readers want them; its values are checked."""
+    logical = differentiate(chain(block), DType.FP32).blocks[block.name]
+    by_node = {node.name: Strategy.of(chosen.get(node.name, {})) for node in block.nodes}
+    incoming = []
+    for value in block.inputs:
+        reader = next(node for node in block.nodes if value in node.inputs)
+        names = reader.operator.dims().inputs[reader.inputs.index(value)]
+        incoming.append(by_node[reader.name].layout(names))
+    made = BlockSharder(logical, by_node, mesh, router(mesh)).run(incoming, [None] * len(block.outputs), {})
+    check_values(logical, made, mesh)
+    return made

@@ -1,11 +1,9 @@
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from simcluster.report import layouts_text
-from simcluster.report.layouts import expression, together
+from simcluster.report.layouts import together
 
 
 @pytest.fixture
@@ -63,31 +61,6 @@ def test_the_pattern_may_reach_movements_and_other_phases(document):
 def test_a_pattern_that_fits_nothing_says_so(document):
     assert layouts_text(document, "layers.99.*") == "no operator is called 'layers.99.*'"
     assert layouts_text(document, "mlp") == "no operator is called 'mlp'"
-
-
-@pytest.mark.parametrize(
-    ("pattern", "name", "fits"),
-    [
-        ("layers.*.mlp.*", "layers.0.mlp.up", True),
-        ("layers.*.mlp.*", "layers.0.attention.qkv", False),
-        ("*", "anything.at.all", True),
-        ("layers.?.mlp.up", "layers.3.mlp.up", True),
-        ("layers.?.mlp.up", "layers.13.mlp.up", False),
-        ("{a,b*}.c", "b.x.c", True),
-        ("{a, b}.c", "b.c", True),
-        ("a.c", "abc", False),
-        ("a{", "a{", True),
-        ("a}b", "a}b", True),
-        ("[a]", "a", False),
-    ],
-)
-def test_patterns(pattern, name, fits):
-    assert bool(re.fullmatch(expression(pattern), name)) == fits
-
-
-@given(st.text(max_size=30))
-def test_any_pattern_is_a_pattern(pattern):
-    re.compile(expression(pattern))
 
 
 def test_names_with_runs_of_numbers_are_ranges():

@@ -6,9 +6,13 @@ import re
 from functools import cache
 
 
+def matches(pattern: str, name: str) -> bool:
+    """Whether the whole name fits the pattern: ``*`` any run of characters, ``?`` one, ``{a,b*}`` either."""
+    return _compiled(pattern).fullmatch(name) is not None
+
+
 @cache
-def compiled(pattern: str) -> re.Pattern[str]:
-    """The pattern as a regular expression: ``*`` any run of characters, ``?`` one, ``{a,b*}`` either."""
+def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(_expression(pattern))
 
 
@@ -25,8 +29,3 @@ def _expression(pattern: str) -> str:
         else:
             parts.append(re.escape(token))
     return "".join(parts)
-
-
-def matches(pattern: str, name: str) -> bool:
-    """Whether the whole name fits the pattern."""
-    return compiled(pattern).fullmatch(name) is not None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcluster.plan.patterns import matches
+from simcluster.document.pattern import matches
 
 
 @pytest.mark.parametrize(
