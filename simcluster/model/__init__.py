@@ -1,6 +1,8 @@
 """What is computed: operators, graphs, model families and their catalog. Knows nothing of parallelism."""
 
+from simcluster.model.builder import BlockBuilder
 from simcluster.model.graph import Block, Graph, Instance, Node, Phase, Role, Value
+from simcluster.model.model import Model
 from simcluster.model.operator import ONE, Array, Decomposition, Operator, Region, Tape, TensorType
 from simcluster.model.transformer import Transformer
 
@@ -8,9 +10,11 @@ __all__ = [
     "ONE",
     "Array",
     "Block",
+    "BlockBuilder",
     "Decomposition",
     "Graph",
     "Instance",
+    "Model",
     "Node",
     "Operator",
     "Phase",

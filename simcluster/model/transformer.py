@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
-from simcluster.model.graph import Block, Graph, Instance, Node, Role, Value
-from simcluster.model.operator import Operator, TensorType
+from simcluster.model.builder import BlockBuilder
+from simcluster.model.graph import Block, Graph, Instance
+from simcluster.model.model import Model
+from simcluster.model.operator import TensorType
 from simcluster.model.operators.attention import Attention
 from simcluster.model.operators.cross_entropy import CrossEntropy
 from simcluster.model.operators.embedding import Embedding, Positions
@@ -23,7 +25,7 @@ KEY = ("batch", "seq", "heads", "head_dim")
 
 
 @dataclass(frozen=True, slots=True)
-class Transformer:
+class Transformer(Model):
     """Dimensions of a decoder-only transformer.
 
     ``heads`` are query heads, ``kv_heads`` key-value heads (``heads`` is a multiple of it); ``max_positions``
@@ -46,9 +48,37 @@ class Transformer:
     tied: bool = False
 
     @property
-    def num_parameters(self) -> int:
-        """Parameters, tied ones once, as publications count them (no vocabulary padding)."""
-        return self.graph(batch=1, seq_len=1, dtype=DType.BF16, num_tokens=1).num_parameters
+    def dimensions(self) -> Mapping[str, int]:
+        """The sizes by their names in a scenario."""
+        names = ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def longest(self) -> int | None:
+        """The rows of a learned position table."""
+        return self.max_positions if self.positions == "learned" else None
+
+    def padded(self, multiple: int) -> Transformer:
+        """The vocabulary rounded up to a multiple."""
+        return replace(self, vocab=-(-self.vocab // multiple) * multiple)
+
+    def shrunk(self, layers: int, ways: Callable[[str], int], *, padded: bool) -> Transformer:
+        """Small sizes that divide as these do; grouped heads stay grouped."""
+        grouped = self.heads // self.kv_heads
+        kv_heads = min(self.kv_heads, ways("heads"))
+        group = min(grouped, (2 if grouped > 1 else 1) * ways("group"))
+        vocab = 32 * ways("vocab")
+        return replace(
+            self,
+            layers=layers,
+            hidden=min(self.hidden, 16 * ways("hidden")),
+            heads=kv_heads * group,
+            kv_heads=kv_heads,
+            head_dim=min(self.head_dim, 4 * ways("head_dim")),
+            ffn=min(self.ffn, 8 * ways("ffn")),
+            vocab=min(self.vocab, vocab - 3 if padded else vocab),
+            max_positions=min(self.max_positions, max(4 * ways("seq"), 8)),
+        )
 
     def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: int) -> Graph:
         """The forward graph of one micro-batch of ``batch`` sequences over all ranks.
@@ -69,7 +99,7 @@ class Transformer:
         return Graph({block.name: block for block in blocks}, tuple(instances), ties)
 
     def _embedding(self, tokens: TensorType, dtype: DType) -> Block:
-        build = _Builder("embedding", dtype)
+        build = BlockBuilder("embedding", dtype)
         ids = build.feed("tokens", tokens)
         table = build.parameter("tokens.weight", (self.vocab, self.hidden))
         x = build.add("tokens", Embedding(), ids, table)
@@ -79,13 +109,13 @@ class Transformer:
         return build.block(outputs={"out": x})
 
     def _layer(self, hidden: TensorType) -> Block:
-        build = _Builder("layer", hidden.dtype)
+        build = BlockBuilder("layer", hidden.dtype)
         x = build.input("in", hidden)
         x = self._attention(build, x)
         x = self._mlp(build, x)
         return build.block(outputs={"out": x})
 
-    def _attention(self, build: _Builder, x: str) -> str:
+    def _attention(self, build: BlockBuilder, x: str) -> str:
         group = self.heads // self.kv_heads
         inner = {"heads": self.kv_heads, "group": group, "head_dim": self.head_dim}
         y = self._norm(build, "attention.norm", x)
@@ -100,7 +130,7 @@ class Transformer:
         (y,) = self._linear(build, "attention.out", o, QUERY, {"": out[0]}, inner)
         return build.add("attention.residual", Add(HIDDEN), x, y)
 
-    def _mlp(self, build: _Builder, x: str) -> str:
+    def _mlp(self, build: BlockBuilder, x: str) -> str:
         sizes = {"ffn": self.ffn}
         y = self._norm(build, "mlp.norm", x)
         up = ("hidden", "ffn")
@@ -114,7 +144,7 @@ class Transformer:
         return build.add("mlp.residual", Add(HIDDEN), x, y)
 
     def _head(self, hidden: TensorType, tokens: TensorType, num_tokens: int) -> Block:
-        build = _Builder("head", hidden.dtype)
+        build = BlockBuilder("head", hidden.dtype)
         x = build.input("in", hidden)
         targets = build.feed("targets", tokens)
         x = self._norm(build, "norm", x)
@@ -124,7 +154,7 @@ class Transformer:
         loss, _ = build.adds("loss", CrossEntropy(1 / num_tokens), logits, targets)
         return build.block(outputs={}, loss=loss)
 
-    def _norm(self, build: _Builder, name: str, x: str) -> str:
+    def _norm(self, build: BlockBuilder, name: str, x: str) -> str:
         weight = build.parameter(f"{name}.weight", (self.hidden,))
         if self.norm == "rms":
             return build.adds(name, RmsNorm(HIDDEN), x, weight)[0]
@@ -133,7 +163,7 @@ class Transformer:
 
     def _linear(
         self,
-        build: _Builder,
+        build: BlockBuilder,
         name: str,
         x: str,
         left: tuple[str, ...],
@@ -161,65 +191,3 @@ class Transformer:
                 bias = build.parameter(f"{name}.{suffix}", tuple(extent[dim] for dim in dims))
                 made[index] = build.add(f"{name}.{suffix}", Bias(results[part], dims), made[index], bias)
         return made
-
-
-@dataclass(slots=True)
-class _Builder:
-    """Writes one block: values are named after the operator that makes them."""
-
-    name: str
-    dtype: DType
-    values: dict[str, Value] = field(default_factory=dict)
-    nodes: list[Node] = field(default_factory=list)
-    feeds: list[str] = field(default_factory=list)
-    inputs: list[str] = field(default_factory=list)
-    parameters: list[str] = field(default_factory=list)
-
-    def feed(self, name: str, kind: TensorType) -> str:
-        self.values[name] = Value(kind, Role.FEED)
-        self.feeds.append(name)
-        return name
-
-    def input(self, name: str, kind: TensorType) -> str:
-        self.values[name] = Value(kind)
-        self.inputs.append(name)
-        return name
-
-    def parameter(self, name: str, shape: Sequence[int]) -> str:
-        self.values[name] = Value(TensorType(tuple(shape), self.dtype), Role.PARAMETER)
-        self.parameters.append(name)
-        return name
-
-    def add(self, name: str, operator: Operator, *inputs: str) -> str:
-        return self.adds(name, operator, *inputs)[0]
-
-    def adds(self, name: str, operator: Operator, *inputs: str) -> tuple[str, ...]:
-        kinds = operator.infer([self.values[value].type for value in inputs])
-        outputs = tuple(f"{name}.out{index}" if index else f"{name}.out" for index in range(len(kinds)))
-        self.values.update(zip(outputs, map(Value, kinds), strict=True))
-        self.nodes.append(Node(name, operator, inputs, outputs))
-        return outputs
-
-    def block(self, outputs: dict[str, str], loss: str | None = None) -> Block:
-        """The finished block, its outgoing values renamed to their public names."""
-        names = {inner: outer for outer, inner in outputs.items()}
-        nodes = tuple(
-            Node(
-                node.name,
-                node.operator,
-                tuple(names.get(value, value) for value in node.inputs),
-                tuple(names.get(value, value) for value in node.outputs),
-            )
-            for node in self.nodes
-        )
-        values = {names.get(name, name): value for name, value in self.values.items()}
-        return Block(
-            self.name,
-            tuple(self.feeds),
-            tuple(self.inputs),
-            tuple(outputs),
-            tuple(self.parameters),
-            values,
-            nodes,
-            loss=loss,
-        )

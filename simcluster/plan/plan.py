@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from simcluster.cluster import Cluster
 from simcluster.document.pattern import matches
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Mesh
-from simcluster.model import Graph, Transformer
+from simcluster.model import Graph, Model
 from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, Sgd, Update
 from simcluster.plan.costs import movement_cost
 from simcluster.plan.differentiate import differentiate
@@ -80,7 +80,7 @@ class Plan:
 
 
 def make_plan(
-    model: Transformer,
+    model: Model,
     training: TrainingSpec,
     parallel: ParallelSpec,
     framework: FrameworkSpec,
@@ -92,7 +92,7 @@ def make_plan(
 
 @dataclass
 class _Planner:
-    model: Transformer
+    model: Model
     training: TrainingSpec
     parallel: ParallelSpec
     framework: FrameworkSpec
@@ -109,9 +109,8 @@ class _Planner:
         batch_axes = self.roles.resolve((BATCH,), self.mesh)
         micro_batches = self._micro_batches(batch_axes)
         check_passes(self.model.layers, micro_batches)
-        vocab = self._padded_vocabulary(rules)
         compute, gradients, master = self._precision()
-        model = replace(self.model, vocab=vocab)
+        model = self.model.padded(self._vocabulary_multiple(rules))
         tokens = self.training.global_batch * self.training.seq_len
         batch = self.training.micro_batch * self.mesh.product(batch_axes)
         forward = model.graph(batch, self.training.seq_len, compute, tokens)
@@ -139,7 +138,7 @@ class _Planner:
             micro_batches,
             batch_axes,
             layers,
-            vocab,
+            model.vocab,
             self.parallel.schedule.p2p == "overlapped",
             self.framework.prefetch,
             self.framework.dispatch,
@@ -148,7 +147,7 @@ class _Planner:
             master,
             optimizer.shard_axes,
             self._recipe(),
-            tuple(self._notes(strategies, vocab)),
+            tuple(self._notes(strategies, model.vocab)),
         )
 
     # -- what can be wrong before anything is built -----------------------------------------------------
@@ -177,8 +176,8 @@ class _Planner:
                             nearest(axis, self.mesh.names),
                         )
                     )
-        limit = self.model.max_positions
-        if self.model.positions == "learned" and self.training.seq_len > limit:
+        limit = self.model.longest
+        if limit is not None and self.training.seq_len > limit:
             problems.append(
                 Problem(
                     f"sequences of {self.training.seq_len} tokens exceed the model's {limit} positions",
@@ -256,15 +255,14 @@ class _Planner:
             )
         return self.training.global_batch // size
 
-    def _padded_vocabulary(self, rules: Sequence[Rule]) -> int:
+    def _vocabulary_multiple(self, rules: Sequence[Rule]) -> int:
         ways = 1
         for name in _VOCABULARY:
             rule = next((rule for rule in rules if matches(rule.match, name)), None)
             if rule is not None:
                 axes = rule.alternatives[0].get("vocab", ())
                 ways = math.lcm(ways, self.mesh.product(self.roles.resolve(axes, self.mesh)))
-        multiple = self.framework.vocabulary_multiple * ways
-        return -(-self.model.vocab // multiple) * multiple
+        return self.framework.vocabulary_multiple * ways
 
     def _precision(self) -> tuple[DType, DType, DType | None]:
         """(compute, gradients, master copy or None)."""

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from simcluster.cluster import Cluster
 from simcluster.document import Document, validate, validate_data
 from simcluster.errors import SimclusterError
-from simcluster.model import Transformer
+from simcluster.model import Model
 from simcluster.plan.spec import FrameworkSpec
 from simcluster.scenario.spec import ScenarioSpec
 
@@ -56,7 +56,7 @@ class Scenario:
         return self.spec.cluster.build()
 
     @cached_property
-    def model(self) -> Transformer:
+    def model(self) -> Model:
         """What is trained."""
         return self.spec.model.build(self.folder)
 

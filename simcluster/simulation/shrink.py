@@ -18,7 +18,7 @@ import numpy as np
 from simcluster.cluster import Cluster, ClusterSpec, HostSpec
 from simcluster.document import validate_data
 from simcluster.layout import Mesh
-from simcluster.model import Transformer
+from simcluster.model import Model
 from simcluster.plan import Plan
 from simcluster.plan.place import default_layers
 from simcluster.scenario import Scenario
@@ -35,7 +35,7 @@ class Shrunk:
     """The small scenario, its model and cluster, and what became smaller: (what, before, after)."""
 
     scenario: Scenario
-    model: Transformer
+    model: Model
     cluster: Cluster
     changes: tuple[tuple[str, str, str], ...]
 
@@ -48,7 +48,9 @@ def shrink(scenario: Scenario) -> Shrunk:
     cluster, hosts = _small_cluster(scenario, plan.mesh, mesh)
     stages = mesh.size(plan.stage_axis)
     layers = _small_layers(plan.layers, stages)
-    model = _small_model(scenario.model, plan, mesh, sum(layers))
+    model = scenario.model.shrunk(
+        sum(layers), lambda dim: _ways(plan, mesh, dim), padded=plan.vocab > scenario.model.vocab
+    )
     micro_batches = min(plan.num_micro_batches, stages + 1)
     micro_batch = min(spec.training.micro_batch, 2)
     batch = micro_batches * micro_batch * mesh.product(plan.batch_axes)
@@ -115,25 +117,6 @@ def _ways(plan: Plan, mesh: Mesh, dim: str) -> int:
     return found
 
 
-def _small_model(model: Transformer, plan: Plan, mesh: Mesh, layers: int) -> Transformer:
-    grouped = model.heads // model.kv_heads
-    kv_heads = min(model.kv_heads, _ways(plan, mesh, "heads"))
-    group = min(grouped, (2 if grouped > 1 else 1) * _ways(plan, mesh, "group"))
-    seq = 4 * _ways(plan, mesh, "seq")
-    vocab = 32 * _ways(plan, mesh, "vocab")
-    return replace(
-        model,
-        layers=layers,
-        hidden=min(model.hidden, 16 * _ways(plan, mesh, "hidden")),
-        heads=kv_heads * group,
-        kv_heads=kv_heads,
-        head_dim=min(model.head_dim, 4 * _ways(plan, mesh, "head_dim")),
-        ffn=min(model.ffn, 8 * _ways(plan, mesh, "ffn")),
-        vocab=min(model.vocab, vocab - 3 if plan.vocab > model.vocab else vocab),
-        max_positions=min(model.max_positions, max(seq, 8)),
-    )
-
-
 def _small_cluster(scenario: Scenario, before: Mesh, after: Mesh) -> tuple[Cluster, ClusterSpec]:
     """Hosts of as many devices as lets the axes that crossed hosts cross, and as few others as can be."""
     host = scenario.spec.cluster.host or HostSpec.load(str(scenario.spec.cluster.use))
@@ -156,7 +139,7 @@ def _crossing(mesh: Mesh, devices_per_host: int) -> set[str]:
 
 
 def _figures(
-    model: Transformer, mesh: Mesh, cluster: Cluster, scenario: Scenario, micro_batches: int
+    model: Model, mesh: Mesh, cluster: Cluster, scenario: Scenario, micro_batches: int
 ) -> dict[str, str]:
     """What is shown before and after."""
 
@@ -166,8 +149,7 @@ def _figures(
         yield "micro-batches", micro_batches
         yield "micro-batch", scenario.spec.training.micro_batch
         yield "sequence", scenario.spec.training.seq_len
-        for name in ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab"):
-            yield name, getattr(model, name)
+        yield from model.dimensions.items()
         for name in _CONSTANTS:
             yield name, getattr(scenario.spec.training.optimizer, name)
 

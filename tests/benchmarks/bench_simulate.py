@@ -32,18 +32,18 @@ def test_prepare_405b(benchmark):
     benchmark(prepare, Scenario.load(SCENARIOS / "llama3-405b-16384-h100.yaml"))
 
 
+QUICKSTART = str(SCENARIOS / "quickstart.yaml")
+
+
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], ["run", "quickstart.yaml", "--quiet", "--trace"]],
+    [["--help"], ["run", QUICKSTART, "--quiet", "--trace", "{folder}/trace.json.gz"]],
     ids=["help", "quickstart with trace"],
 )
 def test_whole_process(benchmark, arguments, tmp_path):
     """A command from start to end; the peak memory of all children is kept beside it."""
-    command = [sys.executable, "-m", "simcluster.cli", *arguments]
-    if arguments[-1] == "--trace":
-        command[-2] = str(SCENARIOS / "quickstart.yaml")
-        command = [sys.executable, "-m", "simcluster.cli", "run", str(SCENARIOS / "quickstart.yaml")]
-        command += ["--quiet", "--trace", str(tmp_path / "trace.json.gz")]
+    filled = [each.format(folder=tmp_path) for each in arguments]
+    command = [sys.executable, "-m", "simcluster.cli", *filled]
     benchmark.pedantic(subprocess.run, (command,), {"capture_output": True, "check": True}, rounds=3)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     benchmark.extra_info["peak_mib"] = peak // 1024

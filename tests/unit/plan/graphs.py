@@ -8,7 +8,19 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from simcluster.layout import Kind, Mesh, Movement, Strategy
-from simcluster.model import Block, Graph, Instance, Node, Operator, Phase, Region, Role, TensorType, Value
+from simcluster.model import (
+    Block,
+    Graph,
+    Instance,
+    Node,
+    Operator,
+    Phase,
+    Region,
+    Role,
+    TensorType,
+    Transformer,
+    Value,
+)
 from simcluster.model.operators.matmul import Matmul
 from simcluster.plan.differentiate import differentiate
 from simcluster.plan.redistribute import Router
@@ -21,6 +33,22 @@ from tests.unit.layout.arrays import Tensor, check, moved, part, position
 WHOLE = Region({})
 MESH = Mesh.of({"data": 2, "tensor": 2})
 TENSOR = ["tensor"]
+LLAMA = Transformer(layers=2, hidden=8, heads=4, kv_heads=2, head_dim=2, ffn=12, vocab=16)
+GPT = Transformer(
+    layers=2,
+    hidden=8,
+    heads=4,
+    kv_heads=4,
+    head_dim=2,
+    ffn=12,
+    vocab=16,
+    norm="layer",
+    activation="gelu",
+    positions="learned",
+    max_positions=6,
+    bias=True,
+    tied=True,
+)
 
 
 @dataclass

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simcluster.model import Phase, Role, Transformer
+from simcluster.model import Phase, Role
 from simcluster.model.operators.attention import AttentionGrad
 from simcluster.model.operators.cross_entropy import CrossEntropy
 from simcluster.model.operators.optimizer import Sgd
@@ -12,7 +12,7 @@ from simcluster.plan.differentiate import differentiate, gradient_name
 from simcluster.plan.place import place
 from simcluster.values import Oracle, Source
 from simcluster.work import DType
-from tests.unit.plan.graphs import Writer, chain, draw, on_one_device
+from tests.unit.plan.graphs import GPT, LLAMA, Writer, chain, draw, on_one_device
 
 LABELS = ("batch", "hidden")
 
@@ -206,23 +206,6 @@ def test_differentiating_twice_gives_the_same():
 
 
 # -- whole models ---------------------------------------------------------------------------------------
-
-LLAMA = Transformer(layers=2, hidden=8, heads=4, kv_heads=2, head_dim=2, ffn=12, vocab=16)
-GPT = Transformer(
-    layers=2,
-    hidden=8,
-    heads=2,
-    kv_heads=2,
-    head_dim=4,
-    ffn=12,
-    vocab=16,
-    norm="layer",
-    activation="gelu",
-    positions="learned",
-    max_positions=6,
-    bias=True,
-    tied=True,
-)
 
 
 @pytest.mark.parametrize("model", [LLAMA, GPT], ids=["llama", "gpt"])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from simcluster.errors import PlanError
 from simcluster.layout import Kind, Layout, Mesh, Movement, Strategy
-from simcluster.model import Phase, Transformer
+from simcluster.model import Phase
 from simcluster.model.operators.pointwise import Add, Bias, Gelu, Swiglu
 from simcluster.plan.differentiate import differentiate
 from simcluster.plan.shard import shard
@@ -16,6 +16,8 @@ from simcluster.plan.spec import RecipeSpec
 from simcluster.plan.strategies import Roles, Rule, Strategies, assign
 from simcluster.work import DType
 from tests.unit.plan.graphs import (
+    GPT,
+    LLAMA,
     MESH,
     TENSOR,
     Writer,
@@ -30,23 +32,6 @@ from tests.unit.plan.graphs import (
 FORWARD, BACKWARD = Phase.FORWARD, Phase.BACKWARD
 
 # -- recipes on a transformer ---------------------------------------------------------------------------
-
-LLAMA = Transformer(layers=2, hidden=8, heads=4, kv_heads=2, head_dim=2, ffn=12, vocab=16)
-GPT = Transformer(
-    layers=2,
-    hidden=8,
-    heads=4,
-    kv_heads=4,
-    head_dim=2,
-    ffn=12,
-    vocab=16,
-    norm="layer",
-    activation="gelu",
-    positions="learned",
-    max_positions=6,
-    bias=True,
-    tied=True,
-)
 SHARED_KEYS = replace(LLAMA, kv_heads=1)
 MODELS = pytest.mark.parametrize("model", [LLAMA, GPT, SHARED_KEYS], ids=["llama", "gpt", "shared keys"])
 

@@ -1,0 +1,55 @@
+"""What every family of models can be asked."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+
+from simcluster.model.graph import Graph
+from simcluster.work import DType
+
+
+class Model(ABC):
+    """A model by its dimensions: its graph for any batch, and itself with other sizes."""
+
+    __slots__ = ()
+
+    layers: int
+    """Layers that pipeline stages share."""
+
+    vocab: int
+    """Rows of the embedding table, or classes that the head tells apart."""
+
+    @property
+    @abstractmethod
+    def dimensions(self) -> Mapping[str, int]:
+        """The sizes by their names in a scenario."""
+
+    @property
+    @abstractmethod
+    def longest(self) -> int | None:
+        """The longest sequence it can read, or None if any will do."""
+
+    @property
+    def num_parameters(self) -> int:
+        """Parameters, tied ones once, as publications count them (no vocabulary padding)."""
+        return self.graph(batch=1, seq_len=1, dtype=DType.BF16, num_tokens=1).num_parameters
+
+    @abstractmethod
+    def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: int) -> Graph:
+        """The forward graph of one micro-batch of ``batch`` sequences over all ranks.
+
+        ``num_tokens`` is the number of tokens of the whole step, by which the summed loss is divided.
+        """
+
+    @abstractmethod
+    def padded(self, multiple: int) -> Model:
+        """The same with its vocabulary rounded up to a multiple, as ranks share it."""
+
+    @abstractmethod
+    def shrunk(self, layers: int, ways: Callable[[str], int], *, padded: bool) -> Model:
+        """The same structure with ``layers`` layers and sizes as small as proving values needs.
+
+        ``ways(dim)`` is into how many parts a plan splits an iteration dim: what was divided still divides.
+        ``padded`` asks for a vocabulary that will have to be padded.
+        """
