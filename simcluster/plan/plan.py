@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from simcluster.cluster import Cluster
 from simcluster.document.pattern import matches
@@ -22,6 +22,7 @@ from simcluster.plan.recompute import recompute
 from simcluster.plan.redistribute import Router
 from simcluster.plan.schedule import Timetable
 from simcluster.plan.shard import shard
+from simcluster.plan.sharding import Sharding, expanded
 from simcluster.plan.spec import (
     FrameworkSpec,
     OptimizerSpec,
@@ -64,7 +65,7 @@ class Plan:
     compute: DType
     gradients: DType
     master: DType | None
-    shard_axes: tuple[str, ...]
+    sharding: Sharding
     recipe: str
     notes: tuple[str, ...]
 
@@ -118,13 +119,15 @@ class _Planner:
         strategies = assign(forward, rules, self.mesh, self.roles)
         router = Router(self.mesh, movement_cost(self.cluster, self.mesh))
         update = _update(self.training.optimizer)
-        optimizer = self._optimizer(update, master)
+        sharding = self._sharding(batch_axes, stage_axis)
+        optimizer = OptimizerPlan(update, master, DType.of(self.training.optimizer.states), sharding)
 
         graph = logical = differentiate(place(forward, layers), gradients)
         graph = shard(graph, strategies, self.mesh, router)
-        graph = optimize(graph, optimizer, self.mesh, router, stage_axis)
+        # What is computed again reads weights as the backward does, which gathering them has to know.
         if self.parallel.recompute.layers == "all":
             graph = recompute(graph, "layers.*")
+        graph = optimize(graph, optimizer, self.mesh, router, stage_axis)
         graph = fuse(graph, self.framework.fuse)
         timetable = schedules()[self.parallel.schedule.kind]().timetable(num_stages, micro_batches)
         return Plan(
@@ -145,9 +148,9 @@ class _Planner:
             compute,
             gradients,
             master,
-            optimizer.shard_axes,
+            sharding,
             self._recipe(),
-            tuple(self._notes(strategies, model.vocab)),
+            tuple(self._notes(strategies, sharding, model.vocab)),
         )
 
     # -- what can be wrong before anything is built -----------------------------------------------------
@@ -274,13 +277,30 @@ class _Planner:
         master = written.master or ("fp32" if mixed else "none")
         return compute, gradients, None if master == "none" else DType.of(master)
 
-    def _optimizer(self, update: Update, master: DType | None) -> OptimizerPlan:
-        states = DType.of(self.training.optimizer.states)
-        axes = self.roles.resolve((BATCH,), self.mesh) if self.parallel.optimizer_sharding.zero else ()
-        return OptimizerPlan(update, master, states, axes)
+    def _sharding(self, batch_axes: tuple[str, ...], stage_axis: str) -> Sharding:
+        """What lies sharded, from the scenario or else the recipe, over axes of the mesh."""
+        written = self.parallel.optimizer_sharding
+        if written is None:
+            written = RecipeSpec.load(self._recipe()).optimizer_sharding
+        found = expanded(written, batch_axes)
+        path = "parallel.optimizer_sharding.axes"
+        known = self.roles.known(self.mesh)
+        unknown = [axis for axis in found.axes if axis not in known]
+        if unknown:
+            raise PlanError(
+                f"the mesh has no axis '{unknown[0]}'", path=path, hint=nearest(unknown[0], known)
+            )
+        axes = self.roles.resolve(found.axes, self.mesh)
+        if stage_axis in axes:
+            raise PlanError(
+                f"stages hold different parameters: nothing is sharded over '{stage_axis}'", path=path
+            )
+        return replace(found, axes=tuple(dict.fromkeys(axes)))
 
-    def _notes(self, strategies: Strategies, vocab: int) -> list[str]:
+    def _notes(self, strategies: Strategies, sharding: Sharding, vocab: int) -> list[str]:
         notes = []
+        if self.parallel.optimizer_sharding is None and sharding.states:
+            notes.append(f"recipe {self._recipe()} shards {sharding}; optimizer_sharding may say otherwise")
         if vocab != self.model.vocab:
             notes.append(f"vocabulary padded from {self.model.vocab:,} to {vocab:,}")
         used = {axis for role in (BATCH, PIPELINE) for axis in self.roles.axes[role]}

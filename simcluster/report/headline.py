@@ -61,10 +61,23 @@ def _batch(plan: Mapping[str, Any]) -> str:
 
 
 def _numbers(plan: Mapping[str, Any]) -> str:
-    precision, axes = plan["precision"], plan["optimizer_sharding"]["states"]
+    precision = plan["precision"]
     master = "" if precision["master"] == "none" else f", {precision['master']} master weights"
-    sharded = f" sharded over {' and '.join(axes)}" if axes else ""
     return (
         f"{precision['compute']}, {precision['gradients']} gradients{master}, "
-        f"{precision['optimizer_states']} {plan['optimizer']} states{sharded}"
+        f"{precision['optimizer_states']} {plan['optimizer']} states{_sharded(plan['optimizer_sharding'])}"
     )
+
+
+def _sharded(sharding: Mapping[str, Any]) -> str:
+    """What lies sharded over which axes, and how weights are gathered."""
+    axes = " and ".join(sharding["axes"])
+    if not sharding["states"]:
+        return ""
+    if not sharding["gradients"] and not sharding["weights"]:
+        return f" sharded over {axes}"
+    what = [name for name in ("weights", "gradients") if sharding[name]]
+    text = f"; {', '.join(what)} and states sharded over {axes}"
+    if sharding["weights"]:
+        text += ", gathered for forward and backward" if sharding["regather"] else ", gathered once for both"
+    return text

@@ -58,7 +58,7 @@ def plan_document(built: Built) -> dict[str, Any]:
             "optimizer_states": training.optimizer.states,
         },
         "optimizer": training.optimizer.kind,
-        "optimizer_sharding": {"states": list(plan.shard_axes)},
+        "optimizer_sharding": plan.sharding.document(),
         "recompute": scenario.spec.parallel.recompute.layers,
         "recipe": plan.recipe,
         "vocabulary": plan.vocab,
