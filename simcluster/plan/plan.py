@@ -22,7 +22,7 @@ from simcluster.plan.recompute import recompute
 from simcluster.plan.redistribute import Router
 from simcluster.plan.schedule import Timetable
 from simcluster.plan.shard import shard
-from simcluster.plan.sharding import Sharding, expanded
+from simcluster.plan.sharding import Sharding, chosen, expanded
 from simcluster.plan.spec import (
     FrameworkSpec,
     OptimizerSpec,
@@ -119,7 +119,7 @@ class _Planner:
         strategies = assign(forward, rules, self.mesh, self.roles)
         router = Router(self.mesh, movement_cost(self.cluster, self.mesh))
         update = _update(self.training.optimizer)
-        sharding = self._sharding(batch_axes, stage_axis)
+        sharding = self._sharding(stage_axis)
         optimizer = OptimizerPlan(update, master, DType.of(self.training.optimizer.states), sharding)
 
         graph = logical = differentiate(place(forward, layers), gradients)
@@ -277,30 +277,20 @@ class _Planner:
         master = written.master or ("fp32" if mixed else "none")
         return compute, gradients, None if master == "none" else DType.of(master)
 
-    def _sharding(self, batch_axes: tuple[str, ...], stage_axis: str) -> Sharding:
-        """What lies sharded, from the scenario or else the recipe, over axes of the mesh."""
+    def _sharding(self, stage_axis: str) -> Sharding:
+        """What lies sharded: as the scenario says, or else the recipe."""
         written = self.parallel.optimizer_sharding
         if written is None:
             written = RecipeSpec.load(self._recipe()).optimizer_sharding
-        found = expanded(written, batch_axes)
-        path = "parallel.optimizer_sharding.axes"
-        known = self.roles.known(self.mesh)
-        unknown = [axis for axis in found.axes if axis not in known]
-        if unknown:
-            raise PlanError(
-                f"the mesh has no axis '{unknown[0]}'", path=path, hint=nearest(unknown[0], known)
-            )
-        axes = self.roles.resolve(found.axes, self.mesh)
-        if stage_axis in axes:
-            raise PlanError(
-                f"stages hold different parameters: nothing is sharded over '{stage_axis}'", path=path
-            )
-        return replace(found, axes=tuple(dict.fromkeys(axes)))
+        return chosen(written, self.roles, self.mesh, stage_axis)
 
     def _notes(self, strategies: Strategies, sharding: Sharding, vocab: int) -> list[str]:
         notes = []
-        if self.parallel.optimizer_sharding is None and sharding.states:
+        written = self.parallel.optimizer_sharding
+        if written is None and sharding.states:
             notes.append(f"recipe {self._recipe()} shards {sharding}; optimizer_sharding may say otherwise")
+        if expanded(written, ()).states and not sharding.states:
+            notes.append("optimizer_sharding shards nothing: no batch axis has more than one rank")
         if vocab != self.model.vocab:
             notes.append(f"vocabulary padded from {self.model.vocab:,} to {vocab:,}")
         used = {axis for role in (BATCH, PIPELINE) for axis in self.roles.axes[role]}

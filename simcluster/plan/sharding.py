@@ -29,8 +29,10 @@ from typing import Any, Literal
 from pydantic import model_validator
 
 from simcluster.document import Bytes, Name, Refused, Section
+from simcluster.errors import PlanError, nearest
 from simcluster.layout import Layout, Mesh
 from simcluster.model import TensorType
+from simcluster.plan.strategies import BATCH, Roles
 
 Split = Literal["flat", "rows"]
 
@@ -62,7 +64,7 @@ class Sharding:
     min_bytes: int = 0
 
     def home(self, layout: Layout, kind: TensorType, mesh: Mesh) -> Layout:
-        """Where the shards of a parameter lie that operators use in ``layout``: the same if it stays whole."""
+        """Where the shards lie of a parameter that is used in ``layout``: the same if it stays whole."""
         free = tuple(axis for axis in self.axes if axis not in layout.axes and mesh.size(axis) > 1)
         local = TensorType(layout.local_shape(kind.shape, mesh), kind.dtype)
         if not self.states or not free or local.num_bytes < self.min_bytes:
@@ -212,3 +214,21 @@ def expanded(written: Written | None, batch: tuple[str, ...]) -> Sharding:
         return Sharding()
     spec = OptimizerShardingSpec(fsdp=FsdpSpec()) if written == "fsdp" else written
     return spec.expanded(batch)
+
+
+def chosen(written: Written | None, roles: Roles, mesh: Mesh, stage_axis: str) -> Sharding:
+    """The explicit form over axes of the mesh with more than one rank; PlanError if it cannot be."""
+    found = expanded(written, (BATCH,))
+    path, known = "parallel.optimizer_sharding.axes", roles.known(mesh)
+    for axis in found.axes:
+        if axis not in known:
+            raise PlanError(f"the mesh has no axis '{axis}'", path=path, hint=nearest(axis, known))
+    axes = roles.resolve(found.axes, mesh)
+    if stage_axis in axes:
+        raise PlanError(
+            f"stages hold different parameters: nothing is sharded over '{stage_axis}'", path=path
+        )
+    if found.axes != (BATCH,) and not axes:
+        raise PlanError(f"the mesh has no axis of role '{found.axes[0]}'", path=path)
+    axes = tuple(axis for axis in dict.fromkeys(axes) if mesh.size(axis) > 1)
+    return replace(found, axes=axes) if axes else Sharding()

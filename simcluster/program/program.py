@@ -77,7 +77,7 @@ class Program:
 
     @cached_property
     def shares(self) -> tuple[Mapping[tuple[str, int], int], ...]:
-        """Per stage: kept buffer and the micro-batch it was gathered for -> droppers before it is released."""
+        """Per stage: kept buffer and the micro-batch it was gathered for -> droppers until its release."""
         found = []
         for stage in self.stages:
             counts: Counter[tuple[str, int]] = Counter()

@@ -9,7 +9,7 @@ two units hold whole gradients.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from simcluster.program.instruction import Execution
