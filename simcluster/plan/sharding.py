@@ -24,9 +24,9 @@ Sources: ZeRO (arXiv 1910.02054), PyTorch FSDP (Zhao et al., VLDB 2023; ``fully_
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from simcluster.document import Bytes, Name, Refused, Section
 from simcluster.errors import PlanError, nearest
@@ -135,7 +135,7 @@ class OptimizerShardingSpec(Section):
     split: Split | None = None
     """flat: the parameter as one run of elements, padded. rows: its first dim, where that divides."""
 
-    axes: Name | tuple[Name, ...] | None = None
+    axes: Name | Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
     """Mesh axes or roles to shard over; the batch axes unless said otherwise. Fewer of them give hybrid
     sharding: reduce-scatter over these, all-reduce over the others."""
 
@@ -228,7 +228,7 @@ def chosen(written: Written | None, roles: Roles, mesh: Mesh, stage_axis: str) -
         raise PlanError(
             f"stages hold different parameters: nothing is sharded over '{stage_axis}'", path=path
         )
-    if found.axes != (BATCH,) and not axes:
+    if found.axes not in ((), (BATCH,)) and not axes:
         raise PlanError(f"the mesh has no axis of role '{found.axes[0]}'", path=path)
     axes = tuple(axis for axis in dict.fromkeys(axes) if mesh.size(axis) > 1)
     return replace(found, axes=axes) if axes else Sharding()

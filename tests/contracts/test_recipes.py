@@ -50,9 +50,19 @@ MESHES = [
     {"pipeline": 2, "data": 2, "tensor": 2},
     {"tensor": 2, "pipeline": 2, "data": 2},
 ]
+SHARDINGS = {
+    "the recipe's": None,
+    "zero 0": {"zero": 0},
+    "zero 1": {"zero": 1},
+    "zero 2": {"zero": 2},
+    "zero 3": {"zero": 3},
+    "fsdp kept": {"fsdp": {"reshard_after_forward": False}},
+    "mindspore 1": {"mindspore": "level1"},
+    "mindspore 3": {"mindspore": "level3"},
+}
 OPTIONS = {
     "model": sorted(MODELS),
-    "zero": [0, 1],
+    "sharding": sorted(SHARDINGS),
     "recompute": ["none", "all"],
     "schedule": sorted(schedules()),
     "p2p": ["blocking", "overlapped"],
@@ -116,7 +126,7 @@ def scenario(recipe, mesh, choice) -> Scenario:
                 "roles": {"batch": [axis for axis in ("data", "replica") if axis in mesh]},
                 "recipe": recipe,
                 "schedule": {"kind": choice["schedule"], "p2p": choice["p2p"]},
-                "optimizer_sharding": {"zero": choice["zero"]},
+                "optimizer_sharding": SHARDINGS[choice["sharding"]],
                 "recompute": {"layers": choice["recompute"]},
             },
         }
