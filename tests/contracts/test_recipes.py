@@ -59,6 +59,7 @@ SHARDINGS = {
     "fsdp kept": {"fsdp": {"reshard_after_forward": False}},
     "mindspore 1": {"mindspore": "level1"},
     "mindspore 3": {"mindspore": "level3"},
+    "hybrid": {"zero": 3, "axes": "data"},
 }
 OPTIONS = {
     "model": sorted(MODELS),
@@ -105,6 +106,9 @@ def scenario(recipe, mesh, choice) -> Scenario:
     ranks = math.prod(mesh.values())
     devices = max(size for size in (1, 2, 3, 4) if ranks % size == 0)
     ways = mesh.get("data", 1) * mesh.get("replica", 1)
+    sharding = SHARDINGS[choice["sharding"]]
+    if "data" not in mesh and sharding is not None:
+        sharding = {name: value for name, value in sharding.items() if name != "axes"}
     return Scenario.of(
         {
             "simcluster": 1,
@@ -126,7 +130,7 @@ def scenario(recipe, mesh, choice) -> Scenario:
                 "roles": {"batch": [axis for axis in ("data", "replica") if axis in mesh]},
                 "recipe": recipe,
                 "schedule": {"kind": choice["schedule"], "p2p": choice["p2p"]},
-                "optimizer_sharding": SHARDINGS[choice["sharding"]],
+                "optimizer_sharding": sharding,
                 "recompute": {"layers": choice["recompute"]},
             },
         }
