@@ -21,6 +21,7 @@ from simcluster.plan.place import default_layers, place
 from simcluster.plan.recompute import recompute
 from simcluster.plan.redistribute import Router
 from simcluster.plan.schedule import Timetable
+from simcluster.plan.selective import recompute_operators
 from simcluster.plan.shard import shard
 from simcluster.plan.sharding import Sharding, chosen, expanded
 from simcluster.plan.spec import (
@@ -100,7 +101,7 @@ class _Planner:
     cluster: Cluster
 
     def plan(self) -> Plan:
-        """Places, differentiates, shards, optimises, recomputes, fuses and schedules, in that order."""
+        """Places, differentiates, shards, recomputes, optimises, fuses and schedules, in that order."""
         self.mesh = Mesh.of(self.parallel.mesh)
         self.roles = Roles(_roles(self.parallel))
         self._check()
@@ -125,8 +126,10 @@ class _Planner:
         graph = logical = differentiate(place(forward, layers), gradients)
         graph = shard(graph, strategies, self.mesh, router)
         # What is computed again reads weights as the backward does, which gathering them has to know.
-        if self.parallel.recompute.layers == "all":
-            graph = recompute(graph, "layers.*")
+        again = self.parallel.recompute
+        if again.layers != "none":
+            graph = recompute(graph, "layers.*", None if again.layers == "all" else again.layers)
+        graph = recompute_operators(graph, again.operators)
         graph = optimize(graph, optimizer, self.mesh, router, stage_axis)
         graph = fuse(graph, self.framework.fuse)
         timetable = schedules()[self.parallel.schedule.kind]().timetable(num_stages, micro_batches)

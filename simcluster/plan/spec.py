@@ -213,8 +213,19 @@ class ScheduleSpec(Section):
 class RecomputeSpec(Section):
     """What is computed again in the backward instead of kept."""
 
-    layers: Literal["none", "all"] = "none"
-    """all: every layer keeps only its input and runs its whole forward again."""
+    layers: Literal["none", "all"] | PositiveInt = "none"
+    """all: every layer keeps only its input and runs its whole forward again; a number: so many layers, the
+    first ones of each stage."""
+
+    operators: tuple[Name, ...] = ()
+    """Operators by name, ``layers.*.attention.core``: their outputs are dropped and made again from their
+    inputs, which are kept. Layers that are recomputed whole are not concerned."""
+
+    @model_validator(mode="after")
+    def _is_not_said_twice(self) -> RecomputeSpec:
+        if self.layers == "all" and any(name.startswith("layers.") for name in self.operators):
+            raise Refused("every layer is recomputed whole already", path="operators")
+        return self
 
 
 class ParallelSpec(Section):

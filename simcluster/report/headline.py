@@ -40,8 +40,12 @@ def _plan(plan: Mapping[str, Any]) -> str:
     if len(plan["layers_per_stage"]) > 1:
         parts.append(f"{plan['schedule']['kind']}, {_layers(plan['layers_per_stage'])} layers")
     parts.append(f"recipe {plan['recipe']}")
-    if plan["recompute"] != "none":
-        parts.append(f"recompute {plan['recompute']} layers")
+    again = plan["recompute"]
+    if again["layers"] != "none":
+        whole = again["layers"] == "all"
+        parts.append("recompute all layers" if whole else f"recompute {again['layers']} layers of each stage")
+    if again["operators"]:
+        parts.append(f"recompute {', '.join(again['operators'])}")
     return "; ".join(parts)
 
 

@@ -59,7 +59,7 @@ def plan_document(built: Built) -> dict[str, Any]:
         },
         "optimizer": training.optimizer.kind,
         "optimizer_sharding": plan.sharding.document(),
-        "recompute": scenario.spec.parallel.recompute.layers,
+        "recompute": scenario.spec.parallel.recompute.model_dump(mode="json"),
         "recipe": plan.recipe,
         "vocabulary": plan.vocab,
         "schedule": {"kind": scenario.spec.parallel.schedule.kind, "text": render(plan.timetable)},

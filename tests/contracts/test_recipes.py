@@ -61,10 +61,15 @@ SHARDINGS = {
     "mindspore 3": {"mindspore": "level3"},
     "hybrid": {"zero": 3, "axes": "data"},
 }
+RECOMPUTE = {
+    "nothing": {},
+    "all": {"layers": "all"},
+    "some": {"layers": 1, "operators": ["layers.*.attention.{norm,qkv*,core}", "layers.*.mlp.activation"]},
+}
 OPTIONS = {
     "model": sorted(MODELS),
     "sharding": sorted(SHARDINGS),
-    "recompute": ["none", "all"],
+    "recompute": sorted(RECOMPUTE),
     "schedule": sorted(schedules()),
     "p2p": ["blocking", "overlapped"],
 }
@@ -131,7 +136,7 @@ def scenario(recipe, mesh, choice) -> Scenario:
                 "recipe": recipe,
                 "schedule": {"kind": choice["schedule"], "p2p": choice["p2p"]},
                 "optimizer_sharding": sharding,
-                "recompute": {"layers": choice["recompute"]},
+                "recompute": RECOMPUTE[choice["recompute"]],
             },
         }
     )
