@@ -15,6 +15,7 @@ import numpy as np
 from simcluster.layout import Dims, Layout, Mesh, Strategy
 from simcluster.model import ONE, Array, Operator, Region, TensorType
 from simcluster.model.operators.attention import Attention, AttentionGrad
+from simcluster.model.operators.cast import Cast
 from simcluster.model.operators.cross_entropy import (
     CrossEntropy,
     CrossEntropyGrad,
@@ -178,6 +179,7 @@ _CASES = (
     ),
     Case("sum_to", SumTo(_HIDDEN, ("hidden",)), normal((4, 8, 4))),
     Case("sum_to of two dims", SumTo(_KEY, ("heads", "head_dim")), normal((4, 8, 4, 8))),
+    Case("cast", Cast(_HIDDEN, DType.FP32), normal((4, 8, 4))),
     Case("gelu", Gelu(_HIDDEN), normal((4, 8, 4)), (0,)),
     Case("gelu_grad", GeluGrad(_HIDDEN), normal((4, 8, 4), (4, 8, 4))),
     Case("swiglu", Swiglu(_HIDDEN), normal((4, 8, 4), (4, 8, 4)), (0,)),
