@@ -89,7 +89,7 @@ def test_an_unknown_model_proposes_the_nearest():
         ),
         ({"use": "llama3-8b", "hf": "config.json"}, "hf", "give 'use' or 'hf', not both"),
         ({**SMALL, "heads": 0}, "heads", "0"),
-        ({**SMALL, "activation": "relu"}, "activation", "relu"),
+        ({**SMALL, "activation": "tanh"}, "activation", "tanh"),
         ({**SMALL, "experts": 8}, "experts", "unknown key 'experts'"),
     ],
 )
