@@ -71,8 +71,10 @@ class DecoderBlock:
         return self._after_projections(x, q, k, v)
 
     def query_layer(self, hidden: TensorType, tokens: TensorType) -> Block:
-        """A layer whose queries come from a table of positions, not from what came before (PanGu-alpha,
-        arXiv 2104.12369, the query layer); keys, values and the residual connection do."""
+        """A layer whose queries come from a table of positions (PanGu-alpha, arXiv 2104.12369, query layer).
+
+        Keys, values and the residual connection come from the layer before.
+        """
         build, dims = self.build, self.dims
         x = build.input("in", hidden)
         table = build.parameter("positions.weight", (dims.max_positions, dims.hidden))

@@ -53,8 +53,10 @@ class Scores:
 
 @cache
 def slopes(heads: int) -> tuple[float, ...]:
-    """ALiBi's slope of every head: powers of ``2^(-8/n)``; of twice as many, every second one, for what
-    exceeds the largest power of two n in ``heads`` (as the paper's code and BLOOM's 112 heads do)."""
+    """ALiBi's slope of every head: powers of ``2^(-8/n)``, n the largest power of two in ``heads``.
+
+    The heads beyond n get every second slope of 2n heads, as in the paper's code (BLOOM has 112 heads).
+    """
     base = 1 << (heads.bit_length() - 1)
     found = [2.0 ** (-8 * (index + 1) / base) for index in range(base)]
     extra = [2.0 ** (-4 * (index + 1) / base) for index in range(0, 2 * (heads - base), 2)]

@@ -55,7 +55,7 @@ class _Attention(Operator):
         if not self.dropout:
             return np.ones((), dtype=scores.dtype)
         mask = drawn(region, self.label, LABELS, scores.shape, self.dropout)
-        return mask * scores.dtype.type(1 / (1 - self.dropout))
+        return np.asarray(mask * scores.dtype.type(1 / (1 - self.dropout)))
 
     def _priced(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, backward: bool

@@ -34,8 +34,9 @@ class _Softmax(Operator):
 
 @dataclass(frozen=True, slots=True)
 class Softmax(_Softmax):
-    """``softmax(scale * scores)`` over keys, masked as ``rule`` says; scores [batch, heads, group, seq, keys].
+    """``softmax(scale * scores)`` over keys, masked as ``rule`` says.
 
+    Scores are [batch, heads, group, seq, keys].
     It keeps its output for its gradient, 2 bytes per score in 16-bit types (arXiv 2205.05198).
     """
 
