@@ -1,8 +1,8 @@
 """Activations in the simulated memory account against the published closed forms, within 1 %.
 
 The forms are those of Korthikanti et al. (arXiv 2205.05198, table 2 and section 4): 16-bit activations,
-dropout masks of a byte per element, fp32 logits. They leave out the row statistics of norms, which is why the hidden
-size here is not tiny.
+dropout masks of a byte per element, fp32 logits. They leave out the row statistics of norms, which is why the
+hidden size here is not tiny.
 """
 
 from __future__ import annotations
