@@ -54,8 +54,8 @@ class ModelSpec(CatalogSection):
     """The published number of parameters; what the dimensions give is asserted to be equal."""
 
     hf: Path | None = None
-    """A Hugging Face config.json, relative to the scenario's folder; model types llama, mistral, qwen2, qwen3,
-    gpt2, opt, bloom and mpt."""
+    """A Hugging Face config.json, relative to the scenario's folder: model types llama, mistral, qwen2,
+    qwen3, gpt2, opt, bloom and mpt."""
 
     family: Literal["gpt", "llama"] = "llama"
     """What the choices below are if not given: GPT (layer norm, GELU, learned positions, biases, tied
