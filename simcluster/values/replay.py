@@ -255,7 +255,8 @@ class Replay:
             for dim, axes in strategy.splits
             if dim in extent
         }
-        return Region(starts, event.step + 1)
+        run = event.execution
+        return Region(starts, event.step + 1, self.source.seed, run.instance, run.micro_batch)
 
     def _meet(self, members: Sequence[_Event]) -> None:
         """A collective or a transfer, for all who take part at once."""

@@ -1,4 +1,4 @@
-"""Another number format for the same values: weights kept in fp32 that meet bf16 activations."""
+"""Casts: the same numbers in another floating type."""
 
 from __future__ import annotations
 
@@ -6,37 +6,39 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from simcluster.layout import Dims
-from simcluster.model.operator import Array, Operator, Region, TensorType, memory_bound
-from simcluster.work import DType, Kernel, Work
+from simcluster.model.operator import Array, Region, Tape, TensorType
+from simcluster.model.operators.pointwise import Labels, Pointwise
+from simcluster.work import DType
 
 
 @dataclass(frozen=True, slots=True)
-class Cast(Operator):
-    """The input in another number format; elementwise, in whatever layout it lies."""
+class Cast(Pointwise):
+    """X of type ``source`` in the type ``target``; values keep their precision, bytes and rates change."""
 
-    labels: tuple[str, ...]
-    dtype: DType
+    labels: Labels
+    source: DType
+    target: DType
 
     kind: ClassVar[str] = "cast"
     family: ClassVar[str] = "cast"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """The input's shape in the new format."""
-        return (TensorType(inputs[0].shape, self.dtype),)
+        """Like the input, in the other type."""
+        return (TensorType(inputs[0].shape, self.target),)
 
     def dims(self) -> Dims:
         """Every element for itself; a partial sum may be rounded before it is reduced."""
         return Dims((self.labels,), (self.labels,), linear=(frozenset({0}),))
 
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One pass over memory."""
-        return (memory_bound(Kernel.ELEMENTWISE, inputs, outputs, accumulate=accumulate),)
+    def gradient(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
+    ) -> tuple[str | None, ...]:
+        """The gradient is cast back; nothing is kept."""
+        if grads[0] is None:
+            return (None,)
+        return tape.emit("grad", Cast(self.labels, self.target, self.source), [grads[0]])
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
-        """The same values: verify computes in one floating type throughout."""
-        return (np.array(inputs[0]),)
+        """The same numbers."""
+        return (inputs[0].copy(),)
