@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from simcluster.layout import Layout, Mesh, Movement, restricted
 from simcluster.model import Block, Graph, Instance, Node, Phase, Role, TensorType, Value
 from simcluster.model.operators.optimizer import Update
+from simcluster.model.operators.pointwise import Cast
 from simcluster.plan.redistribute import Router
 from simcluster.work import DType
 
@@ -24,12 +25,16 @@ class OptimizerPlan:
 
     ``master`` is the dtype of the master copy, or None if the parameters are their own; ``state`` the dtype
     of the optimizer's states; ``shard_axes`` the mesh axes over which states lie flat (ZeRO-1), or ().
+    ``main_gradients``: gradients are first copied to the master copy's dtype; ``copies``: they travel in
+    buffers of their own.
     """
 
     update: Update
     master: DType | None
     state: DType
     shard_axes: tuple[str, ...] = ()
+    main_gradients: bool = False
+    copies: bool = False
 
 
 def optimize(graph: Graph, plan: OptimizerPlan, mesh: Mesh, router: Router, stage_axis: str) -> Graph:
@@ -46,6 +51,10 @@ def optimize(graph: Graph, plan: OptimizerPlan, mesh: Mesh, router: Router, stag
             blocks[name] = replace(made, name=name)
         instances.append(replace(instance, block=name))
     return Graph(blocks, tuple(instances), graph.ties)
+
+
+def _labels(kind: TensorType) -> tuple[str, ...]:
+    return tuple(f"dim{index}" for index in range(len(kind.shape)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +104,16 @@ class _BlockOptimizer:
         self.begin: list[Node] = []
         self.end: list[Node] = []
         self.views: list[Node] = []
+        self.back: list[Node] = []
         self.reduced: dict[str, str] = {}
         owned = [name for name in self.block.parameters if self.ties.get(name, (None, True))[1]]
         trained = [name for name in owned if name in self.block.gradients]
         self._reduce(dict(map(self._reduction, trained)) | self._loss())
-        self.end += self.views
-        for name in trained:
-            self._update(name, self.reduced[self.block.gradients[name]])
+        self.end += [*self.views, *self.back]
+        gradients = {name: self.reduced[self.block.gradients[name]] for name in trained}
+        gradients = {name: self._main_gradient(name, gradient) for name, gradient in gradients.items()}
+        for name, gradient in gradients.items():
+            self._update(name, gradient)
         nodes = (*self.begin, *self.block.nodes, *self.end)
         return replace(self.block, values=self.values, nodes=nodes)
 
@@ -150,6 +162,10 @@ class _BlockOptimizer:
             kind = TensorType((elements,), self.values[bucket[0]].type.dtype)
             self.reduced.update(zip(bucket, bucket, strict=True))
             path = self.router.path(kind, start, target)
+            travels = self.plan.copies and any(movement.is_collective for movement, _ in path)
+            copied = [value for value in bucket if travels and value != self.block.loss]
+            for value in copied:
+                self._copy(value, f"{value}.bucket", Role.BUFFER, self.end)
             for index, (movement, reached) in enumerate(path):
                 last = index == len(path) - 1
                 for value in bucket:
@@ -161,6 +177,28 @@ class _BlockOptimizer:
                         layout,
                         self.views if last and not movement.is_collective else self.end,
                     )
+            for value in copied:
+                self._copy(value, f"{value}.reduced", Role.VIEW, self.back)
+
+    def _copy(self, value: str, name: str, role: Role, nodes: list[Node]) -> None:
+        """A copy of what is left of a gradient, into its bucket or back."""
+        before = self.reduced[value]
+        kind = self.values[before]
+        self.values[name] = replace(kind, role=role)
+        cast = Cast(_labels(kind.type), kind.type.dtype)
+        nodes.append(Node(name, cast, (before,), (name,), Phase.END, origin=value))
+        self.reduced[value] = name
+
+    def _main_gradient(self, parameter: str, gradient: str) -> str:
+        """The gradient in the number format of the master copy, if the framework makes such a copy."""
+        kind, master = self.values[gradient], self.plan.master
+        if not self.plan.main_gradients or master is None or kind.type.dtype is master:
+            return gradient
+        name = f"{parameter}.main_grad"
+        self.values[name] = Value(TensorType(kind.type.shape, master), Role.STATE, kind.layout)
+        cast = Cast(_labels(kind.type), master)
+        self.end.append(Node(name, cast, (gradient,), (name,), Phase.END, origin=parameter))
+        return name
 
     def _step(self, value: str, movement: Movement, layout: Layout, nodes: list[Node]) -> None:
         before = self.reduced[value]

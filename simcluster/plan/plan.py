@@ -12,6 +12,9 @@ from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Mesh
 from simcluster.model import Graph, Model
 from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, Sgd, Update
+from simcluster.plan.accumulate import accumulate
+from simcluster.plan.cast import cast_again, cast_weights
+from simcluster.plan.conduct import Conduct
 from simcluster.plan.costs import movement_cost
 from simcluster.plan.differentiate import differentiate
 from simcluster.plan.fuse import fuse
@@ -61,6 +64,7 @@ class Plan:
     overlapped: bool
     prefetch: int
     dispatch: float
+    conduct: Conduct
     compute: DType
     gradients: DType
     master: DType | None
@@ -109,7 +113,7 @@ class _Planner:
         batch_axes = self.roles.resolve((BATCH,), self.mesh)
         micro_batches = self._micro_batches(batch_axes)
         check_passes(self.model.layers, micro_batches)
-        compute, gradients, master = self._precision()
+        compute, gradients, master, cast = self._precision()
         model = self.model.padded(self._vocabulary_multiple(rules))
         tokens = self.training.global_batch * self.training.seq_len
         batch = self.training.micro_batch * self.mesh.product(batch_axes)
@@ -122,10 +126,14 @@ class _Planner:
 
         graph = logical = differentiate(place(forward, layers), gradients)
         graph = shard(graph, strategies, self.mesh, router)
+        graph = accumulate(graph, self.framework.accumulate, compute)
+        graph = cast_weights(graph) if cast else graph
         graph = optimize(graph, optimizer, self.mesh, router, stage_axis)
         if self.parallel.recompute.layers == "all":
             graph = recompute(graph, "layers.*")
-        graph = fuse(graph, self.framework.fuse)
+        if cast and self.framework.weights == "cast_twice":
+            graph = cast_again(graph)
+        graph = fuse(graph, self.framework.fuse, together=self.framework.optimizer == "together")
         timetable = schedules()[self.parallel.schedule.kind]().timetable(num_stages, micro_batches)
         return Plan(
             graph,
@@ -139,9 +147,10 @@ class _Planner:
             batch_axes,
             layers,
             model.vocab,
-            self.parallel.schedule.p2p == "overlapped",
+            (self.parallel.schedule.p2p or self.framework.p2p) == "overlapped",
             self.framework.prefetch,
             self.framework.dispatch,
+            Conduct.of(self.framework, self.mesh, batch_axes, stage_axis),
             compute,
             gradients,
             master,
@@ -264,20 +273,22 @@ class _Planner:
                 ways = math.lcm(ways, self.mesh.product(self.roles.resolve(axes, self.mesh)))
         return self.framework.vocabulary_multiple * ways
 
-    def _precision(self) -> tuple[DType, DType, DType | None]:
-        """(compute, gradients, master copy or None)."""
+    def _precision(self) -> tuple[DType, DType, DType | None, bool]:
+        """(compute, gradients, master copy or None, whether fp32 weights are cast instead)."""
         written = self.training.precision
         compute = DType.of(written.compute)
         mixed = compute is not DType.FP32
-        default = "fp32" if self.framework.gradients == "fp32" else written.compute
+        default = "fp32" if self.framework.gradients_in(written.compute) == "fp32" else written.compute
         gradients = DType.of(written.gradients or default)
-        master = written.master or ("fp32" if mixed else "none")
-        return compute, gradients, None if master == "none" else DType.of(master)
+        cast = mixed and written.master is None and self.framework.weights != "copied"
+        master = written.master or ("fp32" if mixed and not cast else "none")
+        return compute, gradients, None if master == "none" else DType.of(master), cast
 
     def _optimizer(self, update: Update, master: DType | None) -> OptimizerPlan:
         states = DType.of(self.training.optimizer.states)
         axes = self.roles.resolve((BATCH,), self.mesh) if self.parallel.optimizer_sharding.zero else ()
-        return OptimizerPlan(update, master, states, axes)
+        reduction = self.framework.reduction
+        return OptimizerPlan(update, master, states, axes, self.framework.main_gradients, reduction.copies)
 
     def _notes(self, strategies: Strategies, vocab: int) -> list[str]:
         notes = []

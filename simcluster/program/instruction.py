@@ -23,6 +23,7 @@ SEND_PREV, RECV_NEXT = "send_prev", "recv_next"
 TRANSFER_STREAMS = (SEND_NEXT, RECV_PREV, SEND_PREV, RECV_NEXT)
 
 _ONCE = " (step)"
+_PARTS = " (transfer)"
 
 
 def stream_name(axes: tuple[str, ...], *, once: bool) -> str:
@@ -34,11 +35,19 @@ def stream_name(axes: tuple[str, ...], *, once: bool) -> str:
     return "+".join(axes) + (_ONCE if once else "")
 
 
+def parts_stream(axes: tuple[str, ...]) -> str:
+    """The stream on which a transfer that came in parts is gathered over ``axes``.
+
+    Receives are posted early: on the stream of other collectives, theirs would wait behind them.
+    """
+    return "+".join(axes) + _PARTS
+
+
 def stream_axes(stream: str, stage_axis: str) -> str:
     """The mesh axes that a communication stream serves, as results name them."""
     if stream in TRANSFER_STREAMS:
         return stage_axis
-    axes = stream.removesuffix(_ONCE).split("+")
+    axes = stream.removesuffix(_ONCE).removesuffix(_PARTS).split("+")
     return "+".join(dict.fromkeys(base_axis(axis) for axis in axes))
 
 
@@ -173,7 +182,8 @@ class Code:
 class Execution:
     """One run of a code: for which instance, which micro-batch, as part of which action of the schedule.
 
-    ``waits_for_transfers`` holds the kernels back until every transfer posted before is over.
+    ``waits_for_transfers`` holds the kernels back until every transfer posted before is over. Nothing of it
+    starts before everything posted on the streams ``after`` is over.
     """
 
     code: int
@@ -181,3 +191,4 @@ class Execution:
     micro_batch: int
     action: str
     waits_for_transfers: bool = False
+    after: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ import numpy as np
 
 from simcluster.layout import Dims
 from simcluster.model.operator import Array, Operator, Region, Tape, TensorType, memory_bound
-from simcluster.work import Kernel, Work
+from simcluster.work import DType, Kernel, Work
 
 Labels = tuple[str, ...]
 
@@ -57,6 +57,47 @@ class Add(_Pointwise):
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The sum."""
         return (np.asarray(sum(inputs[1:], inputs[0])),)
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulate(_Pointwise):
+    """A gradient as it is, on its way into the buffer it is added to: one kernel that only adds."""
+
+    labels: Labels
+
+    kind: ClassVar[str] = "accumulate"
+    family: ClassVar[str] = "accumulate"
+
+    def dims(self) -> Dims:
+        """Linear."""
+        return Dims((self.labels,), (self.labels,), linear=(frozenset({0}),))
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The input."""
+        return (inputs[0].copy(),)
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(_Pointwise):
+    """A copy in another number format, or in the same one."""
+
+    labels: Labels
+    to: DType
+
+    kind: ClassVar[str] = "cast"
+    family: ClassVar[str] = "cast"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """The shape of the input in the new format."""
+        return (TensorType(inputs[0].shape, self.to),)
+
+    def dims(self) -> Dims:
+        """Linear."""
+        return Dims((self.labels,), (self.labels,), linear=(frozenset({0}),))
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The same values: formats differ in size, values are all of one precision."""
+        return (inputs[0].copy(),)
 
 
 @dataclass(frozen=True, slots=True)
