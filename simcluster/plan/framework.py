@@ -151,23 +151,25 @@ class FrameworkSpec(CatalogSection):
             return self.gradients
         return self.gradients.get(compute, "fp32")  # type: ignore[call-overload, no-any-return]
 
-    def changes(self) -> dict[str, Any]:
-        """What differs from the ideal profile: key path -> value, in the order of the keys."""
-        ideal = FrameworkSpec.load(IDEAL)
+    def settings(self) -> dict[str, Any]:
+        """Every switch by its key path: ``reduction.overlap`` -> value, in the order of the keys."""
         found: dict[str, Any] = {}
-        mine, theirs = self.model_dump(mode="json"), ideal.model_dump(mode="json")
-        for key, value in mine.items():
-            if key in ("use", "title", "source") or value == theirs[key]:
+        for key, value in self.model_dump(mode="json").items():
+            if key in ("use", "title", "source"):
                 continue
-            if isinstance(value, Mapping) and isinstance(theirs[key], Mapping):
-                inner = {name: each for name, each in value.items() if each != theirs[key][name]}
-                found |= {f"{key}.{name}": _short(each) for name, each in inner.items()}
+            if isinstance(getattr(self, key), Section):
+                found |= {f"{key}.{name}": _given(each) for name, each in value.items()}
             else:
-                found[key] = _short(value)
+                found[key] = value
         return found
 
+    def changes(self) -> dict[str, Any]:
+        """The switches that differ from the ideal profile's."""
+        ideal = FrameworkSpec.load(IDEAL).settings()
+        return {key: value for key, value in self.settings().items() if value != ideal[key]}
 
-def _short(value: Any) -> Any:
+
+def _given(value: Any) -> Any:
     """A value without what was not given."""
     if isinstance(value, Mapping):
         return {key: each for key, each in value.items() if each}
