@@ -49,6 +49,8 @@ class BucketSpec(Section):
             raise Refused("give either bytes or elements")
         if self.elements_per_rank and self.elements is None:
             raise Refused("elements_per_rank goes with elements", path="elements_per_rank")
+        if self.first_bytes is not None and self.bytes is None:
+            raise Refused("first_bytes goes with bytes", path="first_bytes")
         return self
 
 
