@@ -88,6 +88,9 @@ class _Codes:
         """Phase -> code index."""
         if block.name not in self.by_block:
             made = lower(block, self.settings)
+            if self.conduct.buckets is not None and block.parameters:
+                # Its gradients travel in buckets, which are blocks without parameters.
+                made.pop(REDUCE, None)
             self.by_block[block.name] = {phase: self._add(code) for phase, code in made.items()}
         return self.by_block[block.name]
 
