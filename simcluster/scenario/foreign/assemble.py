@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from simcluster.cluster import ClusterSpec
@@ -58,6 +59,7 @@ def assemble(facts: Facts, name: str, given: Given) -> Imported:
     scenario.choices()
     pipeline(facts, scenario.put)
     scenario.vocabulary()
+    scenario.account()
     data = _merged(scenario.data, settings)
     problems = [*facts.problems, *_missing(data)]
     if problems:
@@ -238,9 +240,21 @@ class _Assembly:
             if index:
                 self.facts.unsupported(fact.flag, choice.lost)
             if candidate is not None:
-                self.put(path, candidate, fact.flag)
+                doubt = f"{fact.flag.text} - NOT SUPPORTED YET" if index else fact.flag.text
+                self.put(path, candidate, replace(fact.flag, text=doubt))
             return
         self.facts.unsupported(fact.flag, choice.lost)
+
+    def account(self) -> None:
+        """Lists every setting of the file that has neither a line nor a place in a list yet."""
+        listed = {*self.origins.values(), *(each.flag for each in self.facts.untranslated)}
+        for flag in self.facts.flags:
+            if flag in listed:
+                continue
+            if flag.value is None or flag.value is False:
+                self.facts.effectless(flag, "off")
+            else:
+                self.facts.absorb(flag)
 
     def vocabulary(self) -> None:
         """Writes the padded vocabulary where the framework profile would pad to something else."""
@@ -298,14 +312,16 @@ def _missing(data: Mapping[str, Any]) -> list[Problem]:
     model = data.get("model")
     named = isinstance(model, Mapping) and bool(model.keys() & {"use", "hf"})
     problems = []
+    if not named and not (isinstance(model, Mapping) and model.keys() & {"layers", "hidden", "heads"}):
+        hint = "give --model llama3-70b, or its dimensions with --set model.layers=80 and so on"
+        problems.append(Problem("the file does not say which model is trained", hint=hint))
+        named = True
     for path, noun in _NEEDED.items():
         section, key = path.split(".")
         inner = data.get(section)
-        if path.startswith("model.") and (named or not isinstance(inner, Mapping) and inner is not None):
+        if path.startswith("model.") and named:
             continue
         if not isinstance(inner, Mapping) or key not in inner:
-            option = "--model NAME" if path == "model.layers" else ""
-            example = f"--set {path}={_EXAMPLES.get(path, 'NUMBER')}"
-            hint = " or ".join(part for part in (example, option) if part)
-            problems.append(Problem(f"the file does not say {noun}", hint=f"give {hint}"))
+            example = f"give --set {path}={_EXAMPLES.get(path, 'NUMBER')}"
+            problems.append(Problem(f"the file does not say {noun}", hint=example))
     return problems

@@ -41,6 +41,7 @@ class Facts:
     untranslated: list[Untranslated] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    flags: list[Flag] = field(default_factory=list)
 
     def say(self, name: str, value: Any, flag: Flag) -> None:
         """States a fact; the last statement counts, and one that contradicts an earlier one is remarked."""
@@ -80,7 +81,7 @@ class Facts:
 
     def unknown(self, flag: Flag) -> None:
         """Lists a setting nobody here has heard of."""
-        self.untranslated.append(Untranslated(flag, Fate.UNKNOWN, "it may change the result"))
+        self.untranslated.append(Untranslated(flag, Fate.UNKNOWN))
 
     def remark(self, text: str) -> None:
         """Something the user should know."""
@@ -92,9 +93,14 @@ class Facts:
         place = f"{flag.where}: " if flag.where else ""
         self.problems.append(Problem(f"{flag}: {message}", where=place.removesuffix(": "), hint=hint))
 
+    def absorb(self, flag: Flag) -> None:
+        """Lists a setting that other values were worked out from."""
+        self.untranslated.append(Untranslated(flag, Fate.ABSORBED))
+
     def understand(self, flags: Iterable[Flag], meaning_of: Callable[[str], Meaning | None]) -> None:
         """Gives every setting its meaning; those without one are listed as unknown."""
         for flag in flags:
+            self.flags.append(flag)
             meaning = meaning_of(flag.name)
             if meaning is None:
                 self.unknown(flag)

@@ -20,7 +20,7 @@ class Flag:
 
     name: str
     value: Any = field(compare=False)
-    text: str = ""
+    text: str = field(default="", compare=False)
     where: str = ""
     missing: str = ""
 
@@ -35,6 +35,7 @@ class Fate(StrEnum):
     UNSUPPORTED = "not supported yet"
     PROFILE = "left to the framework profile"
     UNKNOWN = "unknown"
+    ABSORBED = "worked into other values"
 
 
 @dataclass(frozen=True, slots=True)

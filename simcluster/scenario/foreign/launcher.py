@@ -29,8 +29,10 @@ def understand_launcher(facts: Facts, flags: Iterable[Flag]) -> None:
     """States hosts and devices per host; everything else a launcher is told has no effect on a step."""
     for flag in flags:
         name = flag.name if not flag.name.startswith("--") else flag.name.replace("_", "-")
+        facts.flags.append(flag)
         key = _NAMES.get(name)
         if key is None:
+            facts.effectless(flag)
             continue
         value = flag.value[0] if isinstance(flag.value, list) else ""
         count = _COUNT.fullmatch(value)

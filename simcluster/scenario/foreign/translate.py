@@ -49,7 +49,7 @@ def untranslated_lines(
     found = list(dict.fromkeys(untranslated))
     for fate, title in _TITLES.items():
         of_fate = [each for each in found if each.fate is fate]
-        if of_fate and fate in (Fate.EFFECTLESS, Fate.PROFILE):
+        if of_fate and fate not in (Fate.UNSUPPORTED, Fate.UNKNOWN):
             yield fate, title, [", ".join(map(_briefly, of_fate))]
         elif of_fate:
             yield fate, title, [_line(each, folders) for each in of_fate]
@@ -59,6 +59,7 @@ _TITLES = {
     Fate.UNSUPPORTED: "Warning: not supported yet; the simulation differs from the file in this:",
     Fate.PROFILE: "Warning: fusion, overlap and buckets are those of the framework profile, whatever these say:",
     Fate.UNKNOWN: "Warning: unknown, may change the result:",
+    Fate.ABSORBED: "Without a line of their own, worked into other values:",
     Fate.EFFECTLESS: "No effect on time or memory:",
 }
 
