@@ -6,9 +6,19 @@ from types import ModuleType
 
 import typer
 
-from simcluster.cli.commands import catalog, check, import_, layouts, lint, run, schema, verify
+from simcluster.cli.commands import catalog, check, import_, init, layouts, lint, run, schema, verify
 
-_IN_ORDER: tuple[ModuleType, ...] = (run, lint, verify, layouts, check, import_, catalog, schema)
+_IN_ORDER: tuple[ModuleType, ...] = (
+    run,
+    init,
+    import_,
+    lint,
+    verify,
+    layouts,
+    check,
+    catalog,
+    schema,
+)
 
 
 def add_to(app: typer.Typer) -> None:
