@@ -103,9 +103,7 @@ def _told(attempt: Attempt) -> str:
         return f"{attempt.plan}: impossible: {attempt.refused}"
     verdict = "fits" if attempt.fits else "does not fit"
     least = "" if attempt.simulated else "at least "
-    return (
-        f"{attempt.plan}: {verdict}, {least}{units.size(attempt.needed)} of {units.size(attempt.capacity)}"
-    )
+    return f"{attempt.plan}: {verdict}, {least}{units.size(attempt.needed)} of {units.size(attempt.capacity)}"
 
 
 def _miss(found: FirstFit) -> str:
@@ -114,6 +112,6 @@ def _miss(found: FirstFit) -> str:
         return "no plan is possible"
     lacking = units.size(nearest.needed - nearest.capacity)
     return (
-        f"no plan fits; the nearest miss is {nearest.plan}, which lacks {lacking} per device. More hosts, shorter "
-        "sequences or a smaller model would fit"
+        f"no plan fits; the nearest miss is {nearest.plan}, which lacks {lacking} per device. More hosts, "
+        "shorter sequences or a smaller model would fit"
     )

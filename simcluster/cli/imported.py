@@ -11,7 +11,14 @@ from simcluster.cli.terminal import has_colour, note
 from simcluster.document import text_of
 from simcluster.errors import SimclusterError
 from simcluster.scenario import Scenario
-from simcluster.scenario.foreign import Given, Imported, importer, translate, translated_text, untranslated_lines
+from simcluster.scenario.foreign import (
+    Given,
+    Imported,
+    importer,
+    translate,
+    translated_text,
+    untranslated_lines,
+)
 from simcluster.scenario.foreign.flag import Fate
 from simcluster.simulation import prepare
 

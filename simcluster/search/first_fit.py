@@ -1,15 +1,16 @@
 """The first plan that fits into memory, by a rule that can be said in one breath.
 
-Tensor parallelism grows up to the devices of a host, then the pipeline grows; if nothing fits, the same again
-with every layer recomputed. What is left is data parallelism with ZeRO-1 and micro-batches of one sequence. Each
-candidate is first held against a bound on its memory, and simulated if it could fit. This is a plan to begin
-with, not the fastest.
+Tensor parallelism grows up to the devices of a host, then the pipeline grows; if nothing fits, the same
+again with every layer recomputed. What is left is data parallelism with ZeRO-1 and micro-batches of one
+sequence. Each candidate is first held against a bound on its memory, and simulated if it could fit. This is a
+plan to begin with, not the fastest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from simcluster.cluster import Cluster, ClusterSpec
@@ -17,7 +18,6 @@ from simcluster.document import validate_data
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.model import Model
 from simcluster.model.spec import ModelSpec
-from simcluster.plan.spec import FrameworkSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from simcluster.work import DType
@@ -48,8 +48,8 @@ class Start:
 class Attempt:
     """One candidate: its scenario as plain data, and what became of it.
 
-    ``needed`` are bytes on the fullest device (at least that many, if not ``simulated``); ``refused`` says why
-    the plan is impossible, if it is.
+    ``needed`` are bytes on the fullest device (at least that many, if not ``simulated``); ``refused`` says
+    why the plan is impossible, if it is.
     """
 
     data: Mapping[str, Any]
@@ -112,12 +112,11 @@ class _Search:
         self.start = start
         cluster = {"use": start.cluster, "hosts": start.hosts}
         self.cluster: Cluster = _checked("--cluster", cluster, ClusterSpec).build()
-        self.model: Model = _checked("--model", {"use": start.model}, ModelSpec).transformer({})
+        self.model: Model = _checked("--model", {"use": start.model}, ModelSpec).build(Path())
         longest = self.model.longest
         self.seq_len = start.seq_len or min(SEQUENCE, longest or SEQUENCE)
         if longest is not None and self.seq_len > longest:
             raise ScenarioError(f"--seq-len {self.seq_len}: {start.model} has {longest} positions")
-        self.framework = FrameworkSpec.load(FRAMEWORK)
         peak = self.cluster.host.device.peak
         self.precision = next(each for each in (DType.BF16, DType.FP16, DType.FP32) if each in peak)
 
@@ -125,7 +124,9 @@ class _Search:
         """Scenarios in the order of the rule."""
         devices = self.cluster.num_devices
         heads = self.model.dimensions.get("heads", 0)
-        widest = [size for size in range(1, self.cluster.host.num_devices + 1) if _splits(size, devices, heads)]
+        widest = [
+            size for size in range(1, self.cluster.host.num_devices + 1) if _splits(size, devices, heads)
+        ]
         deepest = [size for size in range(2, self.model.layers + 1) if devices // widest[-1] % size == 0]
         sizes = [(tensor, 1) for tensor in widest] + [(widest[-1], stages) for stages in deepest]
         possible = [(tensor, stages, self.batch(tensor, stages)) for tensor, stages in sizes]
@@ -204,9 +205,8 @@ class _Search:
         """
         ways = self.cluster.num_devices // tensor // stages
         weight = self.precision.itemsize
-        gradient = 4 if self.framework.gradients == "fp32" else weight
         states = 8 + (4 if weight < 4 else 0)  # two fp32 moments, and the fp32 master copy of shorter weights
-        return int(self.model.num_parameters / (tensor * stages) * (weight + gradient + states / ways))
+        return int(self.model.num_parameters / (tensor * stages) * (2 * weight + states / ways))
 
 
 def _splits(size: int, devices: int, heads: int) -> bool:

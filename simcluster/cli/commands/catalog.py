@@ -16,6 +16,7 @@ EXAMPLES = (
     "simcluster catalog hosts dgx-h100 --json | jq .fabric",
 )
 
+
 def _families(incomplete: str) -> list[str]:
     return [family for family in FOLDERS if family.startswith(incomplete)]
 

@@ -35,7 +35,9 @@ def import_(
     cluster: Annotated[
         str | None, typer.Option(metavar="NAME", help="The hosts it runs on, from the catalog.")
     ] = None,
-    hosts: Annotated[int | None, typer.Option(metavar="N", min=1, help="How many, if the file does not say.")] = None,
+    hosts: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="How many, if the file does not say.")
+    ] = None,
     model: Annotated[
         str | None, typer.Option(metavar="NAME", help="The model, from the catalog, if the file has none.")
     ] = None,

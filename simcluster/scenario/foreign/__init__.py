@@ -1,4 +1,7 @@
-"""Reading the files of other tools: what all formats share. The formats are in ``simcluster.scenario.imports``."""
+"""Reading the files of other tools: what all formats share.
+
+The formats themselves are in ``simcluster.scenario.imports``.
+"""
 
 from simcluster.scenario.foreign.flag import Fate, Flag, Untranslated
 from simcluster.scenario.foreign.importer import Given, Imported, Importer, importer, importers

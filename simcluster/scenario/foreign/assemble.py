@@ -7,7 +7,7 @@ Facts with a word of their own, instead of a key path:
     chunks, layers_per_chunk           virtual pipeline stages of each device
     first_layers, last_layers          layers of the first and the last stage
     accumulation                       micro-batches per step on each data-parallel rank
-    sequence_parallel                  activations split over the tensor axis between the tensor-parallel parts
+    sequence_parallel                  activations between tensor-parallel parts are split over that axis
     vocabulary_multiple                what the vocabulary is padded to, per tensor rank
 """
 
@@ -118,21 +118,25 @@ class _Assembly:
             if left:
                 facts.wrong(
                     source,
-                    f"{world} devices are {world / per_host:g} hosts of {given.cluster}, which has {per_host}",
+                    f"{world} devices / {per_host} per {given.cluster} = {world / per_host:g} hosts",
                     "give another --cluster, or --hosts",
                 )
                 return 0
             said = facts.get("hosts")
             if said is not None and said != hosts:
-                facts.remark(f"{world} devices are {hosts} hosts of {given.cluster}, which has {per_host} each")
+                facts.remark(
+                    f"{world} devices are {hosts} hosts of {given.cluster}, which has {per_host} each"
+                )
         elif hosts is None and facts.get("hosts"):
             hosts, flag = facts.get("hosts"), facts.flag("hosts")
         elif hosts is None:
-            facts.problems.append(Problem("the file does not say on how many hosts it runs", hint="give --hosts 16"))
+            facts.problems.append(
+                Problem("the file does not say on how many hosts it runs", hint="give --hosts 16")
+            )
             return 0
         elif world and hosts * per_host != world:
             facts.remark(
-                f"--hosts {hosts}: {hosts} x {per_host} = {hosts * per_host} devices, where the file has {world}"
+                f"--hosts {hosts}: {hosts} x {per_host} = {hosts * per_host} devices; the file has {world}"
             )
         self.put("cluster.hosts", hosts, flag)
         return hosts * per_host
@@ -156,7 +160,9 @@ class _Assembly:
         context = facts.get("context", 1)
         if context > 1 and not plans_axis("context"):
             flag = facts.drop("context")
-            facts.unsupported(flag, f"its {context} ranks work on different sequences instead of parts of one")
+            facts.unsupported(
+                flag, f"its {context} ranks work on different sequences instead of parts of one"
+            )
         model = {axis: facts.get(axis, 1) for axis in ("pipeline", "context", "tensor")}
         if any(size < 1 for size in model.values()):
             return  # said by validation below the axis
@@ -229,6 +235,8 @@ class _Assembly:
                 self._choose(path, fact)
             elif knows(path) if _is_amount(fact.value) else accepts(path, fact.value):
                 self.put(path, fact.value, fact.flag)
+            elif fact.value is False:
+                self.facts.effectless(fact.flag, "off")
             else:
                 self.facts.unsupported(fact.flag, f"a scenario cannot say {path}: {fact.value} yet")
 

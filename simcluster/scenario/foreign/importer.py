@@ -53,8 +53,9 @@ def traced(problem: Problem, origins: Mapping[str, Flag]) -> Problem:
     """A problem with a key path as one with the place of the setting that it came from."""
     path = problem.path
     near = [
-        known for known in origins if path == known or f"{path}.".startswith(f"{known}.") or
-        known.startswith(f"{path}.")
+        known
+        for known in origins
+        if path == known or f"{path}.".startswith(f"{known}.") or known.startswith(f"{path}.")
     ]
     if problem.where or not path or not near:
         return problem
@@ -85,7 +86,7 @@ class Importer(ABC):
 
 def importers() -> dict[str, type[Importer]]:
     """All formats by kind."""
-    return kinds(FAMILY, Importer)  # type: ignore[type-abstract]
+    return kinds(FAMILY, Importer)
 
 
 def importer(kind: str) -> Importer:

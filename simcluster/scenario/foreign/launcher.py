@@ -1,4 +1,4 @@
-"""The programs that start one process per device: torchrun, srun, mpirun, deepspeed, and a scheduler's comments."""
+"""The programs that start one process per device: torchrun, srun, mpirun, deepspeed, and batch comments."""
 
 from __future__ import annotations
 

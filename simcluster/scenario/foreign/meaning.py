@@ -136,9 +136,22 @@ def effectless(facts: Facts, flag: Flag) -> None:
     facts.effectless(flag)
 
 
-def of_profile(facts: Facts, flag: Flag) -> None:
-    """What the framework profile decides: fusion, overlap, buckets, buffers."""
-    facts.profiled(flag)
+def clip(facts: Facts, flag: Flag) -> None:
+    """The bound on the gradient norm; zero is none."""
+    value = number(facts, flag)
+    if value:
+        facts.say("training.optimizer.clip", value, flag)
+    elif value is not None:
+        facts.effectless(flag, "off")
+
+
+def fraction(facts: Facts, flag: Flag) -> None:
+    """The share of a head's dims that is rotated; all of them is what happens anyway."""
+    value = number(facts, flag)
+    if value is not None and value < 1:
+        facts.say("model.rotary_fraction", value, flag)
+    elif value is not None:
+        facts.effectless(flag, "all dims are rotated")
 
 
 def together(*meanings: Meaning) -> Meaning:

@@ -1,7 +1,7 @@
 """Megatron's training arguments and what they mean; NeMo and Megatron-Bridge use the same words.
 
-Names are those of Megatron-LM's command line without the dashes (``num_layers``); facts from its public argument
-parser, reference ``frameworks.md`` sections 2 to 5.
+Names are those of Megatron-LM's command line without the dashes (``num_layers``); facts from its public
+argument parser, reference ``frameworks.md`` sections 2 to 5.
 """
 
 from __future__ import annotations
@@ -10,25 +10,39 @@ from collections.abc import Mapping
 
 from simcluster.scenario.foreign.facts import Choice, Facts, Meaning
 from simcluster.scenario.foreign.flag import Flag
+from simcluster.scenario.foreign.inert import inert
 from simcluster.scenario.foreign.meaning import (
     chooses,
+    clip,
     effectless,
+    fraction,
     lost,
     number,
-    of_profile,
     selects,
     states,
     switch,
     word,
 )
+from simcluster.scenario.foreign.profile import of_profile
 
 MARKS = frozenset(
-    ("--num-layers", "--hidden-size", "--micro-batch-size", "--tensor-model-parallel-size", "--global-batch-size")
+    (
+        "--num-layers",
+        "--hidden-size",
+        "--micro-batch-size",
+        "--tensor-model-parallel-size",
+        "--global-batch-size",
+    )
 )
 """Flags by which a launch of Megatron is known."""
 
 _MOE = "a dense model is simulated"
 _ATTENTION = "ordinary attention is simulated"
+
+_STATES = {"fp32": "fp32", "fp16": "fp16", "bf16": "bf16", "fp8": "fp8"}
+
+FP8 = Choice(("fp8", None), "bf16 is simulated: matrices take longer")
+"""Products on fp8 operands."""
 
 FSDP = Choice(
     ({"fsdp": {"reshard_after_forward": True}}, {"zero": 3}, {"zero": 2}, {"zero": 1}),
@@ -37,7 +51,9 @@ FSDP = Choice(
 ZERO: Mapping[int, Choice] = {
     0: Choice(({"zero": 0},)),
     1: Choice(({"zero": 1},)),
-    2: Choice(({"zero": 2}, {"zero": 1}), "gradients stay whole on every rank: only optimizer states are sharded"),
+    2: Choice(
+        ({"zero": 2}, {"zero": 1}), "gradients stay whole on every rank: only optimizer states are sharded"
+    ),
     3: Choice(
         ({"zero": 3}, {"zero": 2}, {"zero": 1}),
         "weights stay whole on every rank: more memory and less communication",
@@ -46,19 +62,11 @@ ZERO: Mapping[int, Choice] = {
 """ZeRO stages, and what is simulated where a stage does not exist yet."""
 
 
-def _clip(facts: Facts, flag: Flag) -> None:
-    value = number(facts, flag)
-    if value == 0.0:
-        facts.unsupported(flag, "the gradient norm is computed all the same")
-    elif value is not None:
-        facts.effectless(flag, "the gradient norm is always computed")
-
-
 def _fp8(facts: Facts, flag: Flag) -> None:
     said = word(facts, flag)
     if said is None or said.lower() in ("null", "none", "false"):
         return
-    facts.say("training.precision.compute", Choice(("fp8", "bf16"), "bf16 is simulated: matrices take longer"), flag)
+    facts.say("training.precision.matmul", FP8, flag)
 
 
 def _recompute(facts: Facts, flag: Flag) -> None:
@@ -100,7 +108,8 @@ MODEL: Mapping[str, Meaning] = {
     ),
     "use_rotary_position_embeddings": switch("model.positions", "rotary"),
     "rotary_base": states("model.rope_theta", number),
-    "rotary_percent": lost("all dims of a head are rotated", unless=("1.0", 1.0, 1, "1", None)),
+    "rotary_percent": fraction,
+    "rotary_percentage": fraction,
     "rotary_interleaved": effectless,
     "no_rope_fusion": of_profile,
     "normalization": selects("model.norm", {"rmsnorm": "rms", "layernorm": "layer"}, "RMS norm is simulated"),
@@ -123,7 +132,7 @@ MODEL: Mapping[str, Meaning] = {
     "padded_vocab_size": states("padded_vocab"),
     "vocab_size": states("model.vocab"),
     "pad_vocab_size_to": states("padded_vocab"),
-    "embed_layernorm": lost("there is no norm behind the embedding"),
+    "embed_layernorm": switch("model.embedding_norm"),
     "tokenizer_type": states("tokenizer", word),
     "num_experts": lost(_MOE, unless=(None, 0, "0")),
     "num_moe_experts": lost(_MOE, unless=(None, 0, "0")),
@@ -149,6 +158,8 @@ TRAINING: Mapping[str, Meaning] = {
     "fp8_interval": effectless,
     "fp8_amax_history_len": effectless,
     "fp8_amax_compute_algo": effectless,
+    "fp32_residual_connection": lost("residuals have the number format of all activations"),
+    "fp16_lm_cross_entropy": lost("the loss has the framework profile's number format"),
     "fp8_param_gather": lost("weights are gathered in their own format"),
     "accumulate_allreduce_grads_in_fp32": switch("training.precision.gradients", "fp32"),
     "grad_reduce_in_bf16": switch("training.precision.gradients", "bf16"),
@@ -171,11 +182,16 @@ TRAINING: Mapping[str, Meaning] = {
     "adam_beta2": states("training.optimizer.beta2", number),
     "adam_eps": states("training.optimizer.eps", number),
     "sgd_momentum": states("training.optimizer.momentum", number),
-    "clip_grad": _clip,
-    "main_params_dtype": selects("training.precision.master", {"fp32": "fp32", "torch.float32": "fp32"}, "fp32 is simulated"),
-    "main_grads_dtype": selects("training.precision.gradients", {"fp32": "fp32", "bf16": "bf16"}, "fp32 is simulated"),
-    "exp_avg_dtype": selects("training.optimizer.states", {"fp32": "fp32", "bf16": "bf16", "fp16": "fp16"}, "fp32 is simulated"),
-    "exp_avg_sq_dtype": selects("training.optimizer.states", {"fp32": "fp32", "bf16": "bf16", "fp16": "fp16"}, "fp32 is simulated"),
+    "clip_grad": clip,
+    "gradient_clip_val": clip,
+    "main_params_dtype": selects(
+        "training.precision.master", {"fp32": "fp32", "torch.float32": "fp32"}, "fp32 is simulated"
+    ),
+    "main_grads_dtype": selects(
+        "training.precision.gradients", {"fp32": "fp32", "bf16": "bf16"}, "fp32 is simulated"
+    ),
+    "exp_avg_dtype": selects("moment1", _STATES, "fp32 is simulated"),
+    "exp_avg_sq_dtype": selects("moment2", _STATES, "fp32 is simulated"),
     "use_precision_aware_optimizer": effectless,
     "optimizer_cpu_offload": lost("optimizer states stay on the device"),
     "cpu_offloading": lost("activations stay on the device"),
@@ -237,7 +253,7 @@ PROFILED: Mapping[str, str] = {
     "sequence_parallel": "megatron-lm-2022",
     "use_distributed_optimizer": "megatron-lm-2022",
     "no_async_tensor_model_parallel_allreduce": "megatron-lm-2022",
-    "use_flash_attn": "megatron-lm-2022",
+    "use_flash_attn": "megatron-core",
     "use_mcore_models": "megatron-core",
     "transformer_impl": "megatron-core",
     "overlap_grad_reduce": "megatron-core",
@@ -266,64 +282,10 @@ PROFILED: Mapping[str, str] = {
 PROFILES = ("megatron-lm-2021", "megatron-lm-2022", "megatron-core", "megatron-deepspeed", "mindspeed-llm")
 """In the order in which they win over those before them."""
 
-# Belongs to the framework profile: fusions, overlap, buckets. What a profile does cannot be changed one by one.
-_OF_PROFILE = """
-    overlap_grad_reduce overlap_param_gather overlap_param_gather_with_optimizer_step align_param_gather
-    delay_grad_reduce no_delay_grad_reduce ddp_bucket_size ddp_average_in_collective tp_comm_overlap
-    tp_comm_overlap_ag tp_comm_overlap_rs tp_comm_bulk_dgrad tp_comm_bulk_wgrad tp_comm_split_ag tp_comm_split_rs
-    disable_tp_comm_overlap_ag disable_tp_comm_overlap_rs disable_tp_comm_bulk_dgrad disable_tp_comm_bulk_wgrad
-    tp_comm_overlap_cfg overlap_p2p_comm batch_p2p_comm overlap_p2p_communication no_overlap_p2p_communication
-    overlap_p2p_communication_warmup_flush defer_embedding_wgrad_compute deallocate_pipeline_outputs
-    gradient_accumulation_fusion no_gradient_accumulation_fusion masked_softmax_fusion no_masked_softmax_fusion
-    bias_gelu_fusion no_bias_gelu_fusion bias_swiglu_fusion no_bias_swiglu_fusion bias_dropout_fusion
-    bias_dropout_add_fusion no_bias_dropout_fusion bias_activation_fusion no_persist_layer_norm persist_layer_norm
-    apply_rope_fusion cross_entropy_loss_fusion cross_entropy_fusion_impl enable_cuda_graph cuda_graph_scope
-    no_async_tensor_model_parallel_allreduce use_ring_exchange_p2p bucket_size use_ascend_coc use_ascend_mc2 use_mc2
-    use_fused_rmsnorm use_fused_swiglu use_fused_rotary_pos_emb use_fused_ring_attention_update
-    overlap_param_gather_with_optimizer_step num_layers_per_gradient_bucket
-    DDP_impl no_contiguous_buffers_in_local_ddp nccl_ub disable_symmetric_registration
-""".split()
-
-# Times and bytes of a step do not depend on these.
-_EFFECTLESS = """
-    data_path data_prefix train_data_path valid_data_path test_data_path per_split_data_args_path data_cache_path
-    data_impl mmap_bin_files split mock_data num_workers dataloader_type num_dataset_builder_threads
-    vocab_file merge_file tokenizer_model tokenizer_name_or_path tiktoken_pattern
-    tiktoken_num_special_tokens tokenizer_not_use_fast vocab_extra_ids legacy_tokenizer tokenizer_kwargs
-    save load save_interval no_save_optim no_save_rng no_load_optim no_load_rng finetune use_checkpoint_args
-    exit_on_missing_checkpoint ckpt_format use_dist_ckpt dist_ckpt_format async_save auto_detect_ckpt_format
-    ckpt_fully_parallel_save ckpt_fully_parallel_load ckpt_assume_constant_structure non_persistent_save_interval
-    pretrained_checkpoint override_opt_param_scheduler use_checkpoint_opt_param_scheduler dist_ckpt_strictness
-    no_ckpt_fully_parallel_save no_initialization train_iters train_samples exit_interval exit_duration_in_mins
-    exit_signal_handler eval_iters eval_interval skip_train log_interval log_params_norm log_num_zeros_in_grad
-    log_throughput log_progress log_timers_to_tensorboard log_batch_size_to_tensorboard
-    log_validation_ppl_to_tensorboard log_memory_to_tensorboard log_world_size_to_tensorboard
-    log_learning_rate_to_tensorboard log_loss_scale_to_tensorboard no_log_learnig_rate_to_tensorboard
-    no_log_loss_scale_to_tensorboard timing_log_level timing_log_option barrier_with_L1_time
-    tensorboard_dir tensorboard_log_interval tensorboard_queue_size wandb_project wandb_exp_name wandb_save_dir
-    wandb_entity one_logger_project logging_level loss_scale initial_loss_scale min_loss_scale loss_scale_window
-    hysteresis seed data_parallel_random_init te_rng_tracker inference_rng_tracker init_method_std
-    init_method_xavier_uniform lr_decay_style lr_decay_iters lr_decay_samples lr_warmup_iters lr_warmup_samples
-    lr_warmup_fraction lr_warmup_init min_lr lr_wsd_decay_style lr_wsd_decay_samples lr_wsd_decay_iters
-    start_weight_decay end_weight_decay weight_decay_incr_style decoupled_lr decoupled_min_lr
-    attention_softmax_in_fp32 apply_query_key_layer_scaling no_query_key_layer_scaling query_key_layer_scaling
-    fp16_lm_cross_entropy fp32_residual_connection reset_position_ids reset_attention_mask eod_mask_loss
-    no_create_attention_mask_in_dataloader create_attention_mask_in_dataloader distributed_backend
-    distributed_timeout_minutes local_rank lazy_mpu_init use_cpu_initialization empty_unused_memory_level
-    check_for_nan_in_loss_and_grad no_check_for_nan_in_loss_and_grad check_for_nan_in_grad check_for_spiky_loss
-    manual_gc manual_gc_interval no_manual_gc_eval profile profile_step_start profile_step_end profile_ranks
-    use_pytorch_profiler record_memory_history memory_snapshot_path enable_ft_package disable_straggler_on_startup
-    log_straggler use_mcore_models use_legacy_models transformer_impl use_flash_attn attention_backend
-    calculate_per_token_loss calculate_per_token_loss_masked inference_batch_times_seqlen_threshold
-    max_tokens_to_oom output_bert_embeddings deepspeed no_pipeline_parallel pp_partition_method adlr_autoresume
-    adlr_autoresume_interval rank world_size cpu_offloading_activations moe_router_load_balancing_type
-    keep_fp8_weight_transpose_cache no_shared_storage valid_num_workers no_data_sharding kill_switch_path
-    use_one_sent_docs num_attention_heads_per_rank accumulate_steps use_torch_optimizer_for_cpu_offload
-""".split()
 
 MEANINGS: Mapping[str, Meaning] = {
-    **dict.fromkeys(_EFFECTLESS, effectless),
-    **dict.fromkeys(_OF_PROFILE, of_profile),
+    **dict.fromkeys(sorted(inert("megatron")["effectless"]), effectless),
+    **dict.fromkeys(sorted(inert("megatron")["profile"]), of_profile),
     **MODEL,
     **TRAINING,
     **PARALLEL,

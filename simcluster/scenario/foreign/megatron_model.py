@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from simcluster.plan.spec import FrameworkSpec
 from simcluster.scenario.foreign.accepted import accepts
 from simcluster.scenario.foreign.facts import Choice, Facts
 from simcluster.scenario.foreign.megatron_arguments import PROFILED, PROFILES
+from simcluster.scenario.foreign.profile import profile_says, say_framework
 
 VOCABULARIES = {
     "gpt2bpetokenizer": 50257,
@@ -18,25 +18,22 @@ VOCABULARIES = {
 
 def framework(facts: Facts, names: list[str], otherwise: str) -> None:
     """The framework profile that the arguments give away; ``ideal``, aloud, where it is not there."""
-    found = {PROFILED[name] for name in names if name in PROFILED}
+    found = {PROFILED[name]: name for name in reversed(names) if name in PROFILED}
     profile = next((each for each in reversed(PROFILES) if each in found), otherwise)
-    told = next((name for name in names if PROFILED.get(name) == profile), "")
-    because = f"as --{told.replace('_', '-')} tells" if told else "assumed: nothing in the file tells the version"
+    told = found.get(profile, "")
+    if profile == "megatron-core" and {"overlap_grad_reduce", "overlap_param_gather"} <= {*names}:
+        profile, told = "nemo", "overlap_grad_reduce"  # Megatron-Core with its overlap switched on
+    because = (
+        f"as --{told.replace('_', '-')} tells" if told else "assumed: nothing in the file tells the version"
+    )
     say_framework(facts, profile, because)
 
 
-def say_framework(facts: Facts, profile: str, because: str) -> None:
-    """States the profile, if it is in the catalog."""
-    text = f"{profile}, {because}"
-    if profile in FrameworkSpec.entries():
-        facts.default("framework", profile, text)
-    else:
-        lost = "the profile 'ideal' is simulated: no overhead, everything overlaps that can"
-        facts.default("framework", Choice((profile, "ideal"), lost), f"framework profile {text}")
+def dimensions(facts: Facts, *, grouped: bool) -> None:
+    """Dimensions that follow from others, and Megatron's choices where nothing is said.
 
-
-def dimensions(facts: Facts) -> None:
-    """Dimensions that follow from others, and Megatron's choices where nothing is said."""
+    ``grouped`` says whether a number of query groups counts.
+    """
     hidden, activation = facts.get("model.hidden"), facts.get("model.activation", "gelu")
     facts.default("model.norm", "layer", "Megatron's default")
     facts.default("model.activation", "gelu", "Megatron's default")
@@ -50,7 +47,7 @@ def dimensions(facts: Facts) -> None:
         facts.default("model.ffn", 4 * hidden, "Megatron's default: 4 x hidden")
     if "query_groups" in facts.known:
         flag = facts.flag("query_groups")
-        if facts.get("grouped", False):
+        if grouped:
             facts.say("model.kv_heads", facts.get("query_groups"), flag)
         else:
             facts.effectless(flag, "without --group-query-attention")
@@ -84,7 +81,9 @@ def vocabulary(facts: Facts) -> None:
             facts.say("model.vocab", rows, flag)
         else:
             facts.effectless(flag)
-    facts.default("vocabulary_multiple", 128, "Megatron's default padding to multiples of 128 per tensor rank")
+    facts.default(
+        "vocabulary_multiple", 128, "Megatron's default padding to multiples of 128 per tensor rank"
+    )
 
 
 def dropout(facts: Facts, otherwise: float) -> None:
@@ -111,6 +110,14 @@ def numbers(facts: Facts) -> None:
     elif compute != "fp32":
         facts.default("training.precision.gradients", "fp32", "Megatron's default with bf16")
     facts.default("training.optimizer.kind", "adamw", "Megatron's default: adam with decoupled weight decay")
+    first, second = facts.get("moment1", "fp32"), facts.get("moment2", "fp32")
+    if first != "fp32" or second != "fp32":
+        flag = facts.flag("moment1" if first != "fp32" else "moment2")
+        each = {"moment1": first, "moment2": second}
+        choice = Choice(
+            (first if first == second else each, None), "moments are simulated in fp32: more memory"
+        )
+        facts.say("training.optimizer.states", choice, flag)
 
 
 def recomputation(facts: Facts) -> None:
@@ -139,7 +146,7 @@ def recomputation(facts: Facts) -> None:
         reason = "every layer keeps its input: more memory than this"
         facts.unsupported(facts.flag("recompute_layers"), reason)
     for each in details:
-        if each != facts.flag("recompute_layers") or (layers == 1 or method == "block" and layers >= every):
+        if each != facts.flag("recompute_layers") or (layers == 1 or (method == "block" and layers >= every)):
             facts.effectless(each, "every layer keeps its input")
 
 
@@ -148,11 +155,15 @@ def _selective(facts: Facts) -> None:
     flag = facts.flag("recompute")
     if accepts("parallel.recompute", {"layers": "selective"}):
         facts.say("parallel.recompute", Choice(({"layers": "selective"},)), flag)
+    elif profile_says(facts, "attention") == "unfused":
+        facts.unsupported(flag, "the scores of attention are kept: more memory and less time than this")
     else:
         facts.effectless(flag, "attention is simulated as a fused kernel, which keeps no scores either")
     modules = facts.get("recompute_modules")
     if modules and modules not in ("core_attn", ["core_attn"]):
-        facts.unsupported(facts.flag("recompute_modules"), "of these only the core of attention is recomputed")
+        facts.unsupported(
+            facts.flag("recompute_modules"), "of these only the core of attention is recomputed"
+        )
 
 
 def stages(facts: Facts) -> None:
@@ -165,6 +176,8 @@ def stages(facts: Facts) -> None:
     each, left = divmod(layers + len(counted), pipeline)
     for source, end in counted:
         if left:
-            facts.wrong(facts.flag(source), f"{layers} layers + {len(counted)} do not divide by {pipeline} stages")
+            facts.wrong(
+                facts.flag(source), f"{layers} layers + {len(counted)} do not divide by {pipeline} stages"
+            )
             return
         facts.say(end, each - 1, facts.flag(source))

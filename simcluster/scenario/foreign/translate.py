@@ -57,7 +57,7 @@ def untranslated_lines(
 
 _TITLES = {
     Fate.UNSUPPORTED: "Warning: not supported yet; the simulation differs from the file in this:",
-    Fate.PROFILE: "Warning: fusion, overlap and buckets are those of the framework profile, whatever these say:",
+    Fate.PROFILE: "Warning: fusion, overlap and buckets are the framework profile's, whatever these say:",
     Fate.UNKNOWN: "Warning: unknown, may change the result:",
     Fate.ABSORBED: "Without a line of their own, worked into other values:",
     Fate.EFFECTLESS: "No effect on time or memory:",

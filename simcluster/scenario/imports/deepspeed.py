@@ -1,27 +1,29 @@
-"""A DeepSpeed configuration: batch sizes, ZeRO, number formats. It says nothing of model, sequence and machines."""
+"""A DeepSpeed configuration: batch sizes, ZeRO, number formats; nothing of model, sequence and machines."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simcluster.scenario.foreign.facts import Choice, Facts, Meaning
+from simcluster.scenario.foreign.facts import Facts, Meaning
 from simcluster.scenario.foreign.flag import Flag
 from simcluster.scenario.foreign.importer import Given, Importer
+from simcluster.scenario.foreign.inert import inert
 from simcluster.scenario.foreign.meaning import (
     boolean,
+    clip,
     effectless,
     integer,
     lost,
     number,
-    of_profile,
     selects,
     states,
     switch,
 )
 from simcluster.scenario.foreign.megatron_arguments import ZERO
-from simcluster.scenario.foreign.megatron_model import say_framework
+from simcluster.scenario.foreign.profile import of_profile, say_framework
 from simcluster.scenario.foreign.settings import read_json
 
+_INERT = inert("deepspeed")
 _AUTO = "auto"
 _ON_DEVICE = "everything stays in the device's memory"
 
@@ -83,7 +85,9 @@ _MEANINGS: Mapping[str, Meaning] = {
     "zero_optimization.cpu_offload": lost(_ON_DEVICE),
     "zero_optimization.cpu_offload_params": lost(_ON_DEVICE),
     "zero_optimization.zero_hpz_partition_size": lost("weights are sharded over all data-parallel ranks"),
-    "zero_optimization.mics_shard_size": lost("everything is sharded over all data-parallel ranks", unless=(-1, None)),
+    "zero_optimization.mics_shard_size": lost(
+        "everything is sharded over all data-parallel ranks", unless=(-1, None)
+    ),
     "zero_optimization.zero_quantized_weights": lost("weights are gathered in their own format"),
     "zero_optimization.zero_quantized_gradients": lost("gradients are reduced in their own format"),
     "bf16.enabled": _enabled("bf16"),
@@ -121,7 +125,7 @@ _MEANINGS: Mapping[str, Meaning] = {
     "sparse_attention.mode": lost("attention over the whole sequence is simulated"),
     "compression_training": lost("no compression is simulated", unless=({}, None)),
     "hybrid_engine.enabled": lost("training alone is simulated"),
-    "gradient_clipping": effectless,
+    "gradient_clipping": clip,
     "prescale_gradients": effectless,
     "gradient_predivide_factor": effectless,
     "sparse_gradients": lost("gradients are dense"),
@@ -133,40 +137,19 @@ _MEANINGS: Mapping[str, Meaning] = {
     "fp32_allreduce": switch("training.precision.gradients", "fp32"),
 }
 
-_OF_PROFILE = """
-    contiguous_gradients reduce_scatter allgather_partitions reduce_bucket_size allgather_bucket_size overlap_comm
-    stage3_prefetch_bucket_size stage3_param_persistence_threshold stage3_max_live_parameters
-    stage3_max_reuse_distance stage3_module_granularity_threshold sub_group_size round_robin_gradients
-    stage3_model_persistence_threshold use_multi_rank_bucket_allreduce
-""".split()
-_EFFECTLESS = """
-    steps_per_print wall_clock_breakdown dump_state tensorboard wandb csv_monitor comet comms_logger flops_profiler
-    scheduler monitor_config seed checkpoint data_efficiency elasticity autotuning aio load_universal_checkpoint
-    curriculum_learning progressive_layer_drop eigenvalue memory_breakdown nebula
-""".split()
-_OF_FORMATS = """
-    loss_scale initial_scale_power loss_scale_window hysteresis min_loss_scale auto_cast opt_level
-    consecutive_hysteresis immediate_grad_update check_grad_overflow
-""".split()
-_OF_ZERO = """
-    stage3_gather_16bit_weights_on_model_save stage3_gather_fp16_weights_on_model_save elastic_checkpoint
-    load_from_fp32_weights ignore_unused_parameters legacy_stage1 memory_efficient_linear override_module_apply
-    param_persistence_threshold model_persistence_threshold
-""".split()
-
 
 def _meaning(name: str) -> Meaning | None:
     if name in _MEANINGS:
         return _MEANINGS[name]
     head, _, rest = name.partition(".")
-    if head in _EFFECTLESS:
+    if head in _INERT["effectless"]:
         return effectless
     if head == "zero_optimization":
-        if rest in _OF_PROFILE:
+        if rest in _INERT["profile"]:
             return of_profile
-        if rest in _OF_ZERO or rest.startswith(("offload_optimizer.", "offload_param.")):
+        if rest in _INERT["zero"] or rest.startswith(("offload_optimizer.", "offload_param.")):
             return effectless
-    if head in ("fp16", "bf16", "bfloat16", "amp") and rest in _OF_FORMATS:
+    if head in ("fp16", "bf16", "bfloat16", "amp") and rest in _INERT["formats"]:
         return effectless
     if head == "activation_checkpointing":
         return effectless  # says how, not whether; the program decides what is recomputed
@@ -198,6 +181,6 @@ def _numbers(facts: Facts) -> None:
             facts.unsupported(flag, "gradients are reduced in the format they are accumulated in")
     if any(name.startswith("activation") for name in facts.known):
         return
-    facts.remark("a DeepSpeed JSON does not say whether layers are recomputed: --set parallel.recompute.layers=all")
-
-
+    facts.remark(
+        "a DeepSpeed JSON does not say whether layers are recomputed: --set parallel.recompute.layers=all"
+    )

@@ -1,4 +1,4 @@
-"""A launch of Megatron-LM, Megatron-Core, Megatron-DeepSpeed or MindSpeed-LLM: a command or a shell script."""
+"""A launch of Megatron-LM, Megatron-Core, Megatron-DeepSpeed or MindSpeed-LLM: a command or a script."""
 
 from __future__ import annotations
 
@@ -33,10 +33,13 @@ class Megatron(Importer):
         facts.understand(flags, _meaning)
         facts.remarks += [each for each in script.remarks if each not in facts.remarks]
         if facts.get("model.activation") == "squared_relu" and facts.get("model.positions") is None:
-            facts.remark("squared ReLU without --position-embedding-type: learned positions, Megatron's default")
-        model.dimensions(facts)
+            facts.remark(
+                "squared ReLU without --position-embedding-type: learned positions, Megatron's default"
+            )
+        model.dimensions(facts, grouped=bool(facts.get("grouped")))
         model.dropout(facts, 0.1)
         model.numbers(facts)
+        facts.default("training.optimizer.clip", 1.0, "--clip-grad 1.0 (Megatron's default)")
         model.recomputation(facts)
         model.stages(facts)
         _pipeline(facts, names)
@@ -59,7 +62,9 @@ _OWN: Mapping[str, Meaning] = {
     "zero_stage": _zero_stage,
     "deepspeed_config": lost("what that file says is not read: its ZeRO stage and precision", unless=()),
     "deepspeed_activation_checkpointing": lambda facts, flag: facts.effectless(flag),
-    "reuse_fp32_param": lost("bf16 weights are kept beside their fp32 master copy: 2 bytes per parameter more"),
+    "reuse_fp32_param": lost(
+        "bf16 weights are kept beside their fp32 master copy: 2 bytes per parameter more"
+    ),
     "swap_optimizer": lost("optimizer states stay on the device"),
     "swap_attention": lost("activations stay on the device"),
     "noop_layers": lost("all layers compute", unless=(None,)),

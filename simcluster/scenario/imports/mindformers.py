@@ -6,24 +6,26 @@ Key names and defaults: reference ``mindspore.md`` sections 2 and 7, ``framework
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from simcluster.scenario.foreign.facts import Choice, Facts, Meaning
 from simcluster.scenario.foreign.flag import Flag
 from simcluster.scenario.foreign.importer import Given, Importer
+from simcluster.scenario.foreign.inert import inert
 from simcluster.scenario.foreign.meaning import (
     boolean,
     effectless,
     lost,
     number,
-    of_profile,
     selects,
     states,
     switch,
     word,
 )
-from simcluster.scenario.foreign.megatron_model import say_framework
+from simcluster.scenario.foreign.profile import of_profile, say_framework
 from simcluster.scenario.foreign.settings import read_settings
 
+_INERT = inert("mindformers")
 _GPT = {"norm": "layer", "activation": "gelu", "positions": "learned", "bias": True, "tied": True}
 _LLAMA = {"norm": "rms", "activation": "swiglu", "positions": "rotary", "bias": False, "tied": False}
 _TYPES: Mapping[str, Mapping[str, object]] = {
@@ -64,6 +66,8 @@ class MindFormers(Importer):
         _recompute(facts)
         _pipeline(facts)
         _embedding(facts)
+        if facts.get("clip"):
+            facts.say("training.optimizer.clip", facts.get("norm", 1.0), facts.flag("clip"))
         facts.default("vocabulary_multiple", 1, "MindFormers pads no vocabulary")
         return facts
 
@@ -130,19 +134,8 @@ _MODEL: Mapping[str, Meaning] = {
     "num_nextn_predict_layers": lost("no further tokens are predicted"),
     "n_routed_experts": lost("a dense model is simulated", unless=(None, 0)),
     "num_experts": lost("a dense model is simulated", unless=(None, 0)),
-    "sliding_window": lost("attention over the whole sequence is simulated", unless=(None,)),
+    "sliding_window": states("model.window"),
 }
-_MODEL_EFFECTLESS = """
-    architectures rms_norm_eps layernorm_epsilon epsilon layernorm_compute_type layernorm_compute_dtype
-    softmax_compute_type softmax_compute_dtype rotary_dtype rotary_base_dtype embedding_init_type
-    initializer_range init_method_std bos_token_id eos_token_id pad_token_id ignore_token_id use_past
-    scaling_factor extend_method checkpoint_name_or_path repetition_penalty max_decode_length top_k top_p
-    do_sample temperature block_size num_blocks is_dynamic use_paged_attention use_eod_attn_mask_compression
-    use_attn_mask_compression use_ring_attention use_kvcache parallel_decoding_params qkv_concat
-    fine_grain_interleave_ rope_scaling residual_dtype transformers_version torch_dtype use_cache
-    position_embedding input_sliced_sig calculate_per_token_loss print_separate_loss monitor_max_attention_logit
-    use_fused_ops_permute use_fused_ops_topkrouter attention_next_tokens hidden_act_ use_interleaved_weight_layout_mlp
-""".split()
 
 _MEANINGS: Mapping[str, Meaning] = {
     "runner_config.batch_size": states("training.micro_batch"),
@@ -185,9 +178,18 @@ _MEANINGS: Mapping[str, Meaning] = {
     "moe_config.expert_num": lost("a dense model is simulated", unless=(1, None)),
     "optimizer.type": selects(
         "training.optimizer.kind",
-        {"adamw": "adamw", "fp32stateadamweightdecay": "adamw", "fusedcastadamweightdecay": "adamw",
-         "fusedadamweightdecay": "adamw", "adamweightdecay": "adamw", "pmadamw": "adamw", "adam": "adam",
-         "lamb": "lamb", "momentum": "momentum", "sgd": "sgd"},
+        {
+            "adamw": "adamw",
+            "fp32stateadamweightdecay": "adamw",
+            "fusedcastadamweightdecay": "adamw",
+            "fusedadamweightdecay": "adamw",
+            "adamweightdecay": "adamw",
+            "pmadamw": "adamw",
+            "adam": "adam",
+            "lamb": "lamb",
+            "momentum": "momentum",
+            "sgd": "sgd",
+        },
         "adamw is simulated",
     ),
     "optimizer.learning_rate": states("training.optimizer.learning_rate", number),
@@ -196,37 +198,31 @@ _MEANINGS: Mapping[str, Meaning] = {
     "optimizer.betas": effectless,
     "optimizer.beta1": states("training.optimizer.beta1", number),
     "optimizer.beta2": states("training.optimizer.beta2", number),
+    "runner_wrapper.use_clip_grad": switch("clip"),
+    "runner_wrapper.max_grad_norm": states("norm", number),
     "optimizer.swap": lost("optimizer states stay on the device"),
     "context.memory_offload": lost(_ON_DEVICE, unless=("OFF", False, None)),
 }
-_EFFECTLESS = """
-    seed output_dir load_checkpoint load_ckpt_format src_strategy_path_or_dir auto_trans_ckpt only_save_strategy
-    resume_training use_parallel run_mode trainer lr_schedule train_dataset train_dataset_task eval_dataset
-    eval_dataset_task callbacks metric eval_callbacks processor profile profile_start_step profile_stop_step
-    auto_tune filepath_prefix autotune_per_step layer_scale layer_decay lr_scale lr_scale_factor do_eval
-    eval_step_interval eval_epoch_interval enable_mindio_ttp_save_ckpt remove_redundancy init_start_profile
-    profile_communication profile_memory profile_level mstx training_monitor monitor_config tft
-    pretrained_model_dir train_precision_sync infer_precision_sync postprocess_use_numpy balanced_load
-    enable_parallel_optimizer_ ignore_data_skip data_skip_steps trust_remote_code checkpoint_config remote_save_url
-    generation_config recovery
-""".split()
 
 
 def _meaning(name: str) -> Meaning | None:
     if name in _MEANINGS:
         return _MEANINGS[name]
     head, _, rest = name.partition(".")
-    if head in _EFFECTLESS or head in ("runner_config", "context", "runner_wrapper", "optimizer", "moe_config"):
+    if head in _INERT["effectless"] or head in (
+        "runner_config",
+        "context",
+        "runner_wrapper",
+        "optimizer",
+        "moe_config",
+    ):
         return effectless
     if name.startswith("model.model_config."):
         key = name.removeprefix("model.model_config.")
-        return _MODEL.get(key) or (effectless if key.split(".")[0] in _MODEL_EFFECTLESS else None)
+        return _MODEL.get(key) or (effectless if key.split(".")[0] in _INERT["model"] else None)
     if name.startswith(("model.arch", "model.auto")):
         return effectless
-    if head == "parallel" and rest.split(".")[0] in (
-        "gradients_mean full_batch dataset_strategy search_mode strategy_ckpt_config strategy_ckpt_save_file device_num"
-        " loss_repeated_mean auto_pipeline force_fp32_communication"
-    ).split():
+    if head == "parallel" and rest.partition(".")[0] in _INERT["parallel"]:
         return effectless
     return None
 
@@ -269,7 +265,9 @@ def _model(facts: Facts) -> None:
     for name, value in family.items():
         facts.default(f"model.{name}", value, f"model of type {kind}")
     if not facts.get("flash", True):
-        facts.unsupported(facts.flag("flash"), "attention is simulated as a fused kernel, which keeps no scores")
+        facts.unsupported(
+            facts.flag("flash"), "attention is simulated as a fused kernel, which keeps no scores"
+        )
     hidden = facts.get("model.hidden")
     if hidden and "model.ffn" not in facts.known:
         facts.default("model.ffn", _inner(facts, hidden), f"{kind}'s rule for the inner size")
@@ -293,12 +291,12 @@ def _model(facts: Facts) -> None:
 def _inner(facts: Facts, hidden: int) -> int:
     """4 x hidden, or 8/3 of it times a factor, rounded up to a multiple."""
     if facts.get("model.activation") != "swiglu":
-        return round(facts.get("expand", 4) * hidden)
-    inner = 4 * hidden
+        return int(facts.get("expand", 4) * hidden)
+    inner: int = 4 * hidden
     if "ffn_factor" in facts.known:
         inner = int((facts.get("ffn_factor") + 0.01) * inner)
     inner = int(2 * inner / 3)
-    multiple = max(1, facts.get("ffn_multiple", 256))
+    multiple: int = max(1, facts.get("ffn_multiple", 256))
     return -(-inner // multiple) * multiple
 
 
@@ -316,7 +314,9 @@ def _numbers(facts: Facts) -> None:
         facts.say("training.precision.master", "none", facts.flag("parameters"))
         facts.say("training.precision.gradients", compute, facts.flag("parameters"))
     else:
-        facts.unsupported(facts.flag("parameters"), f"weights are simulated in {compute} with an fp32 master copy")
+        facts.unsupported(
+            facts.flag("parameters"), f"weights are simulated in {compute} with an fp32 master copy"
+        )
 
 
 def _batch(facts: Facts) -> None:
@@ -343,11 +343,11 @@ def _optimizer_parallel(facts: Facts) -> None:
         return
     if facts.get("gradient_shard") and level == "level1":
         level = "level2"
-    choice = Choice(({"mindspore": level}, {"zero": 1}), _LEVELS[level])
+    forms: list[dict[str, Any]] = [{"mindspore": level}, {"zero": 1}]
+    if facts.get("threshold", 64) != 64:
+        forms.insert(0, {"mindspore": level, "min_bytes": f"{facts.get('threshold')} KiB"})
+    choice = Choice(tuple(forms), _LEVELS[level])
     facts.say("parallel.optimizer_sharding", choice, facts.flag("optimizer_parallel"))
-    for name in names:
-        if name in facts.known:
-            facts.effectless(facts.flag(name), f"sharded as in {level}; small parameters too")
 
 
 def _recompute(facts: Facts) -> None:
@@ -405,5 +405,3 @@ def _embedding(facts: Facts) -> None:
         facts.unsupported(flag, "the embedding is split over the tensor axis, as the head that shares it")
     else:
         facts.say("parallel.strategies", [{"match": "embedding.tokens", "split": {}}], flag)
-
-

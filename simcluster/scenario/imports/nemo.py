@@ -9,22 +9,24 @@ from collections.abc import Mapping
 
 from simcluster.model.spec import ModelSpec
 from simcluster.scenario.foreign import megatron_model as megatron
-from simcluster.scenario.foreign.facts import Choice, Facts, Meaning
+from simcluster.scenario.foreign.facts import Facts, Meaning
 from simcluster.scenario.foreign.flag import Flag
 from simcluster.scenario.foreign.importer import Given, Importer
+from simcluster.scenario.foreign.inert import inert
 from simcluster.scenario.foreign.meaning import (
     effectless,
     lost,
     number,
-    of_profile,
     selects,
     states,
     switch,
     word,
 )
-from simcluster.scenario.foreign.megatron_arguments import ZERO, meaning_of
+from simcluster.scenario.foreign.megatron_arguments import FP8, ZERO, meaning_of
+from simcluster.scenario.foreign.profile import of_profile, say_framework
 from simcluster.scenario.foreign.settings import read_settings
 
+_INERT = inert("nemo")
 _SECTIONS = (
     "model.config.",
     "model.data.",
@@ -46,11 +48,6 @@ _SECTIONS = (
 )
 """Sections whose settings have Megatron's names, the more particular first."""
 
-_EFFECTLESS = """
-    exp_manager log logger resume checkpoint tokenizer profiling profiler ft straggler rng dist hydra defaults run
-    name restore_from_path inference scheduler callbacks nvrx_straggler inprocess_restart rerun_state_machine
-    _target_ _partial_ _args_ validation tensor_inspect
-""".split()
 
 _TARGETS: Mapping[str, str] = {
     "llama2config7b": "llama2-7b",
@@ -87,11 +84,10 @@ class Nemo(Importer):
     def read(self, text: str, name: str, given: Given) -> Facts:
         """What the file says, by Megatron's meanings."""
         facts = Facts()
-        megatron.say_framework(facts, "nemo", "which reads such files")
+        say_framework(facts, "nemo", "which reads such files")
         facts.understand(read_settings(text, name), _meaning)
         if given.model is None and "model.use" not in facts.known:
-            facts.known.setdefault("grouped", facts.known.get("query_groups", facts.known.get("model.layers")))
-            megatron.dimensions(facts)
+            megatron.dimensions(facts, grouped=True)
         else:
             _keep_to_the_catalog(facts)
         megatron.dropout(facts, 0.0)
@@ -100,17 +96,17 @@ class Nemo(Importer):
         megatron.stages(facts)
         if facts.get("chunks", 1) <= 1:
             facts.default("p2p", "blocking", "NeMo's default without virtual stages")
-        facts.known.pop("grouped", None)
         return facts
 
 
 def _precision(facts: Facts, flag: Flag) -> None:
     """``bf16-mixed``, ``bf16_mixed``, ``16``, ``32``; a recipe's name may say more."""
     said = str(flag.value).lower().replace("_", "-")
-    fp8 = Choice(("fp8", "bf16"), "bf16 is simulated: matrices take longer")
-    for start, value in (("bf16-with-fp8", fp8), ("fp8", fp8), ("bf16", "bf16"), ("fp16", "fp16"), ("16", "fp16")):
+    if "fp8" in said:
+        facts.say("training.precision.matmul", FP8, flag)
+    for start, value in (("bf16", "bf16"), ("fp8", "bf16"), ("fp16", "fp16"), ("16", "fp16")):
         if said.startswith(start):
-            facts.say("training.precision.compute", fp8 if "fp8" in said else value, flag)
+            facts.say("training.precision.compute", value, flag)
             return
     if said.startswith(("32", "fp32")):
         facts.say("training.precision.compute", "fp32", flag)
@@ -131,7 +127,15 @@ def _target(facts: Facts, flag: Flag) -> None:
 
 def _activation(facts: Facts, flag: Flag) -> None:
     said = str(flag.value).lower()
-    known = {"swiglu": "swiglu", "fast-swiglu": "swiglu", "gelu": "gelu", "squared-relu": "squared_relu", "relu": "relu"}
+    known = {
+        "swiglu": "swiglu",
+        "fast-swiglu": "swiglu",
+        "gelu": "gelu",
+        "squared-relu": "squared_relu",
+        "geglu": "geglu",
+        "fast-geglu": "geglu",
+        "relu": "relu",
+    }
     if said in known:
         facts.say("model.activation", known[said], flag)
     else:
@@ -140,8 +144,7 @@ def _activation(facts: Facts, flag: Flag) -> None:
 
 def _fp8(facts: Facts, flag: Flag) -> None:
     if flag.value not in (None, False, "null"):
-        choice = Choice(("fp8", "bf16"), "bf16 is simulated: matrices take longer")
-        facts.say("training.precision.compute", choice, flag)
+        facts.say("training.precision.matmul", FP8, flag)
     else:
         facts.effectless(flag, "off")
 
@@ -151,9 +154,17 @@ def _optimizer(facts: Facts, flag: Flag) -> None:
     name = word(facts, flag)
     if name == "distributed_fused_adam":
         facts.say("parallel.optimizer_sharding", ZERO[1], flag)
-    selects("training.optimizer.kind", {
-        "distributed_fused_adam": "adamw", "fused_adam": "adamw", "adamw": "adamw", "adam": "adamw", "sgd": "momentum",
-    }, "adamw is simulated")(facts, flag)
+    selects(
+        "training.optimizer.kind",
+        {
+            "distributed_fused_adam": "adamw",
+            "fused_adam": "adamw",
+            "adamw": "adamw",
+            "adam": "adamw",
+            "sgd": "momentum",
+        },
+        "adamw is simulated",
+    )(facts, flag)
 
 
 def _betas(facts: Facts, flag: Flag) -> None:
@@ -189,7 +200,6 @@ _OWN: Mapping[str, Meaning] = {
         "layer norm is simulated",
     ),
     "model.rotary_base": states("model.rope_theta", number),
-    "model.rotary_percentage": lost("all dims of a head are rotated", unless=(1.0, 1, None)),
     "model.override_vocab_size": states("padded_vocab"),
     "model.ffn_dropout": lost("there is no dropout inside the MLP", unless=(0.0, 0, None)),
     "model.fp8": _fp8,
@@ -202,8 +212,6 @@ _OWN: Mapping[str, Meaning] = {
     "model.optim.grad_sync_dtype": selects(
         "training.precision.gradients", {"bf16": "bf16", "fp32": "fp32", "fp16": "fp16"}
     ),
-    "model.optim.overlap_grad_sync": of_profile,
-    "model.optim.overlap_param_sync": of_profile,
     "model.optim.contiguous_grad_bucket": of_profile,
     "model.optim.contiguous_param_bucket": of_profile,
     "model.optim.bucket_cap_mb": of_profile,
@@ -224,23 +232,12 @@ _OWN: Mapping[str, Meaning] = {
 }
 """Settings with a meaning of their own in these files."""
 
-_MODEL_EFFECTLESS = """
-    tokenizer nsys_profile mixed_precision_params optim sched hidden_act restore_from_path gradient_clip_val
-    resume_from_checkpoint pre_process post_process megatron_legacy headscale transformer_block_type
-    native_amp_init_scale native_amp_growth_interval sync_batch_comm apply_query_key_layer_scaling
-    activations_checkpoint_layers_per_pipeline num_micro_batches_with_partial_activation_checkpoints
-    log_every_n_steps val_check_interval limit_val_batches limit_test_batches enable_checkpointing max_epochs
-    benchmark enable_model_summary use_distributed_sampler accelerator enable_progress_bar num_sanity_val_steps
-    replace_sampler_ddp gradient_clip_algorithm capture weight_decay_incr perform_initialization
-    use_cpu_initialization fp16_lm_cross_entropy params_dtype autocast_dtype pipeline_dtype
-""".split()
-
 
 def _meaning(name: str) -> Meaning | None:
     if name in _OWN:
         return _OWN[name]
     head, _, rest = name.partition(".")
-    if head in _EFFECTLESS or name.endswith(("._target_", "._partial_", "._args_")):
+    if head in _INERT["effectless"] or name.endswith(("._target_", "._partial_", "._args_")):
         return effectless
     for section in _SECTIONS:
         if not name.startswith(section):
@@ -251,7 +248,7 @@ def _meaning(name: str) -> Meaning | None:
         found = meaning_of(key)
         if found is not None:
             return found
-        if key.partition(".")[0] in _MODEL_EFFECTLESS or key.startswith(("sched.", "tokenizer.", "data.")):
+        if key.partition(".")[0] in _INERT["model"] or key.startswith(("sched.", "tokenizer.", "data.")):
             return effectless
     return effectless if rest.startswith("tokenizer.") else None
 
@@ -268,5 +265,3 @@ def _keep_to_the_catalog(facts: Facts) -> None:
     for name in ("positions_limit", "query_groups", "tokenizer"):
         if name in facts.known:
             facts.effectless(facts.drop(name), "the model is that of the catalog")
-
-

@@ -116,7 +116,9 @@ class _Expander:
         fields = tuple(self.fields(statement.words))
         self.script.commands.append(Command(fields, statement.line, statement.sure))
         if fields and fields[0].text in ("source", ".") and len(fields) > 1:
-            self.remark(statement.line, f"'{fields[1].text}' is not read with it; give what it sets with --var")
+            self.remark(
+                statement.line, f"'{fields[1].text}' is not read with it; give what it sets with --var"
+            )
 
     def assign(self, assignment: Assignment, sure: bool) -> None:
         name, values = assignment.name, self.script.values
@@ -214,7 +216,10 @@ class _Expander:
         """Whether the script says what a variable is, without a condition."""
         if name in self.branched:
             lines = " and ".join(map(str, self.branched[name]))
-            self.remark(self.branched[name][0], f"{name} is set under a condition (line {lines}); say it with --var {name}=...")
+            self.remark(
+                self.branched[name][0],
+                f"{name} is set under a condition (line {lines}); say it with --var {name}=...",
+            )
             return False
         return name in self.script.values
 
@@ -250,7 +255,9 @@ class _Expander:
         """Counts what is filled in; a script that doubles its variables again and again is refused."""
         self.size += amount
         if self.size > _MOST:
-            raise broken(self.script.name, line, f"the variables of this script hold more than {_MOST:,} characters")
+            raise broken(
+                self.script.name, line, f"the variables of this script hold more than {_MOST:,} characters"
+            )
 
     def remark(self, line: int, text: str) -> None:
         said = f"{self.script.name}:{line}: {text}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from simcluster.errors import Problem, ScenarioError
@@ -23,13 +23,15 @@ class Launch:
     arguments: tuple[Flag, ...]
 
 
-def find_launch(script: Script, text: str, marks: Collection[str], noun: str) -> Launch:
+def find_launch(script: Script, text: str, marks: frozenset[str], noun: str) -> Launch:
     """The one command of a script that has flags of the training program; ``marks`` are some that it has.
 
     Where no command has them, the script only sets variables for another one, or is a bare list of flags:
     then all flags in it count. ScenarioError if there are none, or several commands to choose from.
     """
-    commands = [Command(tuple(_opened(command.fields)), command.line, command.sure) for command in script.commands]
+    commands = [
+        Command(tuple(_opened(command.fields)), command.line, command.sure) for command in script.commands
+    ]
     found = [
         command
         for command in commands

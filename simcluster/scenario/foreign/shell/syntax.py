@@ -56,8 +56,8 @@ class Word:
     @property
     def literal(self) -> str:
         """Its text if it is literal throughout, else nothing."""
-        whole = all(isinstance(part, Literal) for part in self.parts)
-        return "".join(part.text for part in self.parts) if whole else ""
+        texts = [part.text for part in self.parts if isinstance(part, Literal)]
+        return "".join(texts) if len(texts) == len(self.parts) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One simple command: assignments before it, then its words; ``sure`` unless a condition decides on it."""
+    """One simple command: assignments, then words; ``sure`` unless a condition decides on it."""
 
     assignments: tuple[Assignment, ...]
     words: tuple[Word, ...]
