@@ -22,9 +22,10 @@ ROOMS = (
     "plan",
     "report",
     "scenario",
+    "search",
     "simulation",
 )
-COMMANDS = [module.__name__.rpartition(".")[2] for module in _IN_ORDER]
+COMMANDS = [module.__name__.rpartition(".")[2].removesuffix("_") for module in _IN_ORDER]
 
 REPORT = """
 import json, sys
@@ -86,6 +87,8 @@ def test_wrong_usage_imports_nothing_heavy():
         ("simcluster run --tr", ["--trace"]),
         ("simcluster catalog m", ["models"]),
         ("simcluster catalog devices h", ["h100-sxm"]),
+        ("simcluster import m", ["megatron", "mindformers"]),
+        ("simcluster init --cluster dgx-a", ["dgx-a100"]),
     ],
 )
 def test_completion_imports_nothing_heavy(words, completed):

@@ -12,7 +12,7 @@ from simcluster.cli.options import Settings, changes
 
 EXAMPLES = (
     "simcluster import megatron pretrain_gpt.sh --cluster dgx-h100 -o gpt.yaml",
-    "simcluster import megatron run.sh --cluster dgx-a100 --hosts 16 --var MODEL=175B",
+    "simcluster import megatron run.sh --cluster dgx-a100 --hosts 16 --var TP_SIZE=8",
     "simcluster import deepspeed ds_config.json --model llama2-7b --cluster dgx-a100 \\",
     "    --hosts 4 --set training.seq_len=4096 -o llama.yaml",
     "simcluster import mindformers pretrain_llama3_8b.yaml --cluster atlas-800t-a2",
@@ -29,7 +29,8 @@ def _formats(incomplete: str) -> list[str]:
 
 def import_(
     format: Annotated[
-        str, typer.Argument(metavar=f"[{'|'.join(FORMATS)}]", autocompletion=_formats, show_default=False)
+        str,
+        typer.Argument(metavar="FORMAT", autocompletion=_formats, help=f"One of {', '.join(FORMATS)}."),
     ],
     file: Annotated[str, typer.Argument(metavar="FILE", help="The file to translate.")],
     cluster: Annotated[

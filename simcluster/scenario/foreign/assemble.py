@@ -61,7 +61,9 @@ def assemble(facts: Facts, name: str, given: Given) -> Imported:
     scenario.vocabulary()
     scenario.account()
     data = _merged(scenario.data, settings)
-    problems = [*facts.problems, *_missing(data)]
+    # What could not be read is missing too; saying that as well would not help.
+    unread = any(problem.where for problem in facts.problems)
+    problems = [*facts.problems, *([] if unread else _missing(data))]
     if problems:
         raise ScenarioError(*problems)
     data = in_order(data)

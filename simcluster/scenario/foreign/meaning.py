@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -11,21 +12,21 @@ from simcluster.errors import nearest
 from simcluster.scenario.foreign.facts import Choice, Facts, Meaning
 from simcluster.scenario.foreign.flag import Flag
 
+_INTEGER = re.compile("[+-]?[0-9]{1,18}")
+
 Reader = Callable[[Facts, Flag], Any]
 
 
 def integer(facts: Facts, flag: Flag) -> int | None:
     """The integer a setting holds, given as a number or as text; a problem if it holds none."""
     value = _single(facts, flag)
+    found = value
     if isinstance(value, str):
-        try:
-            value = int(value)
-        except ValueError:
-            value = _float(value)
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
+        found = int(value) if _INTEGER.fullmatch(value) else _float(value)
+    if isinstance(found, float) and found.is_integer():
+        found = int(found)
+    if isinstance(found, int) and not isinstance(found, bool):
+        return found
     if value is not None:
         facts.wrong(flag, "expected an integer")
     return None

@@ -86,6 +86,8 @@ class Nemo(Importer):
         facts = Facts()
         say_framework(facts, "nemo", "which reads such files")
         facts.understand(read_settings(text, name), _meaning)
+        if "model.layers" in facts.known and "model.use" in facts.known:
+            facts.absorb(facts.drop("model.use"))  # its dimensions are written out
         if given.model is None and "model.use" not in facts.known:
             megatron.dimensions(facts, grouped=True)
         else:
@@ -116,7 +118,7 @@ def _precision(facts: Facts, flag: Flag) -> None:
 
 def _target(facts: Facts, flag: Flag) -> None:
     """A configuration class that is a model of the catalog."""
-    name = str(flag.value).rpartition(".")[2].lower()
+    name = str(flag.value).rpartition(".")[2].lower().replace("modelprovider", "config")
     if name not in _TARGETS:
         facts.effectless(flag)
     elif _TARGETS[name] in ModelSpec.entries():

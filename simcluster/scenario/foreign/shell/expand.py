@@ -160,7 +160,7 @@ class _Expander:
             return None
         part = word.parts[0]
         if part.name in _ARGUMENTS and part.name not in self.given:
-            self.remark(part.line, f"what the script is called with (${part.name}) is not known")
+            self.arguments(part)
             return []
         if part.index in _ARGUMENTS and part.name not in self.given and self.known(part.name):
             items = self.script.values[part.name]
@@ -195,6 +195,8 @@ class _Expander:
         name, line = part.name, part.line
         if name in self.given:
             return Field(((self.given[name], line),))
+        if name in _ARGUMENTS:
+            return self.arguments(part)
         if self.known(name):
             items = self.script.values[name]
             if part.index.isdigit() and len(part.index) < 6:
@@ -211,6 +213,11 @@ class _Expander:
         index = f"[{part.index}]" if part.index else ""
         shown = f"${{{name}{index}}}"
         return Field(((shown, line),), (shown,))
+
+    def arguments(self, part: Variable) -> Field:
+        """What the script is called with: nothing that its text could tell."""
+        self.remark(part.line, f"what the script is called with (${part.name}) is not known")
+        return Field((("", part.line),))
 
     def known(self, name: str) -> bool:
         """Whether the script says what a variable is, without a condition."""

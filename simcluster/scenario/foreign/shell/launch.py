@@ -35,7 +35,9 @@ def find_launch(script: Script, text: str, marks: frozenset[str], noun: str) -> 
     found = [
         command
         for command in commands
-        if marks & {_name(each) for each in command.fields} and command.fields[0].text not in _TELLING
+        if marks & {_name(each) for each in command.fields}
+        and not command.fields[0].text.startswith("-")
+        and command.fields[0].text not in _TELLING
     ]
     distinct = {tuple(each.text for each in command.fields): command for command in reversed(found)}
     if len(distinct) > 1:
