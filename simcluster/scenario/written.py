@@ -14,7 +14,7 @@ from simcluster.document.scalar import resolve
 HINT = "# yaml-language-server: $schema=./scenario.schema.json"
 """The line by which editors find the schema, in scenarios beside it."""
 
-_PLAIN = re.compile(r"[A-Za-z0-9_./+-](?:[A-Za-z0-9_./+()-]| (?! |$))*")
+_PLAIN = re.compile(r"[A-Za-z0-9_/](?:[A-Za-z0-9_./+()-]| (?! |$))*")
 _WIDTH = 108
 _FURTHEST = 40
 
@@ -67,7 +67,7 @@ def _scalar(value: Any) -> str:
     """A value as YAML 1.2 has it; text that would be read as something else, in quotes."""
     if isinstance(value, str):
         safe = _PLAIN.fullmatch(value) and isinstance(resolve(value), str)
-        return value if safe else json.dumps(value)
+        return value if safe else f'"{"".join(map(_escaped, value))}"'
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     if isinstance(value, float):
@@ -75,6 +75,13 @@ def _scalar(value: Any) -> str:
             return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
         return repr(value)
     return str(value)
+
+
+def _escaped(character: str) -> str:
+    """A character between double quotes."""
+    if character in '"\\':
+        return f"\\{character}"
+    return character if character.isprintable() else f"\\U{ord(character):08x}"
 
 
 def _comments(lines: Iterable[str]) -> Iterator[str]:

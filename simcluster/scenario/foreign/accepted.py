@@ -63,8 +63,9 @@ def put(data: dict[str, Any], path: str, value: Any) -> None:
     """Writes a value at a key path; mappings on the way are made, single values on it replaced."""
     *parents, last = path.split(".")
     for key in parents:
-        inner = data.get(key)
-        data = inner if isinstance(inner, dict) else data.setdefault(key, {})
+        if not isinstance(data.get(key), dict):
+            data[key] = {}
+        data = data[key]
     data[last] = value
 
 

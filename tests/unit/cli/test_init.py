@@ -67,7 +67,7 @@ def test_the_nearest_miss(simcluster, here):
             "2048 positions",
         ),
         (
-            ("--model", "gpt3-125m", "--cluster", "dgx-a100", "--hosts", "3", "--global-batch", "16"),
+            ("--model", "gpt3-125m", "--cluster", "dgx-a100", "--hosts", "13", "--global-batch", "7"),
             "give a multiple of",
         ),
         (("--model", "gpt3-125m", "--cluster", "dgx-a100"), "Missing option '--hosts'"),

@@ -92,7 +92,7 @@ def test_changes_leave_the_file_alone(path):
 def test_errors_point_at_their_place(path):
     path.write_text(TEXT.replace("seq_len: 16", "seq_len: -16").replace("heads: 8,", "haeds: 8,"))
     problems = refused(Scenario.load, path)
-    assert [problem.where for problem in problems] == [f"{path}:4:32", f"{path}:5:50"]
+    assert [problem.where for problem in problems] == [f"{path}:4:32", f"{path}:5:54"]
     assert "did you mean 'heads'?" in problems[0].message
     assert (
         problems[1]
@@ -114,7 +114,7 @@ def test_errors_of_data_have_key_paths():
 def test_plan_errors_are_located(path):
     scenario = Scenario.load(path)
     (problem,) = scenario.located(PlanError("no", path="parallel.mesh.tensor")).problems
-    assert problem.where == f"{path}:7:39"
+    assert problem.where == f"{path}:7:40"
     (problem,) = (
         Scenario.load(path, [("parallel.mesh.tensor", "4")])
         .located(PlanError("no", path="parallel.mesh.tensor"))
@@ -136,7 +136,7 @@ def test_plan_errors_are_located(path):
 )
 def test_what_a_scenario_must_have(key, message):
     problems = refused(Scenario.of, {name: part for name, part in DATA.items() if name != key})
-    assert [problem.message for problem in problems][0].startswith(message)
+    assert problems[0].message.startswith(message)
 
 
 @pytest.mark.parametrize(

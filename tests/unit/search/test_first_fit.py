@@ -90,7 +90,7 @@ def test_nothing_fits():
 
 def test_a_batch_that_no_plan_divides():
     with pytest.raises(ScenarioError, match="--global-batch 7: no plan divides it"):
-        first_fit(Start("gpt3-125m", "dgx-a100", 3, global_batch=7))
+        first_fit(Start("gpt3-125m", "dgx-a100", 13, global_batch=7))
 
 
 def test_all_attempts_are_watched():

@@ -84,5 +84,5 @@ def test_context_parallelism_is_said_or_listed():
 
 
 def test_an_empty_file_is_refused():
-    with pytest.raises(ScenarioError, match="n.yaml: the file is empty"):
+    with pytest.raises(ScenarioError, match=r"n\.yaml: the file is empty"):
         read("\n \n")
