@@ -7,16 +7,8 @@ from typing import Annotated
 
 import typer
 
+from simcluster.cli.families import FOLDERS
 from simcluster.errors import ScenarioError
-
-FOLDERS = {
-    "devices": "simcluster.cluster.devices",
-    "hosts": "simcluster.cluster.hosts",
-    "models": "simcluster.model.catalog",
-    "recipes": "simcluster.plan.recipes",
-    "frameworks": "simcluster.plan.frameworks",
-}
-"""Family of the catalog -> the folder of its files."""
 
 Scenarios = Annotated[list[str], typer.Argument(metavar="SCENARIO", help="Scenario files.")]
 

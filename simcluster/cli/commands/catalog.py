@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from simcluster.cli.exit_code import ExitCode
-from simcluster.cli.options import FOLDERS
+from simcluster.cli.families import FOLDERS
 
 EXAMPLES = (
     "simcluster catalog",
