@@ -46,9 +46,10 @@ def profile_says(facts: Facts, path: str) -> object:
 
 def say_framework(facts: Facts, profile: str, because: str) -> None:
     """States the profile, if it is in the catalog."""
-    text = f"{profile}, {because}"
     if profile in FrameworkSpec.entries():
-        facts.default("framework", profile, text)
+        facts.default("framework", profile, because)
     else:
         lost = "the profile 'ideal' is simulated: no overhead, everything overlaps that can"
-        facts.default("framework", Choice((profile, "ideal"), lost), f"framework profile {text}")
+        facts.default(
+            "framework", Choice((profile, "ideal"), lost), f"framework profile {profile}, {because}"
+        )
