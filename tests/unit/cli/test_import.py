@@ -50,7 +50,8 @@ def test_a_file_is_never_replaced_unasked(simcluster, launch, here):
     arguments = ("import", "megatron", launch, "--cluster", "dgx-h100", "-o", "s.yaml")
     code, out, err = simcluster(*arguments)
     assert (code, out) == (2, "")
-    assert err == "-o s.yaml: this file exists already; --force replaces it\n" or "--force replaces it" in err
+    assert err.startswith("-o s.yaml: this file exists already")
+    assert "--force replaces it" in err
     assert (here / "s.yaml").read_text() == "mine"
     assert simcluster(*arguments, "--force").code == 0
     assert (here / "s.yaml").read_text().startswith("# yaml-language-server")

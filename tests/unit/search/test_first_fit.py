@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from simcluster.cluster import ClusterSpec
 from simcluster.errors import ScenarioError
 from simcluster.scenario import Scenario
 from simcluster.search import Start, first_fit
 from simcluster.search.first_fit import TOKENS, _Search
 from simcluster.simulation import simulate
+from simcluster.work import DType
 
 
 def plans(start):
@@ -73,11 +77,14 @@ def test_heads_and_devices_bound_the_tensor_axis():
     assert {c["parallel"]["mesh"].get("tensor", 1) for c in search.candidates()} == {1, 2, 4, 8}
 
 
-def test_devices_without_bf16_train_in_what_they_have():
-    assert (
-        _Search(Start("gpt3-125m", "dgx-a100", 1)).scenario(1, 1, 8, "none")["training"]["precision"]
-        == "bf16"
-    )
+def test_the_precision_is_one_that_the_device_has(monkeypatch):
+    search = _Search(Start("gpt3-125m", "dgx-a100", 1))
+    assert search.scenario(1, 1, 8, "none")["training"]["precision"] == "bf16"
+    peak = {kind: rate for kind, rate in search.cluster.host.device.peak.items() if kind is not DType.BF16}
+    host = replace(search.cluster.host, device=replace(search.cluster.host.device, peak=peak))
+    monkeypatch.setattr(ClusterSpec, "build", lambda spec: replace(search.cluster, host=host))
+    older = _Search(Start("gpt3-125m", "dgx-a100", 1))
+    assert older.scenario(1, 1, 8, "none")["training"]["precision"] == "fp16"
 
 
 def test_nothing_fits():

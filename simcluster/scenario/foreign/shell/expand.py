@@ -49,7 +49,7 @@ class Field:
         found: list[Field] = []
         current: list[tuple[str, int]] = []
         for text, line in self.pieces:
-            for index, part in enumerate(_BLANK_SPLIT(text)):
+            for index, part in enumerate(_at_blanks(text)):
                 if index and current:
                     found.append(Field(tuple(current), self.missing))
                     current = []
@@ -60,7 +60,7 @@ class Field:
         return [Field(each.pieces, tuple(m for m in self.missing if m in each.text)) for each in found]
 
 
-def _BLANK_SPLIT(text: str) -> list[str]:  # noqa: N802
+def _at_blanks(text: str) -> list[str]:
     """Like ``str.split`` with empty ends kept, so that words that touch other pieces are told apart."""
     for blank in "\t\n\r":
         text = text.replace(blank, " ")
