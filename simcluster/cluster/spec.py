@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from pydantic import model_validator
 
 from simcluster.cluster.cluster import Assumption, Cluster
-from simcluster.cluster.device_spec import DeviceSpec
+from simcluster.cluster.device_spec import ClockSpec, DeviceSpec
 from simcluster.cluster.host import Host, Protocol
 from simcluster.cluster.link import Island, Link, Network
 from simcluster.cluster.link_spec import FabricSpec, IslandSpec, LinkSpec, NetworkSpec, PodSpec
@@ -71,11 +71,11 @@ class ProcessorSpec(Section):
 class DiskSpec(Section):
     """A host's local disks, facts for reading: no checkpoint is written to them yet."""
 
-    count: Figure[PositiveInt]
+    count: Figure[PositiveInt] | None = None
     """How many."""
 
     capacity: Figure[Bytes]
-    """Of each."""
+    """Of all together."""
 
     read: Figure[Bandwidth] | None = None
     """All together."""
@@ -210,6 +210,8 @@ def _protocol(name: str, spec: ProtocolSpec) -> Protocol:
 
 def _assumptions(part: Any, name: str) -> Iterator[Assumption]:
     """The assumed figures of a section and all below it; a device's are named after the device."""
+    if isinstance(part, (ClockSpec, ProcessorSpec, DiskSpec)):
+        return  # facts for reading: no result rests on them
     if isinstance(part, Figure):
         if part.provenance == "assumed":
             yield Assumption(name, _text(part.model_dump(mode="json")["value"]), part.source)

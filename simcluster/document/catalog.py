@@ -58,6 +58,11 @@ class CatalogSection(Section):
         return _parsed(cls.entries()[name].read_text(encoding="utf-8"), name)
 
     @classmethod
+    def entry(cls, name: str) -> dict[str, Any]:
+        """An entry as plain data: what it uses, with its changes, and its own ``use`` and ``borrowed``."""
+        return dict(cls.expanded(cls.document(name).data))
+
+    @classmethod
     def expanded(cls, written: Any) -> Any:
         """``h100-sxm`` or ``{use: h100-sxm, memory: 96 GB}`` as the whole entry, with the changes in it.
 
@@ -73,7 +78,7 @@ class CatalogSection(Section):
         name = written["use"]
         if name not in cls.entries():
             raise Refused(f"unknown {cls.noun} '{name}'", path="use", hint=nearest(name, cls.entries()))
-        entry = {**cls.expanded(cls.document(name).data), "borrowed": None}
+        entry = {**cls.entry(name), "borrowed": None}
         reason = written.get("borrowed")
         return changed(_borrowed(entry, f"{reason} (as {name}: ") if reason else entry, written)
 

@@ -85,7 +85,7 @@ def test_wrong_usage_imports_nothing_heavy():
         ("simcluster c", ["check", "catalog"]),
         ("simcluster run --tr", ["--trace"]),
         ("simcluster catalog m", ["models"]),
-        ("simcluster catalog devices h", ["h100-sxm"]),
+        ("simcluster catalog devices h100-s", ["h100-sxm"]),
     ],
 )
 def test_completion_imports_nothing_heavy(words, completed):
