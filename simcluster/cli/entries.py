@@ -24,6 +24,9 @@ FAMILIES: Mapping[str, type[CatalogSection]] = {
     "frameworks": FrameworkSpec,
 }
 
+_OWN = {"use", "borrowed"}
+"""Keys that say how an entry is written, not what it is."""
+
 _TITLES = ("figure", "value", "", "source")
 _TRUST = {"measured": "green", "vendor": "", "assumed": "yellow"}
 
@@ -58,7 +61,11 @@ def entry_text(family: str, name: str, *, colour: bool = False) -> str:
     data = _entry(family, name)
     head = Text.assemble((name, "bold"), "  ", str(data.pop("title", "")), ("  " + section.noun, "dim"))
     source = " ".join(str(data.pop("source", "")).split())
-    rows = list(_rows("", {key: part for key, part in data.items() if key not in ("use", "borrowed")}))
+    if section is HostSpec:
+        data = _with_links(data, name)
+    rows = list(
+        _rows("", {key: data[key] for key in section.model_fields if key in data and key not in _OWN})
+    )
     columns = [Column(title, wraps=title in ("value", "source")) for title in _TITLES]
     if not any(row[2] or row[3] for row in rows):
         columns, rows = [Column(), Column(wraps=True)], [row[:2] for row in rows]
@@ -69,7 +76,10 @@ def entry_text(family: str, name: str, *, colour: bool = False) -> str:
 def entry_data(family: str, name: str) -> dict[str, Any]:
     """An entry as plain data, quantities as numbers in SI units."""
     _entry(family, name)
-    return section_of(family).load(name).model_dump(exclude_none=True, exclude={"use"})
+    entry = section_of(family).load(name)
+    if isinstance(entry, HostSpec):
+        entry = entry.completed()
+    return entry.model_dump(exclude_none=True, exclude=_OWN)
 
 
 def _entry(family: str, name: str) -> dict[str, Any]:
@@ -77,6 +87,23 @@ def _entry(family: str, name: str) -> dict[str, Any]:
     if name not in section.entries():
         raise ScenarioError(f"unknown {section.noun} '{name}'", hint=nearest(name, section.entries()))
     return section.entry(name)
+
+
+def _with_links(data: dict[str, Any], name: str) -> dict[str, Any]:
+    """A host's data with the figures of its links that its device gives."""
+    entry = HostSpec.load(name).completed()
+    for part, spec in (("fabric", entry.fabric), ("island", entry.island), ("pod", entry.pod)):
+        if spec and spec.bandwidth and spec.efficiency:
+            given = {
+                "bandwidth": spec.bandwidth.model_copy(
+                    update={"value": units.bandwidth(spec.bandwidth.value)}
+                ),
+                "efficiency": spec.efficiency,
+            }
+            data[part] = {key: figure.model_dump(warnings=False) for key, figure in given.items()} | data[
+                part
+            ]
+    return data
 
 
 def _line(data: Mapping[str, Any], family: str) -> tuple[str, str]:

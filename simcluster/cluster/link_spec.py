@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from pydantic import model_validator
 
 from simcluster.cluster.link import Fabric, Link, Pod, Wiring
@@ -55,14 +57,32 @@ class DeviceLinkSpec(Section):
         names = () if own else ("bandwidth", "efficiency")
         return next((name for name in names if getattr(self, name) is None), "")
 
-    def link(self, own: LinksSpec | None, *, all_links: bool) -> Link:
-        """The link, what is not written from the device's ``own``: one of them, or all together."""
-        bandwidth, efficiency = self.bandwidth, self.efficiency
-        count = own.count.value if own and all_links and not bandwidth else 1
-        if own:
-            bandwidth, efficiency = bandwidth or own.bandwidth, efficiency or own.efficiency
-        assert bandwidth and efficiency, "HostSpec refuses a host that lacks them"
-        return Link(bandwidth.value * count, efficiency.value, self.latency.value)
+    @property
+    def takes_all_links(self) -> bool:
+        """Whether all of a device's links work as one, or each by itself."""
+        return True
+
+    def completed(self, own: LinksSpec | None) -> Self:
+        """The same with what is not written taken from the device's ``own`` links."""
+        if own is None:
+            return self
+        bandwidth = own.bandwidth
+        if self.takes_all_links:
+            count = own.count.value
+            source = f"{count} of the device's links ({bandwidth.source})"
+            bandwidth = bandwidth.model_copy(update={"value": bandwidth.value * count, "source": source})
+        return self.model_copy(
+            update={
+                "bandwidth": self.bandwidth or bandwidth,
+                "efficiency": self.efficiency or own.efficiency,
+            }
+        )
+
+    def link(self, own: LinksSpec | None) -> Link:
+        """The link, what is not written from the device's ``own``."""
+        whole = self.completed(own)
+        assert whole.bandwidth and whole.efficiency, "HostSpec refuses a host that lacks them"
+        return Link(whole.bandwidth.value, whole.efficiency.value, self.latency.value)
 
 
 class FabricSpec(DeviceLinkSpec):
@@ -83,10 +103,14 @@ class FabricSpec(DeviceLinkSpec):
             raise Refused("the groups start with 2 ranks and rise", path="links")
         return self
 
+    @property
+    def takes_all_links(self) -> bool:
+        """Towards a switch; in a mesh each link leads to another device."""
+        return self.wiring is Wiring.SWITCH
+
     def build(self, own: LinksSpec | None) -> Fabric:
         """The fabric of devices with their ``own`` links."""
-        link = self.link(own, all_links=self.wiring is Wiring.SWITCH)
-        return Fabric(self.wiring, link, self.links.value if self.links else ())
+        return Fabric(self.wiring, self.link(own), self.links.value if self.links else ())
 
 
 class IslandSpec(FabricSpec):
@@ -104,7 +128,7 @@ class PodSpec(DeviceLinkSpec):
 
     def build(self, own: LinksSpec | None) -> Pod:
         """The pod of devices with their ``own`` links."""
-        return Pod(self.hosts.value, self.link(own, all_links=True))
+        return Pod(self.hosts.value, self.link(own))
 
 
 class NetworkSpec(LinkSpec):

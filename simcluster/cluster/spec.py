@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib.resources.abc import Traversable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from pydantic import model_validator
 
@@ -134,18 +134,31 @@ class HostSpec(CatalogSection):
         if nics > devices and nics % devices:
             raise Refused(f"{nics} cards do not spread evenly over {devices} devices", path="network.nics")
         if self.island and devices % (size := self.island.devices.value):
-            raise Refused(f"{devices} devices are no whole islands of {size}", path="island.devices")
+            raise Refused(
+                f"{devices} devices are no whole islands of {size}; write island: null if there are none",
+                path="island.devices",
+            )
         for name, part in (("fabric", self.fabric), ("island", self.island), ("pod", self.pod)):
             if part and (lacking := part.lacking(self.device.links)):
                 raise Refused(
                     f"'{lacking}' is missing, and the device has no links of its own to take it from",
                     path=name,
                 )
+        for inner, outer in (("island", "fabric"), ("fabric", "pod")):
+            closer, wider = getattr(self, inner), getattr(self, outer)
+            if closer and wider and closer.latency.value > wider.latency.value:
+                raise Refused(f"the latency is longer than that of {outer}, which is wider", path=inner)
         if not self.collectives.get("default"):
             raise Refused("the protocols of 'default' are missing", path="collectives")
         if empty := [name for name, protocols in self.collectives.items() if not protocols]:
             raise Refused("give at least one protocol", path=f"collectives.{empty[0]}")
         return self
+
+    def completed(self) -> Self:
+        """The same with every figure of the links between its devices, also those that the device gives."""
+        parts = {"fabric": self.fabric, "island": self.island, "pod": self.pod}
+        own = self.device.links
+        return self.model_copy(update={name: part.completed(own) for name, part in parts.items() if part})
 
     @classmethod
     def entries(cls) -> Mapping[str, Traversable]:
