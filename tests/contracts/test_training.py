@@ -90,6 +90,34 @@ def test_better_hardware_is_faster(slower, faster, tensor):
     assert times[0] > times[1]
 
 
+@pytest.mark.parametrize(
+    "host", [name for name in host_names() if load_host(name).island or load_host(name).pod]
+)
+def test_equal_ranks_behave_equally_on_every_kind_of_levels(host):
+    entry = load_host(host)
+    written = {"use": host, **({"pod": {"hosts": 2}} if entry.pod else {})}
+    hosts = 4
+    ranks = hosts * entry.num_devices
+    scenario = Scenario.of(
+        {
+            "simcluster": 1,
+            "name": host,
+            "cluster": {"host": written, "hosts": hosts},
+            "model": {"layers": 4, "hidden": 64, "heads": 8, "ffn": 128, "vocab": 128},
+            "training": {
+                "global_batch": ranks // 2,
+                "micro_batch": 1,
+                "seq_len": 64,
+                "precision": precision(host, ""),
+                "optimizer": "adamw",
+            },
+            "parallel": {"mesh": {"pipeline": 2, "data": ranks // 4, "tensor": 2}, "recipe": "megatron_sp"},
+        }
+    )
+    folded, whole = (simulation.simulate(scenario, unfold=unfold) for unfold in (False, True))
+    assert folded.documents["summary"]["step_time_s"] == whole.documents["summary"]["step_time_s"]
+
+
 def test_a_rack_is_faster_than_hosts_on_a_network():
     """Tensor parallelism over 16 GPUs leaves a DGX but not a rack."""
     hosts, rack = (summary(host, tensor=16, ranks=32) for host in ("dgx-b200", "gb200-nvl72"))
