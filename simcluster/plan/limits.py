@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 
-from simcluster.cluster import Device
 from simcluster.errors import PlanError, Problem
 from simcluster.layout import Mesh
 from simcluster.model import Graph
-from simcluster.work import DType
 
 MOST_RANKS = 2**20
 """Ranks of a plan: a quarter of a minute of planning."""
@@ -40,17 +38,6 @@ def too_large(mesh: Mesh, layers: int) -> list[Problem]:
     if layers > MOST_LAYERS:
         problems.append(Problem(f"{layers:,} layers; at most {MOST_LAYERS:,} are simulated", "model.layers"))
     return problems
-
-
-def check_dtype(compute: DType, device: Device) -> None:
-    """PlanError if the device has no matrix rate in the dtype that the plan computes in."""
-    if compute not in device.peak:
-        known = ", ".join(str(dtype) for dtype in device.peak)
-        raise PlanError(
-            f"{device.name} computes no matmuls in {compute}",
-            path="training.precision",
-            hint=f"it has: {known}",
-        )
 
 
 def check_passes(layers: int, micro_batches: int, *, steps: int = 1, ranks: int = 1) -> None:

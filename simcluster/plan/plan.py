@@ -21,7 +21,9 @@ from simcluster.plan.place import default_layers, place
 from simcluster.plan.recompute import recompute
 from simcluster.plan.redistribute import Router
 from simcluster.plan.schedule import Timetable
+from simcluster.plan.selective import recompute_operators
 from simcluster.plan.shard import shard
+from simcluster.plan.sharding import Sharding, chosen, expanded
 from simcluster.plan.spec import (
     FrameworkSpec,
     OptimizerSpec,
@@ -64,7 +66,7 @@ class Plan:
     compute: DType
     gradients: DType
     master: DType | None
-    shard_axes: tuple[str, ...]
+    sharding: Sharding
     recipe: str
     notes: tuple[str, ...]
 
@@ -99,7 +101,7 @@ class _Planner:
     cluster: Cluster
 
     def plan(self) -> Plan:
-        """Places, differentiates, shards, optimises, recomputes, fuses and schedules, in that order."""
+        """Places, differentiates, shards, recomputes, optimises, fuses and schedules, in that order."""
         self.mesh = Mesh.of(self.parallel.mesh)
         self.roles = Roles(_roles(self.parallel))
         self._check()
@@ -110,7 +112,10 @@ class _Planner:
         micro_batches = self._micro_batches(batch_axes)
         check_passes(self.model.layers, micro_batches)
         compute, gradients, master = self._precision()
-        model = self.model.padded(self._vocabulary_multiple(rules))
+        model = self.model.padded(self._vocabulary_multiple(rules)).computed(
+            flash=self.framework.attention == "flash",
+            logits=DType.FP32 if self.framework.logits == "fp32" else None,
+        )
         tokens = self.training.global_batch * self.training.seq_len
         batch = self.training.micro_batch * self.mesh.product(batch_axes)
         forward = model.graph(batch, self.training.seq_len, compute, tokens)
@@ -118,13 +123,17 @@ class _Planner:
         strategies = assign(forward, rules, self.mesh, self.roles)
         router = Router(self.mesh, movement_cost(self.cluster, self.mesh))
         update = _update(self.training.optimizer)
-        optimizer = self._optimizer(update, master)
+        sharding = self._sharding(stage_axis)
+        optimizer = OptimizerPlan(update, master, DType.of(self.training.optimizer.states), sharding)
 
         graph = logical = differentiate(place(forward, layers), gradients)
         graph = shard(graph, strategies, self.mesh, router)
+        # What is computed again reads weights as the backward does, which gathering them has to know.
+        again = self.parallel.recompute
+        if again.layers != "none":
+            graph = recompute(graph, "layers.*", None if again.layers == "all" else again.layers)
+        graph = recompute_operators(graph, again.operators)
         graph = optimize(graph, optimizer, self.mesh, router, stage_axis)
-        if self.parallel.recompute.layers == "all":
-            graph = recompute(graph, "layers.*")
         graph = fuse(graph, self.framework.fuse)
         timetable = schedules()[self.parallel.schedule.kind]().timetable(num_stages, micro_batches)
         return Plan(
@@ -145,9 +154,9 @@ class _Planner:
             compute,
             gradients,
             master,
-            optimizer.shard_axes,
+            sharding,
             self._recipe(),
-            tuple(self._notes(strategies, model.vocab)),
+            tuple(self._notes(strategies, sharding, model.vocab)),
         )
 
     # -- what can be wrong before anything is built -----------------------------------------------------
@@ -274,13 +283,20 @@ class _Planner:
         master = written.master or ("fp32" if mixed else "none")
         return compute, gradients, None if master == "none" else DType.of(master)
 
-    def _optimizer(self, update: Update, master: DType | None) -> OptimizerPlan:
-        states = DType.of(self.training.optimizer.states)
-        axes = self.roles.resolve((BATCH,), self.mesh) if self.parallel.optimizer_sharding.zero else ()
-        return OptimizerPlan(update, master, states, axes)
+    def _sharding(self, stage_axis: str) -> Sharding:
+        """What lies sharded: as the scenario says, or else the recipe."""
+        written = self.parallel.optimizer_sharding
+        if written is None:
+            written = RecipeSpec.load(self._recipe()).optimizer_sharding
+        return chosen(written, self.roles, self.mesh, stage_axis)
 
-    def _notes(self, strategies: Strategies, vocab: int) -> list[str]:
+    def _notes(self, strategies: Strategies, sharding: Sharding, vocab: int) -> list[str]:
         notes = []
+        written = self.parallel.optimizer_sharding
+        if written is None and sharding.states:
+            notes.append(f"recipe {self._recipe()} shards {sharding}; optimizer_sharding may say otherwise")
+        if expanded(written, ()).states and not sharding.states:
+            notes.append("optimizer_sharding shards nothing: no batch axis has more than one rank")
         if vocab != self.model.vocab:
             notes.append(f"vocabulary padded from {self.model.vocab:,} to {vocab:,}")
         used = {axis for role in (BATCH, PIPELINE) for axis in self.roles.axes[role]}

@@ -37,6 +37,7 @@ from simcluster.program.lower import (
     lower,
 )
 from simcluster.program.program import Program, Resident, StageProgram
+from simcluster.program.units import with_units
 
 TRANSFER = "transfer"
 ONCE = -1
@@ -128,6 +129,8 @@ class _StageBuilder:
             *self._scheduled(),
             *self._once(UPDATE, self.instances[::-1]),
         ]
+        codes = {each.name: self.codes.of(self.graph.block_of(each)) for each in self.instances}
+        executions = with_units(executions, codes, self.codes.settings.prefetch)
         return StageProgram(tuple(executions), tuple(self._residents()), self.names)
 
     # -- names ------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from simcluster.cluster import Cluster
 from simcluster.errors import SimclusterError
 from simcluster.plan import Plan, make_plan
-from simcluster.plan.limits import check_dtype, check_passes
+from simcluster.plan.limits import check_passes
 from simcluster.program import Classes, Program, build, check, partition
 from simcluster.scenario import Scenario
 
@@ -29,7 +29,6 @@ def prepare(scenario: Scenario, *, unfold: bool = False) -> Built:
         cluster = scenario.cluster
         spec = scenario.spec
         plan = make_plan(scenario.model, spec.training, spec.parallel, scenario.framework, cluster)
-        check_dtype(plan.compute, cluster.device(0))
         beside = plan.mesh.num_ranks // plan.num_stages if unfold else 1
         check_passes(sum(plan.layers), plan.num_micro_batches, steps=spec.run.steps, ranks=beside)
         program = lowered(plan)
@@ -49,4 +48,5 @@ def lowered(plan: Plan) -> Program:
         plan.stage_axis,
         overlapped=plan.overlapped,
         prefetch=plan.prefetch,
+        conduct=plan.conduct,
     )

@@ -1,6 +1,5 @@
 import pytest
 
-from simcluster.cluster import load_device
 from simcluster.errors import PlanError
 from simcluster.layout import Mesh
 from simcluster.model import Transformer
@@ -8,7 +7,6 @@ from simcluster.plan.limits import (
     MOST_LAYERS,
     MOST_PASSES,
     MOST_RANKS,
-    check_dtype,
     check_passes,
     check_tensors,
     too_large,
@@ -41,22 +39,6 @@ def test_passes(factors, path, hint):
     assert problem.path == path
     assert hint in problem.hint
     assert "at most 524,288 are simulated" in problem.message
-
-
-@pytest.mark.parametrize(
-    ("device", "dtype", "known"),
-    [
-        ("ascend-910a", DType.BF16, "it has: fp16"),
-        ("v100-sxm2-16", DType.BF16, "it has: fp64, fp32, fp16"),
-        ("a100-sxm-80", DType.FP8, "it has: fp64, fp32, tf32, fp16, bf16"),
-    ],
-)
-def test_dtypes(device, dtype, known):
-    check_dtype(DType.FP16, load_device(device))
-    with pytest.raises(PlanError, match=f"{device} computes no matmuls in {dtype}") as caught:
-        check_dtype(dtype, load_device(device))
-    (problem,) = caught.value.problems
-    assert (problem.path, problem.hint) == ("training.precision", known)
 
 
 def test_tensors():
