@@ -33,7 +33,8 @@ class Phase(enum.StrEnum):
 class Role(enum.StrEnum):
     """What a value is, as far as memory and lifetime care.
 
-    A ``view`` lies inside another buffer; ``gathered`` is a whole copy of a sharded parameter.
+    A ``view`` lies inside another buffer; a ``buffer`` is held all along for communication; ``gathered`` is
+    a whole copy of a sharded parameter.
     """
 
     FEED = "feed"
@@ -42,6 +43,7 @@ class Role(enum.StrEnum):
     PARAMETER = "parameter"
     ACCUMULATOR = "accumulator"
     STATE = "state"
+    BUFFER = "buffer"
     VIEW = "view"
     GATHERED = "gathered"
 

@@ -38,7 +38,7 @@ _PURPOSES = {
     REGATHER: Purpose.WEIGHTS,
     SCATTER: Purpose.GRADIENTS,
 }
-_RESIDENT = frozenset({Role.PARAMETER, Role.STATE, Role.ACCUMULATOR, Role.VIEW})
+_RESIDENT = frozenset({Role.PARAMETER, Role.STATE, Role.ACCUMULATOR, Role.BUFFER, Role.VIEW})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +46,13 @@ class Lowering:
     """What lowering needs to know besides the block.
 
     ``prefetch`` bounds how early an all-gather may start: not before the ``prefetch + 1``-th kernel ahead of
-    its first reader has ended.
+    its first reader has ended. With ``blocking``, kernels and collectives of activations take turns in
+    program order.
     """
 
     mesh: Mesh
     prefetch: int
+    blocking: bool = False
 
 
 def lower(block: Block, settings: Lowering) -> dict[str, Code]:
@@ -72,10 +74,15 @@ def lower(block: Block, settings: Lowering) -> dict[str, Code]:
     }
 
 
-def _phases(block: Block) -> dict[str, list[Node]]:
-    """Nodes per code: the end phase up to its last collective follows the last backward; the rest is last."""
+def reduction(block: Block) -> list[Node]:
+    """The nodes that reduce gradients: the end phase up to its last collective."""
     end = list(block.phase(Phase.END))
-    reductions = max((index + 1 for index, node in enumerate(end) if _is_collective(node)), default=0)
+    return end[: max((index + 1 for index, node in enumerate(end) if _is_collective(node)), default=0)]
+
+
+def _phases(block: Block) -> dict[str, list[Node]]:
+    """Nodes per code: gradients are reduced behind the last backward; what is left of the end comes last."""
+    reduced = reduction(block)
     return {
         BEGIN: list(block.phase(Phase.BEGIN)),
         GATHER: list(block.phase(Phase.GATHER)),
@@ -83,8 +90,8 @@ def _phases(block: Block) -> dict[str, list[Node]]:
         REGATHER: list(block.phase(Phase.REGATHER)),
         BACKWARD: list(block.phase(Phase.BACKWARD)),
         SCATTER: list(block.phase(Phase.SCATTER)),
-        REDUCE: end[:reductions],
-        UPDATE: end[reductions:],
+        REDUCE: reduced,
+        UPDATE: list(block.phase(Phase.END))[len(reduced) :],
     }
 
 
@@ -193,6 +200,7 @@ class _CodeWriter:
             Role.PARAMETER: Category.PARAMETERS,
             Role.ACCUMULATOR: Category.GRADIENTS,
             Role.STATE: Category.OPTIMIZER,
+            Role.BUFFER: Category.COMMUNICATION,
         }
         if kind.role in resident:
             return resident[kind.role]
@@ -286,8 +294,29 @@ class _CodeWriter:
         for index, each in enumerate(self.instructions):
             after = {maker[slot] for slot in each.reads if slot in maker and maker[slot] < index}
             after.update(self._prefetch_edge(each, readers))
+            after.update(self._turn(index))
             made.append(replace(each, after=tuple(sorted(after)), drops=tuple(drops.get(index, ()))))
         return tuple(made)
+
+    def _turn(self, index: int) -> Iterator[int]:
+        """Where collectives of activations block: the kernel before one, and for a kernel all since it."""
+        if not self.settings.blocking or self.name not in (FORWARD, BACKWARD):
+            return
+        kernel = self.instructions[index].action is Action.COMPUTE
+        if not kernel and not self._of_activations(self.instructions[index]):
+            return
+        for other in range(index - 1, -1, -1):
+            before = self.instructions[other]
+            if before.action is Action.COMPUTE:
+                if not kernel:
+                    yield other
+                return
+            if kernel and self._of_activations(before):
+                yield other
+
+    def _of_activations(self, each: Instruction) -> bool:
+        roles = {self.block.values[self.slots[slot].name].role for slot in each.reads}
+        return roles <= {Role.ACTIVATION, Role.GRADIENT}
 
     def _drops(self, readers: Mapping[int, list[int]], maker: Mapping[int, int]) -> dict[int, list[int]]:
         """Instruction -> slots it drops: on every stream the last reader; the maker if nobody reads."""
