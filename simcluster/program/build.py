@@ -137,7 +137,9 @@ class _StageBuilder:
             *self._once(UPDATE, self.instances[::-1]),
         ]
         codes = {each.name: self.codes.of(self.graph.block_of(each)) for each in self.instances}
-        executions = with_units(executions, codes, self.codes.settings.prefetch)
+        executions = with_units(
+            executions, codes, self.codes.settings.prefetch, once=self.codes.conduct.gather_once
+        )
         return StageProgram(tuple(executions), tuple(self._residents()), self.names)
 
     # -- names ------------------------------------------------------------------------------------------
