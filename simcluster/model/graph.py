@@ -39,13 +39,15 @@ class Role(enum.StrEnum):
 class Value:
     """A tensor of the graph: logical type, role, and its layout once it is sharded.
 
-    ``copy_of`` names the parameter whose initial values it holds besides the parameter itself.
+    ``copy_of`` names the parameter whose initial values it holds besides the parameter itself; ``below``
+    bounds the ids of a feed of integers.
     """
 
     type: TensorType
     role: Role = Role.ACTIVATION
     layout: Layout | None = None
     copy_of: str = ""
+    below: int = 0
 
 
 @dataclass(frozen=True, slots=True)

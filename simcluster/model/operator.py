@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 from numpy.typing import NDArray
@@ -45,14 +45,22 @@ class TensorType:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Where in the iteration space a rank's local arrays lie, and in which training step (from 1)."""
+    """Where in the iteration space a rank's local arrays lie, and in which training step (from 1).
+
+    ``starts`` and ``sizes`` are those of the dims that are split.
+    """
 
     starts: Mapping[str, int]
     step: int = 1
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
     def start(self, dim: str) -> int:
         """First global index of the local part of ``dim``."""
         return self.starts.get(dim, 0)
+
+    def size(self, dim: str, whole: int) -> int:
+        """Local size of a dim that no input has; ``whole`` where it is not split."""
+        return self.sizes.get(dim, whole)
 
 
 class Tape(Protocol):
@@ -78,7 +86,7 @@ class Operator(ABC):
 
     @abstractmethod
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """Types of the outputs; given local inputs, the local outputs."""
+        """Types of the outputs; given local inputs, the local outputs (dims that no input has stay whole)."""
 
     @abstractmethod
     def dims(self) -> Dims:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields, replace
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pydantic import model_validator
 
-from simcluster.document import CatalogSection, Figure, Name, PositiveFloat, PositiveInt, Refused
-from simcluster.errors import ScenarioError
+from simcluster.document import CatalogSection, Figure, Fraction, Name, PositiveFloat, PositiveInt, Refused
+from simcluster.errors import Problem, ScenarioError
 from simcluster.model import huggingface
+from simcluster.model.encoder import Encoder
+from simcluster.model.model import Model
 from simcluster.model.transformer import Transformer
 from simcluster.registry import data_files
 
@@ -22,9 +24,15 @@ _FAMILIES: dict[str, dict[str, Any]] = {
 }
 _SIZES = ("layers", "hidden", "heads", "vocab")
 
+_CLASSES: dict[str, type[Encoder]] = {"bert": Encoder}
+"""Families that are no decoder-only transformers; the fields of the class are the keys that they know."""
+
+_ABOUT = {"use", "title", "source", "parameters", "hf", "family"}
+_USUAL = {"head_dim", "ffn"}
+
 
 class ModelSpec(CatalogSection):
-    """A decoder-only transformer: ``{use: llama3-70b}``, ``{hf: config.json}``, or its dimensions.
+    """A transformer: ``{use: llama3-70b}``, ``{hf: config.json}``, or its dimensions.
 
     What is written beside ``use`` or ``hf`` replaces those dimensions.
     """
@@ -43,9 +51,10 @@ class ModelSpec(CatalogSection):
     hf: Path | None = None
     """A Hugging Face config.json (model types llama and gpt2), relative to the scenario's folder."""
 
-    family: Literal["gpt", "llama"] = "llama"
+    family: Literal["gpt", "llama", "bert"] = "llama"
     """What the choices below are if not given: GPT (layer norm, GELU, learned positions, biases, tied
-    embeddings) or Llama (RMS norm, SwiGLU, rotary positions, no biases, untied)."""
+    embeddings) or Llama (RMS norm, SwiGLU, rotary positions, no biases, untied); or a structure of its own,
+    which knows its own keys only: BERT."""
 
     layers: PositiveInt | None = None
     """Transformer layers."""
@@ -89,6 +98,12 @@ class ModelSpec(CatalogSection):
     tied: bool | None = None
     """The head shares the embedding's weights."""
 
+    token_types: PositiveInt | None = None
+    """BERT: kinds of tokens, such as first and second sentence; 2 if absent."""
+
+    masked: Fraction | None = None
+    """BERT: the share of a sequence's positions that is predicted, rounded down; 0.15 if absent."""
+
     @classmethod
     def entries(cls) -> Mapping[str, Traversable]:
         """The shipped models."""
@@ -99,17 +114,32 @@ class ModelSpec(CatalogSection):
         if self.hf is not None:
             if self.use is not None:
                 raise Refused("give 'use' or 'hf', not both", path="hf")
+            if self.family in _CLASSES:
+                raise Refused(f"no config.json of a {self.family} is read", path="hf")
             return self
-        missing = [name for name in _SIZES if getattr(self, name) is None]
-        if missing:
-            listed = ", ".join(f"'{name}'" for name in missing)
-            verb = "is" if len(missing) == 1 else "are"
-            raise Refused(f"{listed} {verb} missing", hint="or name a model: {use: llama3-70b}")
+        self._only_known()
+        if self.family in _CLASSES:
+            self.structured()
+            return self
+        _refuse_missing([name for name in _SIZES if getattr(self, name) is None])
         self.transformer({})
         return self
 
-    def build(self, folder: Path) -> Transformer:
+    def _only_known(self) -> None:
+        """Refuses keys that the family has no use for."""
+        known = {each.name for each in fields(_CLASSES.get(self.family, Transformer))} | _ABOUT
+        problems = [
+            Problem(f"a model of the family '{self.family}' has no '{name}'", name)
+            for name in type(self).model_fields
+            if name in self.model_fields_set and name not in known
+        ]
+        if problems:
+            raise Refused(*problems)
+
+    def build(self, folder: Path) -> Model:
         """The model; ``hf`` is looked up in ``folder``. ScenarioError if the file cannot be used."""
+        if self.hf is None and self.family in _CLASSES:
+            return self.structured()
         if self.hf is None:
             return self.transformer({})
         try:
@@ -122,6 +152,17 @@ class ModelSpec(CatalogSection):
                 )
             ) from error
 
+    def structured(self) -> Model:
+        """The model of a family with a structure of its own; Refused if impossible."""
+        wanted = fields(_CLASSES[self.family])
+        known = {each.name: getattr(self, each.name) for each in wanted}
+        known = {name: value for name, value in known.items() if value is not None}
+        needed = [each.name for each in wanted if each.default is MISSING and each.name not in _USUAL]
+        _refuse_missing([name for name in needed if name not in known])
+        known.setdefault("head_dim", _head_dim(known))
+        known.setdefault("ffn", 4 * known["hidden"])
+        return _CLASSES[self.family](**known)
+
     def transformer(self, given: Mapping[str, Any]) -> Transformer:
         """The model from dimensions ``given`` and what this section says besides; Refused if impossible."""
         written = self.model_fields_set
@@ -132,13 +173,7 @@ class ModelSpec(CatalogSection):
         kv_heads = known.get("kv_heads", heads)
         if heads % kv_heads:
             raise Refused(f"{heads} heads are no multiple of {kv_heads} key-value heads", path="kv_heads")
-        head_dim = known.get("head_dim")
-        if head_dim is None:
-            if hidden % heads:
-                raise Refused(
-                    f"hidden {hidden} / heads {heads} = {hidden / heads:g}: give head_dim", path="heads"
-                )
-            head_dim = hidden // heads
+        head_dim = _head_dim(known)
         ffn = known.get("ffn")
         if ffn is None:
             if known["activation"] == "swiglu":
@@ -162,3 +197,20 @@ class ModelSpec(CatalogSection):
             bias=known["bias"],
             tied=known["tied"],
         )
+
+
+def _refuse_missing(names: Sequence[str]) -> None:
+    if names:
+        listed = ", ".join(f"'{name}'" for name in names)
+        verb = "is" if len(names) == 1 else "are"
+        raise Refused(f"{listed} {verb} missing", hint="or name a model: {use: llama3-70b}")
+
+
+def _head_dim(known: Mapping[str, Any]) -> int:
+    """Hidden size by heads, where no size of a head is given."""
+    hidden, heads = known["hidden"], known["heads"]
+    if "head_dim" in known:
+        return int(known["head_dim"])
+    if hidden % heads:
+        raise Refused(f"hidden {hidden} / heads {heads} = {hidden / heads:g}: give head_dim", path="heads")
+    return int(hidden // heads)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from simcluster.model.builder import BlockBuilder
 from simcluster.model.graph import Block, Graph, Instance
+from simcluster.model.layers import FFN, HIDDEN, KEY, QUERY, linear
 from simcluster.model.model import Model
 from simcluster.model.operator import TensorType
 from simcluster.model.operators.attention import Attention
@@ -14,14 +15,9 @@ from simcluster.model.operators.cross_entropy import CrossEntropy
 from simcluster.model.operators.embedding import Embedding, Positions
 from simcluster.model.operators.matmul import Matmul
 from simcluster.model.operators.norm import LayerNorm, RmsNorm
-from simcluster.model.operators.pointwise import Add, Bias, Gelu, Swiglu
+from simcluster.model.operators.pointwise import Add, Gelu, Swiglu
 from simcluster.model.operators.rotary import Rotary
 from simcluster.work import DType
-
-HIDDEN = ("batch", "seq", "hidden")
-FFN = ("batch", "seq", "ffn")
-QUERY = ("batch", "seq", "heads", "group", "head_dim")
-KEY = ("batch", "seq", "heads", "head_dim")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +96,7 @@ class Transformer(Model):
 
     def _embedding(self, tokens: TensorType, dtype: DType) -> Block:
         build = BlockBuilder("embedding", dtype)
-        ids = build.feed("tokens", tokens)
+        ids = build.feed("tokens", tokens, self.vocab)
         table = build.parameter("tokens.weight", (self.vocab, self.hidden))
         x = build.add("tokens", Embedding(), ids, table)
         if self.positions == "learned":
@@ -146,7 +142,7 @@ class Transformer(Model):
     def _head(self, hidden: TensorType, tokens: TensorType, num_tokens: int) -> Block:
         build = BlockBuilder("head", hidden.dtype)
         x = build.input("in", hidden)
-        targets = build.feed("targets", tokens)
+        targets = build.feed("targets", tokens, self.vocab)
         x = self._norm(build, "norm", x)
         weight = build.parameter("logits.weight", (self.vocab, self.hidden))
         product = Matmul(HIDDEN, (("vocab", "hidden"),), (("batch", "seq", "vocab"),))
@@ -172,22 +168,4 @@ class Transformer(Model):
     ) -> list[str]:
         """A projection by one or more weights that share their input, each with its bias if biases are on."""
         extent = sizes | {"hidden": self.hidden}
-        results = {
-            part: tuple(dim for dim in left if dim not in labels)
-            + tuple(dim for dim in labels if dim not in left)
-            for part, labels in weights.items()
-        }
-        named = {part: f"{name}.{part}.weight" if part else f"{name}.weight" for part in weights}
-        operands = [
-            build.parameter(named[part], tuple(extent[dim] for dim in labels))
-            for part, labels in weights.items()
-        ]
-        product = Matmul(left, tuple(weights.values()), tuple(results.values()))
-        made = list(build.adds(name, product, x, *operands))
-        if self.bias:
-            for index, (part, labels) in enumerate(weights.items()):
-                dims = tuple(dim for dim in labels if dim not in left)
-                suffix = f"{part}.bias" if part else "bias"
-                bias = build.parameter(f"{name}.{suffix}", tuple(extent[dim] for dim in dims))
-                made[index] = build.add(f"{name}.{suffix}", Bias(results[part], dims), made[index], bias)
-        return made
+        return linear(build, name, x, left, weights, extent, bias=self.bias)

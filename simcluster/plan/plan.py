@@ -176,14 +176,9 @@ class _Planner:
                             nearest(axis, self.mesh.names),
                         )
                     )
-        limit = self.model.longest
-        if limit is not None and self.training.seq_len > limit:
-            problems.append(
-                Problem(
-                    f"sequences of {self.training.seq_len} tokens exceed the model's {limit} positions",
-                    "training.seq_len",
-                )
-            )
+        refusal = self.model.refuses(self.training.seq_len)
+        if refusal:
+            problems.append(Problem(refusal, "training.seq_len"))
         if problems:
             raise PlanError(*problems)
 

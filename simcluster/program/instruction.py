@@ -76,7 +76,7 @@ class Slot:
     """A buffer as a code sees it: local type, scope, and the bytes it takes where it is allocated.
 
     ``whole`` and ``layout`` say which tensor it is a part of, and which part. ``feed`` slots are filled from
-    the batch when the code starts.
+    the batch when the code starts, ids with numbers ``below`` a bound.
     """
 
     name: str
@@ -87,6 +87,7 @@ class Slot:
     whole: TensorType
     layout: Layout
     feed: bool = False
+    below: int = 0
 
 
 @dataclass(frozen=True, slots=True)

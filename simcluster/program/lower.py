@@ -166,7 +166,8 @@ class _CodeWriter:
         size = 0 if kind.role is Role.VIEW or value in self.internal else local.num_bytes
         category = self._category(value, kind, scope)
         assert kind.layout is not None
-        return Slot(value, scope, local, category, size, kind.type, kind.layout, kind.role is Role.FEED)
+        feed = kind.role is Role.FEED
+        return Slot(value, scope, local, category, size, kind.type, kind.layout, feed, kind.below)
 
     def _category(self, value: str, kind: Value, scope: Scope) -> Category:
         resident = {

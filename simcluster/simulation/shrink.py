@@ -54,7 +54,7 @@ def shrink(scenario: Scenario) -> Shrunk:
     micro_batches = min(plan.num_micro_batches, stages + 1)
     micro_batch = min(spec.training.micro_batch, 2)
     batch = micro_batches * micro_batch * mesh.product(plan.batch_axes)
-    seq = min(spec.training.seq_len, 4 * _ways(plan, mesh, "seq"))
+    seq = model.sequence or min(spec.training.seq_len, 4 * _ways(plan, mesh, "seq"))
     training = spec.training.model_copy(
         update={
             "global_batch": batch,

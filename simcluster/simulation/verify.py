@@ -95,7 +95,7 @@ def proved(
     program = lowered(plan)
     if mutate is not None:
         program = mutate(program)
-    source = Source(seed, np.dtype(dtype), plan.vocab)
+    source = Source(seed, np.dtype(dtype))
     try:
         classes = partition(program, cluster, unfold=True)
         timing = run(program, cluster, classes, steps=STEPS, dispatch=plan.dispatch)

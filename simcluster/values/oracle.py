@@ -96,7 +96,8 @@ class Oracle:
         for name in block.parameters:
             values[name] = self._weights[self.graph.canonical(f"{instance.name}.{name}")]
         for name in block.feeds:
-            values[name] = self.source.feed(name, block.values[name].type, step, micro_batch)
+            kind = block.values[name]
+            values[name] = self.source.feed(name, kind.type, step, micro_batch, kind.below)
         return values
 
     def _backward(

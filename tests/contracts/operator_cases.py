@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from simcluster.layout import Dims, Layout, Mesh, Strategy
+from simcluster.layout import Layout, Mesh, Strategy
 from simcluster.model import ONE, Array, Operator, Region, TensorType
 from simcluster.model.operators.attention import Attention, AttentionGrad
 from simcluster.model.operators.cross_entropy import (
@@ -24,11 +24,13 @@ from simcluster.model.operators.cross_entropy import (
     TargetLogit,
 )
 from simcluster.model.operators.embedding import Embedding, EmbeddingGrad, Positions, PositionsGrad
+from simcluster.model.operators.gather import First, FirstGrad, Gather, GatherGrad
 from simcluster.model.operators.matmul import Matmul, MatmulSum
 from simcluster.model.operators.norm import LayerNorm, LayerNormGrad, RmsNorm, RmsNormGrad
 from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, Sgd
 from simcluster.model.operators.pointwise import Add, Bias, Gelu, GeluGrad, SumTo, Swiglu, SwigluGrad
 from simcluster.model.operators.rotary import Rotary
+from simcluster.model.operators.tanh import Tanh, TanhGrad
 from simcluster.registry import kinds
 from simcluster.work import DType
 
@@ -266,6 +268,19 @@ _CASES = (
         reads_part=frozenset({1}),
     ),
     Case("positions_grad", PositionsGrad(), normal((4, 8, 4), (10, 4)), reads_part=frozenset({1})),
+    Case("gather", Gather(8), ids_and((4, 4), 8, (4, 8, 4)), (0,), reads_part=frozenset({1})),
+    Case("gather_grad", GatherGrad(8), ids_and((4, 4), 8, (4, 4, 4))),
+    Case("first", First(8), normal((4, 8, 4)), (0,), reads_part=frozenset({0})),
+    Case("first_grad", FirstGrad(8), normal((4, 4))),
+    Case("tanh", Tanh(_HIDDEN), normal((4, 8, 4)), (0,)),
+    Case("tanh_grad", TanhGrad(_HIDDEN), normal((4, 8, 4), (4, 8, 4))),
+    Case(
+        "cross_entropy of samples",
+        CrossEntropy(1 / 16, ("batch", "classes")),
+        lambda rng: ids_and((16,), 8, (16, 8))(rng)[::-1],
+        (0,),
+        loss=True,
+    ),
     Case("cross_entropy", CrossEntropy(1 / 16), _targets_last, (0,), loss=True),
     Case("cross_entropy_grad", CrossEntropyGrad(1 / 16), _cross_entropy_grad),
     Case("logits_max", LogitsMax(), normal((4, 4, 8))),
@@ -391,10 +406,12 @@ def allowed(names, most: int = 2) -> list[Strategy]:
     return [Strategy.of(splits) for splits in found]
 
 
-def extents(dims: Dims, arrays) -> dict[str, int]:
-    found = {}
-    for names, array in zip(dims.inputs, arrays, strict=True):
-        for name, size in zip(names, array.shape, strict=True):
+def extents(operator, arrays) -> dict[str, int]:
+    dims, found = operator.dims(), {}
+    made = operator.infer([type_of(array) for array in arrays])
+    operands = [*(array.shape for array in arrays), *(kind.shape for kind in made)]
+    for names, shape in zip(dims.inputs + dims.outputs, operands, strict=True):
+        for name, size in zip(names, shape, strict=True):
             assert found.setdefault(name, size) == size, f"{name} has two sizes"
     return found
 
@@ -404,15 +421,9 @@ def fits(strategy: Strategy, extent) -> bool:
 
 
 def regions(strategy: Strategy, extent) -> list[Region]:
+    sizes = {dim: extent[dim] // 2 ** len(axes) for dim, axes in strategy.splits}
     return [
-        Region(
-            {
-                dim: position(rank, axes) * (extent[dim] // 2 ** len(axes))
-                for dim, axes in strategy.splits
-                if dim in extent
-            },
-            WHOLE.step,
-        )
+        Region({dim: position(rank, axes) * sizes[dim] for dim, axes in strategy.splits}, WHOLE.step, sizes)
         for rank in RANKS
     ]
 
@@ -422,7 +433,7 @@ def on_ranks(operator, strategy: Strategy, inputs, masked=()):
     dims = operator.dims()
     layouts = dims.input_layouts(strategy)
     wholes = [[each] * 4 if isinstance(each, np.ndarray) else each for each in inputs]
-    extent = extents(dims, [each[0] for each in wholes])
+    extent = extents(operator, [each[0] for each in wholes])
     made = []
     for rank, region in zip(RANKS, regions(strategy, extent), strict=True):
         arrays = [part(each[rank], layout, rank) for each, layout in zip(wholes, layouts, strict=True)]
