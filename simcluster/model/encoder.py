@@ -52,6 +52,11 @@ class Encoder(Model):
         return {name: getattr(self, name) for name in names}
 
     @property
+    def vocabulary(self) -> int:
+        """Rows of the token table."""
+        return self.vocab
+
+    @property
     def longest(self) -> int:
         """The rows of the position table."""
         return self.max_positions

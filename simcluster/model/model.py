@@ -17,13 +17,15 @@ class Model(ABC):
     layers: int
     """Layers that pipeline stages share."""
 
-    vocab: int
-    """Rows of the embedding table, or classes that the head tells apart."""
-
     @property
     @abstractmethod
     def dimensions(self) -> Mapping[str, int]:
         """The sizes by their names in a scenario."""
+
+    @property
+    @abstractmethod
+    def vocabulary(self) -> int:
+        """Rows of the embedding table; 0 if there is none."""
 
     @property
     @abstractmethod

@@ -16,6 +16,7 @@ from simcluster.model import huggingface
 from simcluster.model.encoder import Encoder
 from simcluster.model.model import Model
 from simcluster.model.transformer import Transformer
+from simcluster.model.vision import VisionTransformer
 from simcluster.registry import data_files
 
 _FAMILIES: dict[str, dict[str, Any]] = {
@@ -24,7 +25,7 @@ _FAMILIES: dict[str, dict[str, Any]] = {
 }
 _SIZES = ("layers", "hidden", "heads", "vocab")
 
-_CLASSES: dict[str, type[Encoder]] = {"bert": Encoder}
+_CLASSES: dict[str, type[Encoder | VisionTransformer]] = {"bert": Encoder, "vit": VisionTransformer}
 """Families that are no decoder-only transformers; the fields of the class are the keys that they know."""
 
 _ABOUT = {"use", "title", "source", "parameters", "hf", "family"}
@@ -51,10 +52,10 @@ class ModelSpec(CatalogSection):
     hf: Path | None = None
     """A Hugging Face config.json (model types llama and gpt2), relative to the scenario's folder."""
 
-    family: Literal["gpt", "llama", "bert"] = "llama"
+    family: Literal["gpt", "llama", "bert", "vit"] = "llama"
     """What the choices below are if not given: GPT (layer norm, GELU, learned positions, biases, tied
     embeddings) or Llama (RMS norm, SwiGLU, rotary positions, no biases, untied); or a structure of its own,
-    which knows its own keys only: BERT."""
+    which knows its own keys only: BERT, vision transformer."""
 
     layers: PositiveInt | None = None
     """Transformer layers."""
@@ -103,6 +104,18 @@ class ModelSpec(CatalogSection):
 
     masked: Fraction | None = None
     """BERT: the share of a sequence's positions that is predicted, rounded down; 0.15 if absent."""
+
+    image: PositiveInt | None = None
+    """Vision: edge of the images in pixels."""
+
+    patch: PositiveInt | None = None
+    """Vision: edge of a patch in pixels; a sequence has (image / patch)^2 + 1 tokens."""
+
+    channels: PositiveInt | None = None
+    """Vision: numbers per pixel; 3 if absent."""
+
+    classes: PositiveInt | None = None
+    """Vision: what the head tells apart."""
 
     @classmethod
     def entries(cls) -> Mapping[str, Traversable]:
@@ -161,6 +174,8 @@ class ModelSpec(CatalogSection):
         _refuse_missing([name for name in needed if name not in known])
         known.setdefault("head_dim", _head_dim(known))
         known.setdefault("ffn", 4 * known["hidden"])
+        if known.get("patch", 1) > known.get("image", 1):
+            raise Refused(f"a patch of {known['patch']} pixels is larger than the image", path="patch")
         return _CLASSES[self.family](**known)
 
     def transformer(self, given: Mapping[str, Any]) -> Transformer:

@@ -50,6 +50,11 @@ class Transformer(Model):
         return {name: getattr(self, name) for name in names}
 
     @property
+    def vocabulary(self) -> int:
+        """Rows of the token table."""
+        return self.vocab
+
+    @property
     def longest(self) -> int | None:
         """The rows of a learned position table."""
         return self.max_positions if self.positions == "learned" else None

@@ -138,7 +138,7 @@ class _Planner:
             micro_batches,
             batch_axes,
             layers,
-            model.vocab,
+            model.vocabulary,
             self.parallel.schedule.p2p == "overlapped",
             self.framework.prefetch,
             self.framework.dispatch,
@@ -147,7 +147,7 @@ class _Planner:
             master,
             optimizer.shard_axes,
             self._recipe(),
-            tuple(self._notes(strategies, model.vocab)),
+            tuple(self._notes(strategies, model.vocabulary)),
         )
 
     # -- what can be wrong before anything is built -----------------------------------------------------
@@ -276,8 +276,8 @@ class _Planner:
 
     def _notes(self, strategies: Strategies, vocab: int) -> list[str]:
         notes = []
-        if vocab != self.model.vocab:
-            notes.append(f"vocabulary padded from {self.model.vocab:,} to {vocab:,}")
+        if vocab != self.model.vocabulary:
+            notes.append(f"vocabulary padded from {self.model.vocabulary:,} to {vocab:,}")
         used = {axis for role in (BATCH, PIPELINE) for axis in self.roles.axes[role]}
         rest = [f"{axis} ({size})" for axis, size in self.mesh.axes if axis not in used and size > 1]
         if strategies.unconfigured and rest:

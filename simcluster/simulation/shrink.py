@@ -49,7 +49,7 @@ def shrink(scenario: Scenario) -> Shrunk:
     stages = mesh.size(plan.stage_axis)
     layers = _small_layers(plan.layers, stages)
     model = scenario.model.shrunk(
-        sum(layers), lambda dim: _ways(plan, mesh, dim), padded=plan.vocab > scenario.model.vocab
+        sum(layers), lambda dim: _ways(plan, mesh, dim), padded=plan.vocab > scenario.model.vocabulary
     )
     micro_batches = min(plan.num_micro_batches, stages + 1)
     micro_batch = min(spec.training.micro_batch, 2)

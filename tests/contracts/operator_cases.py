@@ -29,6 +29,7 @@ from simcluster.model.operators.matmul import Matmul, MatmulSum
 from simcluster.model.operators.norm import LayerNorm, LayerNormGrad, RmsNorm, RmsNormGrad
 from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, Sgd
 from simcluster.model.operators.pointwise import Add, Bias, Gelu, GeluGrad, SumTo, Swiglu, SwigluGrad
+from simcluster.model.operators.prepend import Prepend, PrependGrad
 from simcluster.model.operators.rotary import Rotary
 from simcluster.model.operators.tanh import Tanh, TanhGrad
 from simcluster.registry import kinds
@@ -49,7 +50,7 @@ class Case:
     gradient; ``loss`` says that its output is the loss. ``unsplit`` gives the reason for every dim declared
     whole although a split of it would compute the right values, ``nonlinear`` for every set of inputs in
     which the operator is jointly linear though it does not say so. ``reads_part`` and ``writes_part`` are
-    inputs and outputs that a kernel touches only in places.
+    inputs and outputs that a kernel touches only in places; ``odd`` dims have no size that divides.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Case:
     nonlinear: Mapping[frozenset[int], str] = field(default_factory=dict)
     reads_part: frozenset[int] = frozenset()
     writes_part: frozenset[int] = frozenset()
+    odd: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
         return self.name
@@ -272,6 +274,8 @@ _CASES = (
     Case("gather_grad", GatherGrad(8), ids_and((4, 4), 8, (4, 4, 4))),
     Case("first", First(8), normal((4, 8, 4)), (0,), reads_part=frozenset({0})),
     Case("first_grad", FirstGrad(8), normal((4, 4))),
+    Case("prepend", Prepend(), normal((4, 7, 4), (4,)), (0,), odd=frozenset({"patches"})),
+    Case("prepend_grad", PrependGrad(), normal((4, 8, 4)), odd=frozenset({"patches"})),
     Case("tanh", Tanh(_HIDDEN), normal((4, 8, 4)), (0,)),
     Case("tanh_grad", TanhGrad(_HIDDEN), normal((4, 8, 4), (4, 8, 4))),
     Case(

@@ -31,6 +31,11 @@ FAMILIES = {
     "bert": Family(
         {"family": "bert", "layers": 3, "hidden": 16, "heads": 4, "vocab": 61, "max_positions": 16}
     ),
+    # n x n patches and a class token: 10 tokens divide by 2, never by 4.
+    "vit": Family(
+        {"family": "vit", "layers": 3, "hidden": 16, "heads": 4, "image": 12, "patch": 4, "classes": 6},
+        seq_len=10,
+    ),
 }
 MESHES = {
     "data": [{"data": 4}, {"pipeline": 2}, {"pipeline": 3, "data": 2}],
