@@ -17,6 +17,7 @@ from simcluster.model.graph import Block, Graph, Instance
 from simcluster.model.layers import HIDDEN, Layers, linear
 from simcluster.model.model import Model
 from simcluster.model.operator import TensorType
+from simcluster.model.operators.cast import Cast
 from simcluster.model.operators.cross_entropy import CrossEntropy
 from simcluster.model.operators.embedding import Embedding, Positions
 from simcluster.model.operators.gather import First, Gather
@@ -33,7 +34,10 @@ _EPS = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Encoder(Model):
-    """Dimensions of a BERT; ``masked`` is the share of a sequence's positions that are predicted."""
+    """Dimensions of a BERT; ``masked`` is the share of a sequence's positions that is predicted.
+
+    ``flash`` and ``logits`` are how a framework computes (``Model.computed``).
+    """
 
     layers: int
     hidden: int
@@ -44,6 +48,10 @@ class Encoder(Model):
     max_positions: int
     token_types: int = 2
     masked: float = 0.15
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
+    flash: bool = True
+    logits: DType | None = None
 
     @property
     def dimensions(self) -> Mapping[str, int]:
@@ -75,6 +83,10 @@ class Encoder(Model):
     def padded(self, multiple: int) -> Encoder:
         """The vocabulary rounded up to a multiple."""
         return replace(self, vocab=-(-self.vocab // multiple) * multiple)
+
+    def computed(self, *, flash: bool, logits: DType | None) -> Encoder:
+        """Attention in one kernel or several, logits in the type of activations or another."""
+        return replace(self, flash=flash, logits=logits)
 
     def shrunk(self, layers: int, ways: Callable[[str], int], *, padded: bool) -> Encoder:
         """Small sizes that divide as these do; half of the positions are predicted, so that some repeat."""
@@ -109,7 +121,16 @@ class Encoder(Model):
 
     @property
     def _layers(self) -> Layers:
-        return Layers(self.hidden, self.heads, self.head_dim, self.ffn, eps=_EPS)
+        return Layers(
+            self.hidden,
+            self.heads,
+            self.head_dim,
+            self.ffn,
+            eps=_EPS,
+            dropout=self.dropout,
+            attention_dropout=self.attention_dropout,
+            flash=self.flash,
+        )
 
     def _embedding(self, tokens: TensorType, dtype: DType) -> Block:
         build = BlockBuilder("embedding", dtype)
@@ -122,14 +143,15 @@ class Encoder(Model):
         kinds = build.parameter("types.weight", (self.token_types, self.hidden))
         y = build.add("types", Embedding(), types, kinds)
         x = build.add("residual", Add(HIDDEN), x, y)
-        return build.block(outputs={"out": self._layers.norm(build, "norm", x)})
+        x = self._layers.norm(build, "norm", x)
+        return build.block(outputs={"out": self._layers.dropped(build, "dropout", x)})
 
     def _layer(self, hidden: TensorType) -> Block:
         build, layers = BlockBuilder("layer", hidden.dtype), self._layers
         x = build.input("in", hidden)
-        x = layers.residual(build, "attention.residual", x, layers.attention(build, x))
+        x = layers.residual(build, "attention", x, layers.attention(build, x))
         x = layers.norm(build, "attention.norm", x)
-        x = layers.residual(build, "mlp.residual", x, layers.mlp(build, x))
+        x = layers.residual(build, "mlp", x, layers.mlp(build, x))
         return build.block(outputs={"out": layers.norm(build, "mlp.norm", x)})
 
     def _head(self, hidden: TensorType, sequences: float) -> Block:
@@ -154,6 +176,9 @@ class Encoder(Model):
         y = build.add("logits", Matmul(_TRANSFORMED, (("vocab", "transformed"),), (_LOGITS,)), y, weight)
         bias = build.parameter("logits.bias", (self.vocab,))
         y = build.add("logits.bias", Bias(_LOGITS, ("vocab",)), y, bias)
+        if self.logits not in (None, hidden.dtype):
+            assert self.logits is not None
+            y = build.add("logits.cast", Cast(_LOGITS, hidden.dtype, self.logits), y)
         scale = 1 / (sequences * picked.shape[1])
         return build.add("loss", CrossEntropy(scale, _LOGITS), y, targets)
 

@@ -26,7 +26,10 @@ _CLASSES = ("batch", "classes")
 
 @dataclass(frozen=True, slots=True)
 class VisionTransformer(Model):
-    """Dimensions of a vision transformer; ``image`` and ``patch`` are edges in pixels of ``channels``."""
+    """Dimensions of a vision transformer; ``image`` and ``patch`` are edges in pixels of ``channels``.
+
+    ``flash`` is how a framework computes (``Model.computed``).
+    """
 
     layers: int
     hidden: int
@@ -37,6 +40,9 @@ class VisionTransformer(Model):
     patch: int
     classes: int
     channels: int = 3
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
+    flash: bool = True
 
     @property
     def vocabulary(self) -> int:
@@ -77,6 +83,10 @@ class VisionTransformer(Model):
         """The same: it has no vocabulary."""
         return self
 
+    def computed(self, *, flash: bool, logits: DType | None) -> VisionTransformer:
+        """Attention in one kernel or several; its logits are too few to have a type of their own."""
+        return replace(self, flash=flash)
+
     def shrunk(self, layers: int, ways: Callable[[str], int], *, padded: bool) -> VisionTransformer:
         """Small sizes that divide as these do, with a grid whose tokens divide."""
         split = ways("seq")
@@ -106,7 +116,16 @@ class VisionTransformer(Model):
 
     @property
     def _layers(self) -> Layers:
-        return Layers(self.hidden, self.heads, self.head_dim, self.ffn, eps=1e-6)
+        return Layers(
+            self.hidden,
+            self.heads,
+            self.head_dim,
+            self.ffn,
+            eps=1e-6,
+            dropout=self.dropout,
+            attention_dropout=self.attention_dropout,
+            flash=self.flash,
+        )
 
     def _embedding(self, hidden: TensorType) -> Block:
         """Patches by a matmul: a convolution whose stride is its kernel."""
@@ -119,15 +138,16 @@ class VisionTransformer(Model):
         token = build.parameter("class_token.weight", (self.hidden,))
         x = build.add("class_token", Prepend(), x, token)
         rows = build.parameter("positions.weight", (seq_len, self.hidden))
-        return build.block(outputs={"out": build.add("positions", Positions(), x, rows)})
+        x = build.add("positions", Positions(), x, rows)
+        return build.block(outputs={"out": self._layers.dropped(build, "dropout", x)})
 
     def _layer(self, hidden: TensorType) -> Block:
         build, layers = BlockBuilder("layer", hidden.dtype), self._layers
         x = build.input("in", hidden)
         y = layers.attention(build, layers.norm(build, "attention.norm", x))
-        x = layers.residual(build, "attention.residual", x, y)
+        x = layers.residual(build, "attention", x, y)
         y = layers.mlp(build, layers.norm(build, "mlp.norm", x))
-        return build.block(outputs={"out": layers.residual(build, "mlp.residual", x, y)})
+        return build.block(outputs={"out": layers.residual(build, "mlp", x, y)})
 
     def _head(self, hidden: TensorType, images: float) -> Block:
         build = BlockBuilder("head", hidden.dtype)

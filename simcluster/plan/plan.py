@@ -110,7 +110,10 @@ class _Planner:
         micro_batches = self._micro_batches(batch_axes)
         check_passes(self.model.layers, micro_batches)
         compute, gradients, master = self._precision()
-        model = self.model.padded(self._vocabulary_multiple(rules))
+        model = self.model.padded(self._vocabulary_multiple(rules)).computed(
+            flash=self.framework.attention == "flash",
+            logits=DType.FP32 if self.framework.logits == "fp32" else None,
+        )
         tokens = self.training.global_batch * self.training.seq_len
         batch = self.training.micro_batch * self.mesh.product(batch_axes)
         forward = model.graph(batch, self.training.seq_len, compute, tokens)

@@ -166,6 +166,12 @@ class FrameworkSpec(CatalogSection):
     vocabulary_multiple: PositiveInt
     """The vocabulary is padded so that every rank that shares it holds a multiple of this."""
 
+    attention: Literal["flash", "unfused"] = "flash"
+    """One kernel that keeps no scores, or products, softmax and dropout as kernels of their own."""
+
+    logits: Literal["fp32", "compute"] = "compute"
+    """Number format in which the loss reads logits and keeps them for its backward."""
+
     @classmethod
     def entries(cls) -> Mapping[str, Traversable]:
         """The shipped profiles."""

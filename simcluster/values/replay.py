@@ -247,7 +247,8 @@ class Replay:
                 extent.update(zip(names, event.code.slots[slot].type.shape, strict=True))
             sizes = {dim: extent[dim] for dim, _ in call.strategy.splits}
         starts = {dim: self.mesh.index(event.rank, axes) * sizes[dim] for dim, axes in call.strategy.splits}
-        return Region(starts, event.step + 1, sizes)
+        run = event.execution
+        return Region(starts, event.step + 1, self.source.seed, run.instance, run.micro_batch, sizes)
 
     def _meet(self, members: Sequence[_Event]) -> None:
         """A collective or a transfer, for all who take part at once."""

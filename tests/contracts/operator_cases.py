@@ -14,7 +14,16 @@ import numpy as np
 
 from simcluster.layout import Layout, Mesh, Strategy
 from simcluster.model import ONE, Array, Operator, Region, TensorType
+from simcluster.model.operators.activation import (
+    Geglu,
+    GegluGrad,
+    Relu,
+    ReluGrad,
+    SquaredRelu,
+    SquaredReluGrad,
+)
 from simcluster.model.operators.attention import Attention, AttentionGrad
+from simcluster.model.operators.cast import Cast
 from simcluster.model.operators.cross_entropy import (
     CrossEntropy,
     CrossEntropyGrad,
@@ -23,7 +32,14 @@ from simcluster.model.operators.cross_entropy import (
     LogitsMax,
     TargetLogit,
 )
-from simcluster.model.operators.embedding import Embedding, EmbeddingGrad, Positions, PositionsGrad
+from simcluster.model.operators.dropout import Dropout, DropoutGrad
+from simcluster.model.operators.embedding import (
+    Embedding,
+    EmbeddingGrad,
+    PositionRows,
+    Positions,
+    PositionsGrad,
+)
 from simcluster.model.operators.gather import First, FirstGrad, Gather, GatherGrad
 from simcluster.model.operators.matmul import Matmul, MatmulSum
 from simcluster.model.operators.norm import LayerNorm, LayerNormGrad, RmsNorm, RmsNormGrad
@@ -31,7 +47,10 @@ from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, Sgd
 from simcluster.model.operators.pointwise import Add, Bias, Gelu, GeluGrad, SumTo, Swiglu, SwigluGrad
 from simcluster.model.operators.prepend import Prepend, PrependGrad
 from simcluster.model.operators.rotary import Rotary
+from simcluster.model.operators.softmax import Softmax, SoftmaxGrad
 from simcluster.model.operators.tanh import Tanh, TanhGrad
+from simcluster.model.scores import LABELS as SCORES
+from simcluster.model.scores import Scores
 from simcluster.registry import kinds
 from simcluster.work import DType
 
@@ -88,7 +107,7 @@ class Case:
 
 def type_of(array: Array) -> TensorType:
     """The type an array stands for."""
-    return TensorType(array.shape, DType.FP32 if array.dtype.kind == "f" else DType.INT64)
+    return TensorType(array.shape, {"f": DType.FP32, "u": DType.UINT8}.get(array.dtype.kind, DType.INT64))
 
 
 def normal(*shapes: tuple[int, ...]) -> Draw:
@@ -112,12 +131,23 @@ def optimizer_state(count: int) -> Draw:
     return draw
 
 
-def _attention_grad(operator: Attention) -> Draw:
+def _attention_grad(operator: Attention, *bias: tuple[int, ...]) -> Draw:
     def draw(rng):
         q, k, v = _QKV(rng)
-        return (q, k, v, *operator.evaluate((q, k, v), WHOLE), rng.standard_normal(q.shape))
+        added = normal(*bias)(rng)
+        made = operator.evaluate((q, k, v, *added), WHOLE)
+        return (q, k, v, *made, rng.standard_normal(q.shape), *added)
 
     return draw
+
+
+def _masked(*shape: int) -> Draw:
+    return lambda rng: (rng.standard_normal(shape), rng.integers(0, 2, shape).astype(np.uint8))
+
+
+def _softmax_grad(rng):
+    (scores, dy) = normal(_SCORES, _SCORES)(rng)
+    return (*Softmax().evaluate((scores,), WHOLE), dy)
 
 
 def _norm_grad(operator: RmsNorm | LayerNorm, num_weights: int) -> Draw:
@@ -155,10 +185,13 @@ _KEY = ("batch", "seq", "heads", "head_dim")
 _WQ = ("hidden", "heads", "group", "head_dim")
 _WK = ("hidden", "heads", "head_dim")
 _QKV = normal((4, 6, 4, 4, 2), (4, 6, 4, 2), (4, 6, 4, 2))
+_SCORES = (4, 4, 4, 4, 4)
+_ALIBI = {"alibi": (4, 4)}
 _X, _Q, _K = (4, 4, 8), (4, 4, 4, 4, 4), (4, 4, 4, 4)
 _W1, _W2 = (8, 4, 4, 4), (8, 4, 4)
 
-_NO_CONTEXT = "no model here attends both ways; splitting it waits for context parallelism"
+_SHARE = "a slice of causal queries computes rightly but does more or less work than another"
+_NO_CONTEXT = "splitting it where attention looks both ways waits for context parallelism"
 _ONCE = "a bias is added once, after the reduction (DESIGN 4.2)"
 _TERMWISE = "one operand of each term: no gradient is partial that way"
 _NEVER = "what is updated is reduced before: an update reads every element once, nothing gets smaller"
@@ -186,9 +219,47 @@ _CASES = (
     Case("gelu_grad", GeluGrad(_HIDDEN), normal((4, 8, 4), (4, 8, 4))),
     Case("swiglu", Swiglu(_HIDDEN), normal((4, 8, 4), (4, 8, 4)), (0,)),
     Case("swiglu_grad", SwigluGrad(_HIDDEN), normal((4, 8, 4), (4, 8, 4), (4, 8, 4))),
-    Case("attention", Attention(), _QKV, (0,)),
+    Case("geglu", Geglu(_HIDDEN), normal((4, 8, 4), (4, 8, 4)), (0,)),
+    Case("geglu_grad", GegluGrad(_HIDDEN), normal((4, 8, 4), (4, 8, 4), (4, 8, 4))),
+    Case("relu", Relu(_HIDDEN), normal((4, 8, 4)), (0,)),
+    Case("relu_grad", ReluGrad(_HIDDEN), normal((4, 8, 4), (4, 8, 4))),
+    Case("squared_relu", SquaredRelu(_HIDDEN), normal((4, 8, 4)), (0,)),
+    Case("squared_relu_grad", SquaredReluGrad(_HIDDEN), normal((4, 8, 4), (4, 8, 4))),
+    Case("cast", Cast(_HIDDEN, DType.FP32, DType.BF16), normal((4, 8, 4)), (0,)),
+    Case("dropout", Dropout(_HIDDEN, 0.25, "here"), normal((4, 8, 4)), (0,)),
+    Case("dropout of scores", Dropout(SCORES, 0.5, "there"), normal(_SCORES), (0,)),
+    Case("dropout_grad", DropoutGrad(_HIDDEN, 0.25), _masked(4, 8, 4)),
+    Case("softmax", Softmax(0.5), normal(_SCORES), (0,)),
+    Case("softmax both ways", Softmax(0.5, Scores(causal=False)), normal(_SCORES), (0,)),
+    Case("softmax in a window with slopes", Softmax(2.0, Scores(True, 2, (4, 4))), normal(_SCORES), (0,)),
+    Case("softmax_grad", SoftmaxGrad(), _softmax_grad),
+    Case("attention", Attention(), _QKV, (0,), unsplit={"seq": _SHARE}),
+    Case("attention in a window", Attention(window=3), _QKV, (0,), unsplit={"seq": _SHARE}),
+    Case("attention with slopes", Attention(**_ALIBI), _QKV, (0,), unsplit={"seq": _SHARE}),
+    Case(
+        "attention with dropout", Attention(dropout=0.25, label="core"), _QKV, (0,), unsplit={"seq": _SHARE}
+    ),
+    Case(
+        "attention with a bias",
+        Attention(causal=False, scale=1.0, biased=True),
+        lambda rng: (*_QKV(rng), rng.standard_normal((4, 4, 6, 6))),
+        (0,),
+        unsplit={"seq": _NO_CONTEXT},
+    ),
+    Case(
+        "attention_grad with a bias",
+        AttentionGrad(scale=1.0, biased=True),
+        _attention_grad(Attention(scale=1.0, biased=True), (4, 4, 6, 6)),
+        unsplit={"seq": _SHARE},
+    ),
     Case("attention both ways", Attention(causal=False), _QKV, (0,), unsplit={"seq": _NO_CONTEXT}),
-    Case("attention_grad", AttentionGrad(), _attention_grad(Attention())),
+    Case("attention_grad", AttentionGrad(), _attention_grad(Attention()), unsplit={"seq": _SHARE}),
+    Case(
+        "attention_grad in a window with slopes and dropout",
+        AttentionGrad(True, 3, (4, 4), 0.25, "core"),
+        _attention_grad(Attention(True, 3, (4, 4), 0.25, "core")),
+        unsplit={"seq": _SHARE},
+    ),
     Case(
         "attention_grad both ways",
         AttentionGrad(causal=False),
@@ -246,6 +317,12 @@ _CASES = (
         },
     ),
     Case("rotary", Rotary((_QUERY, _KEY)), normal((4, 8, 4, 4, 6), (4, 8, 4, 6)), (0, 1)),
+    Case(
+        "rotary of a third",
+        Rotary((_QUERY, _KEY), fraction=0.34),
+        normal((4, 8, 4, 4, 6), (4, 8, 4, 6)),
+        (0, 1),
+    ),
     Case("rotary of one", Rotary((_KEY,), 100.0), normal((4, 8, 4, 6)), (0,)),
     Case(
         "rotary turned back",
@@ -269,6 +346,15 @@ _CASES = (
         nonlinear={frozenset({0, 1}): _ONCE},
         reads_part=frozenset({1}),
     ),
+    Case(
+        "positions from the third row",
+        Positions(2),
+        normal((4, 8, 4), (10, 4)),
+        (0,),
+        nonlinear={frozenset({0, 1}): _ONCE},
+        reads_part=frozenset({1}),
+    ),
+    Case("position_rows", PositionRows(), ids_and((4, 8), 12, (10, 4)), (0,), reads_part=frozenset({1})),
     Case("positions_grad", PositionsGrad(), normal((4, 8, 4), (10, 4)), reads_part=frozenset({1})),
     Case("gather", Gather(8), ids_and((4, 4), 8, (4, 8, 4)), (0,), reads_part=frozenset({1})),
     Case("gather_grad", GatherGrad(8), ids_and((4, 4), 8, (4, 4, 4))),
@@ -295,6 +381,13 @@ _CASES = (
     Case("rms_norm_grad", RmsNormGrad(_HIDDEN), _norm_grad(RmsNorm(_HIDDEN), 1)),
     Case("layer_norm", LayerNorm(_HIDDEN), normal((4, 8, 6), (6,), (6,)), (0,)),
     Case("layer_norm_grad", LayerNormGrad(_HIDDEN), _norm_grad(LayerNorm(_HIDDEN), 2)),
+    Case("layer_norm without bias", LayerNorm(_HIDDEN, bias=False), normal((4, 8, 6), (6,)), (0,)),
+    Case(
+        "layer_norm_grad without bias",
+        LayerNormGrad(_HIDDEN, bias=False),
+        _norm_grad(LayerNorm(_HIDDEN, bias=False), 1),
+    ),
+    Case("rms_norm of heads", RmsNorm(_QUERY), normal((4, 4, 4, 4, 6), (6,)), (0,)),
     Case("sgd", Sgd(weight_decay=0.1), optimizer_state(0), nonlinear={frozenset({0, 1}): _NEVER}),
     Case(
         "momentum", Momentum(weight_decay=0.1), optimizer_state(1), nonlinear={frozenset({0, 1, 2}): _NEVER}
@@ -427,7 +520,9 @@ def fits(strategy: Strategy, extent) -> bool:
 def regions(strategy: Strategy, extent) -> list[Region]:
     sizes = {dim: extent[dim] // 2 ** len(axes) for dim, axes in strategy.splits}
     return [
-        Region({dim: position(rank, axes) * sizes[dim] for dim, axes in strategy.splits}, WHOLE.step, sizes)
+        Region(
+            {dim: position(rank, axes) * sizes[dim] for dim, axes in strategy.splits}, WHOLE.step, sizes=sizes
+        )
         for rank in RANKS
     ]
 

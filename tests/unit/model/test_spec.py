@@ -97,7 +97,7 @@ def test_an_unknown_model_proposes_the_nearest():
         ({**BERT, "hidden": 18}, "heads", "hidden 18 / heads 4 = 4.5: give head_dim"),
         (without(BERT, "vocab", "max_positions"), "", "'vocab', 'max_positions' are missing"),
         ({"family": "bert", "hf": "config.json"}, "hf", "no config.json of a bert is read"),
-        ({**SMALL, "activation": "relu"}, "activation", "relu"),
+        ({**SMALL, "activation": "tanh"}, "activation", "tanh"),
         ({**SMALL, "experts": 8}, "experts", "unknown key 'experts'"),
     ],
 )

@@ -1,0 +1,43 @@
+"""Casts: the same numbers in another floating type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from simcluster.layout import Dims
+from simcluster.model.operator import Array, Region, Tape, TensorType
+from simcluster.model.operators.pointwise import Labels, Pointwise
+from simcluster.work import DType
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(Pointwise):
+    """X of type ``source`` in the type ``target``; values keep their precision, bytes and rates change."""
+
+    labels: Labels
+    source: DType
+    target: DType
+
+    kind: ClassVar[str] = "cast"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """Like the input, in the other type."""
+        return (TensorType(inputs[0].shape, self.target),)
+
+    def dims(self) -> Dims:
+        """Linear."""
+        return Dims((self.labels,), (self.labels,), linear=(frozenset({0}),))
+
+    def gradient(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
+    ) -> tuple[str | None, ...]:
+        """The gradient is cast back; nothing is kept."""
+        if grads[0] is None:
+            return (None,)
+        return tape.emit("grad", Cast(self.labels, self.target, self.source), [grads[0]])
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The same numbers."""
+        return (inputs[0].copy(),)
