@@ -63,7 +63,8 @@ class ModelSpec(CatalogSection):
     """The published number of parameters; what the dimensions give is asserted to be equal."""
 
     hf: Path | None = None
-    """A Hugging Face config.json (model types llama and gpt2), relative to the scenario's folder."""
+    """A Hugging Face config.json, relative to the scenario's folder: model types llama, mistral, qwen2,
+    qwen3, gpt2, opt, bloom and mpt."""
 
     family: Literal["gpt", "llama", "bert", "vit"] = "llama"
     """What the choices below are if not given: GPT (layer norm, GELU, learned positions, biases, tied
