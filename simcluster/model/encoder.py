@@ -60,6 +60,11 @@ class Encoder(Model):
         return {name: getattr(self, name) for name in names}
 
     @property
+    def num_layers(self) -> int:
+        """Layers that pipeline stages share."""
+        return self.layers
+
+    @property
     def vocabulary(self) -> int:
         """Rows of the token table."""
         return self.vocab

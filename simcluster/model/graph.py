@@ -24,11 +24,16 @@ class Phase(enum.StrEnum):
 
 
 class Role(enum.StrEnum):
-    """What a value is, as far as memory and lifetime care; a ``view`` lies inside another buffer."""
+    """What a value is, as far as memory and lifetime care.
+
+    A ``view`` lies inside another buffer; a ``sum`` is a gradient of one micro-batch to which all who read
+    the value add theirs.
+    """
 
     FEED = "feed"
     ACTIVATION = "activation"
     GRADIENT = "gradient"
+    SUM = "sum"
     PARAMETER = "parameter"
     ACCUMULATOR = "accumulator"
     STATE = "state"
@@ -57,7 +62,7 @@ class Node:
     ``origin`` names the forward node it was derived from. ``strategy``, ``masked`` and ``why`` are set when
     it is sharded: ``masked`` lists (input, axes) whose copies count only at coordinate 0, so that they join
     a partial sum; ``why`` tells the user what made a movement necessary. Outputs in the role of accumulators
-    are added, not stored. Neighbours with one ``kernel`` name run as one launch.
+    and sums are added, not stored. Neighbours with one ``kernel`` name run as one launch.
     """
 
     name: str

@@ -14,13 +14,15 @@ class Model(ABC):
 
     __slots__ = ()
 
-    layers: int
-    """Layers that pipeline stages share."""
-
     @property
     @abstractmethod
     def dimensions(self) -> Mapping[str, int]:
         """The sizes by their names in a scenario."""
+
+    @property
+    @abstractmethod
+    def num_layers(self) -> int:
+        """Layers that pipeline stages share."""
 
     @property
     @abstractmethod

@@ -24,6 +24,7 @@ from simcluster.errors import Problem, ScenarioError
 from simcluster.model import huggingface
 from simcluster.model.dimensions import Dimensions
 from simcluster.model.encoder import Encoder
+from simcluster.model.encoder_decoder import EncoderDecoder
 from simcluster.model.layers import GATED
 from simcluster.model.model import Model
 from simcluster.model.transformer import Transformer
@@ -38,7 +39,11 @@ Probability = Annotated[float, Field(ge=0, lt=1)]
 
 _SIZES = ("layers", "hidden", "heads", "vocab")
 
-_CLASSES: dict[str, type[Encoder | VisionTransformer]] = {"bert": Encoder, "vit": VisionTransformer}
+_CLASSES: dict[str, type[Encoder | EncoderDecoder | VisionTransformer]] = {
+    "bert": Encoder,
+    "t5": EncoderDecoder,
+    "vit": VisionTransformer,
+}
 """Families that are no decoder-only transformers; the fields of the class are the keys that they know."""
 
 _ABOUT = {"use", "title", "source", "parameters", "hf", "family"}
@@ -66,10 +71,10 @@ class ModelSpec(CatalogSection):
     """A Hugging Face config.json, relative to the scenario's folder: model types llama, mistral, qwen2,
     qwen3, gpt2, opt, bloom and mpt."""
 
-    family: Literal["gpt", "llama", "bert", "vit"] = "llama"
+    family: Literal["gpt", "llama", "bert", "t5", "vit"] = "llama"
     """What the choices below are if not given: GPT (layer norm, GELU, learned positions, biases, tied
     embeddings) or Llama (RMS norm, SwiGLU, rotary positions, no biases, untied); or a structure of its own,
-    which knows its own keys only: BERT, vision transformer."""
+    which knows its own keys only: BERT, T5, vision transformer."""
 
     layers: PositiveInt | None = None
     """Transformer layers."""
@@ -152,6 +157,21 @@ class ModelSpec(CatalogSection):
     masked: Fraction | None = None
     """BERT: the share of a sequence's positions that is predicted, rounded down; 0.15 if absent."""
 
+    encoder_layers: PositiveInt | None = None
+    """T5: layers of the encoder; pipeline stages share them and those of the decoder, in this order."""
+
+    decoder_layers: PositiveInt | None = None
+    """T5: layers of the decoder."""
+
+    buckets: PositiveInt | None = None
+    """T5: buckets of relative positions; 32 if absent."""
+
+    max_distance: PositiveInt | None = None
+    """T5: distances from here on share the last bucket; 128 if absent."""
+
+    decoder_seq_len: PositiveInt | None = None
+    """T5: tokens per target sequence; as many as training.seq_len, which is that of the inputs, if absent."""
+
     image: PositiveInt | None = None
     """Vision: edge of the images in pixels."""
 
@@ -221,9 +241,10 @@ class ModelSpec(CatalogSection):
         needed = [each.name for each in wanted if each.default is MISSING and each.name not in _USUAL]
         _refuse_missing([name for name in needed if name not in known])
         known.setdefault("head_dim", _head_dim(known))
+        if known.get("activation") in GATED and "ffn" not in known:
+            raise Refused("'ffn' is missing: a gated MLP has no usual size", path="ffn")
         known.setdefault("ffn", 4 * known["hidden"])
-        if known.get("patch", 1) > known.get("image", 1):
-            raise Refused(f"a patch of {known['patch']} pixels is larger than the image", path="patch")
+        _possible(known)
         return _CLASSES[self.family](**known)
 
     def transformer(self, given: Mapping[str, Any]) -> Transformer:
@@ -278,6 +299,20 @@ def _refuse_missing(names: Sequence[str]) -> None:
         listed = ", ".join(f"'{name}'" for name in names)
         verb = "is" if len(names) == 1 else "are"
         raise Refused(f"{listed} {verb} missing", hint="or name a model: {use: llama3-70b}")
+
+
+def _possible(known: Mapping[str, Any]) -> None:
+    """Refused if sizes of a structure of its own do not go together."""
+    if known.get("patch", 1) > known.get("image", 1):
+        raise Refused(f"a patch of {known['patch']} pixels is larger than the image", path="patch")
+    buckets, farthest = known.get("buckets", 32), known.get("max_distance", 128)
+    if buckets % 4:
+        raise Refused(f"{buckets} buckets are no multiple of 4: two directions, near and far", path="buckets")
+    if farthest <= buckets // 2:
+        raise Refused(
+            f"{buckets // 2} buckets hold one distance each, so that the far ones begin beyond {farthest}",
+            path="max_distance",
+        )
 
 
 def _head_dim(known: Mapping[str, Any]) -> int:

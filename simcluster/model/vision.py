@@ -45,6 +45,11 @@ class VisionTransformer(Model):
     flash: bool = True
 
     @property
+    def num_layers(self) -> int:
+        """Layers that pipeline stages share."""
+        return self.layers
+
+    @property
     def vocabulary(self) -> int:
         """None; ranks do not share the classes that the head tells apart, so they are never padded."""
         return 0

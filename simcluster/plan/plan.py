@@ -17,7 +17,7 @@ from simcluster.plan.differentiate import differentiate
 from simcluster.plan.fuse import fuse
 from simcluster.plan.limits import check_passes, check_tensors, too_large
 from simcluster.plan.optimize import OptimizerPlan, optimize
-from simcluster.plan.place import default_layers, place
+from simcluster.plan.place import LAYERS, default_layers, place
 from simcluster.plan.recompute import recompute
 from simcluster.plan.redistribute import Router
 from simcluster.plan.schedule import Timetable
@@ -108,7 +108,7 @@ class _Planner:
         layers = self._layers(num_stages)
         batch_axes = self.roles.resolve((BATCH,), self.mesh)
         micro_batches = self._micro_batches(batch_axes)
-        check_passes(self.model.layers, micro_batches)
+        check_passes(self.model.num_layers, micro_batches)
         compute, gradients, master = self._precision()
         model = self.model.padded(self._vocabulary_multiple(rules)).computed(
             flash=self.framework.attention == "flash",
@@ -118,16 +118,17 @@ class _Planner:
         batch = self.training.micro_batch * self.mesh.product(batch_axes)
         forward = model.graph(batch, self.training.seq_len, compute, tokens)
         check_tensors(forward)
-        strategies = assign(forward, rules, self.mesh, self.roles)
+        placed = place(forward, layers)
+        strategies = assign(placed, rules, self.mesh, self.roles)
         router = Router(self.mesh, movement_cost(self.cluster, self.mesh))
         update = _update(self.training.optimizer)
         optimizer = self._optimizer(update, master)
 
-        graph = logical = differentiate(place(forward, layers), gradients)
+        graph = logical = differentiate(placed, gradients)
         graph = shard(graph, strategies, self.mesh, router)
         graph = optimize(graph, optimizer, self.mesh, router, stage_axis)
         if self.parallel.recompute.layers == "all":
-            graph = recompute(graph, "layers.*")
+            graph = recompute(graph, LAYERS)
         graph = fuse(graph, self.framework.fuse)
         timetable = schedules()[self.parallel.schedule.kind]().timetable(num_stages, micro_batches)
         return Plan(
@@ -167,7 +168,7 @@ class _Planner:
                     f"{self.cluster.num_hosts} hosts x {self.cluster.host.num_devices} devices = {devices}",
                 )
             )
-        problems += too_large(self.mesh, self.model.layers)
+        problems += too_large(self.mesh, self.model.num_layers)
         problems += self._unused_axes()
         for role, axes in self.parallel.roles.items():
             for axis in (axes,) if isinstance(axes, str) else axes:
@@ -231,7 +232,7 @@ class _Planner:
     def _layers(self, num_stages: int) -> tuple[int, ...]:
         given = self.parallel.schedule.stages
         if given == "auto":
-            return default_layers(self.model.layers, num_stages)
+            return default_layers(self.model.num_layers, num_stages)
         if len(given) != num_stages:
             raise PlanError(
                 f"{len(given)} stages are listed, but the mesh has {num_stages}",

@@ -140,6 +140,11 @@ class Instruction:
         return tuple(dict.fromkeys(slot for call in self.calls for slot in call.outputs))
 
     @property
+    def adds(self) -> tuple[int, ...]:
+        """Slots written that are added to, each once, in order."""
+        return tuple(dict.fromkeys(call.outputs[index] for call in self.calls for index in sorted(call.adds)))
+
+    @property
     def bytes_moved(self) -> int:
         """Bytes of a collective or transfer; of kernels, their traffic to memory."""
         return self.num_bytes or sum(work.bytes_moved for work in self.works)

@@ -29,6 +29,7 @@ from simcluster.work import Kernel, Work
 
 BEGIN, FORWARD, BACKWARD, REDUCE, UPDATE = "begin", "forward", "backward", "reduce", "update"
 
+_ADDED = (Role.ACCUMULATOR, Role.SUM)
 _RESIDENT = frozenset({Role.PARAMETER, Role.STATE, Role.ACCUMULATOR, Role.VIEW})
 
 
@@ -179,6 +180,8 @@ class _CodeWriter:
             return resident[kind.role]
         if scope is Scope.MICRO_BATCH and kind.role in (Role.ACTIVATION, Role.FEED):
             return Category.ACTIVATIONS
+        if kind.role is Role.SUM:
+            return Category.TEMPORARY
         maker = next((node for node in self.nodes if value in node.outputs), None)
         moved = maker is not None and isinstance(maker.operator, Movement)
         return Category.COMMUNICATION if moved else Category.TEMPORARY
@@ -196,9 +199,7 @@ class _CodeWriter:
 
     def _call(self, node: Node) -> Call:
         adds = frozenset(
-            index
-            for index, value in enumerate(node.outputs)
-            if self.block.values[value].role is Role.ACCUMULATOR
+            index for index, value in enumerate(node.outputs) if self.block.values[value].role in _ADDED
         )
         return Call(
             node.name,
@@ -231,7 +232,7 @@ class _CodeWriter:
         inputs = [self.slots[self._slot(value)].type for value in node.inputs]
         outputs = [self.slots[self._slot(value)].type for value in node.outputs]
         if isinstance(node.operator, Operator):
-            adds = any(self.block.values[value].role is Role.ACCUMULATOR for value in node.outputs)
+            adds = any(self.block.values[value].role in _ADDED for value in node.outputs)
             return node.operator.work(inputs, outputs, accumulate=adds)
         if self.block.values[node.outputs[0]].role is Role.VIEW:
             return ()

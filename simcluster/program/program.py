@@ -76,6 +76,22 @@ class Program:
         return tuple(found)
 
     @cached_property
+    def makers(self) -> tuple[Mapping[str, int], ...]:
+        """Per stage: buffer of micro-batch scope -> how many runs of codes write it, each adding to it."""
+        found = []
+        for stage in self.stages:
+            runs = {(execution.code, execution.instance) for execution in stage.executions}
+            counts: Counter[str] = Counter()
+            for index, instance in runs:
+                code = self.codes[index]
+                written = {slot for instruction in code.instructions for slot in instruction.writes}
+                for slot in written:
+                    if code.slots[slot].scope is Scope.MICRO_BATCH:
+                        counts[stage.buffer(instance, code.slots[slot].name)] += 1
+            found.append(dict(counts))
+        return tuple(found)
+
+    @cached_property
     def groups(self) -> tuple[tuple[str, ...], ...]:
         """Every group of axes that a collective runs over, sorted."""
         return tuple(sorted({each.group for code in self.codes for each in code.instructions if each.group}))

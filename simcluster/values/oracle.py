@@ -116,8 +116,11 @@ class Oracle:
         for node in block.nodes:
             if node.phase is not Phase.BACKWARD:
                 continue
+            before = {out: values[out] for out in node.outputs if out in values}
             _evaluate([node], values, region)
             for out in node.outputs:
+                if block.values[out].role is Role.SUM and out in before:
+                    values[out] = before[out] + values[out]
                 if block.values[out].role is Role.ACCUMULATOR:
                     gradients[accumulators[out]] = gradients[accumulators[out]] + values[out]
 

@@ -196,7 +196,9 @@ class Replay:
                 f"{event.label} makes {slot.name} of shape {array.shape}, not {slot.type.shape}"
             )
         key = self._key(event, slot)
-        if adds:
+        if adds and slot.scope is Scope.MICRO_BATCH:
+            array = self._buffers[event.rank][key] + array if key in self._buffers[event.rank] else array
+        elif adds:
             # The first term of a step replaces what the step before left.
             if self._fresh.get((event.rank, key)) == event.step:
                 array = self._buffers[event.rank][key] + array

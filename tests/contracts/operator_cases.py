@@ -46,6 +46,7 @@ from simcluster.model.operators.norm import LayerNorm, LayerNormGrad, RmsNorm, R
 from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, Sgd
 from simcluster.model.operators.pointwise import Add, Bias, Gelu, GeluGrad, SumTo, Swiglu, SwigluGrad
 from simcluster.model.operators.prepend import Prepend, PrependGrad
+from simcluster.model.operators.relative_bias import RelativeBias, RelativeBiasGrad
 from simcluster.model.operators.rotary import Rotary
 from simcluster.model.operators.softmax import Softmax, SoftmaxGrad
 from simcluster.model.operators.tanh import Tanh, TanhGrad
@@ -360,6 +361,9 @@ _CASES = (
     Case("gather_grad", GatherGrad(8), ids_and((4, 4), 8, (4, 4, 4))),
     Case("first", First(8), normal((4, 8, 4)), (0,), reads_part=frozenset({0})),
     Case("first_grad", FirstGrad(8), normal((4, 4))),
+    Case("relative_bias", RelativeBias(8, 8, 8, True, 6), normal((8, 4, 4)), (0,), reads_part=frozenset({0})),
+    Case("relative_bias looking back", RelativeBias(8, 4, 8, False, 6), normal((8, 4, 4)), (0,)),
+    Case("relative_bias_grad", RelativeBiasGrad(8, 8, 8, True, 6), normal((4, 4, 8, 8))),
     Case("prepend", Prepend(), normal((4, 7, 4), (4,)), (0,), odd=frozenset({"patches"})),
     Case("prepend_grad", PrependGrad(), normal((4, 8, 4)), odd=frozenset({"patches"})),
     Case("tanh", Tanh(_HIDDEN), normal((4, 8, 4)), (0,)),
