@@ -150,6 +150,7 @@ class EncoderDecoder(Model):
             scaled=False,
             dropout=self.dropout,
             attention_dropout=self.attention_dropout,
+            inner_dropout=True,
             flash=self.flash,
         )
 

@@ -104,7 +104,8 @@ class Attending:
 class Layers:
     """Writes the parts of layers of one size into blocks; every head has keys and values of its own.
 
-    ``scaled`` attention divides scores by the root of the head's size.
+    ``scaled`` attention divides scores by the root of the head's size. ``inner_dropout`` drops inside the MLP
+    too, behind its activation.
     """
 
     hidden: int
@@ -118,6 +119,7 @@ class Layers:
     scaled: bool = True
     dropout: float = 0.0
     attention_dropout: float = 0.0
+    inner_dropout: bool = False
     flash: bool = True
 
     @property
@@ -134,9 +136,9 @@ class Layers:
         shift = build.parameter(f"{name}.bias", (self.hidden,))
         return build.add(name, LayerNorm(labels, self.eps), x, weight, shift)
 
-    def dropped(self, build: BlockBuilder, name: str, x: str) -> str:
+    def dropped(self, build: BlockBuilder, name: str, x: str, labels: Labels = HIDDEN) -> str:
         """X behind dropout, if there is any."""
-        return build.add(name, Dropout(HIDDEN, self.dropout, name), x) if self.dropout else x
+        return build.add(name, Dropout(labels, self.dropout, name), x) if self.dropout else x
 
     def residual(self, build: BlockBuilder, part: str, x: str, y: str) -> str:
         """``x + y``, y behind dropout."""
@@ -174,4 +176,6 @@ class Layers:
         else:
             (y,) = self.linear(build, "mlp.up", x, HIDDEN, {"": up})
             y = build.add("mlp.activation", PLAIN[self.activation](FFN), y)
+        if self.inner_dropout:
+            y = self.dropped(build, "mlp.activation.dropout", y, FFN)
         return self.linear(build, "mlp.down", y, FFN, {"": ("ffn", "hidden")})[0]
