@@ -234,13 +234,13 @@ class Replay:
                 made: tuple[Array, ...] = (sliced(call.operator, arrays[0], self.mesh, event.rank),)
             else:
                 assert isinstance(call.operator, Operator)
-                made = call.operator.evaluate(arrays, self._region(event, call, call.operator))
+                made = call.operator.evaluate(arrays, self._region(event, call.operator, call))
             for position, (index, array) in enumerate(zip(call.outputs, made, strict=True)):
                 self._write(event, index, array, position in call.adds)
             if isinstance(call.operator, Update):
                 self._record(event, call)
 
-    def _region(self, event: _Event, call: Call, operator: Operator) -> Region:
+    def _region(self, event: _Event, operator: Operator, call: Call) -> Region:
         sizes: dict[str, int] = {}
         if call.strategy.splits:
             extent: dict[str, int] = {}
