@@ -127,7 +127,7 @@ class _Search:
         widest = [
             size for size in range(1, self.cluster.host.num_devices + 1) if _splits(size, devices, heads)
         ]
-        deepest = [size for size in range(2, self.model.layers + 1) if devices // widest[-1] % size == 0]
+        deepest = [size for size in range(2, self.model.num_layers + 1) if devices // widest[-1] % size == 0]
         sizes = [(tensor, 1) for tensor in widest] + [(widest[-1], stages) for stages in deepest]
         possible = [(tensor, stages, self.batch(tensor, stages)) for tensor, stages in sizes]
         for layers in ("none", "all"):

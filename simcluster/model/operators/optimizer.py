@@ -33,6 +33,11 @@ class Update(Operator):
     family: ClassVar[str] = "optimizer"
     states: ClassVar[tuple[str, ...]] = ()
 
+    @property
+    def slope(self) -> float:
+        """How much an update changes at most, in learning rates, per change of the gradient."""
+        return 1.0
+
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """New weights, new states, and the cast weights."""
         weights, _, *states = inputs
@@ -92,6 +97,11 @@ class Adam(Update):
 
     kind: ClassVar[str] = "adam"
     states: ClassVar[tuple[str, ...]] = ("moment1", "moment2")
+
+    @property
+    def slope(self) -> float:
+        """One over ``eps``, where the gradient is close to zero."""
+        return 1 / self.eps
 
     def step(self, weights: Array, grad: Array, states: tuple[Array, ...], step: int) -> tuple[Array, ...]:
         """Two moments per weight, both corrected for their start at zero."""
