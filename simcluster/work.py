@@ -14,8 +14,10 @@ class DType(enum.Enum):
 
     FP64 = ("fp64", 8)
     FP32 = ("fp32", 4)
+    TF32 = ("tf32", 4)
     FP16 = ("fp16", 2)
     BF16 = ("bf16", 2)
+    FP8 = ("fp8", 1)
     INT64 = ("int64", 8)
     INT32 = ("int32", 4)
     UINT8 = ("uint8", 1)
@@ -38,7 +40,7 @@ class DType(enum.Enum):
         return self.label
 
 
-_FLOATS = frozenset({DType.FP64, DType.FP32, DType.FP16, DType.BF16})
+_FLOATS = frozenset({DType.FP64, DType.FP32, DType.TF32, DType.FP16, DType.BF16, DType.FP8})
 _BY_LABEL = {dtype.label: dtype for dtype in DType}
 
 

@@ -15,19 +15,27 @@ from simcluster.model.operator import Operator, TensorType
 
 
 class Phase(enum.StrEnum):
-    """When an operator runs: once per step before, per micro-batch, or once per step after (DESIGN 4.4)."""
+    """When an operator runs: once per step before, per micro-batch, or once per step after (DESIGN 4.4).
+
+    Sharded weights are gathered ahead of a block's forward (``gather``) and backward (``regather``), sharded
+    gradients scattered behind its backward (``scatter``), each on streams of their own.
+    """
 
     BEGIN = "begin"
+    GATHER = "gather"
     FORWARD = "forward"
+    REGATHER = "regather"
     BACKWARD = "backward"
+    SCATTER = "scatter"
     END = "end"
 
 
 class Role(enum.StrEnum):
     """What a value is, as far as memory and lifetime care.
 
-    A ``view`` lies inside another buffer; a ``sum`` is a gradient of one micro-batch to which all who read
-    the value add theirs.
+    A ``view`` lies inside another buffer; a ``buffer`` is held all along for communication; ``gathered`` is
+    a whole copy of a sharded parameter; a ``sum`` is a gradient of one micro-batch to which all who read the
+    value add theirs.
     """
 
     FEED = "feed"
@@ -37,7 +45,9 @@ class Role(enum.StrEnum):
     PARAMETER = "parameter"
     ACCUMULATOR = "accumulator"
     STATE = "state"
+    BUFFER = "buffer"
     VIEW = "view"
+    GATHERED = "gathered"
 
 
 @dataclass(frozen=True, slots=True)

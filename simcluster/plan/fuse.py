@@ -14,34 +14,39 @@ from simcluster.model import Block, Graph, Node, Phase
 Pairs = Collection[tuple[str, str]]
 
 
-def fuse(graph: Graph, pairs: Pairs) -> Graph:
+def fuse(graph: Graph, pairs: Pairs, *, together: bool = True) -> Graph:
     """The graph with kernel names: nodes that share one are launched together.
 
     ``pairs`` lists (family, next family): a node joins the kernel before it if it directly follows in
     program order, reads one of its results, and the pair of its family with the last one's is listed.
-    Optimizer updates of a block always run as one multi-tensor kernel.
+    Optimizer updates of a block run as one multi-tensor kernel if ``together``; the casts of a unit's weights
+    always do, and its gathers, and the scatters of its gradients, are one collective.
     """
-    blocks = {name: replace(block, nodes=_fused(block, pairs)) for name, block in graph.blocks.items()}
+    blocks = {
+        name: replace(block, nodes=_fused(block, pairs, together)) for name, block in graph.blocks.items()
+    }
     return graph.with_blocks(blocks)
 
 
-def _fused(block: Block, pairs: Pairs) -> tuple[Node, ...]:
+def _fused(block: Block, pairs: Pairs, together: bool) -> tuple[Node, ...]:
     made: list[Node] = []
     for node in block.nodes:
         kernel = node.name
-        if made and _joins(made, node, pairs):
+        if made and _joins(made, node, pairs, together):
             kernel = made[-1].kernel
         made.append(replace(node, kernel=kernel))
     return tuple(made)
 
 
-def _joins(made: list[Node], node: Node, pairs: Pairs) -> bool:
+def _joins(made: list[Node], node: Node, pairs: Pairs, together: bool) -> bool:
     last = made[-1]
     if last.phase is not node.phase:
         return False
     if _is_collective(node) or _is_collective(last):
         return _same_collective(last, node)
-    if _family(last) in _UPDATES and _family(node) in _UPDATES:
+    if together and _family(last) in _UPDATES and _family(node) in _UPDATES:
+        return True
+    if node.phase in _UNIT and _family(last) == _family(node):
         return True
     if (_family(last), _family(node)) not in pairs:
         return False
@@ -52,6 +57,7 @@ def _joins(made: list[Node], node: Node, pairs: Pairs) -> bool:
 
 _VIEW = "view"
 _UPDATES = ("optimizer", _VIEW)
+_UNIT = (Phase.GATHER, Phase.REGATHER, Phase.SCATTER)
 
 
 def _is_collective(node: Node) -> bool:
@@ -66,9 +72,11 @@ def _family(node: Node) -> str:
 
 
 def _same_collective(last: Node, node: Node) -> bool:
-    """Movements once per step that do not care where a tensor begins can share one buffer."""
-    if last.operator != node.operator or node.phase not in (Phase.BEGIN, Phase.END):
+    """Movements of parameters and gradients that do not care where a tensor begins can share one buffer."""
+    if last.operator != node.operator or node.phase in (Phase.FORWARD, Phase.BACKWARD):
         return False
+    if node.phase in _UNIT:
+        return True
     assert isinstance(node.operator, Movement)
     return node.operator.kind is Kind.ALL_REDUCE or node.operator.dim == FLAT
 

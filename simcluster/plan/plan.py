@@ -12,6 +12,9 @@ from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Mesh
 from simcluster.model import Graph, Model
 from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, Sgd, Update
+from simcluster.plan.accumulate import ALL, accumulate
+from simcluster.plan.cast import cast_again, cast_weights
+from simcluster.plan.conduct import Conduct
 from simcluster.plan.costs import movement_cost
 from simcluster.plan.differentiate import differentiate
 from simcluster.plan.fuse import fuse
@@ -21,7 +24,9 @@ from simcluster.plan.place import LAYERS, default_layers, place
 from simcluster.plan.recompute import recompute
 from simcluster.plan.redistribute import Router
 from simcluster.plan.schedule import Timetable
+from simcluster.plan.selective import recompute_operators
 from simcluster.plan.shard import shard
+from simcluster.plan.sharding import Sharding, chosen, expanded
 from simcluster.plan.spec import (
     FrameworkSpec,
     OptimizerSpec,
@@ -61,10 +66,11 @@ class Plan:
     overlapped: bool
     prefetch: int
     dispatch: float
+    conduct: Conduct
     compute: DType
     gradients: DType
     master: DType | None
-    shard_axes: tuple[str, ...]
+    sharding: Sharding
     recipe: str
     notes: tuple[str, ...]
 
@@ -99,7 +105,7 @@ class _Planner:
     cluster: Cluster
 
     def plan(self) -> Plan:
-        """Places, differentiates, shards, optimises, recomputes, fuses and schedules, in that order."""
+        """Places, differentiates, shards, recomputes, optimises, fuses and schedules, in that order."""
         self.mesh = Mesh.of(self.parallel.mesh)
         self.roles = Roles(_roles(self.parallel))
         self._check()
@@ -109,7 +115,8 @@ class _Planner:
         batch_axes = self.roles.resolve((BATCH,), self.mesh)
         micro_batches = self._micro_batches(batch_axes)
         check_passes(self.model.num_layers, micro_batches)
-        compute, gradients, master = self._precision()
+        sharding = self._sharding(stage_axis)
+        compute, gradients, master, cast = self._precision(sharding)
         model = self.model.padded(self._vocabulary_multiple(rules)).computed(
             flash=self.framework.attention == "flash",
             logits=DType.FP32 if self.framework.logits == "fp32" else None,
@@ -122,14 +129,29 @@ class _Planner:
         strategies = assign(placed, rules, self.mesh, self.roles)
         router = Router(self.mesh, movement_cost(self.cluster, self.mesh))
         update = _update(self.training.optimizer)
-        optimizer = self._optimizer(update, master)
+        optimizer = OptimizerPlan(
+            update,
+            master,
+            DType.of(self.training.optimizer.states),
+            sharding,
+            self.framework.main_gradients,
+            self.framework.reduction.copies,
+        )
 
         graph = logical = differentiate(placed, gradients)
         graph = shard(graph, strategies, self.mesh, router)
+        # A gradient that is scattered first is added to its buffer by the scatter.
+        graph = accumulate(graph, ALL if sharding.gradients else self.framework.accumulate, compute)
+        graph = cast_weights(graph) if cast else graph
+        # What is computed again reads weights as the backward does, which gathering them has to know.
+        again = self.parallel.recompute
+        if again.layers != "none":
+            graph = recompute(graph, LAYERS, None if again.layers == "all" else again.layers)
+        graph = recompute_operators(graph, again.operators)
+        if cast and self.framework.weights == "cast_twice":
+            graph = cast_again(graph)
         graph = optimize(graph, optimizer, self.mesh, router, stage_axis)
-        if self.parallel.recompute.layers == "all":
-            graph = recompute(graph, LAYERS)
-        graph = fuse(graph, self.framework.fuse)
+        graph = fuse(graph, self.framework.fuse, together=self.framework.optimizer == "together")
         timetable = schedules()[self.parallel.schedule.kind]().timetable(num_stages, micro_batches)
         return Plan(
             graph,
@@ -143,15 +165,16 @@ class _Planner:
             batch_axes,
             layers,
             model.vocabulary,
-            self.parallel.schedule.p2p == "overlapped",
+            (self.parallel.schedule.p2p or self.framework.p2p) == "overlapped",
             self.framework.prefetch,
             self.framework.dispatch,
+            Conduct.of(self.framework, self.mesh, batch_axes, stage_axis),
             compute,
             gradients,
             master,
-            optimizer.shard_axes,
+            sharding,
             self._recipe(),
-            tuple(self._notes(strategies, model.vocabulary)),
+            tuple(self._notes(strategies, sharding, model.vocabulary)),
         )
 
     # -- what can be wrong before anything is built -----------------------------------------------------
@@ -263,23 +286,32 @@ class _Planner:
                 ways = math.lcm(ways, self.mesh.product(self.roles.resolve(axes, self.mesh)))
         return self.framework.vocabulary_multiple * ways
 
-    def _precision(self) -> tuple[DType, DType, DType | None]:
-        """(compute, gradients, master copy or None)."""
+    def _precision(self, sharding: Sharding) -> tuple[DType, DType, DType | None, bool]:
+        """(compute, gradients, master copy or None, whether whole fp32 weights are cast instead)."""
         written = self.training.precision
         compute = DType.of(written.compute)
         mixed = compute is not DType.FP32
-        default = "fp32" if self.framework.gradients == "fp32" else written.compute
+        default = "fp32" if self.framework.gradients_in(written.compute) == "fp32" else written.compute
         gradients = DType.of(written.gradients or default)
-        master = written.master or ("fp32" if mixed else "none")
-        return compute, gradients, None if master == "none" else DType.of(master)
+        cast = mixed and written.master is None and self.framework.weights != "copied"
+        cast = cast and not sharding.weights
+        master = written.master or ("fp32" if mixed and not cast else "none")
+        return compute, gradients, None if master == "none" else DType.of(master), cast
 
-    def _optimizer(self, update: Update, master: DType | None) -> OptimizerPlan:
-        states = DType.of(self.training.optimizer.states)
-        axes = self.roles.resolve((BATCH,), self.mesh) if self.parallel.optimizer_sharding.zero else ()
-        return OptimizerPlan(update, master, states, axes)
+    def _sharding(self, stage_axis: str) -> Sharding:
+        """What lies sharded: as the scenario says, or else the recipe."""
+        written = self.parallel.optimizer_sharding
+        if written is None:
+            written = RecipeSpec.load(self._recipe()).optimizer_sharding
+        return chosen(written, self.roles, self.mesh, stage_axis)
 
-    def _notes(self, strategies: Strategies, vocab: int) -> list[str]:
+    def _notes(self, strategies: Strategies, sharding: Sharding, vocab: int) -> list[str]:
         notes = []
+        written = self.parallel.optimizer_sharding
+        if written is None and sharding.states:
+            notes.append(f"recipe {self._recipe()} shards {sharding}; optimizer_sharding may say otherwise")
+        if expanded(written, ()).states and not sharding.states:
+            notes.append("optimizer_sharding shards nothing: no batch axis has more than one rank")
         if vocab != self.model.vocabulary:
             notes.append(f"vocabulary padded from {self.model.vocabulary:,} to {vocab:,}")
         used = {axis for role in (BATCH, PIPELINE) for axis in self.roles.axes[role]}

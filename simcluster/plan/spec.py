@@ -1,4 +1,4 @@
-"""The scenario's ``training:`` and ``parallel:`` sections, and the recipe and framework files."""
+"""The scenario's ``training:`` and ``parallel:`` sections, and the recipe files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from simcluster.document import (
     Fraction,
     Name,
     NonNegativeFloat,
-    NonNegativeInt,
     PositiveFloat,
     PositiveInt,
     Refused,
@@ -21,7 +20,9 @@ from simcluster.document import (
     Unsupported,
 )
 from simcluster.errors import nearest
+from simcluster.plan.framework import FrameworkSpec as FrameworkSpec
 from simcluster.plan.schedule import Schedule
+from simcluster.plan.sharding import Written as WrittenSharding
 from simcluster.registry import data_files, kinds
 
 FloatName = Literal["fp32", "fp16", "bf16"]
@@ -134,48 +135,13 @@ class RecipeSpec(CatalogSection):
     strategies: tuple[StrategySpec, ...] = ()
     """Later entries win."""
 
+    optimizer_sharding: WrittenSharding | None = None
+    """What is sharded if the scenario says nothing about it."""
+
     @classmethod
     def entries(cls) -> Mapping[str, Traversable]:
         """The shipped recipes."""
         return data_files("simcluster.plan.recipes")
-
-
-class FrameworkSpec(CatalogSection):
-    """A framework profile: how a training framework would run the plan."""
-
-    noun: ClassVar[str] = "framework"
-
-    title: Name
-    """What people call it."""
-
-    source: Name
-    """Where its behaviour is described."""
-
-    fuse: tuple[tuple[Name, Name], ...]
-    """Pairs of operator families: one may run in the same kernel right after the other."""
-
-    prefetch: NonNegativeInt
-    """How many kernels ahead of its first reader an all-gather may start."""
-
-    dispatch: NonNegativeFloat
-    """Host time per operator, as a multiple of the device's figure."""
-
-    gradients: Literal["fp32", "compute"]
-    """Number format of accumulated gradients in mixed precision."""
-
-    vocabulary_multiple: PositiveInt
-    """The vocabulary is padded so that every rank that shares it holds a multiple of this."""
-
-    attention: Literal["flash", "unfused"] = "flash"
-    """One kernel that keeps no scores, or products, softmax and dropout as kernels of their own."""
-
-    logits: Literal["fp32", "compute"] = "compute"
-    """Number format in which the loss reads logits and keeps them for its backward."""
-
-    @classmethod
-    def entries(cls) -> Mapping[str, Traversable]:
-        """The shipped profiles."""
-        return data_files("simcluster.plan.frameworks")
 
 
 def schedules() -> dict[str, type[Schedule]]:
@@ -194,8 +160,9 @@ class ScheduleSpec(Section):
     stages: Literal["auto"] | tuple[PositiveInt, ...] = "auto"
     """Layers of each stage, or auto: equal, where that divides."""
 
-    p2p: Literal["overlapped", "blocking"] = "overlapped"
-    """Receives posted one action ahead on streams of their own, or transfers that kernels wait for."""
+    p2p: Literal["overlapped", "blocking"] | None = None
+    """Receives posted one action ahead on streams of their own, or transfers that kernels wait for; the
+    framework's choice if absent (overlapped in the ideal one)."""
 
     @model_validator(mode="before")
     @classmethod
@@ -211,18 +178,22 @@ class ScheduleSpec(Section):
         return self
 
 
-class OptimizerShardingSpec(Section):
-    """Which optimizer state is sharded over the data-parallel ranks."""
-
-    zero: Literal[0, 1] = 0
-    """0: none. 1: optimizer states, flat over the batch axes."""
-
-
 class RecomputeSpec(Section):
     """What is computed again in the backward instead of kept."""
 
-    layers: Literal["none", "all"] = "none"
-    """all: every layer keeps only its input and runs its whole forward again."""
+    layers: Literal["none", "all"] | PositiveInt = "none"
+    """all: every layer keeps only its input and runs its whole forward again; a number: so many layers, the
+    first ones of each stage."""
+
+    operators: tuple[Name, ...] = ()
+    """Operators by name, ``layers.*.attention.core``: their outputs are dropped and made again from their
+    inputs, which are kept. Layers that are recomputed whole are not concerned."""
+
+    @model_validator(mode="after")
+    def _is_not_said_twice(self) -> RecomputeSpec:
+        if self.layers == "all" and any(name.startswith("layers.") for name in self.operators):
+            raise Refused("every layer is recomputed whole already", path="operators")
+        return self
 
 
 class ParallelSpec(Section):
@@ -249,8 +220,8 @@ class ParallelSpec(Section):
     schedule: ScheduleSpec = ScheduleSpec()
     """The pipeline schedule."""
 
-    optimizer_sharding: OptimizerShardingSpec = OptimizerShardingSpec()
-    """ZeRO stages."""
+    optimizer_sharding: WrittenSharding | None = None
+    """fsdp, ZeRO stages, MindSpore levels or the explicit form; the recipe's, if it has one."""
 
     recompute: RecomputeSpec = RecomputeSpec()
     """Activation recomputation."""

@@ -20,6 +20,7 @@ from simcluster.program.instruction import (
     Category,
     Code,
     Instruction,
+    Purpose,
     Scope,
     Slot,
     stream_name,
@@ -28,9 +29,17 @@ from simcluster.program.kernels import joined
 from simcluster.work import Kernel, Work
 
 BEGIN, FORWARD, BACKWARD, REDUCE, UPDATE = "begin", "forward", "backward", "reduce", "update"
+GATHER, REGATHER, SCATTER = "gather", "regather", "scatter"
 
+_PURPOSES = {
+    BEGIN: Purpose.ONCE,
+    REDUCE: Purpose.ONCE,
+    GATHER: Purpose.WEIGHTS,
+    REGATHER: Purpose.WEIGHTS,
+    SCATTER: Purpose.GRADIENTS,
+}
 _ADDED = (Role.ACCUMULATOR, Role.SUM)
-_RESIDENT = frozenset({Role.PARAMETER, Role.STATE, Role.ACCUMULATOR, Role.VIEW})
+_RESIDENT = frozenset({Role.PARAMETER, Role.STATE, Role.ACCUMULATOR, Role.BUFFER, Role.VIEW})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +47,13 @@ class Lowering:
     """What lowering needs to know besides the block.
 
     ``prefetch`` bounds how early an all-gather may start: not before the ``prefetch + 1``-th kernel ahead of
-    its first reader has ended.
+    its first reader has ended. With ``blocking``, kernels and collectives of activations take turns in
+    program order.
     """
 
     mesh: Mesh
     prefetch: int
+    blocking: bool = False
 
 
 def lower(block: Block, settings: Lowering) -> dict[str, Code]:
@@ -64,16 +75,24 @@ def lower(block: Block, settings: Lowering) -> dict[str, Code]:
     }
 
 
-def _phases(block: Block) -> dict[str, list[Node]]:
-    """Nodes per code: the end phase up to its last collective follows the last backward; the rest is last."""
+def reduction(block: Block) -> list[Node]:
+    """The nodes that reduce gradients: the end phase up to its last collective."""
     end = list(block.phase(Phase.END))
-    reductions = max((index + 1 for index, node in enumerate(end) if _is_collective(node)), default=0)
+    return end[: max((index + 1 for index, node in enumerate(end) if _is_collective(node)), default=0)]
+
+
+def _phases(block: Block) -> dict[str, list[Node]]:
+    """Nodes per code: gradients are reduced behind the last backward; what is left of the end comes last."""
+    reduced = reduction(block)
     return {
         BEGIN: list(block.phase(Phase.BEGIN)),
+        GATHER: list(block.phase(Phase.GATHER)),
         FORWARD: list(block.phase(Phase.FORWARD)),
+        REGATHER: list(block.phase(Phase.REGATHER)),
         BACKWARD: list(block.phase(Phase.BACKWARD)),
-        REDUCE: end[:reductions],
-        UPDATE: end[reductions:],
+        SCATTER: list(block.phase(Phase.SCATTER)),
+        REDUCE: reduced,
+        UPDATE: list(block.phase(Phase.END))[len(reduced) :],
     }
 
 
@@ -113,13 +132,21 @@ class _Uses:
         if self.block.values[value].role in _RESIDENT:
             return Scope.STEP
         codes = self.readers[value] | self.writers[value]
-        return Scope.MICRO_BATCH if self.border(value) or len(codes) > 1 else Scope.LOCAL
+        if not self.border(value) and len(codes) < 2:
+            return Scope.LOCAL
+        gathered = self.block.values[value].role is Role.GATHERED
+        return Scope.KEPT if gathered and not self.regathers else Scope.MICRO_BATCH
+
+    @property
+    def regathers(self) -> bool:
+        """Whether the weights are gathered again for the backward, not kept until then."""
+        return any(self.block.phase(Phase.REGATHER))
 
     def drops(self, value: str, code: str) -> bool:
         """Whether this code is the last of the block to read the value."""
         if self.scope(value) is Scope.STEP:
             return False
-        order = [name for name in (FORWARD, BACKWARD) if name in self.readers[value]]
+        order = [name for name in (FORWARD, BACKWARD, SCATTER) if name in self.readers[value]]
         return bool(order) and order[-1] == code
 
 
@@ -175,9 +202,12 @@ class _CodeWriter:
             Role.PARAMETER: Category.PARAMETERS,
             Role.ACCUMULATOR: Category.GRADIENTS,
             Role.STATE: Category.OPTIMIZER,
+            Role.BUFFER: Category.COMMUNICATION,
         }
         if kind.role in resident:
             return resident[kind.role]
+        if kind.role is Role.GATHERED:
+            return Category.COMMUNICATION
         if scope is Scope.MICRO_BATCH and kind.role in (Role.ACTIVATION, Role.FEED):
             return Category.ACTIVATIONS
         if kind.role is Role.SUM:
@@ -219,7 +249,7 @@ class _CodeWriter:
         return Instruction(
             node.name,
             Action.COLLECTIVE,
-            stream_name(movement.axes, once=self.name in (BEGIN, REDUCE)),
+            stream_name(movement.axes, _PURPOSES.get(self.name, Purpose.ACTIVATIONS)),
             calls,
             operation=str(movement.kind),
             group=movement.axes,
@@ -266,8 +296,29 @@ class _CodeWriter:
         for index, each in enumerate(self.instructions):
             after = {maker[slot] for slot in each.reads if slot in maker and maker[slot] < index}
             after.update(self._prefetch_edge(each, readers))
+            after.update(self._turn(index))
             made.append(replace(each, after=tuple(sorted(after)), drops=tuple(drops.get(index, ()))))
         return tuple(made)
+
+    def _turn(self, index: int) -> Iterator[int]:
+        """Where collectives of activations block: the kernel before one, and for a kernel all since it."""
+        if not self.settings.blocking or self.name not in (FORWARD, BACKWARD):
+            return
+        kernel = self.instructions[index].action is Action.COMPUTE
+        if not kernel and not self._of_activations(self.instructions[index]):
+            return
+        for other in range(index - 1, -1, -1):
+            before = self.instructions[other]
+            if before.action is Action.COMPUTE:
+                if not kernel:
+                    yield other
+                return
+            if kernel and self._of_activations(before):
+                yield other
+
+    def _of_activations(self, each: Instruction) -> bool:
+        roles = {self.block.values[self.slots[slot].name].role for slot in each.reads}
+        return roles <= {Role.ACTIVATION, Role.GRADIENT}
 
     def _drops(self, readers: Mapping[int, list[int]], maker: Mapping[int, int]) -> dict[int, list[int]]:
         """Instruction -> slots it drops: on every stream the last reader; the maker if nobody reads."""

@@ -12,15 +12,17 @@ Document = Mapping[str, Any]
 
 
 def headline(documents: Document) -> list[tuple[str, str]]:
-    """(label, text) for model, cluster, plan, batch and numbers."""
+    """(label, text) for model, cluster, plan, batch, numbers, and what the framework changes."""
     plan, topology = documents["plan"], documents["topology"]
-    return [
+    rows = [
         ("model", _model(plan)),
         ("cluster", _cluster(topology)),
         ("plan", _plan(plan)),
         ("batch", _batch(plan)),
         ("numbers", _numbers(plan)),
     ]
+    changes = plan.get("framework_changes", [])
+    return [*rows, ("framework", f"{plan['framework']}: {'; '.join(changes)}")] if changes else rows
 
 
 def _model(plan: Mapping[str, Any]) -> str:
@@ -40,8 +42,12 @@ def _plan(plan: Mapping[str, Any]) -> str:
     if len(plan["layers_per_stage"]) > 1:
         parts.append(f"{plan['schedule']['kind']}, {_layers(plan['layers_per_stage'])} layers")
     parts.append(f"recipe {plan['recipe']}")
-    if plan["recompute"] != "none":
-        parts.append(f"recompute {plan['recompute']} layers")
+    again = plan["recompute"]
+    if again["layers"] != "none":
+        whole = again["layers"] == "all"
+        parts.append("recompute all layers" if whole else f"recompute {again['layers']} layers of each stage")
+    if again["operators"]:
+        parts.append(f"recompute {', '.join(again['operators'])}")
     return "; ".join(parts)
 
 
@@ -61,10 +67,23 @@ def _batch(plan: Mapping[str, Any]) -> str:
 
 
 def _numbers(plan: Mapping[str, Any]) -> str:
-    precision, axes = plan["precision"], plan["optimizer_sharding"]["states"]
+    precision = plan["precision"]
     master = "" if precision["master"] == "none" else f", {precision['master']} master weights"
-    sharded = f" sharded over {' and '.join(axes)}" if axes else ""
     return (
         f"{precision['compute']}, {precision['gradients']} gradients{master}, "
-        f"{precision['optimizer_states']} {plan['optimizer']} states{sharded}"
+        f"{precision['optimizer_states']} {plan['optimizer']} states{_sharded(plan['optimizer_sharding'])}"
     )
+
+
+def _sharded(sharding: Mapping[str, Any]) -> str:
+    """What lies sharded over which axes, and how weights are gathered."""
+    axes = " and ".join(sharding["axes"])
+    if not sharding["states"]:
+        return ""
+    if not sharding["gradients"] and not sharding["weights"]:
+        return f" sharded over {axes}"
+    what = [name for name in ("weights", "gradients") if sharding[name]]
+    text = f"; {', '.join(what)} and states sharded over {axes}"
+    if sharding["weights"]:
+        text += ", gathered for forward and backward" if sharding["regather"] else ", gathered once for both"
+    return text

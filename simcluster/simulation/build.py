@@ -48,4 +48,5 @@ def lowered(plan: Plan) -> Program:
         plan.stage_axis,
         overlapped=plan.overlapped,
         prefetch=plan.prefetch,
+        conduct=plan.conduct,
     )

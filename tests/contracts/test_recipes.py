@@ -133,10 +133,26 @@ MESHES = [
     {"pipeline": 2, "data": 2, "tensor": 2},
     {"tensor": 2, "pipeline": 2, "data": 2},
 ]
+SHARDINGS = {
+    "the recipe's": None,
+    "zero 0": {"zero": 0},
+    "zero 1": {"zero": 1},
+    "zero 2": {"zero": 2},
+    "zero 3": {"zero": 3},
+    "fsdp kept": {"fsdp": {"reshard_after_forward": False}},
+    "mindspore 1": {"mindspore": "level1"},
+    "mindspore 3": {"mindspore": "level3"},
+    "hybrid": {"zero": 3, "axes": "data"},
+}
+RECOMPUTE = {
+    "nothing": {},
+    "all": {"layers": "all"},
+    "some": {"layers": 1, "operators": ["layers.*.attention.{norm,qkv*,core}", "layers.*.mlp.activation"]},
+}
 OPTIONS = {
     "model": sorted(MODELS),
-    "zero": [0, 1],
-    "recompute": ["none", "all"],
+    "sharding": sorted(SHARDINGS),
+    "recompute": sorted(RECOMPUTE),
     "schedule": sorted(schedules()),
     "p2p": ["blocking", "overlapped"],
     "attention": ["flash", "unfused"],
@@ -180,6 +196,9 @@ def scenario(recipe, mesh, choice) -> Scenario:
     ranks = math.prod(mesh.values())
     devices = max(size for size in (1, 2, 3, 4) if ranks % size == 0)
     ways = mesh.get("data", 1) * mesh.get("replica", 1)
+    sharding = SHARDINGS[choice["sharding"]]
+    if "data" not in mesh and sharding is not None:
+        sharding = {name: value for name, value in sharding.items() if name != "axes"}
     return Scenario.of(
         {
             "simcluster": 1,
@@ -201,8 +220,8 @@ def scenario(recipe, mesh, choice) -> Scenario:
                 "roles": {"batch": [axis for axis in ("data", "replica") if axis in mesh]},
                 "recipe": recipe,
                 "schedule": {"kind": choice["schedule"], "p2p": choice["p2p"]},
-                "optimizer_sharding": {"zero": choice["zero"]},
-                "recompute": {"layers": choice["recompute"]},
+                "optimizer_sharding": sharding,
+                "recompute": RECOMPUTE[choice["recompute"]],
             },
         }
     )

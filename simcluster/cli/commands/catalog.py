@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from simcluster.cli.exit_code import ExitCode
+from simcluster.cli.families import FOLDERS
 
 EXAMPLES = (
     "simcluster catalog",
@@ -14,15 +15,6 @@ EXAMPLES = (
     "simcluster catalog devices h100-sxm",
     "simcluster catalog hosts dgx-h100 --json | jq .fabric",
 )
-
-FOLDERS = {
-    "devices": "simcluster.cluster.devices",
-    "hosts": "simcluster.cluster.hosts",
-    "models": "simcluster.model.catalog",
-    "recipes": "simcluster.plan.recipes",
-    "frameworks": "simcluster.plan.frameworks",
-}
-"""Family -> the folder of its files."""
 
 
 def _families(incomplete: str) -> list[str]:
@@ -51,17 +43,20 @@ def catalog(
     With a name, the entry with every figure, where it comes from, and whether it is measured, stated by the
     vendor or assumed.
     """
-    from simcluster.cli import entries
     from simcluster.cli.terminal import has_colour, out
+    from simcluster.cli.titles import titles, titles_text
+
+    colour = has_colour()
+    if name is None and (json or family is None) and family in (None, *FOLDERS):
+        families = [family] if family else list(FOLDERS)
+        out(_json(titles(families)) if json else titles_text(colour=colour))
+        return ExitCode.DONE
+    from simcluster.cli import entries
 
     if family is not None and name is None and family not in FOLDERS:
         family, name = entries.family_of(family), family
-    colour = has_colour()
     if family is None or name is None:
-        families = [family] if family else list(FOLDERS)
-        text = (
-            _json(entries.listing_data(families)) if json else entries.listing_text(families, colour=colour)
-        )
+        text = entries.listing_text(family or "", colour=colour)
     else:
         text = (
             _json(entries.entry_data(family, name))

@@ -13,6 +13,13 @@ from simcluster.simulation import simulate
 from simcluster.simulation.build import prepare
 from tests.scenarios import TINY, TINY_GPT, scenario
 
+SHARDINGS = [
+    {"zero": 0},
+    {"zero": 1},
+    {"zero": 3},
+    {"fsdp": {"reshard_after_forward": False}},
+    {"mindspore": "level2", "min_bytes": "0 B"},
+]
 COLUMNS = (
     "start",
     "end",
@@ -97,7 +104,7 @@ def test_random_plans(data):
             "kind": data.draw(st.sampled_from(["gpipe", "1f1b"])),
             "p2p": data.draw(st.sampled_from(["overlapped", "blocking"])),
         },
-        optimizer_sharding={"zero": data.draw(st.sampled_from([0, 1]))},
+        optimizer_sharding=data.draw(st.sampled_from(SHARDINGS)),
         recompute={"layers": data.draw(st.sampled_from(["none", "all"]))},
         run={"steps": data.draw(st.sampled_from([1, 2]))},
     )
