@@ -33,7 +33,7 @@ class Phase(enum.StrEnum):
 class Role(enum.StrEnum):
     """What a value is, as far as memory and lifetime care.
 
-        A ``view`` lies inside another buffer; a ``buffer`` is held all along for communication; ``gathered``
+    A ``view`` lies inside another buffer; a ``buffer`` is held all along for communication; ``gathered``
     is a whole copy of a sharded parameter; a ``sum`` is a gradient of one micro-batch to which all who read
     the value add theirs.
     """

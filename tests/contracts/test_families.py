@@ -60,7 +60,7 @@ PLACES = [
     for mesh in MESHES[recipe]
 ]
 OPTIONS = {
-    "zero": [0, 1],
+    "sharding": [{"zero": 0}, {"zero": 1}, {"zero": 2}, "fsdp"],
     "recompute": ["none", "all"],
     "schedule": sorted(kinds("simcluster.plan.schedules", Schedule)),
     "p2p": ["blocking", "overlapped"],
@@ -101,7 +101,7 @@ def scenario(row) -> Scenario:
                 "mesh": mesh,
                 "recipe": recipe,
                 "schedule": {"kind": row["schedule"], "p2p": row["p2p"]},
-                "optimizer_sharding": {"zero": row["zero"]},
+                "optimizer_sharding": row["sharding"],
                 "recompute": {"layers": row["recompute"]},
             },
         }
