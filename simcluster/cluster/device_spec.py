@@ -29,7 +29,7 @@ from simcluster.document import (
 from simcluster.registry import data_files
 from simcluster.work import DType, Kernel
 
-FloatType: TypeAlias = Literal["fp64", "fp32", "fp16", "bf16"]
+FloatType: TypeAlias = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8"]
 Streaming: TypeAlias = Literal["elementwise", "reduction", "gather_scatter", "optimizer", "copy"]
 
 
@@ -50,6 +50,9 @@ class GemmSpec(Section):
 
     sustained: Figure[Fraction]
     """Share of peak that the largest tile reaches at long k, with the device warm."""
+
+    formats: dict[FloatType, Figure[Fraction]] = {}
+    """The same share of formats that reach another one of their peak."""
 
     tiles: Figure[Annotated[tuple[tuple[PositiveInt, PositiveInt], ...], Field(min_length=1)]]
     """Rows and columns of the output tiles the library chooses from."""
@@ -76,6 +79,7 @@ class GemmSpec(Section):
             ramp=self.ramp.value,
             align=round(self.align.value),
             misaligned=self.misaligned.value,
+            formats=tuple((DType.of(name), figure.value) for name, figure in self.formats.items()),
         )
 
 

@@ -24,7 +24,10 @@ class Phase(enum.StrEnum):
 
 
 class Role(enum.StrEnum):
-    """What a value is, as far as memory and lifetime care; a ``view`` lies inside another buffer."""
+    """What a value is, as far as memory and lifetime care.
+
+    A ``view`` lies inside another buffer; a ``copy`` holds parameters in another format for a whole step.
+    """
 
     FEED = "feed"
     ACTIVATION = "activation"
@@ -32,6 +35,7 @@ class Role(enum.StrEnum):
     PARAMETER = "parameter"
     ACCUMULATOR = "accumulator"
     STATE = "state"
+    COPY = "copy"
     VIEW = "view"
 
 

@@ -15,14 +15,16 @@ from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, Sgd, Upd
 from simcluster.plan.costs import movement_cost
 from simcluster.plan.differentiate import differentiate
 from simcluster.plan.fuse import fuse
-from simcluster.plan.limits import check_passes, check_tensors, too_large
+from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
 from simcluster.plan.optimize import OptimizerPlan, optimize
 from simcluster.plan.place import default_layers, place
+from simcluster.plan.quantise import Fp8Plan, once_per_step, quantise
 from simcluster.plan.recompute import recompute
 from simcluster.plan.redistribute import Router
 from simcluster.plan.schedule import Timetable
 from simcluster.plan.shard import shard
 from simcluster.plan.spec import (
+    Fp8Spec,
     FrameworkSpec,
     OptimizerSpec,
     ParallelSpec,
@@ -43,7 +45,8 @@ _VOCABULARY = ("embedding.tokens", "head.logits")
 class Plan:
     """Everything a Program is made of.
 
-    ``logical`` is the differentiated graph before sharding: what one device would compute. ``layers`` are
+    ``logical`` is the differentiated graph before sharding: what one device would compute. ``compute`` is the
+    format of activations, ``matmul`` the one in which matrix units multiply. ``layers`` are
     the layers of each stage, ``vocab`` the padded vocabulary, ``notes`` what the user should be told.
     """
 
@@ -67,6 +70,7 @@ class Plan:
     shard_axes: tuple[str, ...]
     recipe: str
     notes: tuple[str, ...]
+    matmul: DType
 
     @property
     def batch_ways(self) -> int:
@@ -110,6 +114,8 @@ class _Planner:
         micro_batches = self._micro_batches(batch_axes)
         check_passes(self.model.layers, micro_batches)
         compute, gradients, master = self._precision()
+        matmul = DType.of(self.training.precision.multiplied)
+        check_rates(self.cluster, compute, matmul)
         model = self.model.padded(self._vocabulary_multiple(rules))
         tokens = self.training.global_batch * self.training.seq_len
         batch = self.training.micro_batch * self.mesh.product(batch_axes)
@@ -120,9 +126,12 @@ class _Planner:
         update = _update(self.training.optimizer)
         optimizer = self._optimizer(update, master)
 
-        graph = logical = differentiate(place(forward, layers), gradients)
+        graph = differentiate(place(forward, layers), gradients)
+        if matmul is DType.FP8:
+            graph = quantise(graph, self._fp8())
+        logical = graph
         graph = shard(graph, strategies, self.mesh, router)
-        graph = optimize(graph, optimizer, self.mesh, router, stage_axis)
+        graph = optimize(once_per_step(graph), optimizer, self.mesh, router, stage_axis)
         if self.parallel.recompute.layers == "all":
             graph = recompute(graph, "layers.*")
         graph = fuse(graph, self.framework.fuse)
@@ -148,6 +157,7 @@ class _Planner:
             optimizer.shard_axes,
             self._recipe(),
             tuple(self._notes(strategies, model.vocab)),
+            matmul,
         )
 
     # -- what can be wrong before anything is built -----------------------------------------------------
@@ -273,6 +283,15 @@ class _Planner:
         gradients = DType.of(written.gradients or default)
         master = written.master or ("fp32" if mixed else "none")
         return compute, gradients, None if master == "none" else DType.of(master)
+
+    def _fp8(self) -> Fp8Plan:
+        written = self.training.precision.fp8 or Fp8Spec()
+        return Fp8Plan(
+            operators=written.operators,
+            communicate=written.communication == "fp8",
+            keep=written.saved == "fp8",
+            transposed=self.framework.fp8_transposes,
+        )
 
     def _optimizer(self, update: Update, master: DType | None) -> OptimizerPlan:
         states = DType.of(self.training.optimizer.states)

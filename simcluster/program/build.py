@@ -44,20 +44,28 @@ ONCE = -1
 
 _CATEGORIES = {
     Role.PARAMETER: Category.PARAMETERS,
+    Role.COPY: Category.PARAMETERS,
     Role.ACCUMULATOR: Category.GRADIENTS,
     Role.STATE: Category.OPTIMIZER,
 }
 
 
 def build(
-    graph: Graph, timetable: Timetable, mesh: Mesh, stage_axis: str, *, overlapped: bool, prefetch: int
+    graph: Graph,
+    timetable: Timetable,
+    mesh: Mesh,
+    stage_axis: str,
+    *,
+    overlapped: bool,
+    prefetch: int,
+    tf32: bool = False,
 ) -> Program:
     """The Program of a sharded, optimised, fused graph under a timetable.
 
     ``overlapped`` posts receives one action ahead; otherwise transfers between two actions are posted
-    together and waited for.
+    together and waited for. ``tf32`` lets matrix kernels multiply fp32 operands in tf32.
     """
-    codes = _Codes(graph, Lowering(mesh, prefetch))
+    codes = _Codes(graph, Lowering(mesh, prefetch, tf32))
     stages = tuple(
         _StageBuilder(graph, stage, actions, codes, overlapped).build()
         for stage, actions in enumerate(timetable)

@@ -25,11 +25,12 @@ from simcluster.program.instruction import (
     stream_name,
 )
 from simcluster.program.kernels import joined
-from simcluster.work import Kernel, Work
+from simcluster.work import DType, Kernel, Work
 
 BEGIN, FORWARD, BACKWARD, REDUCE, UPDATE = "begin", "forward", "backward", "reduce", "update"
 
-_RESIDENT = frozenset({Role.PARAMETER, Role.STATE, Role.ACCUMULATOR, Role.VIEW})
+_RESIDENT = frozenset({Role.PARAMETER, Role.COPY, Role.STATE, Role.ACCUMULATOR, Role.VIEW})
+_MATRIX = (Kernel.GEMM, Kernel.ATTENTION, Kernel.CONV)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +38,12 @@ class Lowering:
     """What lowering needs to know besides the block.
 
     ``prefetch`` bounds how early an all-gather may start: not before the ``prefetch + 1``-th kernel ahead of
-    its first reader has ended.
+    its first reader has ended. ``tf32``: matrix kernels on fp32 operands run at the rate of tf32.
     """
 
     mesh: Mesh
     prefetch: int
+    tf32: bool = False
 
 
 def lower(block: Block, settings: Lowering) -> dict[str, Code]:
@@ -171,6 +173,7 @@ class _CodeWriter:
     def _category(self, value: str, kind: Value, scope: Scope) -> Category:
         resident = {
             Role.PARAMETER: Category.PARAMETERS,
+            Role.COPY: Category.PARAMETERS,
             Role.ACCUMULATOR: Category.GRADIENTS,
             Role.STATE: Category.OPTIMIZER,
         }
@@ -231,11 +234,17 @@ class _CodeWriter:
         outputs = [self.slots[self._slot(value)].type for value in node.outputs]
         if isinstance(node.operator, Operator):
             adds = any(self.block.values[value].role is Role.ACCUMULATOR for value in node.outputs)
-            return node.operator.work(inputs, outputs, accumulate=adds)
+            return tuple(map(self._rated, node.operator.work(inputs, outputs, accumulate=adds)))
         if self.block.values[node.outputs[0]].role is Role.VIEW:
             return ()
         moved = outputs[0].num_bytes
         return (Work(Kernel.COPY, outputs[0].dtype, flops=0, bytes_read=moved, bytes_written=moved),)
+
+    def _rated(self, work: Work) -> Work:
+        """The work at the rate of the format in which matrix units multiply."""
+        if self.settings.tf32 and work.kernel in _MATRIX and work.dtype is DType.FP32:
+            return replace(work, dtype=DType.TF32)
+        return work
 
     def _internal_bytes(self, nodes: Sequence[Node]) -> tuple[int, int]:
         """Bytes read and written inside the kernel that never reach memory."""

@@ -64,7 +64,9 @@ def _numbers(plan: Mapping[str, Any]) -> str:
     precision, axes = plan["precision"], plan["optimizer_sharding"]["states"]
     master = "" if precision["master"] == "none" else f", {precision['master']} master weights"
     sharded = f" sharded over {' and '.join(axes)}" if axes else ""
+    compute, matmul = precision["compute"], precision["matmul"]
+    formats = compute if matmul == compute else f"{compute} with {matmul} matmuls"
     return (
-        f"{precision['compute']}, {precision['gradients']} gradients{master}, "
+        f"{formats}, {precision['gradients']} gradients{master}, "
         f"{precision['optimizer_states']} {plan['optimizer']} states{sharded}"
     )

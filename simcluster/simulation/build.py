@@ -10,6 +10,7 @@ from simcluster.plan import Plan, make_plan
 from simcluster.plan.limits import check_passes
 from simcluster.program import Classes, Program, build, check, partition
 from simcluster.scenario import Scenario
+from simcluster.work import DType
 
 
 @dataclass(frozen=True)
@@ -48,4 +49,5 @@ def lowered(plan: Plan) -> Program:
         plan.stage_axis,
         overlapped=plan.overlapped,
         prefetch=plan.prefetch,
+        tf32=plan.matmul is DType.TF32,
     )

@@ -53,6 +53,7 @@ def plan_document(built: Built) -> dict[str, Any]:
         "seq_len": training.seq_len,
         "precision": {
             "compute": str(plan.compute),
+            "matmul": str(plan.matmul),
             "gradients": str(plan.gradients),
             "master": str(plan.master) if plan.master else "none",
             "optimizer_states": training.optimizer.states,

@@ -83,6 +83,8 @@ def _entries(built: Built, block: Block, instance: str, pattern: str) -> Iterato
     chosen = built.plan.strategies.of(instance)
     for node in block.phase(Phase.FORWARD):
         assert isinstance(node.operator, Operator)
+        if node.name not in chosen:
+            continue
         split: dict[str, Any] = {
             dim: axes[0] if len(axes) == 1 else list(axes) for dim, axes in chosen[node.name].splits
         }

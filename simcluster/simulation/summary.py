@@ -30,6 +30,8 @@ def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
     """The result document, SI units, numbers as numbers.
 
     Times are per step; figures without suffix are means over ranks, ``_max`` the largest of any class.
+    ``mfu`` and ``hfu`` are shares of the peak in the format that matrix units multiply (fp8 where layers do,
+    though attention and head then still run in a slower one): the convention that never flatters.
     """
     scenario, plan = built.scenario, built.plan
     steps = scenario.spec.run.steps
@@ -40,7 +42,7 @@ def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
     flops = (
         3 * forward_flops(scenario.model.graph(1, training.seq_len, plan.compute, 1)) * training.global_batch
     )
-    peak = built.cluster.device(0).peak[plan.compute]
+    peak = built.cluster.device(0).peak[plan.matmul]
     cut = _Cut.of(built, timing, gaps)
     memory = peaks(built, account)
     executed = cut.mean(np.array([_executed_flops(built, timing, index) for index in range(len(cut.sizes))]))
