@@ -22,13 +22,13 @@ from simcluster.work import DType
 class OptimizerPlan:
     """How parameters are updated.
 
-    ``master`` is the dtype of the master copy, or None if the parameters are their own; ``state`` the dtype
-    of the optimizer's states; ``shard_axes`` the mesh axes over which states lie flat (ZeRO-1), or ().
+    ``master`` is the dtype of the master copy, or None if the parameters are their own; ``states`` the dtypes
+    of the optimizer's states; ``shard_axes`` the mesh axes over which they lie flat (ZeRO-1), or ().
     """
 
     update: Update
     master: DType | None
-    state: DType
+    states: Mapping[str, DType]
     shard_axes: tuple[str, ...] = ()
 
 
@@ -185,7 +185,7 @@ class _BlockOptimizer:
         operands = [weights]
         if self.plan.master is not None:
             operands = [self._state(parameter, "master", self.plan.master, layout, copy_of=parameter)]
-        states = [self._state(parameter, state, self.plan.state, layout) for state in update.states]
+        states = [self._state(parameter, state, dtype, layout) for state, dtype in self.plan.states.items()]
         outputs = [*operands, *states, *([weights] if self.plan.master else [])]
         name = f"{parameter}.update"
         inputs = (operands[0], gradient, *states)

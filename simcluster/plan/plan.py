@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from simcluster.cluster import Cluster
@@ -11,8 +11,10 @@ from simcluster.document.pattern import matches
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Mesh
 from simcluster.model import Graph, Model
+from simcluster.model.operators.lamb import Lamb
 from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, Sgd, Update
 from simcluster.plan.costs import movement_cost
+from simcluster.plan.decompose import decompose_updates
 from simcluster.plan.differentiate import differentiate
 from simcluster.plan.fuse import fuse
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
@@ -37,7 +39,7 @@ from simcluster.work import DType
 
 PIPELINE = "pipeline"
 
-_UPDATES: dict[str, type[Update]] = {update.kind: update for update in (Sgd, Momentum, Adam, AdamW)}
+_UPDATES: dict[str, type[Update]] = {update.kind: update for update in (Sgd, Momentum, Adam, AdamW, Lamb)}
 _VOCABULARY = ("embedding.tokens", "head.logits")
 
 
@@ -71,6 +73,7 @@ class Plan:
     recipe: str
     notes: tuple[str, ...]
     matmul: DType
+    states: Mapping[str, DType]
 
     @property
     def batch_ways(self) -> int:
@@ -132,6 +135,7 @@ class _Planner:
         logical = graph
         graph = shard(graph, strategies, self.mesh, router)
         graph = optimize(once_per_step(graph), optimizer, self.mesh, router, stage_axis)
+        graph = decompose_updates(graph, router)
         if self.parallel.recompute.layers == "all":
             graph = recompute(graph, "layers.*")
         graph = fuse(graph, self.framework.fuse)
@@ -158,6 +162,7 @@ class _Planner:
             self._recipe(),
             tuple(self._notes(strategies, model.vocab)),
             matmul,
+            optimizer.states,
         )
 
     # -- what can be wrong before anything is built -----------------------------------------------------
@@ -294,7 +299,7 @@ class _Planner:
         )
 
     def _optimizer(self, update: Update, master: DType | None) -> OptimizerPlan:
-        states = DType.of(self.training.optimizer.states)
+        states = _states(update, self.training.optimizer)
         axes = self.roles.resolve((BATCH,), self.mesh) if self.parallel.optimizer_sharding.zero else ()
         return OptimizerPlan(update, master, states, axes)
 
@@ -315,6 +320,24 @@ def _roles(parallel: ParallelSpec) -> dict[str, tuple[str, ...]]:
     """The default roles with what the scenario says instead."""
     given = {role: (axes,) if isinstance(axes, str) else axes for role, axes in parallel.roles.items()}
     return {BATCH: ("data",), PIPELINE: (PIPELINE,), **given}
+
+
+def _states(update: Update, spec: OptimizerSpec) -> dict[str, DType]:
+    """The format of every state, in the optimizer's order; those that are not named are fp32."""
+    written = spec.states
+    if not update.states and "states" in spec.model_fields_set:
+        raise PlanError(
+            f"{update.kind} keeps no states", path="training.optimizer.states", hint="leave it out"
+        )
+    formats = dict.fromkeys(update.states, written) if isinstance(written, str) else dict(written)
+    for name in formats:
+        if name not in update.states:
+            raise PlanError(
+                f"{update.kind} keeps no state '{name}'",
+                path=f"training.optimizer.states.{name}",
+                hint=nearest(name, update.states),
+            )
+    return {name: DType.of(formats.get(name, "fp32")) for name in update.states}
 
 
 def _update(spec: OptimizerSpec) -> Update:

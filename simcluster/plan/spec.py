@@ -108,11 +108,12 @@ class OptimizerSpec(Section):
 
     shorthand: ClassVar[str] = "kind"
 
-    kind: Literal["sgd", "momentum", "adam", "adamw"] = "adamw"
+    kind: Literal["sgd", "momentum", "adam", "adamw", "lamb"] = "adamw"
     """Which update rule."""
 
-    states: FloatName = "fp32"
-    """Number format of momenta and moments."""
+    states: StateName | dict[Name, StateName] = "fp32"
+    """Number format of momenta and moments, or of each: ``{moment1: bf16, moment2: fp8}``. int8 is quantised
+    block-wise, with an fp32 scale for 2,048 elements."""
 
     learning_rate: PositiveFloat = 1e-4
     """Step size; matters for values only."""
@@ -154,7 +155,7 @@ class TrainingSpec(Section):
     """fp32, tf32, fp16, bf16 or fp8, or formats one by one."""
 
     optimizer: OptimizerSpec = OptimizerSpec()
-    """sgd, momentum, adam or adamw, with its constants."""
+    """sgd, momentum, adam, adamw or lamb, with its constants."""
 
 
 class StrategySpec(Section):

@@ -30,6 +30,7 @@ from simcluster.program.lower import (
     BACKWARD,
     BEGIN,
     FORWARD,
+    MEASURE,
     REDUCE,
     UPDATE,
     Lowering,
@@ -134,6 +135,7 @@ class _StageBuilder:
         executions = [
             *self._once(BEGIN, self.instances),
             *self._scheduled(),
+            *self._once(MEASURE, self.instances[::-1]),
             *self._once(UPDATE, self.instances[::-1]),
         ]
         return StageProgram(tuple(executions), tuple(self._residents()), self.names)
@@ -225,7 +227,7 @@ class _StageBuilder:
         for instance in instances:
             code = self.codes.of(self.graph.block_of(instance)).get(phase)
             if code is not None:
-                yield Execution(code, instance.name, ONCE, "end" if phase == UPDATE else phase)
+                yield Execution(code, instance.name, ONCE, phase if phase == BEGIN else "end")
 
     def _scheduled(self) -> Iterator[Execution]:
         """Every action with its transfers: receives one action ahead if overlapped, else just before."""

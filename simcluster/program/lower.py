@@ -27,7 +27,8 @@ from simcluster.program.instruction import (
 from simcluster.program.kernels import joined
 from simcluster.work import DType, Kernel, Work
 
-BEGIN, FORWARD, BACKWARD, REDUCE, UPDATE = "begin", "forward", "backward", "reduce", "update"
+BEGIN, FORWARD, BACKWARD = "begin", "forward", "backward"
+REDUCE, MEASURE, UPDATE = "reduce", "measure", "update"
 
 _RESIDENT = frozenset({Role.PARAMETER, Role.COPY, Role.STATE, Role.ACCUMULATOR, Role.VIEW})
 _MATRIX = (Kernel.GEMM, Kernel.ATTENTION, Kernel.CONV)
@@ -66,15 +67,23 @@ def lower(block: Block, settings: Lowering) -> dict[str, Code]:
 
 
 def _phases(block: Block) -> dict[str, list[Node]]:
-    """Nodes per code: the end phase up to its last collective follows the last backward; the rest is last."""
+    """Nodes per code. The end phase has three parts.
+
+    What moves before anything is computed follows the last backward (``reduce``); what is computed up to the
+    last collective comes when all blocks are reduced (``measure``), and the rest last.
+    """
     end = list(block.phase(Phase.END))
-    reductions = max((index + 1 for index, node in enumerate(end) if _is_collective(node)), default=0)
+    collectives = [index + 1 for index, node in enumerate(end) if _is_collective(node)]
+    first = next((index for index, node in enumerate(end) if isinstance(node.operator, Operator)), len(end))
+    reduced = max((index for index in collectives if index <= first), default=0)
+    measured = max(collectives, default=0)
     return {
         BEGIN: list(block.phase(Phase.BEGIN)),
         FORWARD: list(block.phase(Phase.FORWARD)),
         BACKWARD: list(block.phase(Phase.BACKWARD)),
-        REDUCE: end[:reductions],
-        UPDATE: end[reductions:],
+        REDUCE: end[:reduced],
+        MEASURE: end[reduced:measured],
+        UPDATE: end[measured:],
     }
 
 
@@ -220,7 +229,7 @@ class _CodeWriter:
         return Instruction(
             node.name,
             Action.COLLECTIVE,
-            stream_name(movement.axes, once=self.name in (BEGIN, REDUCE)),
+            stream_name(movement.axes, once=self.name in (BEGIN, REDUCE, MEASURE)),
             calls,
             operation=str(movement.kind),
             group=movement.axes,

@@ -66,7 +66,12 @@ def _numbers(plan: Mapping[str, Any]) -> str:
     sharded = f" sharded over {' and '.join(axes)}" if axes else ""
     compute, matmul = precision["compute"], precision["matmul"]
     formats = compute if matmul == compute else f"{compute} with {matmul} matmuls"
-    return (
-        f"{formats}, {precision['gradients']} gradients{master}, "
-        f"{precision['optimizer_states']} {plan['optimizer']} states{sharded}"
-    )
+    states = f", {_states(precision['optimizer_states'], plan['optimizer'])}{sharded}"
+    return f"{formats}, {precision['gradients']} gradients{master}{states}"
+
+
+def _states(formats: str, optimizer: str) -> str:
+    """``fp32 adamw states``, or every state by its name where they differ."""
+    if not formats:
+        return f"{optimizer} without states"
+    return f"{optimizer} with {formats}" if " " in formats else f"{formats} {optimizer} states"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from simcluster.simulation.build import Built
 from simcluster.simulation.layouts import layouts
 from simcluster.simulation.summary import summarise
 from simcluster.trace import Table
+from simcluster.work import DType
 
 
 def documents(built: Built, timing: Timing, account: Table, gaps: Table) -> dict[str, Any]:
@@ -56,7 +57,7 @@ def plan_document(built: Built) -> dict[str, Any]:
             "matmul": str(plan.matmul),
             "gradients": str(plan.gradients),
             "master": str(plan.master) if plan.master else "none",
-            "optimizer_states": training.optimizer.states,
+            "optimizer_states": _states(plan.states),
         },
         "optimizer": training.optimizer.kind,
         "optimizer_sharding": {"states": list(plan.shard_axes)},
@@ -66,6 +67,14 @@ def plan_document(built: Built) -> dict[str, Any]:
         "schedule": {"kind": scenario.spec.parallel.schedule.kind, "text": render(plan.timetable)},
         "notes": list(plan.notes),
     }
+
+
+def _states(formats: Mapping[str, DType]) -> str:
+    """One format, or each state's; empty if the optimizer keeps none."""
+    told = {str(dtype) for dtype in formats.values()}
+    if len(told) < 2:
+        return "".join(told)
+    return " and ".join(f"{dtype} {name}" for name, dtype in formats.items())
 
 
 def _classes(built: Built) -> list[dict[str, Any]]:
