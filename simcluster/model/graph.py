@@ -85,7 +85,8 @@ class Block:
 
     ``inputs`` and ``outputs`` are the activations that cross its border; ``feeds`` come from the batch.
     ``gradients`` maps a value (input, output or parameter) to the name of its gradient; ``loss`` is the
-    scalar to minimise, if it is in this block.
+    scalar to minimise, if it is in this block. ``shared`` values are one buffer for all blocks of a stage
+    that have them.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Block:
     nodes: tuple[Node, ...]
     gradients: Mapping[str, str] = field(default_factory=dict)
     loss: str | None = None
+    shared: tuple[str, ...] = ()
 
     def phase(self, *phases: Phase) -> Iterator[Node]:
         """The nodes of some phases, in order."""

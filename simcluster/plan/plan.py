@@ -13,6 +13,7 @@ from simcluster.layout import Mesh
 from simcluster.model import Graph, Model
 from simcluster.model.operators.lamb import Lamb
 from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, Sgd, Update
+from simcluster.plan.clip import clip
 from simcluster.plan.costs import movement_cost
 from simcluster.plan.decompose import decompose_updates
 from simcluster.plan.differentiate import differentiate
@@ -74,6 +75,7 @@ class Plan:
     notes: tuple[str, ...]
     matmul: DType
     states: Mapping[str, DType]
+    clip: float | None
 
     @property
     def batch_ways(self) -> int:
@@ -135,6 +137,9 @@ class _Planner:
         logical = graph
         graph = shard(graph, strategies, self.mesh, router)
         graph = optimize(once_per_step(graph), optimizer, self.mesh, router, stage_axis)
+        limit = self.training.optimizer.clip
+        if limit is not None:
+            graph = clip(graph, limit, self.mesh, router, stage_axis)
         graph = decompose_updates(graph, router)
         if self.parallel.recompute.layers == "all":
             graph = recompute(graph, "layers.*")
@@ -163,6 +168,7 @@ class _Planner:
             tuple(self._notes(strategies, model.vocab)),
             matmul,
             optimizer.states,
+            limit,
         )
 
     # -- what can be wrong before anything is built -----------------------------------------------------

@@ -133,6 +133,9 @@ class OptimizerSpec(Section):
     eps: PositiveFloat = 1e-8
     """Adam's guard against division by zero."""
 
+    clip: PositiveFloat | None = None
+    """Gradients are scaled so that the norm of all of them together is at most this; absent: as they are."""
+
     @model_validator(mode="before")
     @classmethod
     def _expand(cls, written: Any) -> Any:

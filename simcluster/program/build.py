@@ -31,6 +31,7 @@ from simcluster.program.lower import (
     BEGIN,
     FORWARD,
     MEASURE,
+    NORM,
     REDUCE,
     UPDATE,
     Lowering,
@@ -129,14 +130,13 @@ class _StageBuilder:
 
     def build(self) -> StageProgram:
         self.instances = [each for each in self.graph.instances if each.stage == self.stage]
-        self.names = dict(self._border_names()) | dict(self._tied_names())
+        self.names = dict(self._border_names()) | dict(self._tied_names()) | dict(self._shared_names())
         self.arrivals = list(self._crossing(into=True))
         self.departures = list(self._crossing(into=False))
         executions = [
             *self._once(BEGIN, self.instances),
             *self._scheduled(),
-            *self._once(MEASURE, self.instances[::-1]),
-            *self._once(UPDATE, self.instances[::-1]),
+            *(each for phase in (NORM, MEASURE, UPDATE) for each in self._once(phase, self.instances[::-1])),
         ]
         return StageProgram(tuple(executions), tuple(self._residents()), self.names)
 
@@ -169,6 +169,12 @@ class _StageBuilder:
                     owner, first = parameters[here[0]]
                     shared = self.graph.block_of(owner).gradients[first]
                     yield (instance.name, gradient), f"{owner.name}.{shared}"
+
+    def _shared_names(self) -> Iterator[tuple[tuple[str, str], str]]:
+        """Values that the blocks of this stage share are called what they call them."""
+        for instance in self.instances:
+            for value in self.graph.block_of(instance).shared:
+                yield (instance.name, value), value
 
     # -- what crosses stages ----------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ from simcluster.program.kernels import joined
 from simcluster.work import DType, Kernel, Work
 
 BEGIN, FORWARD, BACKWARD = "begin", "forward", "backward"
-REDUCE, MEASURE, UPDATE = "reduce", "measure", "update"
+REDUCE, NORM, MEASURE, UPDATE = "reduce", "norm", "measure", "update"
 
 _RESIDENT = frozenset({Role.PARAMETER, Role.COPY, Role.STATE, Role.ACCUMULATOR, Role.VIEW})
 _MATRIX = (Kernel.GEMM, Kernel.ATTENTION, Kernel.CONV)
@@ -67,24 +67,33 @@ def lower(block: Block, settings: Lowering) -> dict[str, Code]:
 
 
 def _phases(block: Block) -> dict[str, list[Node]]:
-    """Nodes per code. The end phase has three parts.
+    """Nodes per code. The end phase has up to four, each run for all blocks before the next begins.
 
-    What moves before anything is computed follows the last backward (``reduce``); what is computed up to the
-    last collective comes when all blocks are reduced (``measure``), and the rest last.
+    What moves before anything is computed follows the last backward (``reduce``). Then comes what makes
+    values that blocks share (``norm``), what is computed up to the last collective (``measure``), the rest.
     """
     end = list(block.phase(Phase.END))
+    shared = set(block.shared)
+    first = next((index for index, node in enumerate(end) if _computes(node, shared)), len(end))
     collectives = [index + 1 for index, node in enumerate(end) if _is_collective(node)]
-    first = next((index for index, node in enumerate(end) if isinstance(node.operator, Operator)), len(end))
+    sharing = [index + 1 for index, node in enumerate(end) if not shared.isdisjoint(node.outputs)]
     reduced = max((index for index in collectives if index <= first), default=0)
-    measured = max(collectives, default=0)
+    normed = max(sharing, default=reduced)
+    measured = max([normed, *collectives])
     return {
         BEGIN: list(block.phase(Phase.BEGIN)),
         FORWARD: list(block.phase(Phase.FORWARD)),
         BACKWARD: list(block.phase(Phase.BACKWARD)),
         REDUCE: end[:reduced],
-        MEASURE: end[reduced:measured],
+        NORM: end[reduced:normed],
+        MEASURE: end[normed:measured],
         UPDATE: end[measured:],
     }
+
+
+def _computes(node: Node, shared: set[str]) -> bool:
+    """Whether a node of the end phase does more than to reduce the block's own gradients."""
+    return isinstance(node.operator, Operator) or not shared.isdisjoint(node.inputs)
 
 
 def _is_collective(node: Node) -> bool:
@@ -229,7 +238,7 @@ class _CodeWriter:
         return Instruction(
             node.name,
             Action.COLLECTIVE,
-            stream_name(movement.axes, once=self.name in (BEGIN, REDUCE, MEASURE)),
+            stream_name(movement.axes, once=self.name not in (FORWARD, BACKWARD)),
             calls,
             operation=str(movement.kind),
             group=movement.axes,

@@ -67,7 +67,9 @@ def _numbers(plan: Mapping[str, Any]) -> str:
     compute, matmul = precision["compute"], precision["matmul"]
     formats = compute if matmul == compute else f"{compute} with {matmul} matmuls"
     states = f", {_states(precision['optimizer_states'], plan['optimizer'])}{sharded}"
-    return f"{formats}, {precision['gradients']} gradients{master}{states}"
+    limit = plan["gradient_clip"]
+    clipped = "" if limit is None else f" clipped to norm {limit:g}"
+    return f"{formats}, {precision['gradients']} gradients{clipped}{master}{states}"
 
 
 def _states(formats: str, optimizer: str) -> str:

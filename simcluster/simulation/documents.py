@@ -60,6 +60,7 @@ def plan_document(built: Built) -> dict[str, Any]:
             "optimizer_states": _states(plan.states),
         },
         "optimizer": training.optimizer.kind,
+        "gradient_clip": plan.clip,
         "optimizer_sharding": {"states": list(plan.shard_axes)},
         "recompute": scenario.spec.parallel.recompute.layers,
         "recipe": plan.recipe,

@@ -41,7 +41,7 @@ def _node(built: Built, block: Block, instance: Instance, node: Node) -> dict[st
         "outputs": [[value, str(block.values[value].layout)] for value in node.outputs],
     }
     if isinstance(node.operator, Operator):
-        sources = built.plan.strategies.sources[instance.name]
+        sources = built.plan.strategies.sources.get(instance.name, {})
         source = sources.get(node.source, "")
         return entry | {"kind": node.operator.kind, "strategy": str(node.strategy), "source": source}
     return entry | {"kind": str(node.operator), "why": node.why} | _cost(built, block, node, node.operator)

@@ -117,6 +117,6 @@ def proved(
         replay.run()
     except SimulationError as error:
         return (), str(error)
-    expected = Oracle(plan.logical, plan.update, source, plan.num_micro_batches).run(STEPS)
+    expected = Oracle(plan.logical, plan.update, source, plan.num_micro_batches, plan.clip).run(STEPS)
     tolerance = Tolerance.of(dtype, TOLERANCES[dtype])
     return compare(replay, expected, plan.update.learning_rate, tolerance), ""

@@ -17,6 +17,7 @@ import numpy as np
 
 from simcluster.layout import Dims
 from simcluster.model.operator import Array, Decomposition, Operator, Region, TensorType, memory_bound
+from simcluster.model.operators.clip import SumOfSquares
 from simcluster.model.operators.optimizer import AdamUpdate, OptimizerOperator
 from simcluster.work import DType, Kernel, Work
 
@@ -64,7 +65,7 @@ class Lamb(AdamUpdate):
         squares = ("weights.square", "direction.square")
         return (
             ("direction", direction, ("in0", "in1", "in2", "in3"), ("direction", "out1", "out2")),
-            ("squares", LambSquares(), ("in0", "direction"), squares),
+            ("squares", SumOfSquares(2), ("in0", "direction"), squares),
             ("step", LambStep(self.learning_rate, self.cast), ("in0", "direction", *squares), made),
         )
 
@@ -110,32 +111,6 @@ class LambDirection(OptimizerOperator):
         adam = Lamb(beta1=self.beta1, beta2=self.beta2, eps=self.eps)
         change, first, second = adam.change(grad, tuple(moments), region.step)
         return (change + self.weight_decay * weights, first, second)
-
-
-@dataclass(frozen=True, slots=True)
-class LambSquares(OptimizerOperator):
-    """The sums of squares of weights and direction, in fp32."""
-
-    kind: ClassVar[str] = "lamb_squares"
-
-    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """Two scalars."""
-        return (TensorType((), DType.FP32),) * 2
-
-    def dims(self) -> Dims:
-        """Each sum is over its own input."""
-        terms = ((frozenset({0}),), (frozenset({1}),))
-        return Dims((_ELEMENTS,) * 2, ((), ()), terms=terms)
-
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One pass over both, at the pace of the optimizer's other passes."""
-        return (memory_bound(Kernel.OPTIMIZER, inputs, outputs, flops_per_element=4),)
-
-    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
-        """The sums."""
-        return tuple(np.asarray((each * each).sum()) for each in inputs)
 
 
 @dataclass(frozen=True, slots=True)
