@@ -14,6 +14,7 @@ from simcluster.model import Graph, Model
 from simcluster.model.operators.lamb import Lamb
 from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, Sgd, Update
 from simcluster.plan.clip import clip
+from simcluster.plan.copies import once_per_step, repeated
 from simcluster.plan.costs import movement_cost
 from simcluster.plan.decompose import decompose_updates
 from simcluster.plan.differentiate import differentiate
@@ -21,7 +22,7 @@ from simcluster.plan.fuse import fuse
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
 from simcluster.plan.optimize import OptimizerPlan, optimize
 from simcluster.plan.place import default_layers, place
-from simcluster.plan.quantise import Fp8Plan, once_per_step, quantise
+from simcluster.plan.quantise import Fp8Plan, quantise
 from simcluster.plan.recompute import recompute
 from simcluster.plan.redistribute import Router
 from simcluster.plan.schedule import Timetable
@@ -136,7 +137,7 @@ class _Planner:
             graph = quantise(graph, self._fp8())
         logical = graph
         graph = shard(graph, strategies, self.mesh, router)
-        graph = optimize(once_per_step(graph), optimizer, self.mesh, router, stage_axis)
+        graph = optimize(once_per_step(repeated(graph)), optimizer, self.mesh, router, stage_axis)
         limit = self.training.optimizer.clip
         if limit is not None:
             graph = clip(graph, limit, self.mesh, router, stage_axis)

@@ -3,7 +3,7 @@
 A product that is chosen reads copies of its operands in fp8 and writes what it wrote before; so do the two
 products that its gradient is made of. Every tensor is cast once and its copy shared: an activation's by
 forward and weight gradient, a gradient's by both gradients, and a weight's by all micro-batches of a step
-(``once_per_step``, after sharding).
+(``copies.once_per_step``, after sharding).
 
 Where a cast stands relative to a redistribution decides what is sent. With ``communicate`` a cast follows
 the layout that its operand is made in, so that fp8 travels; otherwise it has the layout that the product
@@ -179,30 +179,3 @@ def _summed_across(node: Node, index: int) -> bool:
     dims = node.operator.dims()
     kept = {name for names in dims.outputs for name in names}
     return dims.inputs[index][-1] in kept
-
-
-def once_per_step(graph: Graph) -> Graph:
-    """The graph in which copies of parameters are made once per step, where nothing has to be moved first.
-
-    They are then held all along, beside the parameters. A parameter that is gathered for each use is cast
-    behind each gathering.
-    """
-    return graph.with_blocks({name: _hoisted(block) for name, block in graph.blocks.items()})
-
-
-def _hoisted(block: Block) -> Block:
-    copies = {name for name, value in block.values.items() if value.role is Role.COPY}
-    if not copies:
-        return block
-    nodes: list[Node] = []
-    held: set[str] = set()
-    for node in block.nodes:
-        if copies.issuperset(node.outputs) and set(node.inputs) <= set(block.parameters):
-            node = replace(node, phase=Phase.BEGIN)
-            held.update(node.outputs)
-        nodes.append(node)
-    values = {
-        name: replace(value, role=Role.ACTIVATION) if name in copies - held else value
-        for name, value in block.values.items()
-    }
-    return replace(block, nodes=tuple(nodes), values=values)

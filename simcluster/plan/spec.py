@@ -44,7 +44,8 @@ class Fp8Spec(Section):
     """fp8: where an operand is redistributed, it is cast before and travels in fp8."""
 
     saved: Literal["fp8", "compute"] = "fp8"
-    """What is kept of an input for the weight gradient: its copy in fp8, or itself to be cast again."""
+    """What is kept of an input for the weight gradient: its copy in fp8, or itself to be cast again. Of an
+    input that is cast behind a redistribution, what was there before is kept."""
 
 
 class PrecisionSpec(Section):

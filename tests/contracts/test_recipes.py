@@ -60,7 +60,8 @@ OPTIONS = {
 DETAILS = {
     "host": ["cpu-server", "dgx-h100"],
     "precision": ["fp32", "bf16"],
-    "optimizer": ["sgd", "momentum", "adam", "adamw"],
+    "optimizer": ["sgd", "momentum", "adam", "adamw", "lamb"],
+    "clip": [None, 0.05],
     "micro_batches": [1, 2, 5],
 }
 COMMON = {"data", "replica", "pipeline"}
@@ -109,7 +110,7 @@ def scenario(recipe, mesh, choice) -> Scenario:
                 "micro_batch": 2,
                 "seq_len": 8,
                 "precision": choice["precision"],
-                "optimizer": choice["optimizer"],
+                "optimizer": {"kind": choice["optimizer"], "clip": choice["clip"]},
             },
             "parallel": {
                 "mesh": mesh,
