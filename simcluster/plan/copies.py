@@ -93,8 +93,8 @@ def _again(node: Node, made: Mapping[str, str]) -> Node:
 def once_per_step(graph: Graph) -> Graph:
     """The graph in which copies of parameters are made once per step, where nothing has to be moved first.
 
-    They are then held all along, beside the parameters. A parameter that is gathered for each use is cast
-    behind each gathering.
+    They are made where the step first uses them, and held beside the parameters. A parameter that is gathered
+    for each use is cast behind each gathering.
     """
     return graph.with_blocks({name: _hoisted(block) for name, block in graph.blocks.items()})
 

@@ -32,6 +32,7 @@ from simcluster.program.lower import (
     FORWARD,
     MEASURE,
     NORM,
+    PREPARE,
     REDUCE,
     UPDATE,
     Lowering,
@@ -237,6 +238,7 @@ class _StageBuilder:
 
     def _scheduled(self) -> Iterator[Execution]:
         """Every action with its transfers: receives one action ahead if overlapped, else just before."""
+        first = next(action for action in self.actions if action.kind == F_ACTION)
         last = [action for action in self.actions if action.kind == B_ACTION][-1]
         posted = 0
         for index, action in enumerate(self.actions):
@@ -244,13 +246,15 @@ class _StageBuilder:
             for coming in self.actions[posted:ahead]:
                 yield from self._receives(coming)
             posted = max(posted, ahead)
-            yield from self._compute(action, final=action == last)
+            yield from self._compute(action, first=action == first, final=action == last)
             yield from self._sends(action)
 
-    def _compute(self, action: ScheduleAction, final: bool) -> Iterator[Execution]:
+    def _compute(self, action: ScheduleAction, *, first: bool, final: bool) -> Iterator[Execution]:
         forward = action.kind == F_ACTION
         for instance in self.instances if forward else self.instances[::-1]:
             codes = self.codes.of(self.graph.block_of(instance))
+            if first and PREPARE in codes:
+                yield Execution(codes[PREPARE], instance.name, ONCE, str(action))
             code = codes.get(FORWARD if forward else BACKWARD)
             if code is not None:
                 yield Execution(code, instance.name, action.micro_batch, str(action), not self.overlapped)

@@ -27,7 +27,7 @@ from simcluster.program.instruction import (
 from simcluster.program.kernels import joined
 from simcluster.work import DType, Kernel, Work
 
-BEGIN, FORWARD, BACKWARD = "begin", "forward", "backward"
+BEGIN, PREPARE, FORWARD, BACKWARD = "begin", "prepare", "forward", "backward"
 REDUCE, NORM, MEASURE, UPDATE = "reduce", "norm", "measure", "update"
 
 _RESIDENT = frozenset({Role.PARAMETER, Role.COPY, Role.STATE, Role.ACCUMULATOR, Role.VIEW})
@@ -67,11 +67,17 @@ def lower(block: Block, settings: Lowering) -> dict[str, Code]:
 
 
 def _phases(block: Block) -> dict[str, list[Node]]:
-    """Nodes per code. The end phase has up to four, each run for all blocks before the next begins.
+    """Nodes per code.
 
-    What moves before anything is computed follows the last backward (``reduce``). Then comes what makes
-    values that blocks share (``norm``), what is computed up to the last collective (``measure``), the rest.
+    Of what happens once before a step, the movements are started for all blocks at once (``begin``); what
+    follows them waits until the block is first used (``prepare``).
+
+    The end phase has up to four parts, each run for all blocks before the next begins. What moves before
+    anything is computed follows the last backward (``reduce``). Then comes what makes values that blocks share
+    (``norm``), what is computed up to the last collective (``measure``), and the rest (``update``).
     """
+    begin = list(block.phase(Phase.BEGIN))
+    gathered = max((index + 1 for index, node in enumerate(begin) if _is_collective(node)), default=0)
     end = list(block.phase(Phase.END))
     shared = set(block.shared)
     first = next((index for index, node in enumerate(end) if _computes(node, shared)), len(end))
@@ -81,7 +87,8 @@ def _phases(block: Block) -> dict[str, list[Node]]:
     normed = max(sharing, default=reduced)
     measured = max([normed, *collectives])
     return {
-        BEGIN: list(block.phase(Phase.BEGIN)),
+        BEGIN: begin[:gathered],
+        PREPARE: begin[gathered:],
         FORWARD: list(block.phase(Phase.FORWARD)),
         BACKWARD: list(block.phase(Phase.BACKWARD)),
         REDUCE: end[:reduced],
