@@ -73,8 +73,8 @@ def _phases(block: Block) -> dict[str, list[Node]]:
     follows them waits until the block is first used (``prepare``).
 
     The end phase has up to four parts, each run for all blocks before the next begins. What moves before
-    anything is computed follows the last backward (``reduce``). Then comes what makes values that blocks share
-    (``norm``), what is computed up to the last collective (``measure``), and the rest (``update``).
+    anything is computed follows the last backward (``reduce``). Then comes what makes values that blocks
+    share (``norm``), what is computed up to the last collective (``measure``), and the rest (``update``).
     """
     begin = list(block.phase(Phase.BEGIN))
     gathered = max((index + 1 for index, node in enumerate(begin) if _is_collective(node)), default=0)
