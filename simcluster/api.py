@@ -108,6 +108,12 @@ class Result:
     hfu: float
     """Hardware FLOPs utilisation: as ``mfu``, with all arithmetic that was done."""
 
+    mfu_full_attention: float
+    """As ``mfu``, causal attention counted as the full square, not as the half that is not masked."""
+
+    hfu_full_attention: float
+    """As ``hfu``, causal attention counted as the full square."""
+
     bubble_fraction: float
     """Pipeline wait over step time."""
 

@@ -53,7 +53,7 @@ def good(figure: str) -> Good:
     """Whether less or more of a figure is better; neither for counts of ranks, classes and events."""
     if figure.startswith("num_"):
         return Good.NOWHERE
-    return Good.UP if "_per_s" in figure or figure in ("mfu", "hfu") else Good.DOWN
+    return Good.UP if "_per_s" in figure or figure.startswith(("mfu", "hfu")) else Good.DOWN
 
 
 def dimension(figure: str) -> Dimension | None:

@@ -50,7 +50,7 @@ def listing_text(families: Sequence[str], *, colour: bool = False) -> str:
     parts: list[RenderableType] = []
     for family in families:
         section = section_of(family)
-        rows = [[name, *_line(section.document(name).data, family)] for name in section.entries()]
+        rows = [[name, *_line(section.expanded(name), family)] for name in section.entries()]
         columns = [Column(), Column(wraps=True), Column(style="dim", wraps=True)]
         parts += [Text(family, "bold"), table(columns, rows, indent=2), ""]
     return shown(*parts, colour=colour)
@@ -67,9 +67,10 @@ def listing_data(families: Sequence[str]) -> dict[str, dict[str, str]]:
 
 
 def entry_text(family: str, name: str, *, colour: bool = False) -> str:
-    """The file of an entry: its remarks, then a row per figure."""
+    """The file of an entry: its remarks, then a row per figure, those of an entry it uses among them."""
     document = _entry(family, name)
-    data = dict(document.data)
+    data = dict(section_of(family).expanded(name))
+    data.pop("use", None)
     head = Text.assemble(
         (name, "bold"), "  ", str(data.pop("title", "")), ("  " + section_of(family).noun, "dim")
     )

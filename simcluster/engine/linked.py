@@ -7,7 +7,7 @@ What a stream already knows to be over is not waited for again.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,8 +22,8 @@ Ints = NDArray[np.int64]
 BARRIER = -1
 """The execution of an entry that only waits."""
 
-_Buffers = tuple[list[tuple[int, str, bool]], list[tuple[str, bool, int, int]]]
-"""Reads (stream, buffer, per micro-batch?) and writes (buffer, per micro-batch?, stream, entries)."""
+_Buffers = tuple[list[tuple[int, str, Scope]], list[tuple[str, Scope, int, int]]]
+"""Reads (stream, buffer, scope) and writes (buffer, scope, stream, entries)."""
 
 
 @dataclass(frozen=True)
@@ -105,8 +105,8 @@ class _Linker:
         timed = self.timed[execution.code]
         streams = self.local[execution.code]
         reads, writes = self._buffers(execution.code, execution.instance)
-        for where, name, scoped in reads:
-            written = self.written.get((name, execution.micro_batch if scoped else BARRIER))
+        for where, name, scope in reads:
+            written = self.written.get((name, execution.label(scope)))
             if written is not None:
                 self._wait(streams[where], *written)
         if execution.waits_for_transfers:
@@ -118,14 +118,16 @@ class _Linker:
             # A receive is posted when the kernels before it in program order are done.
             compute = self.numbers[COMPUTE]
             self._wait(streams[0], compute, self.lengths[compute])
+        if execution.after >= 0:
+            self._follow(index, execution, streams)
         base = list(self.lengths)
         self.bases.append(base)
         for where, track in zip(streams, timed.tracks, strict=True):
             self.pieces[where].append((track, index))
             self.lengths[where] += len(track)
-        for name, scoped, where, position in writes:
+        for name, scope, where, position in writes:
             number = streams[where]
-            key = (name, execution.micro_batch if scoped else BARRIER)
+            key = (name, execution.label(scope))
             self.written[key] = (number, base[number] + position)
 
     def _buffers(self, code: int, instance: str) -> _Buffers:
@@ -134,13 +136,22 @@ class _Linker:
             timed, slots = self.timed[code], self.program.codes[code].slots
             buffer = self.program.stages[self.stage].buffer
 
-            def named(slot: int) -> tuple[str, bool]:
-                return buffer(instance, slots[slot].name), slots[slot].scope is Scope.MICRO_BATCH
+            def named(slot: int) -> tuple[str, Scope]:
+                return buffer(instance, slots[slot].name), slots[slot].scope
 
             reads = [(where, *named(slot)) for where, slot in timed.incoming]
             writes = [(*named(slot), where, position) for slot, where, position in timed.outgoing]
             self.buffers[code, instance] = reads, writes
         return self.buffers[code, instance]
+
+    def _follow(self, index: int, execution: Execution, streams: Sequence[int]) -> None:
+        """Makes all streams of an execution wait until an earlier one of the same step has ended."""
+        plan = self.program.stages[self.stage].executions
+        earlier = index - index % len(plan) + execution.after
+        awaited = plan[execution.after].code
+        for number, track in zip(self.local[awaited], self.timed[awaited].tracks, strict=True):
+            for stream in streams:
+                self._wait(stream, number, self.bases[earlier][number] + len(track))
 
     def _wait(self, stream: int, other: int, position: int) -> None:
         """Makes ``stream`` wait until ``other`` has ended ``position`` entries, unless it knows already."""

@@ -116,6 +116,10 @@ class _ClassMemory:
     def _code(self, code: Code, times: InstructionTimes) -> None:
         executions = [self.timing.linked.executions[index] for index in times.executions.tolist()]
         per_step = len(self.timing.linked.executions) // self.timing.linked.steps
+        labels = {
+            scope: np.array([each.label(scope) for each in executions], dtype=np.int64)
+            for scope in {slot.scope for slot in code.slots}
+        }
         micro_batches = np.array([each.micro_batch for each in executions], dtype=np.int64)
         instances = list(dict.fromkeys(each.instance for each in executions))
         order = {instance: index for index, instance in enumerate(instances)}
@@ -130,7 +134,8 @@ class _ClassMemory:
                 continue
             names = [plan.buffer(instance, slot.name) for instance in instances]
             numbers = np.array([self.buffers.number(name) for name in names], dtype=np.int64)
-            rows = _Rows(slot, names, which, numbers[which], micro_batches, times.executions // per_step)
+            batches = labels[slot.scope] if slot.scope is not Scope.LOCAL else micro_batches
+            rows = _Rows(slot, names, which, numbers[which], batches, times.executions // per_step)
             if made:
                 self._add(rows, _allocation(code, makers.get(index), times), slot.num_bytes)
             if index in droppers:
@@ -139,7 +144,10 @@ class _ClassMemory:
     def _release(self, rows: _Rows, when: Ints, droppers: int) -> None:
         """Releases at once where this code holds every dropper, else when the last code's have ended."""
         references = self.program.references[self.stage]
-        if rows.slot.scope is Scope.LOCAL or all(references[name] == droppers for name in rows.names):
+        kept = rows.slot.scope is Scope.KEPT
+        if not kept and (
+            rows.slot.scope is Scope.LOCAL or all(references[name] == droppers for name in rows.names)
+        ):
             self._add(rows, when, -rows.slot.num_bytes)
             return
         columns = (rows.which, rows.micro_batches, rows.steps, when)

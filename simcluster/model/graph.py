@@ -15,18 +15,26 @@ from simcluster.model.operator import Operator, TensorType
 
 
 class Phase(enum.StrEnum):
-    """When an operator runs: once per step before, per micro-batch, or once per step after (DESIGN 4.4)."""
+    """When an operator runs: once per step before, per micro-batch, or once per step after (DESIGN 4.4).
+
+    Sharded weights are gathered ahead of a block's forward (``gather``) and backward (``regather``), sharded
+    gradients scattered behind its backward (``scatter``), each on streams of their own.
+    """
 
     BEGIN = "begin"
+    GATHER = "gather"
     FORWARD = "forward"
+    REGATHER = "regather"
     BACKWARD = "backward"
+    SCATTER = "scatter"
     END = "end"
 
 
 class Role(enum.StrEnum):
     """What a value is, as far as memory and lifetime care.
 
-    A ``view`` lies inside another buffer; a ``copy`` holds parameters in another format for a whole step.
+    A ``view`` lies inside another buffer; a ``copy`` holds parameters in another format for a whole step;
+    ``gathered`` is a whole copy of a sharded parameter.
     """
 
     FEED = "feed"
@@ -37,6 +45,7 @@ class Role(enum.StrEnum):
     STATE = "state"
     COPY = "copy"
     VIEW = "view"
+    GATHERED = "gathered"
 
 
 @dataclass(frozen=True, slots=True)

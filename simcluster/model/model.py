@@ -47,6 +47,14 @@ class Model(ABC):
         """The same with its vocabulary rounded up to a multiple, as ranks share it."""
 
     @abstractmethod
+    def computed(self, *, flash: bool, logits: DType | None) -> Model:
+        """The same mathematics as a framework computes it.
+
+        ``flash``: attention as one kernel that keeps no scores, or as products and softmax of their own.
+        ``logits``: the type in which the loss reads logits, None for that of all activations.
+        """
+
+    @abstractmethod
     def shrunk(self, layers: int, ways: Callable[[str], int], *, padded: bool) -> Model:
         """The same structure with ``layers`` layers and sizes as small as proving values needs.
 

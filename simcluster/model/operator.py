@@ -11,9 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.layout import Dims
+from simcluster.model.noise import uniform
 from simcluster.work import DType, Kernel, Work
 
 Array = NDArray[Any]
@@ -45,14 +47,31 @@ class TensorType:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Where in the iteration space a rank's local arrays lie, and in which training step (from 1)."""
+    """Where in the iteration space a rank's local arrays lie, and of which run of the operator.
+
+    That is the training step (from 1), the instance of the block, the micro-batch, and the seed of the whole
+    run: what random numbers may depend on.
+    """
 
     starts: Mapping[str, int]
     step: int = 1
+    seed: int = 0
+    instance: str = ""
+    micro_batch: int = 0
 
     def start(self, dim: str) -> int:
         """First global index of the local part of ``dim``."""
         return self.starts.get(dim, 0)
+
+    def uniform(self, label: str, labels: Sequence[str], shape: Sequence[int]) -> Array:
+        """Random numbers in [0, 1) for a local array whose dims are called ``labels``.
+
+        Each depends on seed, step, instance, ``label``, micro-batch and the element's *global* indices only
+        (DESIGN 4.6): layout, order and recomputation change nothing.
+        """
+        key = (self.seed, self.step, self.instance, label, self.micro_batch)
+        indices = [self.start(name) + np.arange(size) for name, size in zip(labels, shape, strict=True)]
+        return uniform(key, indices)
 
 
 class Tape(Protocol):

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
-from simcluster.document import CatalogSection, Figure, Name, PositiveFloat, PositiveInt, Refused
+from simcluster.document import (
+    CatalogSection,
+    Figure,
+    Fraction,
+    Name,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    Refused,
+)
 from simcluster.errors import ScenarioError
 from simcluster.model import huggingface
+from simcluster.model.decoder import GATED
+from simcluster.model.dimensions import Dimensions
 from simcluster.model.transformer import Transformer
 from simcluster.registry import data_files
 
@@ -20,6 +31,8 @@ _FAMILIES: dict[str, dict[str, Any]] = {
     "gpt": {"norm": "layer", "activation": "gelu", "positions": "learned", "bias": True, "tied": True},
     "llama": {"norm": "rms", "activation": "swiglu", "positions": "rotary", "bias": False, "tied": False},
 }
+Probability = Annotated[float, Field(ge=0, lt=1)]
+
 _SIZES = ("layers", "hidden", "heads", "vocab")
 
 
@@ -41,7 +54,8 @@ class ModelSpec(CatalogSection):
     """The published number of parameters; what the dimensions give is asserted to be equal."""
 
     hf: Path | None = None
-    """A Hugging Face config.json (model types llama and gpt2), relative to the scenario's folder."""
+    """A Hugging Face config.json, relative to the scenario's folder: model types llama, mistral, qwen2,
+    qwen3, gpt2, opt, bloom and mpt."""
 
     family: Literal["gpt", "llama"] = "llama"
     """What the choices below are if not given: GPT (layer norm, GELU, learned positions, biases, tied
@@ -71,23 +85,56 @@ class ModelSpec(CatalogSection):
     max_positions: PositiveInt | None = None
     """Rows of a learned position table; the longest sequence."""
 
+    position_offset: NonNegativeInt | None = None
+    """Rows of the position table before that of the first token (OPT: 2)."""
+
     norm: Literal["rms", "layer"] | None = None
-    """RMS norm or layer norm."""
+    """RMS norm or layer norm, before attention and MLP."""
 
-    activation: Literal["gelu", "swiglu"] | None = None
-    """Plain MLP with GELU, or gated with SwiGLU."""
+    norm_bias: bool | None = None
+    """Layer norms have biases; true if absent."""
 
-    positions: Literal["rotary", "learned"] | None = None
-    """Rotary embedding or a learned table."""
+    embedding_norm: bool | None = None
+    """A norm behind the embedding (BLOOM)."""
+
+    qk_norm: bool | None = None
+    """A norm of every query and key head (Qwen3)."""
+
+    activation: Literal["gelu", "relu", "squared_relu", "swiglu", "geglu"] | None = None
+    """Plain MLP with GELU, ReLU or squared ReLU, or gated with SwiGLU or GeGLU."""
+
+    positions: Literal["rotary", "learned", "alibi", "none"] | None = None
+    """Rotary embedding, a learned table, ALiBi slopes in attention, or none at all."""
 
     rope_theta: PositiveFloat = 10000.0
     """Base of the rotary angles."""
 
+    rotary_fraction: Fraction | None = None
+    """Share of every head's dims that is rotated; 1 if absent."""
+
     bias: bool | None = None
     """Biases in all projections."""
 
+    qkv_bias: bool | None = None
+    """Biases in the projections to queries, keys and values, whatever ``bias`` says of the others."""
+
     tied: bool | None = None
     """The head shares the embedding's weights."""
+
+    window: PositiveInt | None = None
+    """Sliding window: the tokens that a token sees, itself included; all before it if absent."""
+
+    query_layer: bool | None = None
+    """The last layer takes its queries from a table of positions (PanGu-alpha)."""
+
+    dropout: Probability | None = None
+    """Rate of dropout behind attention and MLP; 0 if absent."""
+
+    embedding_dropout: Probability | None = None
+    """Rate of dropout behind the embedding; as ``dropout`` if absent."""
+
+    attention_dropout: Probability | None = None
+    """Rate of dropout of attention weights; 0 if absent."""
 
     @classmethod
     def entries(cls) -> Mapping[str, Traversable]:
@@ -141,24 +188,35 @@ class ModelSpec(CatalogSection):
             head_dim = hidden // heads
         ffn = known.get("ffn")
         if ffn is None:
-            if known["activation"] == "swiglu":
+            if known["activation"] in GATED:
                 raise Refused("'ffn' is missing: a gated MLP has no usual size", path="ffn")
             ffn = 4 * hidden
-        if known["positions"] == "learned" and "max_positions" not in known:
+        _check(known)
+        known.setdefault("embedding_dropout", known.get("dropout", 0.0))
+        chosen = {name: known[name] for name in _CHOICES if name in known}
+        sizes = {"kv_heads": kv_heads, "head_dim": head_dim, "ffn": ffn}
+        return Transformer(**{**chosen, **sizes})
+
+
+_CHOICES = tuple(
+    each.name
+    for each in fields(Dimensions)
+    if each.name not in ("kv_heads", "head_dim", "ffn", "flash", "logits")
+)
+_ONLY_WITH = {
+    "rotary_fraction": ("positions", "rotary"),
+    "position_offset": ("positions", "learned"),
+    "norm_bias": ("norm", "layer"),
+}
+
+
+def _check(known: Mapping[str, Any]) -> None:
+    """Refused if a choice is given that another one leaves without meaning."""
+    if "max_positions" not in known:
+        if known["positions"] == "learned":
             raise Refused("'max_positions' is missing: the rows of the learned position table")
-        return Transformer(
-            layers=known["layers"],
-            hidden=hidden,
-            heads=heads,
-            kv_heads=kv_heads,
-            head_dim=head_dim,
-            ffn=ffn,
-            vocab=known["vocab"],
-            norm=known["norm"],
-            activation=known["activation"],
-            positions=known["positions"],
-            max_positions=known.get("max_positions", 0),
-            rope_theta=known.get("rope_theta", self.rope_theta),
-            bias=known["bias"],
-            tied=known["tied"],
-        )
+        if known.get("query_layer"):
+            raise Refused("'max_positions' is missing: the rows of the query layer's position table")
+    for name, (choice, wanted) in _ONLY_WITH.items():
+        if name in known and known[choice] != wanted:
+            raise Refused(f"'{name}' needs {choice}: {wanted}, not {known[choice]}", path=name)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from simcluster.layout import Movement
 from simcluster.model import Block, Graph, Node, Phase, Role
-from simcluster.model.operators.cast import Fp8Cast
+from simcluster.model.operators.fp8 import Fp8Cast
 
 
 def repeated(graph: Graph) -> Graph:
@@ -19,7 +19,8 @@ def repeated(graph: Graph) -> Graph:
     return graph.with_blocks({name: _repeated(block) for name, block in graph.blocks.items()})
 
 
-def _repeated(block: Block) -> Block:
+def _repeated(block: Block, *, weights: bool = False) -> Block:
+    """The block with casts made again in backward: those of ``weights``, or those behind movements."""
     makers = {value: node for node in block.phase(Phase.FORWARD) for value in node.outputs}
     read = {value for node in block.phase(Phase.BACKWARD) for value in node.inputs}
     values = dict(block.values)
@@ -30,7 +31,7 @@ def _repeated(block: Block) -> Block:
         if not isinstance(cast.operator, Fp8Cast) or read.isdisjoint(cast.outputs):
             continue
         moved = _moved(block, makers, cast)
-        if not moved:
+        if cast.inputs[0] not in block.parameters if weights else not moved:
             continue
         parts = [replace(cast, outputs=_kept(cast, read)), *moved]
         made = {value: f"{value}.again" for node in parts for value in node.outputs}
@@ -90,17 +91,43 @@ def _again(node: Node, made: Mapping[str, str]) -> Node:
     return _with_outputs(renamed, renamed.outputs) if isinstance(node.operator, Fp8Cast) else renamed
 
 
+def per_use(graph: Graph) -> Graph:
+    """The graph in which weights that are gathered for each use are cast for each use, too.
+
+    A copy that was kept from forward to backward would be as large as what sharding the weights avoids.
+    """
+    return graph.with_blocks(
+        {
+            name: _repeated(_transient(block), weights=True) if _copies(block) else block
+            for name, block in graph.blocks.items()
+        }
+    )
+
+
 def once_per_step(graph: Graph) -> Graph:
     """The graph in which copies of parameters are made once per step, where nothing has to be moved first.
 
-    They are made where the step first uses them, and held beside the parameters. A parameter that is gathered
-    for each use is cast behind each gathering.
+    They are made where the step first uses them, and held beside the parameters.
     """
     return graph.with_blocks({name: _hoisted(block) for name, block in graph.blocks.items()})
 
 
+def _copies(block: Block) -> set[str]:
+    return {name for name, value in block.values.items() if value.role is Role.COPY}
+
+
+def _transient(block: Block, held: Collection[str] = ()) -> Block:
+    """The block with the copies of parameters that are not ``held`` as short-lived as activations."""
+    gone = _copies(block) - set(held)
+    values = {
+        name: replace(value, role=Role.ACTIVATION) if name in gone else value
+        for name, value in block.values.items()
+    }
+    return replace(block, values=values)
+
+
 def _hoisted(block: Block) -> Block:
-    copies = {name for name, value in block.values.items() if value.role is Role.COPY}
+    copies = _copies(block)
     if not copies:
         return block
     nodes: list[Node] = []
@@ -110,8 +137,4 @@ def _hoisted(block: Block) -> Block:
             node = replace(node, phase=Phase.BEGIN)
             held.update(node.outputs)
         nodes.append(node)
-    values = {
-        name: replace(value, role=Role.ACTIVATION) if name in copies - held else value
-        for name, value in block.values.items()
-    }
-    return replace(block, nodes=tuple(nodes), values=values)
+    return _transient(replace(block, nodes=tuple(nodes)), held)

@@ -19,7 +19,8 @@ def fuse(graph: Graph, pairs: Pairs) -> Graph:
 
     ``pairs`` lists (family, next family): a node joins the kernel before it if it directly follows in
     program order, reads one of its results, and the pair of its family with the last one's is listed.
-    Optimizer updates of a block always run as one multi-tensor kernel.
+    Optimizer updates of a block always run as one multi-tensor kernel, and so do the casts of a unit's
+    weights; its gathers, and the scatters of its gradients, are one collective.
     """
     blocks = {name: replace(block, nodes=_fused(block, pairs)) for name, block in graph.blocks.items()}
     return graph.with_blocks(blocks)
@@ -48,6 +49,8 @@ def _joins(made: list[Node], node: Node, pairs: Pairs) -> bool:
         return _same_collective(last, node)
     if _family(last) in _UPDATES and _family(node) in _UPDATES:
         return True
+    if node.phase in _UNIT and _family(last) == _family(node):
+        return True
     if (_family(last), _family(node)) not in pairs:
         return False
     kernel = [other for other in made if other.kernel == last.kernel]
@@ -57,6 +60,7 @@ def _joins(made: list[Node], node: Node, pairs: Pairs) -> bool:
 
 _VIEW = "view"
 _UPDATES = ("optimizer", _VIEW)
+_UNIT = (Phase.GATHER, Phase.REGATHER, Phase.SCATTER)
 
 
 def _is_collective(node: Node) -> bool:
@@ -71,9 +75,11 @@ def _family(node: Node) -> str:
 
 
 def _same_collective(last: Node, node: Node) -> bool:
-    """Movements once per step that do not care where a tensor begins can share one buffer."""
-    if last.operator != node.operator or node.phase not in (Phase.BEGIN, Phase.END):
+    """Movements of parameters and gradients that do not care where a tensor begins can share one buffer."""
+    if last.operator != node.operator or node.phase in (Phase.FORWARD, Phase.BACKWARD):
         return False
+    if node.phase in _UNIT:
+        return True
     assert isinstance(node.operator, Movement)
     return node.operator.kind is Kind.ALL_REDUCE or node.operator.dim == FLAT
 

@@ -2,12 +2,12 @@
 
 ZeRO-1 is nothing but a layout: the states of a parameter lie flat over the batch axes. So the gradient, which
 is partial over them, is reduce-scattered to that layout; the updated weights are gathered back from it before
-the next step's first use. Without sharding the same differences give all-reduces.
+the next step's first use. Without sharding the same differences give all-reduces. What lies sharded besides,
+gradients and weights, is scattered and gathered in every micro-batch (``units``).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -15,6 +15,9 @@ from simcluster.layout import Layout, Mesh, Movement, restricted
 from simcluster.model import Block, Graph, Instance, Node, Phase, Role, TensorType, Value
 from simcluster.model.operators.optimizer import Update
 from simcluster.plan.redistribute import Router
+from simcluster.plan.sharding import Sharding
+from simcluster.plan.together import Journey, together
+from simcluster.plan.units import with_units
 from simcluster.work import DType
 
 
@@ -23,13 +26,13 @@ class OptimizerPlan:
     """How parameters are updated.
 
     ``master`` is the dtype of the master copy, or None if the parameters are their own; ``states`` the dtypes
-    of the optimizer's states; ``shard_axes`` the mesh axes over which they lie flat (ZeRO-1), or ().
+    of the optimizer's states; ``sharding`` says what of all this lies sharded.
     """
 
     update: Update
     master: DType | None
     states: Mapping[str, DType]
-    shard_axes: tuple[str, ...] = ()
+    sharding: Sharding = Sharding()
 
 
 def optimize(graph: Graph, plan: OptimizerPlan, mesh: Mesh, router: Router, stage_axis: str) -> Graph:
@@ -91,6 +94,10 @@ class _BlockOptimizer:
 
     def run(self) -> Block:
         """The block with its gradients reduced, its parameters updated and, if sharded, gathered."""
+        ties = {name: tie for name, (tie, _) in self.ties.items() if tie is not None}
+        sharding = self.plan.sharding
+        self.homes = {name: self._home(name) for name in self.block.parameters}
+        self.block = with_units(self.block, self.homes, sharding, self._held, ties, self.mesh, self.router)
         self.values = dict(self.block.values)
         self.begin: list[Node] = []
         self.end: list[Node] = []
@@ -98,69 +105,44 @@ class _BlockOptimizer:
         self.reduced: dict[str, str] = {}
         owned = [name for name in self.block.parameters if self.ties.get(name, (None, True))[1]]
         trained = [name for name in owned if name in self.block.gradients]
-        self._reduce(dict(map(self._reduction, trained)) | self._loss())
+        self._reduce({self.block.gradients[name]: self.homes[name] for name in trained} | self._loss())
         self.end += self.views
         for name in trained:
             self._update(name, self.reduced[self.block.gradients[name]])
         nodes = (*self.begin, *self.block.nodes, *self.end)
         return replace(self.block, values=self.values, nodes=nodes)
 
+    def _home(self, parameter: str) -> Layout:
+        """Where the states of a parameter lie: sharded, if they are, over axes that hold replicas of it."""
+        value = self.block.values[parameter]
+        assert value.layout is not None
+        return self.plan.sharding.home(value.layout, value.type, self.mesh)
+
+    def _held(self, compute: DType) -> DType:
+        """The number format of sharded weights: their master copy's, unless both are kept."""
+        master = self.plan.master
+        return compute if master is None or self.plan.sharding.keep_cast else master
+
     def _layout(self, value: str) -> Layout:
         layout = self.values[value].layout
         assert layout is not None
         return layout
-
-    def _state_layout(self, parameter: str) -> Layout:
-        """Where the states lie: flat over the sharding axes that still hold replicas of the parameter."""
-        home = self._layout(parameter)
-        free = tuple(
-            axis for axis in self.plan.shard_axes if axis not in home.axes and self.mesh.size(axis) > 1
-        )
-        return replace(home, flat=free)
-
-    def _reduction(self, parameter: str) -> tuple[str, Layout]:
-        """The accumulator of a parameter and the layout in which the states want it."""
-        gradient = self.block.gradients[parameter]
-        tie = self.ties.get(parameter, (None, True))[0]
-        if tie is not None:
-            start = self._layout(gradient).with_partial((tie,))
-            self.values[gradient] = replace(self.values[gradient], layout=start)
-        return gradient, self._state_layout(parameter)
 
     def _loss(self) -> dict[str, Layout]:
         loss = self.block.loss
         return {} if loss is None else {loss: self._layout(loss).reduced}
 
     def _reduce(self, targets: Mapping[str, Layout]) -> None:
-        """Brings accumulators to their targets; those that need the same steps take them together.
-
-        Split dims stay as they are, so only the sum of the sizes decides which steps are cheapest: one
-        decision per bucket, as for a flat buffer.
-        """
-        buckets: dict[tuple[object, ...], list[str]] = {}
-        for value, target in targets.items():
-            start = self._layout(value)
-            key = (start.partial, start.flat, target.flat, self.values[value].type.dtype)
-            buckets.setdefault(key, []).append(value)
-        for bucket in buckets.values():
-            start, target = (
-                replace(layout, dims=((),)) for layout in (self._layout(bucket[0]), targets[bucket[0]])
-            )
-            elements = sum(math.prod(self._local_shape(value)) for value in bucket)
-            kind = TensorType((elements,), self.values[bucket[0]].type.dtype)
-            self.reduced.update(zip(bucket, bucket, strict=True))
-            path = self.router.path(kind, start, target)
-            for index, (movement, reached) in enumerate(path):
-                last = index == len(path) - 1
-                for value in bucket:
-                    layout = replace(self._layout(value), partial=reached.partial, flat=reached.flat)
-                    # A slice that nothing is exchanged after belongs to the update, not to the reduction.
-                    self._step(
-                        value,
-                        movement,
-                        layout,
-                        self.views if last and not movement.is_collective else self.end,
-                    )
+        """Brings accumulators to their targets."""
+        self.reduced = {value: value for value in targets}
+        journeys = {
+            value: Journey(self.values[value].type, self._layout(value), target)
+            for value, target in targets.items()
+        }
+        for step in together(journeys, self.mesh, self.router):
+            # A slice that nothing is exchanged after belongs to the update, not to the reduction.
+            nodes = self.views if step.last and not step.movement.is_collective else self.end
+            self._step(step.value, step.movement, step.layout, nodes)
 
     def _step(self, value: str, movement: Movement, layout: Layout, nodes: list[Node]) -> None:
         before = self.reduced[value]
@@ -170,23 +152,23 @@ class _BlockOptimizer:
         nodes.append(Node(name, movement, (before,), (name,), Phase.END, origin=value, why=why))
         self.reduced[value] = name
 
-    def _local_shape(self, value: str) -> tuple[int, ...]:
-        return self._layout(value).local_shape(self.values[value].type.shape, self.mesh)
-
     def _update(self, parameter: str, gradient: str) -> None:
         kind = self.values[parameter]
-        layout = self._state_layout(parameter)
+        layout = self.homes[parameter]
         sharded = layout != kind.layout
+        # Gathered weights whose shards are the master copy are updated in place.
+        own = f"{parameter}.gathered" in self.values and not self.plan.sharding.keep_cast
+        master = None if own else self.plan.master
         weights = parameter
         if sharded:
             weights = f"{parameter}.shard"
             self.values[weights] = replace(kind, layout=layout, role=Role.VIEW, copy_of=parameter)
-        update = replace(self.plan.update, cast=kind.type.dtype if self.plan.master else None)
+        update = replace(self.plan.update, cast=kind.type.dtype if master else None)
         operands = [weights]
-        if self.plan.master is not None:
-            operands = [self._state(parameter, "master", self.plan.master, layout, copy_of=parameter)]
+        if master is not None:
+            operands = [self._state(parameter, "master", master, layout, copy_of=parameter)]
         states = [self._state(parameter, state, dtype, layout) for state, dtype in self.plan.states.items()]
-        outputs = [*operands, *states, *([weights] if self.plan.master else [])]
+        outputs = [*operands, *states, *([weights] if master else [])]
         name = f"{parameter}.update"
         inputs = (operands[0], gradient, *states)
         self.end.append(Node(name, update, inputs, tuple(outputs), Phase.END, origin=parameter))

@@ -14,7 +14,7 @@ from simcluster.model import Graph, Model
 from simcluster.model.operators.lamb import Lamb
 from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, Sgd, Update
 from simcluster.plan.clip import clip
-from simcluster.plan.copies import once_per_step, repeated
+from simcluster.plan.copies import once_per_step, per_use, repeated
 from simcluster.plan.costs import movement_cost
 from simcluster.plan.decompose import decompose_updates
 from simcluster.plan.differentiate import differentiate
@@ -26,7 +26,9 @@ from simcluster.plan.quantise import Fp8Plan, quantise
 from simcluster.plan.recompute import recompute
 from simcluster.plan.redistribute import Router
 from simcluster.plan.schedule import Timetable
+from simcluster.plan.selective import recompute_operators
 from simcluster.plan.shard import shard
+from simcluster.plan.sharding import Sharding, chosen, expanded
 from simcluster.plan.spec import (
     Fp8Spec,
     FrameworkSpec,
@@ -71,7 +73,7 @@ class Plan:
     compute: DType
     gradients: DType
     master: DType | None
-    shard_axes: tuple[str, ...]
+    sharding: Sharding
     recipe: str
     notes: tuple[str, ...]
     matmul: DType
@@ -109,7 +111,7 @@ class _Planner:
     cluster: Cluster
 
     def plan(self) -> Plan:
-        """Places, differentiates, shards, optimises, recomputes, fuses and schedules, in that order."""
+        """Places, differentiates, shards, recomputes, optimises, fuses and schedules, in that order."""
         self.mesh = Mesh.of(self.parallel.mesh)
         self.roles = Roles(_roles(self.parallel))
         self._check()
@@ -122,7 +124,10 @@ class _Planner:
         compute, gradients, master = self._precision()
         matmul = DType.of(self.training.precision.multiplied)
         check_rates(self.cluster, compute, matmul)
-        model = self.model.padded(self._vocabulary_multiple(rules))
+        model = self.model.padded(self._vocabulary_multiple(rules)).computed(
+            flash=self.framework.attention == "flash",
+            logits=DType.FP32 if self.framework.logits == "fp32" else None,
+        )
         tokens = self.training.global_batch * self.training.seq_len
         batch = self.training.micro_batch * self.mesh.product(batch_axes)
         forward = model.graph(batch, self.training.seq_len, compute, tokens)
@@ -130,20 +135,30 @@ class _Planner:
         strategies = assign(forward, rules, self.mesh, self.roles)
         router = Router(self.mesh, movement_cost(self.cluster, self.mesh))
         update = _update(self.training.optimizer)
-        optimizer = self._optimizer(update, master)
+        sharding = self._sharding(stage_axis)
+        states = _states(update, self.training.optimizer)
+        optimizer = OptimizerPlan(update, master, states, sharding)
 
         graph = differentiate(place(forward, layers), gradients)
         if matmul is DType.FP8:
             graph = quantise(graph, self._fp8())
         logical = graph
         graph = shard(graph, strategies, self.mesh, router)
-        graph = optimize(once_per_step(repeated(graph)), optimizer, self.mesh, router, stage_axis)
+        graph = repeated(graph)
+        if not sharding.weights:
+            graph = once_per_step(graph)
+        # What is computed again reads weights as the backward does, which gathering them has to know.
+        again = self.parallel.recompute
+        if again.layers != "none":
+            graph = recompute(graph, "layers.*", None if again.layers == "all" else again.layers)
+        graph = recompute_operators(graph, again.operators)
+        if sharding.weights:
+            graph = per_use(graph)
+        graph = optimize(graph, optimizer, self.mesh, router, stage_axis)
         limit = self.training.optimizer.clip
         if limit is not None:
             graph = clip(graph, limit, self.mesh, router, stage_axis)
         graph = decompose_updates(graph, router)
-        if self.parallel.recompute.layers == "all":
-            graph = recompute(graph, "layers.*")
         graph = fuse(graph, self.framework.fuse)
         timetable = schedules()[self.parallel.schedule.kind]().timetable(num_stages, micro_batches)
         return Plan(
@@ -164,11 +179,11 @@ class _Planner:
             compute,
             gradients,
             master,
-            optimizer.shard_axes,
+            sharding,
             self._recipe(),
-            tuple(self._notes(strategies, model.vocab)),
+            tuple(self._notes(strategies, sharding, model.vocab)),
             matmul,
-            optimizer.states,
+            states,
             limit,
         )
 
@@ -305,13 +320,20 @@ class _Planner:
             transposed=self.framework.fp8_transposes,
         )
 
-    def _optimizer(self, update: Update, master: DType | None) -> OptimizerPlan:
-        states = _states(update, self.training.optimizer)
-        axes = self.roles.resolve((BATCH,), self.mesh) if self.parallel.optimizer_sharding.zero else ()
-        return OptimizerPlan(update, master, states, axes)
+    def _sharding(self, stage_axis: str) -> Sharding:
+        """What lies sharded: as the scenario says, or else the recipe."""
+        written = self.parallel.optimizer_sharding
+        if written is None:
+            written = RecipeSpec.load(self._recipe()).optimizer_sharding
+        return chosen(written, self.roles, self.mesh, stage_axis)
 
-    def _notes(self, strategies: Strategies, vocab: int) -> list[str]:
+    def _notes(self, strategies: Strategies, sharding: Sharding, vocab: int) -> list[str]:
         notes = []
+        written = self.parallel.optimizer_sharding
+        if written is None and sharding.states:
+            notes.append(f"recipe {self._recipe()} shards {sharding}; optimizer_sharding may say otherwise")
+        if expanded(written, ()).states and not sharding.states:
+            notes.append("optimizer_sharding shards nothing: no batch axis has more than one rank")
         if vocab != self.model.vocab:
             notes.append(f"vocabulary padded from {self.model.vocab:,} to {vocab:,}")
         used = {axis for role in (BATCH, PIPELINE) for axis in self.roles.axes[role]}

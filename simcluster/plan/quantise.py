@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from simcluster.document.pattern import matches
 from simcluster.errors import PlanError
 from simcluster.model import Block, Graph, Node, Operator, Phase, Role, TensorType, Value
-from simcluster.model.operators.cast import E4M3, E5M2, Fp8Cast
+from simcluster.model.operators.fp8 import E4M3, E5M2, Fp8Cast
 from simcluster.work import DType
 
 PRODUCTS = ("layers.*",)

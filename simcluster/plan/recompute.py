@@ -5,6 +5,7 @@ The whole forward is run again, its collectives included, as Megatron's and PyTo
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -14,13 +15,19 @@ from simcluster.model import Block, Graph, Node, Phase, Role
 SUFFIX = ".recompute"
 
 
-def recompute(graph: Graph, pattern: str) -> Graph:
-    """The graph in which every instance whose name matches ``pattern`` recomputes its forward."""
+def recompute(graph: Graph, pattern: str, per_stage: int | None = None) -> Graph:
+    """The graph in which every instance whose name matches ``pattern`` recomputes its forward.
+
+    With ``per_stage`` only the first that many of each stage do.
+    """
     blocks: dict[str, Block] = {}
     instances = []
+    found: Counter[int] = Counter()
     for instance in graph.instances:
         block = graph.block_of(instance)
-        if matches(pattern, instance.name):
+        wanted = matches(pattern, instance.name)
+        found[instance.stage] += wanted
+        if wanted and (per_stage is None or found[instance.stage] <= per_stage):
             name = f"{block.name}{SUFFIX}"
             if name not in blocks:
                 blocks[name] = replace(_recomputing(block), name=name)

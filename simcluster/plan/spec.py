@@ -23,6 +23,7 @@ from simcluster.document import (
 from simcluster.errors import nearest
 from simcluster.plan.quantise import PRODUCTS
 from simcluster.plan.schedule import Schedule
+from simcluster.plan.sharding import Written as WrittenSharding
 from simcluster.registry import data_files, kinds
 
 FloatName = Literal["fp32", "fp16", "bf16"]
@@ -194,6 +195,9 @@ class RecipeSpec(CatalogSection):
     strategies: tuple[StrategySpec, ...] = ()
     """Later entries win."""
 
+    optimizer_sharding: WrittenSharding | None = None
+    """What is sharded if the scenario says nothing about it."""
+
     @classmethod
     def entries(cls) -> Mapping[str, Traversable]:
         """The shipped recipes."""
@@ -215,7 +219,8 @@ class FrameworkSpec(CatalogSection):
     """Pairs of operator families: one may run in the same kernel right after the other."""
 
     prefetch: NonNegativeInt
-    """How many kernels ahead of its first reader an all-gather may start."""
+    """How many kernels ahead of its first reader an all-gather may start; how many units (layers) ahead of
+    its use the sharded weights of one may be gathered."""
 
     dispatch: NonNegativeFloat
     """Host time per operator, as a multiple of the device's figure."""
@@ -225,6 +230,12 @@ class FrameworkSpec(CatalogSection):
 
     vocabulary_multiple: PositiveInt
     """The vocabulary is padded so that every rank that shares it holds a multiple of this."""
+
+    attention: Literal["flash", "unfused"] = "flash"
+    """One kernel that keeps no scores, or products, softmax and dropout as kernels of their own."""
+
+    logits: Literal["fp32", "compute"] = "compute"
+    """Number format in which the loss reads logits and keeps them for its backward."""
 
     fp8_transposes: bool = False
     """Casts to fp8 also write a transposed copy for products that sum over another dim of an operand than
@@ -269,18 +280,22 @@ class ScheduleSpec(Section):
         return self
 
 
-class OptimizerShardingSpec(Section):
-    """Which optimizer state is sharded over the data-parallel ranks."""
-
-    zero: Literal[0, 1] = 0
-    """0: none. 1: optimizer states, flat over the batch axes."""
-
-
 class RecomputeSpec(Section):
     """What is computed again in the backward instead of kept."""
 
-    layers: Literal["none", "all"] = "none"
-    """all: every layer keeps only its input and runs its whole forward again."""
+    layers: Literal["none", "all"] | PositiveInt = "none"
+    """all: every layer keeps only its input and runs its whole forward again; a number: so many layers, the
+    first ones of each stage."""
+
+    operators: tuple[Name, ...] = ()
+    """Operators by name, ``layers.*.attention.core``: their outputs are dropped and made again from their
+    inputs, which are kept. Layers that are recomputed whole are not concerned."""
+
+    @model_validator(mode="after")
+    def _is_not_said_twice(self) -> RecomputeSpec:
+        if self.layers == "all" and any(name.startswith("layers.") for name in self.operators):
+            raise Refused("every layer is recomputed whole already", path="operators")
+        return self
 
 
 class ParallelSpec(Section):
@@ -307,8 +322,8 @@ class ParallelSpec(Section):
     schedule: ScheduleSpec = ScheduleSpec()
     """The pipeline schedule."""
 
-    optimizer_sharding: OptimizerShardingSpec = OptimizerShardingSpec()
-    """ZeRO stages."""
+    optimizer_sharding: WrittenSharding | None = None
+    """fsdp, ZeRO stages, MindSpore levels or the explicit form; the recipe's, if it has one."""
 
     recompute: RecomputeSpec = RecomputeSpec()
     """Activation recomputation."""

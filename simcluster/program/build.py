@@ -40,6 +40,7 @@ from simcluster.program.lower import (
     lower,
 )
 from simcluster.program.program import Program, Resident, StageProgram
+from simcluster.program.units import with_units
 
 TRANSFER = "transfer"
 ONCE = -1
@@ -139,6 +140,8 @@ class _StageBuilder:
             *self._scheduled(),
             *(each for phase in (NORM, MEASURE, UPDATE) for each in self._once(phase, self.instances[::-1])),
         ]
+        codes = {each.name: self.codes.of(self.graph.block_of(each)) for each in self.instances}
+        executions = with_units(executions, codes, self.codes.settings.prefetch)
         return StageProgram(tuple(executions), tuple(self._residents()), self.names)
 
     # -- names ------------------------------------------------------------------------------------------

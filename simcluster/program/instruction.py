@@ -22,31 +22,43 @@ SEND_NEXT, RECV_PREV = "send_next", "recv_prev"
 SEND_PREV, RECV_NEXT = "send_prev", "recv_next"
 TRANSFER_STREAMS = (SEND_NEXT, RECV_PREV, SEND_PREV, RECV_NEXT)
 
-_ONCE = " (step)"
 
+class Purpose(enum.StrEnum):
+    """What a communication stream is for, behind its axes; activations have the axes' own stream.
 
-def stream_name(axes: tuple[str, ...], *, once: bool) -> str:
-    """The stream of collectives over ``axes``.
-
-    What happens ``once`` per step has streams of its own: behind a weight gradient that waits for the
-    network, the next layer's activations would wait too.
+    Behind a weight gradient that waits for the network, the next layer's activations would wait too; and
+    behind the gradients of one unit the weights of the next.
     """
-    return "+".join(axes) + (_ONCE if once else "")
+
+    ACTIVATIONS = ""
+    ONCE = " (step)"
+    WEIGHTS = " (weights)"
+    GRADIENTS = " (gradients)"
+
+
+def stream_name(axes: tuple[str, ...], purpose: Purpose) -> str:
+    """The stream of collectives over ``axes`` for one purpose."""
+    return "+".join(axes) + purpose
 
 
 def stream_axes(stream: str, stage_axis: str) -> str:
     """The mesh axes that a communication stream serves, as results name them."""
     if stream in TRANSFER_STREAMS:
         return stage_axis
-    axes = stream.removesuffix(_ONCE).split("+")
+    axes = stream.partition(" ")[0].split("+")
     return "+".join(dict.fromkeys(base_axis(axis) for axis in axes))
 
 
 class Scope(enum.StrEnum):
-    """How long a buffer lives: one execution, one micro-batch across executions, or for good."""
+    """How long a buffer lives: one execution, one micro-batch across executions, or for good.
+
+    ``kept`` are gathered weights that all micro-batches in flight share, from the first one's forward to the
+    last one's backward.
+    """
 
     LOCAL = "local"
     MICRO_BATCH = "micro_batch"
+    KEPT = "kept"
     STEP = "step"
 
 
@@ -173,7 +185,9 @@ class Code:
 class Execution:
     """One run of a code: for which instance, which micro-batch, as part of which action of the schedule.
 
-    ``waits_for_transfers`` holds the kernels back until every transfer posted before is over.
+    ``waits_for_transfers`` holds the kernels back until every transfer posted before is over. ``after`` is
+    the place of an earlier execution of the stage that must have ended before this one starts, or -1;
+    ``gathered`` the micro-batch for which the kept weights that it uses were gathered.
     """
 
     code: int
@@ -181,3 +195,11 @@ class Execution:
     micro_batch: int
     action: str
     waits_for_transfers: bool = False
+    after: int = -1
+    gathered: int = -1
+
+    def label(self, scope: Scope) -> int:
+        """The micro-batch that tells buffers of one name apart; -1 for what lives throughout."""
+        if scope is Scope.KEPT:
+            return self.gathered
+        return self.micro_batch if scope is Scope.MICRO_BATCH else -1

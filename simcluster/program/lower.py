@@ -20,6 +20,7 @@ from simcluster.program.instruction import (
     Category,
     Code,
     Instruction,
+    Purpose,
     Scope,
     Slot,
     stream_name,
@@ -29,7 +30,17 @@ from simcluster.work import DType, Kernel, Work
 
 BEGIN, PREPARE, FORWARD, BACKWARD = "begin", "prepare", "forward", "backward"
 REDUCE, NORM, MEASURE, UPDATE = "reduce", "norm", "measure", "update"
+GATHER, REGATHER, SCATTER = "gather", "regather", "scatter"
 
+_PURPOSES = {
+    BEGIN: Purpose.ONCE,
+    REDUCE: Purpose.ONCE,
+    NORM: Purpose.ONCE,
+    MEASURE: Purpose.ONCE,
+    GATHER: Purpose.WEIGHTS,
+    REGATHER: Purpose.WEIGHTS,
+    SCATTER: Purpose.GRADIENTS,
+}
 _RESIDENT = frozenset({Role.PARAMETER, Role.COPY, Role.STATE, Role.ACCUMULATOR, Role.VIEW})
 _MATRIX = (Kernel.GEMM, Kernel.ATTENTION, Kernel.CONV)
 
@@ -89,8 +100,11 @@ def _phases(block: Block) -> dict[str, list[Node]]:
     return {
         BEGIN: begin[:gathered],
         PREPARE: begin[gathered:],
+        GATHER: list(block.phase(Phase.GATHER)),
         FORWARD: list(block.phase(Phase.FORWARD)),
+        REGATHER: list(block.phase(Phase.REGATHER)),
         BACKWARD: list(block.phase(Phase.BACKWARD)),
+        SCATTER: list(block.phase(Phase.SCATTER)),
         REDUCE: end[:reduced],
         NORM: end[reduced:normed],
         MEASURE: end[normed:measured],
@@ -139,13 +153,21 @@ class _Uses:
         if self.block.values[value].role in _RESIDENT:
             return Scope.STEP
         codes = self.readers[value] | self.writers[value]
-        return Scope.MICRO_BATCH if self.border(value) or len(codes) > 1 else Scope.LOCAL
+        if not self.border(value) and len(codes) < 2:
+            return Scope.LOCAL
+        gathered = self.block.values[value].role is Role.GATHERED
+        return Scope.KEPT if gathered and not self.regathers else Scope.MICRO_BATCH
+
+    @property
+    def regathers(self) -> bool:
+        """Whether the weights are gathered again for the backward, not kept until then."""
+        return any(self.block.phase(Phase.REGATHER))
 
     def drops(self, value: str, code: str) -> bool:
         """Whether this code is the last of the block to read the value."""
         if self.scope(value) is Scope.STEP:
             return False
-        order = [name for name in (FORWARD, BACKWARD) if name in self.readers[value]]
+        order = [name for name in (FORWARD, BACKWARD, SCATTER) if name in self.readers[value]]
         return bool(order) and order[-1] == code
 
 
@@ -204,6 +226,8 @@ class _CodeWriter:
         }
         if kind.role in resident:
             return resident[kind.role]
+        if kind.role is Role.GATHERED:
+            return Category.COMMUNICATION
         if scope is Scope.MICRO_BATCH and kind.role in (Role.ACTIVATION, Role.FEED):
             return Category.ACTIVATIONS
         maker = next((node for node in self.nodes if value in node.outputs), None)
@@ -245,7 +269,7 @@ class _CodeWriter:
         return Instruction(
             node.name,
             Action.COLLECTIVE,
-            stream_name(movement.axes, once=self.name not in (FORWARD, BACKWARD)),
+            stream_name(movement.axes, _PURPOSES.get(self.name, Purpose.ACTIVATIONS)),
             calls,
             operation=str(movement.kind),
             group=movement.axes,

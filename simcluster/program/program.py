@@ -76,6 +76,21 @@ class Program:
         return tuple(found)
 
     @cached_property
+    def shares(self) -> tuple[Mapping[tuple[str, int], int], ...]:
+        """Per stage: kept buffer and the micro-batch it was gathered for -> droppers until its release."""
+        found = []
+        for stage in self.stages:
+            counts: Counter[tuple[str, int]] = Counter()
+            for execution in stage.executions:
+                code = self.codes[execution.code]
+                for slot in (slot for each in code.instructions for slot in each.drops):
+                    if code.slots[slot].scope is Scope.KEPT:
+                        name = stage.buffer(execution.instance, code.slots[slot].name)
+                        counts[name, execution.gathered] += 1
+            found.append(dict(counts))
+        return tuple(found)
+
+    @cached_property
     def groups(self) -> tuple[tuple[str, ...], ...]:
         """Every group of axes that a collective runs over, sorted."""
         return tuple(sorted({each.group for code in self.codes for each in code.instructions if each.group}))

@@ -40,8 +40,12 @@ def _plan(plan: Mapping[str, Any]) -> str:
     if len(plan["layers_per_stage"]) > 1:
         parts.append(f"{plan['schedule']['kind']}, {_layers(plan['layers_per_stage'])} layers")
     parts.append(f"recipe {plan['recipe']}")
-    if plan["recompute"] != "none":
-        parts.append(f"recompute {plan['recompute']} layers")
+    again = plan["recompute"]
+    if again["layers"] != "none":
+        whole = again["layers"] == "all"
+        parts.append("recompute all layers" if whole else f"recompute {again['layers']} layers of each stage")
+    if again["operators"]:
+        parts.append(f"recompute {', '.join(again['operators'])}")
     return "; ".join(parts)
 
 
@@ -61,11 +65,11 @@ def _batch(plan: Mapping[str, Any]) -> str:
 
 
 def _numbers(plan: Mapping[str, Any]) -> str:
-    precision, axes = plan["precision"], plan["optimizer_sharding"]["states"]
+    precision = plan["precision"]
     master = "" if precision["master"] == "none" else f", {precision['master']} master weights"
-    sharded = f" sharded over {' and '.join(axes)}" if axes else ""
     compute, matmul = precision["compute"], precision["matmul"]
     formats = compute if matmul == compute else f"{compute} with {matmul} matmuls"
+    sharded = _sharded(plan["optimizer_sharding"])
     states = f", {_states(precision['optimizer_states'], plan['optimizer'])}{sharded}"
     limit = plan["gradient_clip"]
     clipped = "" if limit is None else f" clipped to norm {limit:g}"
@@ -77,3 +81,17 @@ def _states(formats: str, optimizer: str) -> str:
     if not formats:
         return f"{optimizer} without states"
     return f"{optimizer} with {formats}" if " " in formats else f"{formats} {optimizer} states"
+
+
+def _sharded(sharding: Mapping[str, Any]) -> str:
+    """What lies sharded over which axes, and how weights are gathered."""
+    axes = " and ".join(sharding["axes"])
+    if not sharding["states"]:
+        return ""
+    if not sharding["gradients"] and not sharding["weights"]:
+        return f" sharded over {axes}"
+    what = [name for name in ("weights", "gradients") if sharding[name]]
+    text = f"; {', '.join(what)} and states sharded over {axes}"
+    if sharding["weights"]:
+        text += ", gathered for forward and backward" if sharding["regather"] else ", gathered once for both"
+    return text

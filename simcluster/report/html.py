@@ -33,7 +33,7 @@ from simcluster.report.headline import headline
 from simcluster.report.parts import category, cut, memory
 from simcluster.report.slices import actions, kernels
 from simcluster.report.stages import against, labels, stage_memory
-from simcluster.report.statements import communication, footing, misfit, throughput, useful
+from simcluster.report.statements import communication, conventions, footing, misfit, throughput, useful
 from simcluster.trace import Run
 
 MOST_STAGES = 16
@@ -92,7 +92,8 @@ def _figures(documents: Document) -> Markup:
         f'<div style="font-size:12px;opacity:.7">{escape(label)}</div></div>'
         for value, label in figures
     )
-    note = f'<div style="font-size:12px;opacity:.7">{escape(useful(documents))}</div>'
+    notes = "; ".join(line for line in (useful(documents), conventions(found)) if line)
+    note = f'<div style="font-size:12px;opacity:.7">{escape(notes)}</div>'
     return Markup(f'<div style="display:flex;flex-wrap:wrap;margin:10px 0 4px">{tiles}</div>{note}')
 
 

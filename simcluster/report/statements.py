@@ -58,6 +58,15 @@ def useful(documents: Document) -> str:
     return f"{rate} of model arithmetic per device, of {units.compute(peak)} at its {matmul} peak"
 
 
+def conventions(summary: Document) -> str:
+    """Which convention MFU and HFU follow, and what they are in the other one; nothing if they agree."""
+    mfu, hfu = summary["mfu_full_attention"], summary["hfu_full_attention"]
+    if (mfu, hfu) == (summary["mfu"], summary["hfu"]):
+        return ""
+    full = f"MFU {units.percent(mfu)}, HFU {units.percent(hfu)}"
+    return f"causal attention counted as half; as the full square: {full}"
+
+
 def communication(summary: Document) -> list[list[str]]:
     """Per mesh axis: its name, bytes a rank sends per step, time not hidden, its share, the collectives."""
     sent, exposed = summary["communication_bytes"], summary["exposed_communication_s"]

@@ -14,7 +14,7 @@ from simcluster.draw import Cell, Column, bar, flow, legend, screen_width, shown
 from simcluster.report.headline import headline
 from simcluster.report.parts import cut, memory
 from simcluster.report.stages import StageMemory, against, labels, stage_memory
-from simcluster.report.statements import communication, footing, misfit, throughput, useful
+from simcluster.report.statements import communication, conventions, footing, misfit, throughput, useful
 from simcluster.trace import Run
 
 MOST_STAGES = 8
@@ -80,7 +80,8 @@ def _figures(documents: Document) -> RenderableType:
         *((tokens, "bold cyan"), f" tokens/s ({each} per device)   "),
         *("MFU ", (units.percent(found["mfu"]), "bold cyan"), f" (HFU {units.percent(found['hfu'])})"),
     )
-    return Group(text, _indented(Text(useful(documents), "dim")))
+    notes = [line for line in (useful(documents), conventions(found)) if line]
+    return Group(text, _indented(Text("\n".join(notes), "dim")))
 
 
 def _cut(found: Document, width: int, colour: bool) -> RenderableType:

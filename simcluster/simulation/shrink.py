@@ -22,6 +22,7 @@ from simcluster.model import Model
 from simcluster.model.operators.lamb import Lamb
 from simcluster.plan import Plan
 from simcluster.plan.place import default_layers
+from simcluster.plan.sharding import OptimizerShardingSpec
 from simcluster.plan.spec import OptimizerSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation.build import prepare
@@ -71,7 +72,14 @@ def shrink(scenario: Scenario) -> Shrunk:
     )
     auto = spec.parallel.schedule.stages == "auto" and default_layers(sum(layers), stages) == layers
     schedule = spec.parallel.schedule.model_copy(update={"stages": "auto" if auto else layers})
-    parallel = spec.parallel.model_copy(update={"mesh": dict(mesh.axes), "schedule": schedule})
+    sharding, threshold = spec.parallel.optimizer_sharding, plan.sharding.min_bytes
+    if threshold:
+        # In a small model every parameter is below it, and nothing would be sharded.
+        written = plan.sharding.document() | {"min_bytes": "0 B"}
+        sharding = validate_data(written, OptimizerShardingSpec)
+    parallel = spec.parallel.model_copy(
+        update={"mesh": dict(mesh.axes), "schedule": schedule, "optimizer_sharding": sharding}
+    )
     small = spec.model_copy(
         update={
             "training": training,
@@ -83,6 +91,8 @@ def shrink(scenario: Scenario) -> Shrunk:
     before = _figures(scenario.model, plan.mesh, built.cluster, scenario, plan.num_micro_batches)
     after = _figures(model, mesh, cluster, replace(scenario, spec=small), micro_batches)
     changes = tuple((name, old, after[name]) for name, old in before.items() if old != after[name])
+    if threshold:
+        changes = (*changes, ("smallest sharded parameter", f"{threshold:,} B", "0 B"))
     return Shrunk(replace(scenario, spec=small), model, cluster, changes)
 
 

@@ -12,16 +12,14 @@ from numpy.typing import NDArray
 
 from simcluster.engine import Timing
 from simcluster.engine.waits import IDLE, PIPELINE_WAIT
-from simcluster.model import Graph, Operator, Phase
 from simcluster.program import Action, Instruction
 from simcluster.program.instruction import stream_axes
 from simcluster.simulation.build import Built
+from simcluster.simulation.flops import Flops, forward_flops, matrix_flops
 from simcluster.trace import Table
-from simcluster.work import Kernel
 
 Floats = NDArray[Any]
 
-_MATRIX = (Kernel.GEMM, Kernel.ATTENTION, Kernel.CONV)
 _NUMBERED = re.compile(r"(?<=\.)\d+(?=[.:])")
 _CUT = ("compute_s", "host_s", "pipeline_wait_s", "offload_wait_s", "input_wait_s", "idle_s")
 
@@ -39,22 +37,24 @@ def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
     ranks = plan.mesh.num_ranks
     training = scenario.spec.training
     tokens = training.global_batch * training.seq_len
-    flops = (
-        3 * forward_flops(scenario.model.graph(1, training.seq_len, plan.compute, 1)) * training.global_batch
-    )
-    peak = built.cluster.device(0).peak[plan.matmul]
+    forward = forward_flops(scenario.model.graph(1, training.seq_len, plan.compute, 1))
+    model = forward * (3 * training.global_batch)
+    capacity = step * ranks * built.cluster.device(0).peak[plan.matmul]
     cut = _Cut.of(built, timing, gaps)
     memory = peaks(built, account)
-    executed = cut.mean(np.array([_executed_flops(built, timing, index) for index in range(len(cut.sizes))]))
+    executed = [_executed_flops(built, timing, index) * size for index, size in enumerate(cut.sizes.tolist())]
+    done = sum(executed, Flops()) * (1 / steps)
     wait, compute = cut.mean(cut.parts["pipeline_wait_s"]), cut.mean(cut.parts["compute_s"])
     return {
         "step_time_s": step,
         "tokens_per_s": tokens / step,
         "tokens_per_s_per_device": tokens / step / ranks,
         "samples_per_s": training.global_batch / step,
-        "model_flops_per_s_per_device": flops / step / ranks,
-        "mfu": flops / step / ranks / peak,
-        "hfu": executed / steps / step / peak,
+        "model_flops_per_s_per_device": model.counted / step / ranks,
+        "mfu": model.counted / capacity,
+        "hfu": done.counted / capacity,
+        "mfu_full_attention": model.square / capacity,
+        "hfu_full_attention": done.square / capacity,
         "bubble_fraction": wait / step,
         "bubble_over_compute": wait / compute if compute else 0.0,
         **{name: cut.mean(cut.parts[name]) for name in _CUT},
@@ -80,6 +80,8 @@ METRICS = (
     "model_flops_per_s_per_device",
     "mfu",
     "hfu",
+    "mfu_full_attention",
+    "hfu_full_attention",
     "bubble_fraction",
     "bubble_over_compute",
     *_CUT,
@@ -90,25 +92,6 @@ METRICS = (
     "num_events",
 )
 """The figures that are one number: what ``expect`` and ``check`` may bound."""
-
-
-def forward_flops(graph: Graph) -> int:
-    """Matrix FLOPs of the forward pass of one micro-batch, causal attention counted as half.
-
-    Three times this is the model FLOPs of a step (forward, and twice as much backward), the convention of
-    Megatron-Core; recomputation counts only towards the hardware FLOPs.
-    """
-    per_block: dict[str, int] = {}
-    for name, block in graph.blocks.items():
-        total = 0
-        for node in block.phase(Phase.FORWARD):
-            assert isinstance(node.operator, Operator)
-            inputs = [block.values[value].type for value in node.inputs]
-            outputs = [block.values[value].type for value in node.outputs]
-            works = node.operator.work(inputs, outputs)
-            total += sum(work.flops for work in works if work.kernel in _MATRIX)
-        per_block[name] = total
-    return sum(per_block[instance.block] for instance in graph.instances)
 
 
 @dataclass(frozen=True)
@@ -154,16 +137,12 @@ class _Cut:
         return float((values * self.sizes).sum() / self.sizes.sum())
 
 
-def _executed_flops(built: Built, timing: Timing, index: int) -> float:
-    total = 0.0
+def _executed_flops(built: Built, timing: Timing, index: int) -> Flops:
+    """What one rank of a class computed in the whole run."""
+    total = Flops()
     for code, executions in timing.classes[index].linked.by_code().items():
-        flops = sum(
-            work.flops
-            for each in built.program.codes[code].instructions
-            for work in each.works
-            if work.kernel in _MATRIX
-        )
-        total += flops * len(executions)
+        works = [work for each in built.program.codes[code].instructions for work in each.works]
+        total += matrix_flops(works) * len(executions)
     return total
 
 

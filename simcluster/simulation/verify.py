@@ -11,7 +11,7 @@ import numpy as np
 from simcluster.cluster import Cluster
 from simcluster.engine import instruction_times, run, spans
 from simcluster.errors import SimclusterError, SimulationError
-from simcluster.model.operators.cast import E4M3, E5M2
+from simcluster.model.operators.fp8 import E4M3, E5M2
 from simcluster.plan import Plan, make_plan
 from simcluster.program import Program, partition
 from simcluster.scenario import Scenario

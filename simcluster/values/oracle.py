@@ -26,8 +26,6 @@ from simcluster.model.operators.clip import clip_factor
 from simcluster.model.operators.optimizer import Update
 from simcluster.values.source import Source
 
-_WHOLE = Region({})
-
 
 @dataclass(frozen=True, slots=True)
 class StepValues:
@@ -80,7 +78,8 @@ class Oracle:
         for instance in self.graph.instances:
             block = self.graph.block_of(instance)
             values = self._inputs(instance, block, crossing, step, micro_batch)
-            _evaluate([node for node in block.nodes if node.phase is Phase.FORWARD], values)
+            region = Region({}, step + 1, self.source.seed, instance.name, micro_batch)
+            _evaluate([node for node in block.nodes if node.phase is Phase.FORWARD], values, region)
             crossing.update({instance.output(name): values[name] for name in block.outputs})
             loss += float(values[block.loss]) if block.loss is not None else 0.0
             kept.append((instance, block, values))
@@ -88,7 +87,8 @@ class Oracle:
         for instance, block, values in reversed(kept):
             for name in block.outputs:
                 values[block.gradients[name]] = returned[instance.output(name)]
-            self._backward(instance, block, values, gradients)
+            region = Region({}, step + 1, self.source.seed, instance.name, micro_batch)
+            self._backward(instance, block, values, gradients, region)
             for inner, outer in zip(block.inputs, instance.inputs, strict=True):
                 if inner in block.gradients:
                     found = values[block.gradients[inner]]
@@ -106,7 +106,12 @@ class Oracle:
         return values
 
     def _backward(
-        self, instance: Instance, block: Block, values: dict[str, Array], gradients: dict[str, Array]
+        self,
+        instance: Instance,
+        block: Block,
+        values: dict[str, Array],
+        gradients: dict[str, Array],
+        region: Region,
     ) -> None:
         accumulators = {
             block.gradients[name]: self.graph.canonical(f"{instance.name}.{name}")
@@ -116,14 +121,14 @@ class Oracle:
         for node in block.nodes:
             if node.phase is not Phase.BACKWARD:
                 continue
-            _evaluate([node], values)
+            _evaluate([node], values, region)
             for out in node.outputs:
                 if block.values[out].role is Role.ACCUMULATOR:
                     gradients[accumulators[out]] = gradients[accumulators[out]] + values[out]
 
 
-def _evaluate(nodes: Sequence[Node], values: dict[str, Array]) -> None:
+def _evaluate(nodes: Sequence[Node], values: dict[str, Array], region: Region) -> None:
     for node in nodes:
         assert isinstance(node.operator, Operator)
-        made = node.operator.evaluate([values[name] for name in node.inputs], _WHOLE)
+        made = node.operator.evaluate([values[name] for name in node.inputs], region)
         values.update(zip(node.outputs, made, strict=True))

@@ -167,7 +167,7 @@ class Replay:
         name = self._stage(event).buffer(event.execution.instance, slot.name)
         if slot.scope is Scope.STEP:
             return (name, 0, 0)
-        return (name, event.step, event.execution.micro_batch)
+        return (name, event.step, event.execution.label(slot.scope))
 
     def _stage(self, event: _Event) -> StageProgram:
         return self.program.stages[self.program.stage_of(event.rank)]
@@ -219,7 +219,10 @@ class Replay:
         if slot.scope is Scope.LOCAL:
             return sum(index in each.drops for each in event.code.instructions)
         stage = self.program.stage_of(event.rank)
-        return self.program.references[stage][self._key(event, slot)[0]]
+        name = self._key(event, slot)[0]
+        if slot.scope is Scope.KEPT:
+            return self.program.shares[stage][name, event.execution.gathered]
+        return self.program.references[stage][name]
 
     # -- instructions -----------------------------------------------------------------------------------
 
@@ -253,7 +256,8 @@ class Replay:
             for dim, axes in strategy.splits
             if dim in extent
         }
-        return Region(starts, event.step + 1)
+        run = event.execution
+        return Region(starts, event.step + 1, self.source.seed, run.instance, run.micro_batch)
 
     def _meet(self, members: Sequence[_Event]) -> None:
         """A collective or a transfer, for all who take part at once."""

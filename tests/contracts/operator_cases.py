@@ -14,8 +14,16 @@ import numpy as np
 
 from simcluster.layout import Dims, Layout, Mesh, Strategy
 from simcluster.model import ONE, Array, Operator, Region, TensorType
+from simcluster.model.operators.activation import (
+    Geglu,
+    GegluGrad,
+    Relu,
+    ReluGrad,
+    SquaredRelu,
+    SquaredReluGrad,
+)
 from simcluster.model.operators.attention import Attention, AttentionGrad
-from simcluster.model.operators.cast import E5M2, Fp8Cast
+from simcluster.model.operators.cast import Cast
 from simcluster.model.operators.clip import ClipFactor, ScaleGradient, SumOfSquares
 from simcluster.model.operators.cross_entropy import (
     CrossEntropy,
@@ -25,13 +33,24 @@ from simcluster.model.operators.cross_entropy import (
     LogitsMax,
     TargetLogit,
 )
-from simcluster.model.operators.embedding import Embedding, EmbeddingGrad, Positions, PositionsGrad
+from simcluster.model.operators.dropout import Dropout, DropoutGrad
+from simcluster.model.operators.embedding import (
+    Embedding,
+    EmbeddingGrad,
+    PositionRows,
+    Positions,
+    PositionsGrad,
+)
+from simcluster.model.operators.fp8 import E5M2, Fp8Cast
 from simcluster.model.operators.lamb import Lamb, LambDirection, LambStep
 from simcluster.model.operators.matmul import Matmul, MatmulSum
 from simcluster.model.operators.norm import LayerNorm, LayerNormGrad, RmsNorm, RmsNormGrad
 from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, Sgd
 from simcluster.model.operators.pointwise import Add, Bias, Gelu, GeluGrad, SumTo, Swiglu, SwigluGrad
 from simcluster.model.operators.rotary import Rotary
+from simcluster.model.operators.softmax import Softmax, SoftmaxGrad
+from simcluster.model.scores import LABELS as SCORES
+from simcluster.model.scores import Scores
 from simcluster.registry import kinds
 from simcluster.work import DType
 
@@ -87,7 +106,7 @@ class Case:
 
 def type_of(array: Array) -> TensorType:
     """The type an array stands for."""
-    return TensorType(array.shape, DType.FP32 if array.dtype.kind == "f" else DType.INT64)
+    return TensorType(array.shape, {"f": DType.FP32, "u": DType.UINT8}.get(array.dtype.kind, DType.INT64))
 
 
 def normal(*shapes: tuple[int, ...]) -> Draw:
@@ -128,6 +147,15 @@ def _attention_grad(operator: Attention) -> Draw:
     return draw
 
 
+def _masked(*shape: int) -> Draw:
+    return lambda rng: (rng.standard_normal(shape), rng.integers(0, 2, shape).astype(np.uint8))
+
+
+def _softmax_grad(rng):
+    (scores, dy) = normal(_SCORES, _SCORES)(rng)
+    return (*Softmax().evaluate((scores,), WHOLE), dy)
+
+
 def _norm_grad(operator: RmsNorm | LayerNorm, num_weights: int) -> Draw:
     def draw(rng):
         x, *weights = normal((4, 8, 6), *((6,),) * num_weights)(rng)
@@ -163,9 +191,12 @@ _KEY = ("batch", "seq", "heads", "head_dim")
 _WQ = ("hidden", "heads", "group", "head_dim")
 _WK = ("hidden", "heads", "head_dim")
 _QKV = normal((4, 6, 4, 4, 2), (4, 6, 4, 2), (4, 6, 4, 2))
+_SCORES = (4, 4, 4, 4, 4)
+_ALIBI = {"alibi": (4, 4)}
 _X, _Q, _K = (4, 4, 8), (4, 4, 4, 4, 4), (4, 4, 4, 4)
 _W1, _W2 = (8, 4, 4, 4), (8, 4, 4)
 
+_SHARE = "a slice of causal queries computes rightly but does more or less work than another"
 _NO_CONTEXT = "no model here attends both ways; splitting it waits for context parallelism"
 _ONCE = "a bias is added once, after the reduction (DESIGN 4.2)"
 _TERMWISE = "one operand of each term: no gradient is partial that way"
@@ -194,9 +225,34 @@ _CASES = (
     Case("gelu_grad", GeluGrad(_HIDDEN), normal((4, 8, 4), (4, 8, 4))),
     Case("swiglu", Swiglu(_HIDDEN), normal((4, 8, 4), (4, 8, 4)), (0,)),
     Case("swiglu_grad", SwigluGrad(_HIDDEN), normal((4, 8, 4), (4, 8, 4), (4, 8, 4))),
-    Case("attention", Attention(), _QKV, (0,)),
+    Case("geglu", Geglu(_HIDDEN), normal((4, 8, 4), (4, 8, 4)), (0,)),
+    Case("geglu_grad", GegluGrad(_HIDDEN), normal((4, 8, 4), (4, 8, 4), (4, 8, 4))),
+    Case("relu", Relu(_HIDDEN), normal((4, 8, 4)), (0,)),
+    Case("relu_grad", ReluGrad(_HIDDEN), normal((4, 8, 4), (4, 8, 4))),
+    Case("squared_relu", SquaredRelu(_HIDDEN), normal((4, 8, 4)), (0,)),
+    Case("squared_relu_grad", SquaredReluGrad(_HIDDEN), normal((4, 8, 4), (4, 8, 4))),
+    Case("cast", Cast(_HIDDEN, DType.FP32, DType.BF16), normal((4, 8, 4)), (0,)),
+    Case("dropout", Dropout(_HIDDEN, 0.25, "here"), normal((4, 8, 4)), (0,)),
+    Case("dropout of scores", Dropout(SCORES, 0.5, "there"), normal(_SCORES), (0,)),
+    Case("dropout_grad", DropoutGrad(_HIDDEN, 0.25), _masked(4, 8, 4)),
+    Case("softmax", Softmax(0.5), normal(_SCORES), (0,)),
+    Case("softmax both ways", Softmax(0.5, Scores(causal=False)), normal(_SCORES), (0,)),
+    Case("softmax in a window with slopes", Softmax(2.0, Scores(True, 2, (4, 4))), normal(_SCORES), (0,)),
+    Case("softmax_grad", SoftmaxGrad(), _softmax_grad),
+    Case("attention", Attention(), _QKV, (0,), unsplit={"seq": _SHARE}),
+    Case("attention in a window", Attention(window=3), _QKV, (0,), unsplit={"seq": _SHARE}),
+    Case("attention with slopes", Attention(**_ALIBI), _QKV, (0,), unsplit={"seq": _SHARE}),
+    Case(
+        "attention with dropout", Attention(dropout=0.25, label="core"), _QKV, (0,), unsplit={"seq": _SHARE}
+    ),
     Case("attention both ways", Attention(causal=False), _QKV, (0,), unsplit={"seq": _NO_CONTEXT}),
-    Case("attention_grad", AttentionGrad(), _attention_grad(Attention())),
+    Case("attention_grad", AttentionGrad(), _attention_grad(Attention()), unsplit={"seq": _SHARE}),
+    Case(
+        "attention_grad in a window with slopes and dropout",
+        AttentionGrad(True, 3, (4, 4), 0.25, "core"),
+        _attention_grad(Attention(True, 3, (4, 4), 0.25, "core")),
+        unsplit={"seq": _SHARE},
+    ),
     Case(
         "attention_grad both ways",
         AttentionGrad(causal=False),
@@ -254,6 +310,12 @@ _CASES = (
         },
     ),
     Case("rotary", Rotary((_QUERY, _KEY)), normal((4, 8, 4, 4, 6), (4, 8, 4, 6)), (0, 1)),
+    Case(
+        "rotary of a third",
+        Rotary((_QUERY, _KEY), fraction=0.34),
+        normal((4, 8, 4, 4, 6), (4, 8, 4, 6)),
+        (0, 1),
+    ),
     Case("rotary of one", Rotary((_KEY,), 100.0), normal((4, 8, 4, 6)), (0,)),
     Case(
         "rotary turned back",
@@ -277,6 +339,15 @@ _CASES = (
         nonlinear={frozenset({0, 1}): _ONCE},
         reads_part=frozenset({1}),
     ),
+    Case(
+        "positions from the third row",
+        Positions(2),
+        normal((4, 8, 4), (10, 4)),
+        (0,),
+        nonlinear={frozenset({0, 1}): _ONCE},
+        reads_part=frozenset({1}),
+    ),
+    Case("position_rows", PositionRows(), ids_and((4, 8), 12, (10, 4)), (0,), reads_part=frozenset({1})),
     Case("positions_grad", PositionsGrad(), normal((4, 8, 4), (10, 4)), reads_part=frozenset({1})),
     Case("cross_entropy", CrossEntropy(1 / 16), _targets_last, (0,), loss=True),
     Case("cross_entropy_grad", CrossEntropyGrad(1 / 16), _cross_entropy_grad),
@@ -288,6 +359,13 @@ _CASES = (
     Case("rms_norm_grad", RmsNormGrad(_HIDDEN), _norm_grad(RmsNorm(_HIDDEN), 1)),
     Case("layer_norm", LayerNorm(_HIDDEN), normal((4, 8, 6), (6,), (6,)), (0,)),
     Case("layer_norm_grad", LayerNormGrad(_HIDDEN), _norm_grad(LayerNorm(_HIDDEN), 2)),
+    Case("layer_norm without bias", LayerNorm(_HIDDEN, bias=False), normal((4, 8, 6), (6,)), (0,)),
+    Case(
+        "layer_norm_grad without bias",
+        LayerNormGrad(_HIDDEN, bias=False),
+        _norm_grad(LayerNorm(_HIDDEN, bias=False), 1),
+    ),
+    Case("rms_norm of heads", RmsNorm(_QUERY), normal((4, 4, 4, 4, 6), (6,)), (0,)),
     Case("sgd", Sgd(weight_decay=0.1), optimizer_state(0), nonlinear={frozenset({0, 1}): _NEVER}),
     Case(
         "momentum", Momentum(weight_decay=0.1), optimizer_state(1), nonlinear={frozenset({0, 1, 2}): _NEVER}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -27,6 +28,15 @@ PUBLISHED = {
     "llama3.2-1b": 1_235_814_400,
     "llama3.2-3b": 3_212_749_824,
     "gpt3-125m": 125_226_240,
+    "gpt2": 124_439_808,
+    "gpt2-xl": 1_557_611_200,
+    "bloom-176b": 176_247_271_424,
+    "mpt-7b": 6_658_859_008,
+    "mistral-7b": 7_241_732_096,
+    "qwen2.5-7b": 7_615_616_512,
+    "qwen3-8b": 8_190_735_360,
+    "opt-175b": 174_604_468_224,
+    "nemotron4-15b": 15_628_775_424,
     "gpt3-175b": 174_604_259_328,
 }
 
@@ -38,14 +48,18 @@ def built(name, **changes):
 def counted(model) -> int:
     """The closed form: attention, MLP and norms of every layer, tables and the last norm."""
     h, kv, query = model.hidden, model.kv_heads * model.head_dim, model.heads * model.head_dim
-    gated = model.activation == "swiglu"
+    gated = model.activation in ("swiglu", "geglu")
     attention = 2 * h * query + 2 * h * kv
     mlp = (3 if gated else 2) * h * model.ffn
-    norm = 2 * h if model.norm == "layer" else h
-    biases = (query + 2 * kv + h) + ((2 if gated else 1) * model.ffn + h) if model.bias else 0
+    per_norm = 2 if model.norm == "layer" and model.norm_bias else 1
+    norms = model.layers * (2 * h + (2 * model.head_dim if model.qk_norm else 0))
+    norms += h + (h if model.embedding_norm else 0)
+    biases = query + 2 * kv if model.bias or model.qkv_bias else 0
+    biases += h + (2 if gated else 1) * model.ffn + h if model.bias else 0
     tables = model.vocab * h * (1 if model.tied else 2)
-    tables += model.max_positions * h if model.positions == "learned" else 0
-    return model.layers * (attention + mlp + biases + 2 * norm) + norm + tables
+    tables += (model.max_positions + model.position_offset) * h if model.positions == "learned" else 0
+    tables += model.max_positions * h if model.query_layer else 0
+    return model.layers * (attention + mlp + biases) + per_norm * norms + tables
 
 
 @pytest.mark.parametrize("name", ENTRIES)
@@ -121,7 +135,33 @@ def test_its_small_form_has_a_finite_loss(name):
 def small(name):
     model = built(name)
     grouped = {"kv_heads": 2} if model.kv_heads < model.heads else {"kv_heads": 4}
-    return grouped | {"ffn": 24} | ({"max_positions": 4} if model.positions == "learned" else {})
+    tables = {"max_positions": 4} if model.longest else {}
+    return grouped | {"ffn": 24, "head_dim": 4} | tables | ({"window": 2} if model.window else {})
+
+
+@pytest.mark.parametrize(
+    ("name", "printed"),
+    [
+        *(
+            ("megatron-1.7b", "1.7"),
+            ("megatron-3.6b", "3.6"),
+            ("megatron-7.5b", "7.5"),
+            ("megatron-18b", "18.4"),
+        ),
+        *(("megatron-39b", "39.1"), ("megatron-76b", "76.1"), ("megatron-145b", "145.6")),
+        *(("megatron-310b", "310.1"), ("megatron-530b", "529.6"), ("megatron-1t", "1008.0")),
+        *(("turing-nlg-530b", "529.6"), ("turing-nlg-17b", "17.2"), ("megatron-8.3b", "8.3")),
+        *(("megatron-22b", "22"), ("megatron-175b", "175"), ("megatron-5.9b", "5.9")),
+        *(("megatron-91b", "91"), ("megatron-162b", "162")),
+        *(("pangu-alpha-2.6b", "2.6"), ("pangu-alpha-200b", "207")),
+        *(("qwen2.5-0.5b", "0.49"), ("qwen2.5-72b", "72.7"), ("qwen3-0.6b", "0.6"), ("qwen3-32b", "32.8")),
+        *(("llama-7b", "6.7"), ("llama-13b", "13.0"), ("llama-33b", "32.5"), ("llama-65b", "65")),
+        *(("mpt-1b", "1.316"), ("mpt-30b", "29.975"), ("nemotron4-340b", "341.0")),
+    ],
+)
+def test_counts_as_their_authors_round_them(name, printed):
+    digits = len(printed.partition(".")[2])
+    assert f"{built(name).num_parameters / 1e9:.{digits}f}" == printed
 
 
 # -- Hugging Face configs -------------------------------------------------------------------------------
@@ -130,37 +170,123 @@ def small(name):
 def config_of(name):
     """The catalog entry as the ``config.json`` of its repository would say it."""
     model = built(name)
-    if model.positions == "rotary":
-        return {
-            "architectures": ["LlamaForCausalLM"],
-            "model_type": "llama",
-            "attention_bias": False,
-            "hidden_act": "silu",
-            "hidden_size": model.hidden,
-            "intermediate_size": model.ffn,
-            "max_position_embeddings": 8192,
-            "mlp_bias": False,
-            "num_attention_heads": model.heads,
-            "num_hidden_layers": model.layers,
-            "num_key_value_heads": model.kv_heads,
-            "head_dim": model.head_dim,
-            "rms_norm_eps": 1e-05,
-            "rope_theta": model.rope_theta,
-            "tie_word_embeddings": model.tied,
-            "torch_dtype": "bfloat16",
-            "vocab_size": model.vocab,
-        }
+    return next(write for kind, write in CONFIGS.items() if name.startswith(kind))(model)
+
+
+def llama_config(model, kind="llama"):
+    return {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": kind,
+        "attention_bias": False,
+        "hidden_act": "silu",
+        "hidden_size": model.hidden,
+        "intermediate_size": model.ffn,
+        "max_position_embeddings": 8192,
+        "mlp_bias": False,
+        "num_attention_heads": model.heads,
+        "num_hidden_layers": model.layers,
+        "num_key_value_heads": model.kv_heads,
+        "head_dim": model.head_dim,
+        "rms_norm_eps": 1e-05,
+        "rope_scaling": None,
+        "rope_theta": model.rope_theta,
+        "tie_word_embeddings": model.tied,
+        "torch_dtype": "bfloat16",
+        "vocab_size": model.vocab,
+    }
+
+
+def mistral_config(model):
+    return llama_config(model, "mistral") | {"sliding_window": model.window}
+
+
+def qwen2_config(model):
+    config = llama_config(model, "qwen2") | {"use_sliding_window": False, "sliding_window": 32768}
+    return {key: value for key, value in config.items() if key != "attention_bias"}
+
+
+def qwen3_config(model):
+    return llama_config(model, "qwen3") | {"use_sliding_window": False, "sliding_window": None}
+
+
+def gpt2_config(model):
     return {
         "activation_function": "gelu_new",
         "architectures": ["GPT2LMHeadModel"],
+        "attn_pdrop": model.attention_dropout,
+        "embd_pdrop": model.embedding_dropout,
         "model_type": "gpt2",
         "n_embd": model.hidden,
         "n_head": model.heads,
         "n_inner": None,
         "n_layer": model.layers,
         "n_positions": model.max_positions,
+        "resid_pdrop": model.dropout,
         "vocab_size": model.vocab,
     }
+
+
+def opt_config(model):
+    return {
+        "model_type": "opt",
+        "activation_function": "relu",
+        "attention_dropout": model.attention_dropout,
+        "do_layer_norm_before": True,
+        "dropout": model.dropout,
+        "ffn_dim": model.ffn,
+        "hidden_size": model.hidden,
+        "layerdrop": 0.0,
+        "max_position_embeddings": model.max_positions,
+        "num_attention_heads": model.heads,
+        "num_hidden_layers": model.layers,
+        "vocab_size": model.vocab,
+        "word_embed_proj_dim": model.hidden,
+    }
+
+
+def bloom_config(model):
+    return {
+        "model_type": "bloom",
+        "apply_residual_connection_post_layernorm": False,
+        "attention_dropout": 0.0,
+        "hidden_dropout": 0.0,
+        "n_embed": model.hidden,
+        "n_layer": model.layers,
+        "num_attention_heads": model.heads,
+        "vocab_size": model.vocab,
+    }
+
+
+def mpt_config(model):
+    return {
+        "model_type": "mpt",
+        "attn_config": {"alibi": False, "attn_type": "multihead_attention", "attn_pdrop": 0, "qk_ln": False},
+        "d_model": model.hidden,
+        "emb_pdrop": 0,
+        "expansion_ratio": 4,
+        "learned_pos_emb": True,
+        "max_seq_len": model.max_positions,
+        "n_heads": model.heads,
+        "n_layers": model.layers,
+        "no_bias": False,
+        "norm_type": "low_precision_layernorm",
+        "resid_pdrop": 0,
+        "vocab_size": model.vocab,
+    }
+
+
+CONFIGS = {
+    "llama": llama_config,
+    "mistral": mistral_config,
+    "qwen2.5": qwen2_config,
+    "qwen3": qwen3_config,
+    "gpt2": gpt2_config,
+    "gpt3": gpt2_config,
+    "opt": opt_config,
+    "bloom": bloom_config,
+    "mpt": mpt_config,
+}
+SHARED = [name for name in ENTRIES if name.startswith(tuple(CONFIGS))]
 
 
 def load(tmp_path, config, **beside):
@@ -169,26 +295,27 @@ def load(tmp_path, config, **beside):
     return validate_data({"hf": "config.json", **beside}, ModelSpec).build(tmp_path)
 
 
-def without_positions(model):
-    """Sizes that rotary models do not use do not count."""
-    return (
-        model.num_parameters,
-        model.layers,
-        model.heads,
-        model.kv_heads,
-        model.head_dim,
-        model.ffn,
-        model.tied,
-    )
-
-
-@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("name", SHARED)
 def test_its_hugging_face_config_gives_the_same_model(tmp_path, name):
-    model = built(name)
-    found = load(tmp_path, config_of(name))
-    assert without_positions(found) == without_positions(model)
-    assert found.rope_theta == model.rope_theta
-    assert (found.norm, found.activation, found.positions) == (model.norm, model.activation, model.positions)
+    """But for the longest sequence, which only a table of positions has."""
+    model, found = built(name), load(tmp_path, config_of(name))
+    assert replace(found, max_positions=0) == replace(model, max_positions=0)
+    assert found.longest == model.longest
+
+
+def test_mpt_as_mosaic_released_it(tmp_path):
+    """ALiBi instead of a table, and no biases, not even in norms."""
+    config = mpt_config(built("mpt-7b")) | {"vocab_size": 50432, "no_bias": True}
+    config["attn_config"] = config["attn_config"] | {"alibi": True, "alibi_bias_max": 8}
+    model = load(tmp_path, config)
+    assert (model.positions, model.bias, model.norm_bias) == ("alibi", False, False)
+    assert model.num_parameters == 6_649_286_656
+
+
+def test_newer_configs_have_the_rotary_base_one_level_down(tmp_path):
+    config = llama_config(built("llama3-8b")) | {"rope_theta": None}
+    config["rope_parameters"] = {"rope_type": "default", "rope_theta": 500000.0}
+    assert load(tmp_path, config).rope_theta == 500000.0
 
 
 @pytest.mark.parametrize(
@@ -237,7 +364,9 @@ def test_what_is_written_beside_the_config_wins(tmp_path):
     assert model.num_parameters == counted(model)
 
 
-LLAMA, GPT = config_of("llama3-8b"), config_of("gpt3-125m")
+LLAMA, GPT, OPT = config_of("llama3-8b"), config_of("gpt3-125m"), config_of("opt-125m")
+MISTRAL, QWEN2, QWEN3 = config_of("mistral-7b"), config_of("qwen2.5-7b"), config_of("qwen3-8b")
+BLOOM, MPT = config_of("bloom-176b"), config_of("mpt-7b")
 
 
 @pytest.mark.parametrize(
@@ -245,7 +374,11 @@ LLAMA, GPT = config_of("llama3-8b"), config_of("gpt3-125m")
     [
         ("{", "is no JSON", ""),
         ("[1, 2]", "is no JSON object", ""),
-        ({}, "model_type 'None' is not supported", "known: gpt2, llama"),
+        (
+            {},
+            "model_type 'None' is not supported",
+            "known: bloom, gpt2, llama, mistral, mpt, opt, qwen2, qwen3",
+        ),
         (LLAMA | {"model_type": "lama"}, "model_type 'lama' is not supported", "did you mean 'llama'?"),
         (LLAMA | {"attention_bias": True}, "attention_bias true is not supported; only false", ""),
         (LLAMA | {"hidden_act": "gelu"}, 'hidden_act "gelu" is not supported; only "silu"', ""),
@@ -277,6 +410,31 @@ LLAMA, GPT = config_of("llama3-8b"), config_of("gpt3-125m")
         (LLAMA | {"rope_theta": "long"}, "rope_theta must be a positive number, not 'long'", ""),
         (LLAMA | {"rope_theta": -1}, "rope_theta must be a positive number, not -1", ""),
         (LLAMA | {"tie_word_embeddings": "no"}, "tied must be true or false, not 'no'", ""),
+        (
+            LLAMA | {"rope_scaling": {"rope_type": "llama3", "factor": 8.0}},
+            'rope_scaling {"rope_type": "llama3", "factor": 8.0} is not supported; only null',
+            "without the key, times and memory are the same",
+        ),
+        (LLAMA | {"attention_dropout": 1.0}, "attention_dropout must be a number from 0 to below 1", ""),
+        (GPT | {"scale_attn_weights": False}, "scale_attn_weights false is not supported; only true", ""),
+        (MISTRAL | {"sliding_window": "long"}, "window must be a positive integer, not 'long'", ""),
+        (QWEN2 | {"use_sliding_window": True}, "use_sliding_window true is not supported; only false", ""),
+        (QWEN3 | {"attention_bias": True}, "attention_bias true is not supported; only false", ""),
+        (OPT | {"do_layer_norm_before": False}, "do_layer_norm_before false is not supported", ""),
+        (
+            OPT | {"word_embed_proj_dim": 512},
+            "word_embed_proj_dim 512 is not supported; only hidden_size",
+            "",
+        ),
+        (OPT | {"activation_function": "gelu"}, 'activation_function "gelu" is not supported', ""),
+        (
+            BLOOM | {"apply_residual_connection_post_layernorm": True},
+            "apply_residual_connection_post_layernorm true is not supported; only false",
+            "",
+        ),
+        (MPT | {"attn_config": {"qk_ln": True}}, "attn_config.qk_ln true is not supported; only false", ""),
+        (MPT | {"attn_config": {"clip_qkv": 6}}, "attn_config.clip_qkv 6 is not supported; only null", ""),
+        (MPT | {"learned_pos_emb": False}, "learned_pos_emb false is not supported; only true", ""),
     ],
 )
 def test_a_config_that_cannot_be_used_says_why(tmp_path, config, message, hint):

@@ -8,12 +8,15 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from collections import Counter
 
 import pytest
 
-from simcluster.plan.spec import RecipeSpec, schedules
+from simcluster.layout import Movement
+from simcluster.model import Phase
+from simcluster.plan.spec import FrameworkSpec, RecipeSpec, schedules
 from simcluster.scenario import Scenario
-from simcluster.simulation import verify
+from simcluster.simulation import prepare, verify
 
 RECIPES = sorted(RecipeSpec.entries())
 
@@ -36,6 +39,86 @@ MODELS = {
         "max_positions": 16,
     },
 }
+VARIANTS = {
+    "gpt with dropout everywhere": {
+        "family": "gpt",
+        "layers": 3,
+        "hidden": 16,
+        "heads": 4,
+        "vocab": 61,
+        "max_positions": 16,
+        "dropout": 0.1,
+        "attention_dropout": 0.2,
+    },
+    "bloom": {
+        "family": "gpt",
+        "layers": 3,
+        "hidden": 16,
+        "heads": 4,
+        "vocab": 64,
+        "positions": "alibi",
+        "embedding_norm": True,
+        "embedding_dropout": 0.1,
+    },
+    "opt": {
+        "family": "gpt",
+        "layers": 3,
+        "hidden": 16,
+        "heads": 4,
+        "vocab": 64,
+        "max_positions": 16,
+        "position_offset": 2,
+        "activation": "relu",
+        "dropout": 0.1,
+        "embedding_dropout": 0.0,
+    },
+    "pangu-alpha": {
+        "family": "gpt",
+        "layers": 3,
+        "hidden": 16,
+        "heads": 4,
+        "vocab": 61,
+        "max_positions": 16,
+        "query_layer": True,
+        "dropout": 0.1,
+    },
+    "qwen with query bias and head norms in a window": {
+        "layers": 3,
+        "hidden": 16,
+        "heads": 8,
+        "kv_heads": 2,
+        "head_dim": 4,
+        "ffn": 24,
+        "vocab": 61,
+        "qkv_bias": True,
+        "qk_norm": True,
+        "window": 3,
+        "tied": True,
+    },
+    "nemotron": {
+        "layers": 3,
+        "hidden": 16,
+        "heads": 4,
+        "ffn": 32,
+        "vocab": 64,
+        "norm": "layer",
+        "activation": "squared_relu",
+        "rotary_fraction": 0.5,
+    },
+    "mpt without biases": {
+        "family": "gpt",
+        "layers": 3,
+        "hidden": 16,
+        "heads": 4,
+        "ffn": 32,
+        "vocab": 64,
+        "positions": "alibi",
+        "bias": False,
+        "norm_bias": False,
+        "activation": "geglu",
+    },
+    "no positions": {"layers": 3, "hidden": 16, "heads": 4, "ffn": 24, "vocab": 64, "positions": "none"},
+}
 MESHES = [
     {"data": 4},
     {"pipeline": 2},
@@ -50,14 +133,32 @@ MESHES = [
     {"pipeline": 2, "data": 2, "tensor": 2},
     {"tensor": 2, "pipeline": 2, "data": 2},
 ]
+SHARDINGS = {
+    "the recipe's": None,
+    "zero 0": {"zero": 0},
+    "zero 1": {"zero": 1},
+    "zero 2": {"zero": 2},
+    "zero 3": {"zero": 3},
+    "fsdp kept": {"fsdp": {"reshard_after_forward": False}},
+    "mindspore 1": {"mindspore": "level1"},
+    "mindspore 3": {"mindspore": "level3"},
+    "hybrid": {"zero": 3, "axes": "data"},
+}
+RECOMPUTE = {
+    "nothing": {},
+    "all": {"layers": "all"},
+    "some": {"layers": 1, "operators": ["layers.*.attention.{norm,qkv*,core}", "layers.*.mlp.activation"]},
+}
 OPTIONS = {
     "model": sorted(MODELS),
-    "zero": [0, 1],
-    "recompute": ["none", "all"],
+    "sharding": sorted(SHARDINGS),
+    "recompute": sorted(RECOMPUTE),
     "schedule": sorted(schedules()),
     "p2p": ["blocking", "overlapped"],
+    "attention": ["flash", "unfused"],
 }
 DETAILS = {
+    "logits": ["compute", "fp32"],
     "host": ["cpu-server", "dgx-h100"],
     "precision": ["fp32", "bf16"],
     "optimizer": ["sgd", "momentum", "adam", "adamw", "lamb"],
@@ -96,6 +197,9 @@ def scenario(recipe, mesh, choice) -> Scenario:
     ranks = math.prod(mesh.values())
     devices = max(size for size in (1, 2, 3, 4) if ranks % size == 0)
     ways = mesh.get("data", 1) * mesh.get("replica", 1)
+    sharding = SHARDINGS[choice["sharding"]]
+    if "data" not in mesh and sharding is not None:
+        sharding = {name: value for name, value in sharding.items() if name != "axes"}
     return Scenario.of(
         {
             "simcluster": 1,
@@ -104,7 +208,7 @@ def scenario(recipe, mesh, choice) -> Scenario:
                 "host": {"use": choice["host"], "devices": devices, "network": {"nics": 1}},
                 "hosts": ranks // devices,
             },
-            "model": MODELS[choice["model"]],
+            "model": (MODELS | VARIANTS)[choice["model"]],
             "training": {
                 "global_batch": choice["micro_batches"] * 2 * ways,
                 "micro_batch": 2,
@@ -117,15 +221,18 @@ def scenario(recipe, mesh, choice) -> Scenario:
                 "roles": {"batch": [axis for axis in ("data", "replica") if axis in mesh]},
                 "recipe": recipe,
                 "schedule": {"kind": choice["schedule"], "p2p": choice["p2p"]},
-                "optimizer_sharding": {"zero": choice["zero"]},
-                "recompute": {"layers": choice["recompute"]},
+                "optimizer_sharding": sharding,
+                "recompute": RECOMPUTE[choice["recompute"]],
             },
         }
     )
 
 
 def prove(recipe, mesh, choice) -> None:
-    found = verify(scenario(recipe, mesh, choice))
+    which = scenario(recipe, mesh, choice)
+    profile = {name: choice[name] for name in ("attention", "logits")}
+    vars(which)["framework"] = FrameworkSpec.load("ideal").model_copy(update=profile)
+    found = verify(which)
     assert found.agrees, f"{recipe} on {mesh} with {choice}: {found.fault or found.first_difference}"
     assert {each.what for each in found.comparisons} == {"loss", "gradient", "update"}
 
@@ -156,6 +263,12 @@ def pairwise(factors):
 
 
 ROWS = list(pairwise({"place": PLACES, **OPTIONS, **DETAILS}))
+RICHEST = [
+    (recipe, max(meshes_of(recipe), key=lambda mesh: (len(mesh), math.prod(mesh.values()))))
+    for recipe in RECIPES
+]
+"""Every recipe on its mesh with the most axes: what a variant of a model changes shows there."""
+VARIED = list(pairwise({"place": RICHEST, **OPTIONS, **DETAILS, "model": sorted(VARIANTS)}))
 
 
 def label(row) -> str:
@@ -171,9 +284,41 @@ def test_every_two_choices_meet():
         assert all(pair in met for pair in itertools.product(factors[one], factors[two]))
 
 
-@pytest.mark.parametrize("row", ROWS, ids=label)
+def test_every_recipe_meets_every_variant():
+    met = {(row["place"][0], row["model"]) for row in VARIED}
+    assert met == set(itertools.product(RECIPES, VARIANTS))
+
+
+@pytest.mark.parametrize("row", [*ROWS, *VARIED], ids=label)
 def test_it_computes_what_one_device_computes(row):
     prove(*row["place"], row)
+
+
+FORWARD = {
+    "megatron": {"all_reduce": 2},
+    "pangu": {"all_reduce": 2},
+    "megatron_sp": {"all_gather": 2, "reduce_scatter": 2},
+}
+"""What a layer's forward sends over tensor ranks (arXiv 1909.08053, section 3; 2205.05198, section 4.2.2)."""
+
+
+@pytest.mark.parametrize("recipe", FORWARD)
+@pytest.mark.parametrize("attention", ["flash", "unfused"])
+@pytest.mark.parametrize("model", sorted(MODELS | VARIANTS))
+def test_no_part_of_a_layer_is_forgotten(recipe, attention, model):
+    """An operator that a recipe left out would have to be gathered for, and its result split again."""
+    choice = {name: values[0] for name, values in (OPTIONS | DETAILS).items()} | {"model": model}
+    which = scenario(recipe, {"tensor": 2}, choice)
+    vars(which)["framework"] = FrameworkSpec.load("ideal").model_copy(update={"attention": attention})
+    graph = prepare(which).plan.graph
+    for instance in graph.instances:
+        if instance.name.startswith("layers."):
+            sent = Counter(
+                str(node.operator.kind)
+                for node in graph.block_of(instance).phase(Phase.FORWARD)
+                if isinstance(node.operator, Movement) and node.operator.is_collective
+            )
+            assert sent == FORWARD[recipe], instance.name
 
 
 @pytest.mark.exhaustive
@@ -183,3 +328,13 @@ def test_the_full_product(recipe, mesh):
     for values in itertools.product(*OPTIONS.values()):
         choice = dict(zip((*OPTIONS, *DETAILS), (*values, *next(details)), strict=True))
         prove(recipe, mesh, choice)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("recipe", "mesh"), PLACES)
+def test_every_variant_on_every_mesh(recipe, mesh):
+    others = {name: values for name, values in (OPTIONS | DETAILS).items() if name != "model"}
+    details = itertools.cycle(pairwise(others))
+    for model, recompute, attention in itertools.product(VARIANTS, ["none", "all"], ["flash", "unfused"]):
+        chosen = {"model": model, "recompute": recompute, "attention": attention}
+        prove(recipe, mesh, next(details) | chosen)

@@ -2,7 +2,7 @@
 
 What it keeps for its gradient is what FlashAttention keeps (arXiv 2307.08691): queries, keys, values, the
 output and the log-sum-exp of every row; scores are recomputed, which is why its backward does 2.5 times the
-forward's products.
+forward's products. Dropout masks are drawn again too.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import numpy as np
 
 from simcluster.layout import Dims
 from simcluster.model.operator import Array, Operator, Region, Tape, TensorType
+from simcluster.model.operators.dropout import drawn
+from simcluster.model.scores import LABELS, Scores
 from simcluster.work import DType, Kernel, Work
 
 _QUERY = ("batch", "seq", "heads", "group", "head_dim")
@@ -28,50 +30,74 @@ _WHOLE = (
 )
 
 
-def _work(inputs: Sequence[TensorType], outputs: Sequence[TensorType], causal: bool, backward: bool) -> Work:
-    batch, queries, heads, group, head_dim = inputs[0].shape
-    keys = inputs[1].shape[1]
-    products = 5 if backward else 2
-    flops = products * 2 * batch * heads * group * queries * keys * head_dim
-    return Work(
-        Kernel.ATTENTION,
-        inputs[0].dtype,
-        flops=flops // 2 if causal else flops,
-        bytes_read=sum(tensor.num_bytes for tensor in inputs),
-        bytes_written=sum(tensor.num_bytes for tensor in outputs),
-        sizes=(
-            ("b", batch),
-            ("h", heads * group),
-            ("sq", queries),
-            ("skv", keys),
-            ("d", head_dim),
-            ("causal", int(causal)),
-            ("backward", int(backward)),
-        ),
-    )
+class _Attention(Operator):
+    """What forward and gradient share: the rule for scores, the dropout mask, the work."""
 
+    family: ClassVar[str] = "attention"
+    causal: bool
+    window: int
+    alibi: tuple[int, int] | None
+    dropout: float
+    label: str
 
-def _scores(q: Array, k: Array, causal: bool) -> Array:
-    """Scaled scores [batch, heads, group, seq, keys], with -inf above the diagonal if causal."""
-    scores = np.einsum("bqhgd,bkhd->bhgqk", q, k, optimize=True) / np.sqrt(q.shape[-1]).astype(q.dtype)
-    if causal:
-        rows, columns = scores.shape[-2:]
-        scores = np.where(np.tri(rows, columns, columns - rows, dtype=bool), scores, -np.inf)
-    return np.asarray(scores)
+    @property
+    def rule(self) -> Scores:
+        """How scores become weights."""
+        return Scores(self.causal, self.window, self.alibi)
+
+    def _scores(self, q: Array, k: Array, region: Region) -> Array:
+        """Scaled scores [batch, heads, group, seq, keys], -inf where a query does not see a key."""
+        scores = np.einsum("bqhgd,bkhd->bhgqk", q, k, optimize=True)
+        return self.rule.masked(scores / np.sqrt(q.shape[-1]).astype(q.dtype), region)
+
+    def _kept(self, scores: Array, region: Region) -> Array:
+        """By what every weight is multiplied: 0 where it is dropped, else ``1 / (1 - dropout)``."""
+        if not self.dropout:
+            return np.ones((), dtype=scores.dtype)
+        mask = drawn(region, self.label, LABELS, scores.shape, self.dropout)
+        return np.asarray(mask * scores.dtype.type(1 / (1 - self.dropout)))
+
+    def _priced(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, backward: bool
+    ) -> tuple[Work, ...]:
+        batch, queries, heads, group, head_dim = inputs[0].shape
+        keys = inputs[1].shape[1]
+        products = 5 if backward else 2
+        work = Work(
+            Kernel.ATTENTION,
+            inputs[0].dtype,
+            flops=products * batch * heads * group * self.rule.pairs(queries, keys) * head_dim,
+            bytes_read=sum(tensor.num_bytes for tensor in inputs),
+            bytes_written=sum(tensor.num_bytes for tensor in outputs),
+            sizes=(
+                ("b", batch),
+                ("h", heads * group),
+                ("sq", queries),
+                ("skv", keys),
+                ("d", head_dim),
+                ("causal", int(self.causal)),
+                ("backward", int(backward)),
+            ),
+        )
+        return (work,)
 
 
 @dataclass(frozen=True, slots=True)
-class Attention(Operator):
+class Attention(_Attention):
     """``softmax(q k^T / sqrt(d)) v``: inputs q [batch, seq, heads, group, head_dim], k and v
     [batch, keys, heads, head_dim]; outputs o like q and the log-sum-exp of every row (fp32).
 
-    ``heads`` are key-value heads, each serving ``group`` query heads.
+    ``heads`` are key-value heads, each serving ``group`` query heads. ``window`` and ``alibi`` are those of
+    ``Scores``; weights are dropped at the rate ``dropout``, their mask drawn under ``label``.
     """
 
     causal: bool = True
+    window: int = 0
+    alibi: tuple[int, int] | None = None
+    dropout: float = 0.0
+    label: str = ""
 
     kind: ClassVar[str] = "attention"
-    family: ClassVar[str] = "attention"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """O like q, and one statistic per row and head."""
@@ -86,7 +112,7 @@ class Attention(Operator):
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
     ) -> tuple[Work, ...]:
         """Two products per score, half of them above the diagonal."""
-        return (_work(inputs, outputs, self.causal, backward=False),)
+        return self._priced(inputs, outputs, backward=False)
 
     def gradient(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
@@ -94,27 +120,32 @@ class Attention(Operator):
         """Reads q, k, v, o and the row statistics."""
         if grads[0] is None:
             return (None, None, None)
-        return tape.emit("grad", AttentionGrad(self.causal), [*inputs, *outputs, grads[0]])
+        back = AttentionGrad(self.causal, self.window, self.alibi, self.dropout, self.label)
+        return tape.emit("grad", back, [*inputs, *outputs, grads[0]])
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The output and its log-sum-exp."""
         q, k, v = inputs
-        scores = _scores(q, k, self.causal)
+        scores = self._scores(q, k, region)
         peak = scores.max(axis=-1, keepdims=True)
         weights = np.exp(scores - peak)
         total = weights.sum(axis=-1, keepdims=True)
-        output = np.einsum("bhgqk,bkhd->bqhgd", weights / total, v, optimize=True)
+        kept = weights / total * self._kept(scores, region)
+        output = np.einsum("bhgqk,bkhd->bqhgd", kept, v, optimize=True)
         return (np.asarray(output), (peak + np.log(total))[..., 0])
 
 
 @dataclass(frozen=True, slots=True)
-class AttentionGrad(Operator):
+class AttentionGrad(_Attention):
     """``dq, dk, dv`` from q, k, v, o, the log-sum-exp and do."""
 
     causal: bool = True
+    window: int = 0
+    alibi: tuple[int, int] | None = None
+    dropout: float = 0.0
+    label: str = ""
 
     kind: ClassVar[str] = "attention_grad"
-    family: ClassVar[str] = "attention"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Like q, k and v."""
@@ -129,14 +160,16 @@ class AttentionGrad(Operator):
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
     ) -> tuple[Work, ...]:
         """Five products per score: the scores again and four gradients."""
-        return (_work(inputs, outputs, self.causal, backward=True),)
+        return self._priced(inputs, outputs, backward=True)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
-        """The softmax gradient by ``dS = P (dP - rowsum(do o))``."""
+        """The softmax gradient by ``dS = P (dP - rowsum(do o))``; dropout multiplies P towards v, and dP."""
         q, k, v, output, statistics, grad = inputs
-        weights = np.exp(_scores(q, k, self.causal) - statistics[..., None])
-        dv = np.einsum("bhgqk,bqhgd->bkhd", weights, grad, optimize=True)
-        dweights = np.einsum("bqhgd,bkhd->bhgqk", grad, v, optimize=True)
+        scores = self._scores(q, k, region)
+        weights = np.exp(scores - statistics[..., None])
+        kept = self._kept(scores, region)
+        dv = np.einsum("bhgqk,bqhgd->bkhd", weights * kept, grad, optimize=True)
+        dweights = np.einsum("bqhgd,bkhd->bhgqk", grad, v, optimize=True) * kept
         rows = np.einsum("bqhgd,bqhgd->bhgq", grad, output, optimize=True)[..., None]
         dscores = weights * (dweights - rows) / np.sqrt(q.shape[-1]).astype(q.dtype)
         dq = np.einsum("bhgqk,bkhd->bqhgd", dscores, k, optimize=True)

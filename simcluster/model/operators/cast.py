@@ -1,4 +1,4 @@
-"""Casting to fp8 before a matrix product, and what the cast does to values."""
+"""Casts: the same numbers in another floating type."""
 
 from __future__ import annotations
 
@@ -6,59 +6,39 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from simcluster.layout import Dims
-from simcluster.model.operator import Array, Operator, Region, TensorType, memory_bound
-from simcluster.work import DType, Kernel, Work
-
-Labels = tuple[str, ...]
-
-E4M3, E5M2 = 4, 3
-"""Significant bits of the two fp8 formats, the leading one included (arXiv 2209.05433): E4M3 holds
-activations and weights, E5M2 gradients."""
+from simcluster.model.operator import Array, Region, Tape, TensorType
+from simcluster.model.operators.pointwise import Labels, Pointwise
+from simcluster.work import DType
 
 
 @dataclass(frozen=True, slots=True)
-class Fp8Cast(Operator):
-    """A tensor rounded to fp8 with ``significant`` bits; inputs x, outputs one or two equal ``copies``.
-
-    The second copy lies transposed in memory, for the products that sum over a dim which is not the last one
-    of the first. One scale per tensor, known from earlier steps (delayed scaling), keeps values in
-    the format's range; a power of two, it does not touch their significand. So in values a cast
-    rounds the significand and leaves the exponent alone, the same under every layout. Sums are exact enough
-    for that in double precision only: in single precision two orders of adding would now and then round to
-    different neighbours, an eighth apart, so there a cast copies.
-    """
+class Cast(Pointwise):
+    """X of type ``source`` in the type ``target``; values keep their precision, bytes and rates change."""
 
     labels: Labels
-    significant: int = E4M3
-    copies: int = 1
+    source: DType
+    target: DType
 
-    kind: ClassVar[str] = "fp8_cast"
-    family: ClassVar[str] = "pointwise"
+    kind: ClassVar[str] = "cast"
+    family: ClassVar[str] = "cast"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """The shape of x, in fp8."""
-        return (TensorType(inputs[0].shape, DType.FP8),) * self.copies
+        """Like the input, in the other type."""
+        return (TensorType(inputs[0].shape, self.target),)
 
     def dims(self) -> Dims:
-        """Every element for itself; rounding is not linear, so a sum is complete before it is cast."""
-        return Dims((self.labels,), (self.labels,) * self.copies)
+        """Every element for itself; a partial sum may be rounded before it is reduced."""
+        return Dims((self.labels,), (self.labels,), linear=(frozenset({0}),))
 
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One elementwise kernel; the largest value, the next scale's measure, is found in the same pass."""
-        return (memory_bound(Kernel.ELEMENTWISE, inputs, outputs, flops_per_element=2),)
+    def gradient(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
+    ) -> tuple[str | None, ...]:
+        """The gradient is cast back; nothing is kept."""
+        if grads[0] is None:
+            return (None,)
+        return tape.emit("grad", Cast(self.labels, self.target, self.source), [grads[0]])
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
-        """Rounded to nearest, ties to even; copied in single precision."""
-        (x,) = inputs
-        return (rounded(x, self.significant) if x.dtype == np.float64 else x.copy(),) * self.copies
-
-
-def rounded(x: Array, significant: int) -> Array:
-    """``x`` with so many significant bits."""
-    fraction, exponent = np.frexp(x)
-    return np.asarray(np.ldexp(np.rint(np.ldexp(fraction, significant)), exponent - significant))
+        """The same numbers."""
+        return (inputs[0].copy(),)

@@ -100,7 +100,12 @@ class EmbeddingGrad(Operator):
 
 @dataclass(frozen=True, slots=True)
 class Positions(Operator):
-    """Adds a learned table [position, hidden] to x [batch, seq, hidden]."""
+    """Adds a learned table [position, hidden] to x [batch, seq, hidden].
+
+    Row ``offset`` belongs to the first token (OPT keeps two rows before it).
+    """
+
+    offset: int = 0
 
     kind: ClassVar[str] = "positions"
     family: ClassVar[str] = "pointwise"
@@ -128,19 +133,61 @@ class Positions(Operator):
             return (None, None)
         table = None
         if tape.needs_gradient(inputs[1]):
-            (table,) = tape.emit("wgrad", PositionsGrad(), [grads[0], inputs[1]])
+            (table,) = tape.emit("wgrad", PositionsGrad(self.offset), [grads[0], inputs[1]])
         return (grads[0], table)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The sum."""
         x, table = inputs
-        start = region.start("seq")
+        start = self.offset + region.start("seq")
         return (x + table[start : start + x.shape[1]],)
+
+
+@dataclass(frozen=True, slots=True)
+class PositionRows(Operator):
+    """The rows of a learned table [position, hidden] for ids [batch, seq], read for their shape only."""
+
+    kind: ClassVar[str] = "position_rows"
+    family: ClassVar[str] = "gather"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """[batch, seq, hidden] in the table's dtype."""
+        ids, table = inputs
+        return (TensorType((*ids.shape, table.shape[1]), table.dtype),)
+
+    def dims(self) -> Dims:
+        """Linear in the table, of which every rank reads the rows of its own positions."""
+        whole = (("position", "a rank reads the rows of its part of seq, wherever they are"),)
+        return Dims((_IDS, _POSITIONS), (_ROWS,), whole=whole, linear=(frozenset({1}),))
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """Reads and writes one row per id."""
+        return (_traffic(outputs[0], inputs[0]),)
+
+    def gradient(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
+    ) -> tuple[str | None, ...]:
+        """The table's rows get their sums over the batch."""
+        if grads[0] is None or not tape.needs_gradient(inputs[1]):
+            return (None, None)
+        (table,) = tape.emit("wgrad", PositionsGrad(), [grads[0], inputs[1]])
+        return (None, table)
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The rows of the local positions, once per sequence."""
+        ids, table = inputs
+        start = region.start("seq")
+        rows = table[start : start + ids.shape[1]]
+        return (np.broadcast_to(rows, (len(ids), *rows.shape)).copy(),)
 
 
 @dataclass(frozen=True, slots=True)
 class PositionsGrad(Operator):
     """The position table's gradient from dy; reads the table for its shape only."""
+
+    offset: int = 0
 
     kind: ClassVar[str] = "positions_grad"
     family: ClassVar[str] = "reduction"
@@ -164,6 +211,6 @@ class PositionsGrad(Operator):
         """Sums over the batch in the rows of the local positions."""
         dy, table = inputs
         found = np.zeros_like(table)
-        start = region.start("seq")
+        start = self.offset + region.start("seq")
         found[start : start + dy.shape[1]] = dy.sum(axis=0)
         return (found,)

@@ -102,10 +102,14 @@ class RmsNormGrad(_Norm):
 
 @dataclass(frozen=True, slots=True)
 class LayerNorm(_Norm):
-    """``(x - mean) / std * w + b``; outputs y, and mean and reciprocal std of each row (fp32)."""
+    """``(x - mean) / std * w + b``; outputs y, and mean and reciprocal std of each row (fp32).
+
+    Without ``bias`` there is no b.
+    """
 
     labels: Labels
     eps: float = 1e-5
+    bias: bool = True
 
     kind: ClassVar[str] = "layer_norm"
 
@@ -118,46 +122,48 @@ class LayerNorm(_Norm):
     def dims(self) -> Dims:
         """The hidden dim stays whole."""
         rows, hidden = self.labels[:-1], self.labels[-1:]
-        return Dims((self.labels, hidden, hidden), (self.labels, rows, rows), whole=self._whole())
+        weights = (hidden,) * (1 + self.bias)
+        return Dims((self.labels, *weights), (self.labels, rows, rows), whole=self._whole())
 
     def gradient(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
     ) -> tuple[str | None, ...]:
         """Reads x and its row statistics."""
         if grads[0] is None:
-            return (None, None, None)
-        x, weight, _ = inputs
-        operands = [x, outputs[1], outputs[2], weight, grads[0]]
-        return tape.emit("grad", LayerNormGrad(self.labels, self.eps), operands)
+            return (None,) * len(inputs)
+        operands = [inputs[0], outputs[1], outputs[2], inputs[1], grads[0]]
+        return tape.emit("grad", LayerNormGrad(self.labels, self.eps, self.bias), operands)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The normalised rows."""
-        x, weight, bias = inputs
+        x, weight, *biases = inputs
         mean = x.mean(axis=-1)
         centred = x - mean[..., None]
         reciprocal = 1 / np.sqrt((centred * centred).mean(axis=-1) + self.eps)
-        return (centred * reciprocal[..., None] * weight + bias, mean, reciprocal)
+        scaled = centred * reciprocal[..., None] * weight
+        return (sum(biases, scaled), mean, reciprocal)
 
 
 @dataclass(frozen=True, slots=True)
 class LayerNormGrad(_Norm):
-    """``dx, dw, db`` from x, mean, reciprocal std, w and dy."""
+    """``dx, dw`` and, with ``bias``, ``db`` from x, mean, reciprocal std, w and dy."""
 
     labels: Labels
     eps: float = 1e-5
+    bias: bool = True
 
     kind: ClassVar[str] = "layer_norm_grad"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """Like x, and twice like w."""
-        return (inputs[0], inputs[3], inputs[3])
+        """Like x, and like w for every weight."""
+        return (inputs[0], *(inputs[3],) * (1 + self.bias))
 
     def dims(self) -> Dims:
         """Linear in dy; dw and db sum over the rows."""
         rows, hidden = self.labels[:-1], self.labels[-1:]
         return Dims(
             (self.labels, rows, rows, hidden, self.labels),
-            (self.labels, hidden, hidden),
+            (self.labels, *(hidden,) * (1 + self.bias)),
             whole=self._whole(),
             linear=(frozenset({4}),),
         )
@@ -171,4 +177,5 @@ class LayerNormGrad(_Norm):
         inner = (grown * normal).mean(axis=-1, keepdims=True)
         dx = scale * (grown - grown.mean(axis=-1, keepdims=True) - normal * inner)
         rows = tuple(range(x.ndim - 1))
-        return (dx, np.asarray((dy * normal).sum(axis=rows)), np.asarray(dy.sum(axis=rows)))
+        made = (dx, np.asarray((dy * normal).sum(axis=rows)))
+        return (*made, np.asarray(dy.sum(axis=rows))) if self.bias else made

@@ -18,7 +18,7 @@ _SQRT_2_OVER_PI = 0.7978845608028654
 _GELU_CUBIC = 0.044715
 
 
-class _Pointwise(Operator):
+class Pointwise(Operator):
     """What elementwise operators share: the type of the first operand, one pass over memory."""
 
     family: ClassVar[str] = "pointwise"
@@ -35,7 +35,7 @@ class _Pointwise(Operator):
 
 
 @dataclass(frozen=True, slots=True)
-class Add(_Pointwise):
+class Add(Pointwise):
     """The sum of ``count`` tensors of one shape: residual connections, gradients that meet."""
 
     labels: Labels
@@ -60,7 +60,7 @@ class Add(_Pointwise):
 
 
 @dataclass(frozen=True, slots=True)
-class Bias(_Pointwise):
+class Bias(Pointwise):
     """``x + b`` with b over some of x's dims."""
 
     labels: Labels
@@ -123,7 +123,7 @@ class SumTo(Operator):
         return (np.asarray(inputs[0].sum(axis=gone)),)
 
 
-def _gelu_slope(x: Array) -> tuple[Array, Array]:
+def gelu_slope(x: Array) -> tuple[Array, Array]:
     """GELU (tanh form) and its derivative."""
     inner = _SQRT_2_OVER_PI * (x + _GELU_CUBIC * x**3)
     tanh = np.tanh(inner)
@@ -132,7 +132,7 @@ def _gelu_slope(x: Array) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True, slots=True)
-class Gelu(_Pointwise):
+class Gelu(Pointwise):
     """GELU in its tanh form."""
 
     labels: Labels
@@ -153,11 +153,11 @@ class Gelu(_Pointwise):
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The activation."""
-        return (_gelu_slope(inputs[0])[0],)
+        return (gelu_slope(inputs[0])[0],)
 
 
 @dataclass(frozen=True, slots=True)
-class GeluGrad(_Pointwise):
+class GeluGrad(Pointwise):
     """``dx`` of GELU from x and dy."""
 
     labels: Labels
@@ -170,11 +170,11 @@ class GeluGrad(_Pointwise):
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """Slope times dy."""
-        return (_gelu_slope(inputs[0])[1] * inputs[1],)
+        return (gelu_slope(inputs[0])[1] * inputs[1],)
 
 
 @dataclass(frozen=True, slots=True)
-class Swiglu(_Pointwise):
+class Swiglu(Pointwise):
     """``silu(gate) * up``."""
 
     labels: Labels
@@ -200,7 +200,7 @@ class Swiglu(_Pointwise):
 
 
 @dataclass(frozen=True, slots=True)
-class SwigluGrad(_Pointwise):
+class SwigluGrad(Pointwise):
     """Gradients of gate and up from gate, up and dy."""
 
     labels: Labels

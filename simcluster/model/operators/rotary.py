@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -20,11 +20,13 @@ class Rotary(Operator):
     """Rotates each pair of head dims by an angle that grows with the position in ``seq``.
 
     Takes several tensors (queries and keys) in one launch; ``inverse`` turns back, which is the gradient.
+    Of every head only the first ``fraction`` of the dims is rotated (GPT-NeoX, Nemotron).
     """
 
     operands: tuple[Labels, ...]
     theta: float = 10000.0
     inverse: bool = False
+    fraction: float = 1.0
 
     kind: ClassVar[str] = "rotary"
     family: ClassVar[str] = "pointwise"
@@ -55,7 +57,7 @@ class Rotary(Operator):
     ) -> tuple[str | None, ...]:
         """The inverse rotation."""
         live = [i for i, grad in enumerate(grads) if grad is not None and tape.needs_gradient(inputs[i])]
-        back = Rotary(tuple(self.operands[i] for i in live), self.theta, not self.inverse)
+        back = replace(self, operands=tuple(self.operands[i] for i in live), inverse=not self.inverse)
         made = tape.emit("grad", back, [str(grads[i]) for i in live]) if live else ()
         found: list[str | None] = [None] * len(inputs)
         for index, name in zip(live, made, strict=True):
@@ -67,7 +69,7 @@ class Rotary(Operator):
         return tuple(self._rotate(x, names, region) for x, names in zip(inputs, self.operands, strict=True))
 
     def _rotate(self, x: Array, names: Labels, region: Region) -> Array:
-        half = x.shape[-1] // 2
+        half = int(x.shape[-1] * self.fraction) // 2
         position = region.start("seq") + np.arange(x.shape[names.index("seq")])
         angle = np.outer(position, self.theta ** (-np.arange(half) / half))
         shape = [1] * x.ndim
@@ -75,5 +77,5 @@ class Rotary(Operator):
         sign = -1 if self.inverse else 1
         cos = np.cos(angle).reshape(shape).astype(x.dtype)
         sin = (sign * np.sin(angle)).reshape(shape).astype(x.dtype)
-        low, high = x[..., :half], x[..., half:]
-        return np.concatenate([low * cos - high * sin, high * cos + low * sin], axis=-1)
+        low, high, rest = x[..., :half], x[..., half : 2 * half], x[..., 2 * half :]
+        return np.concatenate([low * cos - high * sin, high * cos + low * sin, rest], axis=-1)

@@ -37,6 +37,7 @@ def made(*, program="same", fits=True, name="small", **figures):
 def slower(factor, **figures):
     """A run of the same work that takes longer: the throughput follows."""
     throughput = ("tokens_per_s", "tokens_per_s_per_device", "samples_per_s", "mfu", "hfu")
+    throughput += ("mfu_full_attention", "hfu_full_attention")
     figures = {figure: FIGURES[figure] / factor for figure in throughput} | figures
     figures["model_flops_per_s_per_device"] = FIGURES["model_flops_per_s_per_device"] / factor
     return made(step_time_s=FIGURES["step_time_s"] * factor, **figures)

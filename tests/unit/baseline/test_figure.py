@@ -41,6 +41,8 @@ def test_every_figure_has_a_direction(figure):
         "model_flops_per_s_per_device",
         "mfu",
         "hfu",
+        "mfu_full_attention",
+        "hfu_full_attention",
     }
     expected = Good.UP if figure in more else Good.NOWHERE if figure.startswith("num_") else Good.DOWN
     assert good(figure) is expected

@@ -89,8 +89,15 @@ def test_an_unknown_model_proposes_the_nearest():
         ),
         ({"use": "llama3-8b", "hf": "config.json"}, "hf", "give 'use' or 'hf', not both"),
         ({**SMALL, "heads": 0}, "heads", "0"),
-        ({**SMALL, "activation": "relu"}, "activation", "relu"),
+        ({**SMALL, "activation": "tanh"}, "activation", "tanh"),
         ({**SMALL, "experts": 8}, "experts", "unknown key 'experts'"),
+        ({**SMALL, "activation": "geglu", "ffn": None}, "ffn", "'ffn' is missing: a gated MLP"),
+        ({**SMALL, "dropout": 1.0}, "dropout", "1.0"),
+        ({**SMALL, "window": 0}, "window", "0"),
+        ({**GPT, "rotary_fraction": 0.5}, "rotary_fraction", "needs positions: rotary, not learned"),
+        ({**SMALL, "position_offset": 2}, "position_offset", "needs positions: learned, not rotary"),
+        ({**SMALL, "norm_bias": False}, "norm_bias", "needs norm: layer, not rms"),
+        ({**SMALL, "query_layer": True}, "", "'max_positions' is missing: the rows of the query layer"),
     ],
 )
 def test_an_impossible_model_says_why_and_where(data, path, message):
@@ -102,3 +109,9 @@ def test_an_impossible_model_says_why_and_where(data, path, message):
 def test_head_dim_frees_the_hidden_size_of_the_heads():
     model = build({**SMALL, "hidden": 18, "head_dim": 5})
     assert (model.hidden, model.heads, model.head_dim) == (18, 4, 5)
+
+
+def test_the_embedding_drops_as_the_layers_do_unless_said():
+    assert build({**GPT, "dropout": 0.1}).embedding_dropout == 0.1
+    assert build({**GPT, "dropout": 0.1, "embedding_dropout": 0.0}).embedding_dropout == 0.0
+    assert build(GPT).embedding_dropout == build(GPT).attention_dropout == 0.0

@@ -171,3 +171,108 @@ def test_rotary_models_have_no_position_table():
     assert replace(LLAMA, max_positions=999).num_parameters == LLAMA.num_parameters
     assert "positions.weight" not in graph(LLAMA).blocks["embedding"].parameters
     assert graph(GPT).blocks["embedding"].values["positions.weight"].type.shape == (10, 16)
+
+
+def names(model, block="layer"):
+    return [node.name for node in graph(model).blocks[block].nodes]
+
+
+def test_dropout_stands_behind_embedding_attention_and_mlp():
+    model = replace(GPT, dropout=0.1, embedding_dropout=0.2, attention_dropout=0.3)
+    assert names(model, "embedding") == ["tokens", "positions", "dropout"]
+    found = names(model)
+    for part in ("attention", "mlp"):
+        assert found.index(f"{part}.residual") == found.index(f"{part}.dropout") + 1
+    layer = graph(model).blocks["layer"]
+    assert layer.node("attention.core").operator.dropout == 0.3
+    assert layer.node("mlp.dropout").operator.rate == 0.1
+    assert graph(model).blocks["embedding"].node("dropout").operator.rate == 0.2
+    assert names(replace(model, embedding_dropout=0.0), "embedding") == ["tokens", "positions"]
+
+
+def test_attention_kernel_by_kernel():
+    model = replace(GPT, attention_dropout=0.1)
+    core = [name for name in names(model.computed(flash=False, logits=None)) if ".core" in name]
+    assert core == [f"attention.core.{part}" for part in ("scores", "softmax", "dropout", "context")]
+    plain = [name for name in names(GPT.computed(flash=False, logits=None)) if ".core" in name]
+    assert plain == [f"attention.core.{part}" for part in ("scores", "softmax", "context")]
+    layer = graph(model.computed(flash=False, logits=None)).blocks["layer"]
+    assert layer.values["attention.core.scores.out"].type.shape == (2, 4, 1, 8, 8)
+
+
+def test_logits_of_another_type_are_cast():
+    assert names(GPT, "head") == ["norm", "logits", "loss"]
+    cast = GPT.computed(flash=True, logits=DType.FP32)
+    assert names(cast, "head") == ["norm", "logits", "logits.cast", "loss"]
+    assert names(GPT.computed(flash=True, logits=DType.BF16), "head") == ["norm", "logits", "loss"]
+
+
+def test_biases_of_queries_keys_and_values_alone():
+    found = [name for name in names(replace(LLAMA, qkv_bias=True)) if name.endswith("bias")]
+    assert found == [f"attention.qkv.{part}.bias" for part in "qkv"]
+
+
+def test_head_norms_stand_before_the_rotation():
+    found = names(replace(LLAMA, qk_norm=True))
+    at = found.index("attention.q_norm")
+    assert found[at - 1 : at + 3] == [
+        "attention.qkv",
+        "attention.q_norm",
+        "attention.k_norm",
+        "attention.rotary",
+    ]
+    layer = graph(replace(LLAMA, qk_norm=True)).blocks["layer"]
+    assert layer.values["attention.q_norm.weight"].type.shape == (4,)
+
+
+def test_a_norm_behind_the_embedding():
+    assert names(replace(GPT, embedding_norm=True, embedding_dropout=0.1), "embedding") == [
+        "tokens",
+        "positions",
+        "norm",
+        "dropout",
+    ]
+
+
+def test_alibi_has_no_table_and_gives_attention_its_slopes():
+    model = replace(LLAMA, positions="alibi")
+    assert names(model, "embedding") == ["tokens"]
+    assert "attention.rotary" not in names(model)
+    assert graph(model).blocks["layer"].node("attention.core").operator.alibi == (2, 4)
+    assert model.longest is None
+    assert (
+        graph(replace(LLAMA, positions="none")).blocks["layer"].node("attention.core").operator.alibi is None
+    )
+
+
+def test_norms_without_biases():
+    found = graph(replace(GPT, norm_bias=False))
+    assert not [name for name, _ in found.parameters() if name.endswith("norm.bias")]
+
+
+def test_rows_before_the_first_position():
+    model = replace(GPT, position_offset=2)
+    assert graph(model).blocks["embedding"].values["positions.weight"].type.shape == (12, 16)
+    assert model.longest == 10
+
+
+def test_the_query_layer_is_the_last_one():
+    """Its queries are projected from a table of positions, keys and values from the layer before."""
+    model = replace(GPT, layers=3, query_layer=True)
+    found = graph(model)
+    assert [each.block for each in found.instances] == ["embedding", "layer", "layer", "query_layer", "head"]
+    block = found.blocks["query_layer"]
+    assert block.node("attention.query").inputs == ("positions.out", "attention.query.q.weight")
+    assert block.node("attention.qkv").inputs[0] == "attention.norm.out"
+    assert block.node("attention.residual").inputs[0] == "in"
+    assert block.feeds == ("tokens",)
+    assert found.num_parameters - graph(replace(model, query_layer=False)).num_parameters == 10 * 16
+    only = graph(replace(model, layers=1))
+    assert [each.block for each in only.instances] == ["embedding", "query_layer", "head"]
+
+
+def test_small_forms_keep_their_structure():
+    model = replace(LLAMA, window=4096, rotary_fraction=0.25, head_dim=128)
+    small = model.shrunk(2, lambda dim: 1, padded=False)
+    assert 0 < small.window < 4
+    assert int(small.head_dim * small.rotary_fraction) // 2 > 0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from simcluster.layout import Movement
-from simcluster.model import Phase
-from simcluster.model.operators.cast import Fp8Cast
+from simcluster.model import Phase, Role
+from simcluster.model.operators.fp8 import Fp8Cast
 from simcluster.plan.copies import once_per_step, repeated
 from simcluster.simulation import verify
 from tests.scenarios import scenario
@@ -67,6 +69,20 @@ def test_a_copy_that_travels_itself_is_kept_as_it_was_made():
     assert not [node for node in block.nodes if node.name.endswith(".again")]
     (cast,) = [node for node in casts(block) if node.inputs == ("mlp.norm.out",)]
     assert block.values[cast.outputs[0]].layout.dims == ((), ("tensor",), ())
+
+
+@pytest.mark.parametrize("sharding", ["fsdp", {"fsdp": {"reshard_after_forward": False}}])
+def test_weights_that_are_gathered_for_each_use_are_cast_for_each_use(sharding):
+    """Else whole fp8 weights of all layers would be kept from forward to backward."""
+    block = plan({"data": 4}, optimizer_sharding=sharding).graph.blocks["layer"]
+    assert Role.COPY not in {value.role for value in block.values.values()}
+    weights = [
+        node for node in casts(block) if ".gathered" in node.inputs[0] or ".regathered" in node.inputs[0]
+    ]
+    assert sorted(node.phase for node in weights) == [Phase.BACKWARD] * 7 + [Phase.FORWARD] * 7
+    for node in weights:
+        readers = {other.phase for other in block.nodes if not set(node.outputs).isdisjoint(other.inputs)}
+        assert readers == {node.phase}
 
 
 def test_without_copies_nothing_changes():

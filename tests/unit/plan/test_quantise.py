@@ -9,7 +9,7 @@ import pytest
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.layout import Kind, Movement
 from simcluster.model import Operator, Phase, Role
-from simcluster.model.operators.cast import E4M3, E5M2, Fp8Cast
+from simcluster.model.operators.fp8 import E4M3, E5M2, Fp8Cast
 from simcluster.model.operators.matmul import Matmul, MatmulSum
 from simcluster.plan import make_plan
 from simcluster.work import DType

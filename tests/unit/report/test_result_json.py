@@ -6,6 +6,7 @@ from simcluster.report import result_json
 CONTRACT = (
     *("step_time_s", "tokens_per_s", "tokens_per_s_per_device", "samples_per_s"),
     *("model_flops_per_s_per_device", "mfu", "hfu", "bubble_fraction", "bubble_over_compute"),
+    *("mfu_full_attention", "hfu_full_attention"),
     *("compute_s", "exposed_communication_s", "pipeline_wait_s", "host_s", "idle_s"),
     *("communication_bytes", "peak_memory_bytes", "fits", "num_ranks", "num_classes", "num_events"),
     *("wall_s", "assumptions"),

@@ -46,6 +46,10 @@ def test_the_figures_that_people_quote(any_run):
     assert f"Step time {units.seconds(found['step_time_s'])}" in text
     assert f"{units.count(found['tokens_per_s'])} tokens/s" in text
     assert f"MFU {units.percent(found['mfu'])} (HFU {units.percent(found['hfu'])})" in text
+    full = (
+        f"MFU {units.percent(found['mfu_full_attention'])}, HFU {units.percent(found['hfu_full_attention'])}"
+    )
+    assert f"causal attention counted as half; as the full square: {full}" in text
 
 
 def test_who_and_what_was_simulated(run):

@@ -13,6 +13,13 @@ from simcluster.simulation import simulate
 from simcluster.simulation.build import prepare
 from tests.scenarios import TINY, TINY_GPT, scenario
 
+SHARDINGS = [
+    {"zero": 0},
+    {"zero": 1},
+    {"zero": 3},
+    {"fsdp": {"reshard_after_forward": False}},
+    {"mindspore": "level2", "min_bytes": "0 B"},
+]
 COLUMNS = (
     "start",
     "end",
@@ -75,6 +82,20 @@ def test_tied_embeddings_join_the_ends_of_the_pipeline():
     assert_folded_is_unfolded(which)
 
 
+@pytest.mark.parametrize("sharding", [{"zero": 1}, "fsdp"], ids=["zero1", "fsdp"])
+def test_casts_norms_and_clipping(sharding):
+    """What runs once per step for all blocks, in several parts, and the reduction over every axis."""
+    training = {"precision": "fp8", "optimizer": {"kind": "lamb", "clip": 1.0}}
+    which = scenario(
+        {"pipeline": 2, "data": 2, "tensor": 2},
+        host="dgx-h100",
+        training=training,
+        optimizer_sharding=sharding,
+        run={"steps": 2},
+    )
+    assert_folded_is_unfolded(which)
+
+
 @settings(max_examples=15, deadline=None)
 @given(data=st.data())
 def test_random_plans(data):
@@ -97,7 +118,7 @@ def test_random_plans(data):
             "kind": data.draw(st.sampled_from(["gpipe", "1f1b"])),
             "p2p": data.draw(st.sampled_from(["overlapped", "blocking"])),
         },
-        optimizer_sharding={"zero": data.draw(st.sampled_from([0, 1]))},
+        optimizer_sharding=data.draw(st.sampled_from(SHARDINGS)),
         recompute={"layers": data.draw(st.sampled_from(["none", "all"]))},
         run={"steps": data.draw(st.sampled_from([1, 2]))},
     )

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcluster.model import Region, TensorType
-from simcluster.model.operators.cast import E4M3, E5M2, Fp8Cast, rounded
+from simcluster.model.operators.fp8 import E4M3, E5M2, Fp8Cast, rounded
 from simcluster.work import DType
 
 FORMATS = {"E4M3": (E4M3, 3, -6, 8), "E5M2": (E5M2, 2, -14, 15)}

@@ -1,0 +1,93 @@
+"""Executions of units: when the weights of a block instance are gathered, and its gradients scattered.
+
+Weights are gathered ``prefetch`` units before they are used, in program order, and not before the unit ahead
+of those has ended (DESIGN 4.4): so at most ``prefetch + 1`` units are gathered at a time. Gradients are
+scattered right behind a backward; the backward after the next waits for it, as FSDP's does, so that at most
+two units hold whole gradients.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from simcluster.program.instruction import Execution
+from simcluster.program.lower import BACKWARD, FORWARD, GATHER, REGATHER, SCATTER
+
+Codes = Mapping[str, Mapping[str, int]]
+"""Instance -> phase -> code."""
+
+
+def with_units(executions: Sequence[Execution], codes: Codes, prefetch: int) -> list[Execution]:
+    """The executions of a stage with those that gather weights and scatter gradients in their places."""
+    labelled, gathers = _gathers(executions, codes)
+    users = [index for index, each in enumerate(executions) if _uses_weights(each, codes)]
+    due: dict[int, list[int]] = defaultdict(list)
+    for number, index in enumerate(users):
+        if index in gathers:
+            due[users[max(0, number - prefetch)]].append(number)
+    line = _Line()
+    for index, each in enumerate(labelled):
+        for number in due.get(index, ()):
+            before = number - prefetch - 1
+            after = line.place[users[before]] if before >= 0 else -1
+            line.add(replace(gathers[users[number]], after=after))
+        line.place[index] = len(line.made)
+        scatter = codes.get(each.instance, {}).get(SCATTER) if _is(each, BACKWARD, codes) else None
+        line.unit(each, scatter)
+    return line.made
+
+
+@dataclass
+class _Line:
+    """The executions so far, where the given ones stand among them, and where gradients were scattered."""
+
+    made: list[Execution] = field(default_factory=list)
+    place: dict[int, int] = field(default_factory=dict)
+    scatters: list[int] = field(default_factory=list)
+
+    def add(self, each: Execution) -> None:
+        """The next execution."""
+        self.made.append(each)
+
+    def unit(self, each: Execution, scatter: int | None) -> None:
+        """The next execution that computes, and what scatters its gradients."""
+        if scatter is None:
+            self.add(each)
+            return
+        self.add(replace(each, after=self.scatters[-2]) if len(self.scatters) > 1 else each)
+        self.scatters.append(len(self.made))
+        self.add(Execution(scatter, each.instance, each.micro_batch, each.action))
+
+
+def _is(each: Execution, phase: str, codes: Codes) -> bool:
+    return codes.get(each.instance, {}).get(phase) == each.code
+
+
+def _uses_weights(each: Execution, codes: Codes) -> bool:
+    gathers = GATHER in codes.get(each.instance, {})
+    return gathers and (_is(each, FORWARD, codes) or _is(each, BACKWARD, codes))
+
+
+def _gathers(executions: Sequence[Execution], codes: Codes) -> tuple[list[Execution], dict[int, Execution]]:
+    """The executions, labelled with the gather whose kept weights they use, and index -> gather before it."""
+    gathers: dict[int, Execution] = {}
+    flying: defaultdict[str, set[int]] = defaultdict(set)
+    label: dict[str, int] = {}
+    labelled = []
+    for index, each in enumerate(executions):
+        if _uses_weights(each, codes):
+            mine = codes[each.instance]
+            forward = _is(each, FORWARD, codes)
+            if forward and not flying[each.instance]:
+                label[each.instance] = each.micro_batch
+            kept = label[each.instance]
+            phase = GATHER if forward else REGATHER
+            if phase in mine and (REGATHER in mine or not flying[each.instance]):
+                run = Execution(mine[phase], each.instance, each.micro_batch, each.action, gathered=kept)
+                gathers[index] = run
+            (flying[each.instance].add if forward else flying[each.instance].discard)(each.micro_batch)
+            each = replace(each, gathered=kept)
+        labelled.append(each)
+    return labelled, gathers

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simcluster.program import Execution
+from simcluster.program.units import with_units
+
+PHASES = ("gather", "forward", "regather", "backward", "scatter")
+
+
+def codes_of(names, phases=PHASES):
+    return {
+        name: {phase: 10 * index + PHASES.index(phase) for phase in phases}
+        for index, name in enumerate(names)
+    }
+
+
+def scheduled(text, codes):
+    """``F0 B0``: the forward of all instances in order, the backward in reverse, for micro-batch 0."""
+    for action in text.split():
+        phase = "forward" if action[0] == "F" else "backward"
+        for name in codes if phase == "forward" else reversed(codes):
+            yield Execution(codes[name][phase], name, int(action[1:]), action)
+
+
+def shown(executions, codes):
+    names = {code: (name, phase) for name, found in codes.items() for phase, code in found.items()}
+    return [f"{names[each.code][1]} {each.instance}{each.micro_batch}" for each in executions]
+
+
+def test_gathers_stand_one_unit_ahead_and_scatters_right_behind():
+    codes = codes_of("abc")
+    made = with_units(list(scheduled("F0 B0", codes)), codes, prefetch=1)
+    assert shown(made, codes) == [
+        "gather a0",
+        "gather b0",
+        "forward a0",
+        "gather c0",
+        "forward b0",
+        "regather c0",
+        "forward c0",
+        "regather b0",
+        "backward c0",
+        "scatter c0",
+        "regather a0",
+        "backward b0",
+        "scatter b0",
+        "backward a0",
+        "scatter a0",
+    ]
+    waits = {shown([each], codes)[0]: each.after for each in made if each.after >= 0}
+    assert {name: shown([made[after]], codes)[0] for name, after in waits.items()} == {
+        "gather c0": "forward a0",
+        "regather c0": "forward b0",
+        "regather b0": "forward c0",
+        "regather a0": "backward c0",
+        "backward a0": "scatter c0",
+    }
+
+
+def test_without_prefetch_a_gather_waits_for_the_unit_before():
+    codes = codes_of("ab")
+    made = with_units(list(scheduled("F0", codes)), codes, prefetch=0)
+    assert shown(made, codes) == ["gather a0", "forward a0", "gather b0", "forward b0"]
+    assert [each.after for each in made] == [-1, -1, 1, -1]
+
+
+def test_kept_weights_carry_the_micro_batch_they_were_gathered_for():
+    codes = codes_of("a", ("gather", "forward", "backward"))
+    made = with_units(list(scheduled("F0 F1 B0 F2 B1 B2 F3 B3", codes)), codes, prefetch=0)
+    assert [(name, each.gathered) for name, each in zip(shown(made, codes), made, strict=True)] == [
+        ("gather a0", 0),
+        ("forward a0", 0),
+        ("forward a1", 0),
+        ("backward a0", 0),
+        ("forward a2", 0),
+        ("backward a1", 0),
+        ("backward a2", 0),
+        ("gather a3", 3),
+        ("forward a3", 3),
+        ("backward a3", 3),
+    ]
+
+
+def test_what_has_no_units_stays_as_it_is():
+    codes = codes_of("ab", ("forward", "backward"))
+    executions = list(scheduled("F0 B0 F1 B1", codes))
+    assert with_units(executions, codes, prefetch=1) == executions
+
+
+@given(
+    units=st.integers(1, 6),
+    prefetch=st.integers(0, 4),
+    text=st.sampled_from(["F0 B0 F1 B1", "F0 F1 B0 B1", "F0 F1 B1 B0"]),
+)
+def test_at_most_one_more_unit_than_the_prefetch_depth_can_be_gathered(units, prefetch, text):
+    """A copy exists from the end of what its gather waits for to the end of what reads it."""
+    codes = codes_of([f"u{index}_" for index in range(units)])
+    given_ = list(scheduled(text, codes))
+    made = with_units(given_, codes, prefetch)
+    names = shown(made, codes)
+    users = [index for index, name in enumerate(names) if name.startswith(("forward", "backward"))]
+    assert [names[index] for index in users] == shown(given_, codes)
+    for number, user in enumerate(users):
+        phase, unit = names[user].split()
+        gather = names.index(f"{'gather' if phase == 'forward' else 'regather'} {unit}")
+        assert gather < user
+        bound = users[number - prefetch - 1] if number > prefetch else -1
+        assert made[gather].after == bound
