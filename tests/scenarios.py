@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from simcluster.document import validate_data
+from simcluster.plan.framework import FrameworkSpec
 from simcluster.scenario import Scenario
 
 TINY = {"layers": 4, "hidden": 32, "heads": 8, "kv_heads": 4, "ffn": 64, "vocab": 128}
@@ -45,3 +47,11 @@ def scenario(
         "run": run or {},
     }
     return Scenario.of(data)
+
+
+def under(which: Scenario, **switches: Any) -> Scenario:
+    """The scenario under the ideal framework with some of its switches changed."""
+    changed = Scenario(which.spec, which.document, which.folder)
+    # A cached property of the scenario: what is written here is what it would have loaded.
+    changed.__dict__["framework"] = validate_data({"use": "ideal", **switches}, FrameworkSpec)
+    return changed

@@ -15,7 +15,9 @@ from simcluster.document import CatalogSection, Document
 from simcluster.draw import Cell, Column, shown, table
 from simcluster.errors import ScenarioError, nearest
 from simcluster.model.spec import ModelSpec
-from simcluster.plan.spec import FrameworkSpec, RecipeSpec
+from simcluster.plan.framework import IDEAL, FrameworkSpec
+from simcluster.plan.spec import RecipeSpec
+from simcluster.plan.told import phrase
 
 FAMILIES: Mapping[str, type[CatalogSection]] = {
     "devices": DeviceSpec,
@@ -75,12 +77,40 @@ def entry_text(family: str, name: str, *, colour: bool = False) -> str:
         (name, "bold"), "  ", str(data.pop("title", "")), ("  " + section_of(family).noun, "dim")
     )
     source = " ".join(str(data.pop("source", "")).split())
+    if family == "frameworks":
+        columns, rows = _against_ideal(name)
+        return shown(head, *_dim(source, _remarks(document)), "", table(columns, rows), colour=colour)
     rows = list(_rows("", data))
     columns = [Column(title, wraps=title in ("value", "source")) for title in _TITLES]
     if not any(row[2] or row[3] for row in rows):
         columns, rows = [Column(), Column(wraps=True)], [row[:2] for row in rows]
-    remarks = [Text(text, "dim") for text in (source, _remarks(document)) if text]
-    return shown(head, *remarks, "", table(columns, rows), colour=colour)
+    return shown(head, *_dim(source, _remarks(document)), "", table(columns, rows), colour=colour)
+
+
+def _dim(*texts: str) -> list[Text]:
+    return [Text(text, "dim") for text in texts if text]
+
+
+def _against_ideal(name: str) -> tuple[list[Column], list[list[Cell]]]:
+    """A framework profile: every key, its value and, where it changes something, the ideal one and why."""
+    mine, ideal = FrameworkSpec.load(name), FrameworkSpec.load(IDEAL)
+    changes, usual = mine.changes(), ideal.settings()
+    rows: list[list[Cell]] = [
+        [
+            key,
+            _short(value),
+            _short(usual[key]) if key in changes else "",
+            phrase(key, value) if key in changes else "",
+        ]
+        for key, value in mine.settings().items()
+    ]
+    titles = ("switch", "value", "ideal", "what it changes")
+    return [Column(title, wraps=title != "switch") for title in titles], rows
+
+
+def _short(value: Any) -> str:
+    """A value, or a dash for none."""
+    return "-" if value is None else _shown(value)
 
 
 def entry_data(family: str, name: str) -> dict[str, Any]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
 
+from simcluster.cli.families import FOLDERS
 from simcluster.errors import ScenarioError
 
 Scenarios = Annotated[list[str], typer.Argument(metavar="SCENARIO", help="Scenario files.")]
@@ -33,3 +34,14 @@ def changes(settings: Sequence[str] | None) -> list[tuple[str, str]]:
             raise ScenarioError(message)
         found.append((key.strip(), text))
     return found
+
+
+def completed(family: str) -> Callable[[str], list[str]]:
+    """A completion of names of the catalog."""
+
+    def names(incomplete: str) -> list[str]:
+        from simcluster.registry import data_files
+
+        return [name for name in data_files(FOLDERS[family]) if name.startswith(incomplete)]
+
+    return names

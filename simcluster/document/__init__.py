@@ -6,7 +6,7 @@ raise document.located(PlanError("...", path="parallel.mesh.tensor"))
 """
 
 from simcluster.document.catalog import CatalogSection, changed
-from simcluster.document.document import Document
+from simcluster.document.document import Document, text_of
 from simcluster.document.figure import Figure, Provenance
 from simcluster.document.quantity import Bandwidth, Bytes, Compute, Duration, Quantity
 from simcluster.document.schema import json_schema
@@ -46,6 +46,7 @@ __all__ = [
     "Unsupported",
     "changed",
     "json_schema",
+    "text_of",
     "validate",
     "validate_data",
 ]

@@ -35,7 +35,7 @@ class Document:
     @classmethod
     def read(cls, path: str | Path) -> Document:
         """The document in a file; raises ScenarioError if it cannot be read or is not plain YAML 1.2."""
-        return cls.parse(_text_of(Path(path), str(path)), str(path))
+        return cls.parse(text_of(Path(path), str(path)), str(path))
 
     @classmethod
     def parse(cls, text: str, name: str = "<text>") -> Document:
@@ -107,7 +107,9 @@ def _mapping(source: Source) -> Node:
     return root
 
 
-def _text_of(path: Path, name: str) -> str:
+def text_of(path: str | Path, name: str = "") -> str:
+    """The text of a file; ScenarioError, named ``name`` or as the path, if it cannot be read."""
+    name, path = name or str(path), Path(path)
     try:
         size = path.stat().st_size
         if size > MAX_BYTES:

@@ -114,6 +114,9 @@ class _Linker:
                 if stream in self.numbers:
                     number = self.numbers[stream]
                     self._wait(self.numbers[COMPUTE], number, self.lengths[number])
+        for stream in execution.behind:
+            for mine in streams if stream in self.numbers else ():
+                self._wait(mine, self.numbers[stream], self.lengths[self.numbers[stream]])
         if timed.streams[0] in (RECV_PREV, RECV_NEXT):
             # A receive is posted when the kernels before it in program order are done.
             compute = self.numbers[COMPUTE]

@@ -33,8 +33,8 @@ class Phase(enum.StrEnum):
 class Role(enum.StrEnum):
     """What a value is, as far as memory and lifetime care.
 
-    A ``view`` lies inside another buffer; a ``copy`` holds parameters in another format for a whole step;
-    ``gathered`` is a whole copy of a sharded parameter.
+    A ``view`` lies inside another buffer; a ``copy`` holds parameters in another format for a whole step; a
+    ``buffer`` is held all along for communication; ``gathered`` is a whole copy of a sharded parameter.
     """
 
     FEED = "feed"
@@ -44,6 +44,7 @@ class Role(enum.StrEnum):
     ACCUMULATOR = "accumulator"
     STATE = "state"
     COPY = "copy"
+    BUFFER = "buffer"
     VIEW = "view"
     GATHERED = "gathered"
 

@@ -14,23 +14,25 @@ from simcluster.model import Block, Graph, Node, Phase
 Pairs = Collection[tuple[str, str]]
 
 
-def fuse(graph: Graph, pairs: Pairs) -> Graph:
+def fuse(graph: Graph, pairs: Pairs, *, together: bool = True) -> Graph:
     """The graph with kernel names: nodes that share one are launched together.
 
     ``pairs`` lists (family, next family): a node joins the kernel before it if it directly follows in
     program order, reads one of its results, and the pair of its family with the last one's is listed.
-    Optimizer updates of a block always run as one multi-tensor kernel, and so do the casts of a unit's
-    weights; its gathers, and the scatters of its gradients, are one collective.
+    Optimizer updates of a block run as one multi-tensor kernel if ``together``; the casts of a unit's weights
+    always do, and its gathers, and the scatters of its gradients, are one collective.
     """
-    blocks = {name: replace(block, nodes=_fused(block, pairs)) for name, block in graph.blocks.items()}
+    blocks = {
+        name: replace(block, nodes=_fused(block, pairs, together)) for name, block in graph.blocks.items()
+    }
     return graph.with_blocks(blocks)
 
 
-def _fused(block: Block, pairs: Pairs) -> tuple[Node, ...]:
+def _fused(block: Block, pairs: Pairs, together: bool) -> tuple[Node, ...]:
     made: list[Node] = []
     for node in block.nodes:
         kernel = node.name
-        if made and _joins(made, node, pairs) and _shares(block, made[-1]) == _shares(block, node):
+        if made and _joins(made, node, pairs, together) and _shares(block, made[-1]) == _shares(block, node):
             kernel = made[-1].kernel
         made.append(replace(node, kernel=kernel))
     return tuple(made)
@@ -41,13 +43,13 @@ def _shares(block: Block, node: Node) -> bool:
     return not set(block.shared).isdisjoint(node.outputs)
 
 
-def _joins(made: list[Node], node: Node, pairs: Pairs) -> bool:
+def _joins(made: list[Node], node: Node, pairs: Pairs, together: bool) -> bool:
     last = made[-1]
     if last.phase is not node.phase:
         return False
     if _is_collective(node) or _is_collective(last):
         return _same_collective(last, node)
-    if _family(last) in _UPDATES and _family(node) in _UPDATES:
+    if together and _family(last) in _UPDATES and _family(node) in _UPDATES:
         return True
     if node.phase in _UNIT and _family(last) == _family(node):
         return True

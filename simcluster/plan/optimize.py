@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from simcluster.layout import Layout, Mesh, Movement, restricted
 from simcluster.model import Block, Graph, Instance, Node, Phase, Role, TensorType, Value
+from simcluster.model.operators.cast import Cast
 from simcluster.model.operators.optimizer import Update
 from simcluster.plan.redistribute import Router
 from simcluster.plan.sharding import Sharding
@@ -26,13 +27,16 @@ class OptimizerPlan:
     """How parameters are updated.
 
     ``master`` is the dtype of the master copy, or None if the parameters are their own; ``states`` the dtypes
-    of the optimizer's states; ``sharding`` says what of all this lies sharded.
+    of the optimizer's states; ``sharding`` says what of all this lies sharded. ``main_gradients``: gradients
+    are first copied to the master copy's dtype; ``copies``: they travel in buffers of their own.
     """
 
     update: Update
     master: DType | None
     states: Mapping[str, DType]
     sharding: Sharding = Sharding()
+    main_gradients: bool = False
+    copies: bool = False
 
 
 def optimize(graph: Graph, plan: OptimizerPlan, mesh: Mesh, router: Router, stage_axis: str) -> Graph:
@@ -102,13 +106,16 @@ class _BlockOptimizer:
         self.begin: list[Node] = []
         self.end: list[Node] = []
         self.views: list[Node] = []
+        self.back: list[Node] = []
         self.reduced: dict[str, str] = {}
         owned = [name for name in self.block.parameters if self.ties.get(name, (None, True))[1]]
         trained = [name for name in owned if name in self.block.gradients]
         self._reduce({self.block.gradients[name]: self.homes[name] for name in trained} | self._loss())
-        self.end += self.views
-        for name in trained:
-            self._update(name, self.reduced[self.block.gradients[name]])
+        self.end += [*self.views, *self.back]
+        gradients = {name: self.reduced[self.block.gradients[name]] for name in trained}
+        gradients = {name: self._main_gradient(name, gradient) for name, gradient in gradients.items()}
+        for name, gradient in gradients.items():
+            self._update(name, gradient)
         nodes = (*self.begin, *self.block.nodes, *self.end)
         return replace(self.block, values=self.values, nodes=nodes)
 
@@ -133,16 +140,43 @@ class _BlockOptimizer:
         return {} if loss is None else {loss: self._layout(loss).reduced}
 
     def _reduce(self, targets: Mapping[str, Layout]) -> None:
-        """Brings accumulators to their targets."""
+        """Brings accumulators to their targets; what travels may do so in a copy."""
         self.reduced = {value: value for value in targets}
         journeys = {
             value: Journey(self.values[value].type, self._layout(value), target)
             for value, target in targets.items()
         }
-        for step in together(journeys, self.mesh, self.router):
+        steps = list(together(journeys, self.mesh, self.router))
+        travelling = {step.value for step in steps if step.movement.is_collective} - {self.block.loss}
+        copied = [value for value in targets if self.plan.copies and value in travelling]
+        for value in copied:
+            self._copy(value, f"{value}.bucket", Role.BUFFER, self.end)
+        for step in steps:
             # A slice that nothing is exchanged after belongs to the update, not to the reduction.
             nodes = self.views if step.last and not step.movement.is_collective else self.end
             self._step(step.value, step.movement, step.layout, nodes)
+        for value in copied:
+            self._copy(value, f"{value}.reduced", Role.VIEW, self.back)
+
+    def _copy(self, value: str, name: str, role: Role, nodes: list[Node]) -> None:
+        """A copy of what is left of a gradient, into its bucket or back."""
+        before = self.reduced[value]
+        kind = self.values[before]
+        self.values[name] = replace(kind, role=role)
+        cast = Cast.of(kind.type, kind.type.dtype)
+        nodes.append(Node(name, cast, (before,), (name,), Phase.END, origin=value))
+        self.reduced[value] = name
+
+    def _main_gradient(self, parameter: str, gradient: str) -> str:
+        """The gradient in the number format of the master copy, if the framework makes such a copy."""
+        kind, master = self.values[gradient], self.plan.master
+        if not self.plan.main_gradients or master is None or kind.type.dtype is master:
+            return gradient
+        name = f"{parameter}.main_grad"
+        self.values[name] = Value(TensorType(kind.type.shape, master), Role.STATE, kind.layout)
+        cast = Cast.of(kind.type, master)
+        self.end.append(Node(name, cast, (gradient,), (name,), Phase.END, origin=parameter))
+        return name
 
     def _step(self, value: str, movement: Movement, layout: Layout, nodes: list[Node]) -> None:
         before = self.reduced[value]

@@ -13,7 +13,10 @@ from simcluster.layout import Mesh
 from simcluster.model import Graph, Model
 from simcluster.model.operators.lamb import Lamb
 from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, Sgd, Update
+from simcluster.plan.accumulate import ALL, accumulate
+from simcluster.plan.cast import cast_again, cast_weights
 from simcluster.plan.clip import clip
+from simcluster.plan.conduct import Conduct
 from simcluster.plan.copies import once_per_step, per_use, repeated
 from simcluster.plan.costs import movement_cost
 from simcluster.plan.decompose import decompose_updates
@@ -70,6 +73,7 @@ class Plan:
     overlapped: bool
     prefetch: int
     dispatch: float
+    conduct: Conduct
     compute: DType
     gradients: DType
     master: DType | None
@@ -121,7 +125,8 @@ class _Planner:
         batch_axes = self.roles.resolve((BATCH,), self.mesh)
         micro_batches = self._micro_batches(batch_axes)
         check_passes(self.model.layers, micro_batches)
-        compute, gradients, master = self._precision()
+        sharding = self._sharding(stage_axis)
+        compute, gradients, master, cast = self._precision(sharding)
         matmul = DType.of(self.training.precision.multiplied)
         check_rates(self.cluster, compute, matmul)
         model = self.model.padded(self._vocabulary_multiple(rules)).computed(
@@ -135,9 +140,15 @@ class _Planner:
         strategies = assign(forward, rules, self.mesh, self.roles)
         router = Router(self.mesh, movement_cost(self.cluster, self.mesh))
         update = _update(self.training.optimizer)
-        sharding = self._sharding(stage_axis)
         states = _states(update, self.training.optimizer)
-        optimizer = OptimizerPlan(update, master, states, sharding)
+        optimizer = OptimizerPlan(
+            update,
+            master,
+            states,
+            sharding,
+            self.framework.main_gradients,
+            self.framework.reduction.copies,
+        )
 
         graph = differentiate(place(forward, layers), gradients)
         if matmul is DType.FP8:
@@ -147,11 +158,16 @@ class _Planner:
         graph = repeated(graph)
         if not sharding.weights:
             graph = once_per_step(graph)
+        # A gradient that is scattered first is added to its buffer by the scatter.
+        graph = accumulate(graph, ALL if sharding.gradients else self.framework.accumulate, compute)
+        graph = cast_weights(graph) if cast else graph
         # What is computed again reads weights as the backward does, which gathering them has to know.
         again = self.parallel.recompute
         if again.layers != "none":
             graph = recompute(graph, "layers.*", None if again.layers == "all" else again.layers)
         graph = recompute_operators(graph, again.operators)
+        if cast and self.framework.weights == "cast_twice":
+            graph = cast_again(graph)
         if sharding.weights:
             graph = per_use(graph)
         graph = optimize(graph, optimizer, self.mesh, router, stage_axis)
@@ -159,7 +175,7 @@ class _Planner:
         if limit is not None:
             graph = clip(graph, limit, self.mesh, router, stage_axis)
         graph = decompose_updates(graph, router)
-        graph = fuse(graph, self.framework.fuse)
+        graph = fuse(graph, self.framework.fuse, together=self.framework.optimizer == "together")
         timetable = schedules()[self.parallel.schedule.kind]().timetable(num_stages, micro_batches)
         return Plan(
             graph,
@@ -173,9 +189,10 @@ class _Planner:
             batch_axes,
             layers,
             model.vocab,
-            self.parallel.schedule.p2p == "overlapped",
+            (self.parallel.schedule.p2p or self.framework.p2p) == "overlapped",
             self.framework.prefetch,
             self.framework.dispatch,
+            Conduct.of(self.framework, self.mesh, batch_axes, stage_axis),
             compute,
             gradients,
             master,
@@ -301,15 +318,17 @@ class _Planner:
                 ways = math.lcm(ways, self.mesh.product(self.roles.resolve(axes, self.mesh)))
         return self.framework.vocabulary_multiple * ways
 
-    def _precision(self) -> tuple[DType, DType, DType | None]:
-        """(compute, gradients, master copy or None)."""
+    def _precision(self, sharding: Sharding) -> tuple[DType, DType, DType | None, bool]:
+        """(compute, gradients, master copy or None, whether whole fp32 weights are cast instead)."""
         written = self.training.precision
         compute = DType.of(written.compute)
         mixed = compute is not DType.FP32
-        default = "fp32" if self.framework.gradients == "fp32" else written.compute
+        default = "fp32" if self.framework.gradients_in(written.compute) == "fp32" else written.compute
         gradients = DType.of(written.gradients or default)
-        master = written.master or ("fp32" if mixed else "none")
-        return compute, gradients, None if master == "none" else DType.of(master)
+        cast = mixed and written.master is None and self.framework.weights != "copied"
+        cast = cast and not sharding.weights
+        master = written.master or ("fp32" if mixed and not cast else "none")
+        return compute, gradients, None if master == "none" else DType.of(master), cast
 
     def _fp8(self) -> Fp8Plan:
         written = self.training.precision.fp8 or Fp8Spec()

@@ -1,4 +1,4 @@
-"""The scenario's ``training:`` and ``parallel:`` sections, and the recipe and framework files."""
+"""The scenario's ``training:`` and ``parallel:`` sections, and the recipe files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from simcluster.document import (
     Fraction,
     Name,
     NonNegativeFloat,
-    NonNegativeInt,
     PositiveFloat,
     PositiveInt,
     Refused,
@@ -21,6 +20,7 @@ from simcluster.document import (
     Unsupported,
 )
 from simcluster.errors import nearest
+from simcluster.plan.framework import FrameworkSpec as FrameworkSpec
 from simcluster.plan.quantise import PRODUCTS
 from simcluster.plan.schedule import Schedule
 from simcluster.plan.sharding import Written as WrittenSharding
@@ -204,49 +204,6 @@ class RecipeSpec(CatalogSection):
         return data_files("simcluster.plan.recipes")
 
 
-class FrameworkSpec(CatalogSection):
-    """A framework profile: how a training framework would run the plan."""
-
-    noun: ClassVar[str] = "framework"
-
-    title: Name
-    """What people call it."""
-
-    source: Name
-    """Where its behaviour is described."""
-
-    fuse: tuple[tuple[Name, Name], ...]
-    """Pairs of operator families: one may run in the same kernel right after the other."""
-
-    prefetch: NonNegativeInt
-    """How many kernels ahead of its first reader an all-gather may start; how many units (layers) ahead of
-    its use the sharded weights of one may be gathered."""
-
-    dispatch: NonNegativeFloat
-    """Host time per operator, as a multiple of the device's figure."""
-
-    gradients: Literal["fp32", "compute"]
-    """Number format of accumulated gradients in mixed precision."""
-
-    vocabulary_multiple: PositiveInt
-    """The vocabulary is padded so that every rank that shares it holds a multiple of this."""
-
-    attention: Literal["flash", "unfused"] = "flash"
-    """One kernel that keeps no scores, or products, softmax and dropout as kernels of their own."""
-
-    logits: Literal["fp32", "compute"] = "compute"
-    """Number format in which the loss reads logits and keeps them for its backward."""
-
-    fp8_transposes: bool = False
-    """Casts to fp8 also write a transposed copy for products that sum over another dim of an operand than
-    its last, as Hopper's matrix units demand."""
-
-    @classmethod
-    def entries(cls) -> Mapping[str, Traversable]:
-        """The shipped profiles."""
-        return data_files("simcluster.plan.frameworks")
-
-
 def schedules() -> dict[str, type[Schedule]]:
     """The pipeline schedules by kind."""
     return kinds("simcluster.plan.schedules", Schedule)
@@ -263,8 +220,9 @@ class ScheduleSpec(Section):
     stages: Literal["auto"] | tuple[PositiveInt, ...] = "auto"
     """Layers of each stage, or auto: equal, where that divides."""
 
-    p2p: Literal["overlapped", "blocking"] = "overlapped"
-    """Receives posted one action ahead on streams of their own, or transfers that kernels wait for."""
+    p2p: Literal["overlapped", "blocking"] | None = None
+    """Receives posted one action ahead on streams of their own, or transfers that kernels wait for; the
+    framework's choice if absent (overlapped in the ideal one)."""
 
     @model_validator(mode="before")
     @classmethod

@@ -141,8 +141,7 @@ class _Unit:
             if kind.type.dtype is not value.type.dtype:
                 source = f"{name}.cast{suffix}"
                 self.values[source] = Value(value.type, Role.GATHERED, kind.layout)
-                labels = tuple(f"dim{index}" for index in range(len(value.type.shape)))
-                cast = Cast(labels, kind.type.dtype, value.type.dtype)
+                cast = Cast.of(kind.type, value.type.dtype)
                 self.nodes.append(Node(source, cast, (name,), (source,), phase, origin=name))
             journeys[source] = Journey(value.type, self.homes[name], value.layout)
             targets[source] = copies[name]

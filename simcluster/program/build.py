@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from simcluster.errors import PlanError
-from simcluster.layout import Mesh
-from simcluster.model import Block, Graph, Instance, Role
+from simcluster.layout import Layout, Mesh
+from simcluster.model import Block, Graph, Instance, Role, TensorType
+from simcluster.plan.conduct import FREE, Conduct
 from simcluster.plan.schedule import BACKWARD as B_ACTION
 from simcluster.plan.schedule import FORWARD as F_ACTION
 from simcluster.plan.schedule import Action as ScheduleAction
 from simcluster.plan.schedule import Timetable
+from simcluster.program.buckets import Bucket, buckets
 from simcluster.program.instruction import (
+    COMPUTE,
     RECV_NEXT,
     RECV_PREV,
     SEND_NEXT,
     SEND_PREV,
-    Action,
-    Call,
     Category,
     Code,
     Execution,
-    Instruction,
-    Scope,
     Slot,
 )
 from simcluster.program.lower import (
@@ -40,9 +39,10 @@ from simcluster.program.lower import (
     lower,
 )
 from simcluster.program.program import Program, Resident, StageProgram
+from simcluster.program.transfer import carried, transfer
 from simcluster.program.units import with_units
+from simcluster.work import DType
 
-TRANSFER = "transfer"
 ONCE = -1
 """The micro-batch of what runs once per step."""
 
@@ -51,6 +51,7 @@ _CATEGORIES = {
     Role.COPY: Category.PARAMETERS,
     Role.ACCUMULATOR: Category.GRADIENTS,
     Role.STATE: Category.OPTIMIZER,
+    Role.BUFFER: Category.COMMUNICATION,
 }
 
 
@@ -62,14 +63,16 @@ def build(
     *,
     overlapped: bool,
     prefetch: int,
+    conduct: Conduct = FREE,
     tf32: bool = False,
 ) -> Program:
     """The Program of a sharded, optimised, fused graph under a timetable.
 
     ``overlapped`` posts receives one action ahead; otherwise transfers between two actions are posted
-    together and waited for. ``tf32`` lets matrix kernels multiply fp32 operands in tf32.
+    together and waited for. ``conduct`` says what else waits, and what travels together; ``tf32`` lets matrix
+    kernels multiply fp32 operands in tf32.
     """
-    codes = _Codes(graph, Lowering(mesh, prefetch, tf32))
+    codes = _Codes(graph, Lowering(mesh, prefetch, conduct.blocking_layers, tf32), conduct)
     stages = tuple(
         _StageBuilder(graph, stage, actions, codes, overlapped).build()
         for stage, actions in enumerate(timetable)
@@ -83,6 +86,7 @@ class _Codes:
 
     graph: Graph
     settings: Lowering
+    conduct: Conduct
     codes: list[Code] = field(default_factory=list)
     by_block: dict[str, Mapping[str, int]] = field(default_factory=dict)
     transfers: dict[tuple[str, Slot], int] = field(default_factory=dict)
@@ -91,31 +95,26 @@ class _Codes:
         """Phase -> code index."""
         if block.name not in self.by_block:
             made = lower(block, self.settings)
+            if self.conduct.buckets is not None and block.parameters:
+                # Its gradients travel in buckets, which are blocks without parameters.
+                made.pop(REDUCE, None)
             self.by_block[block.name] = {phase: self._add(code) for phase, code in made.items()}
         return self.by_block[block.name]
 
     def transfer(self, stream: str, block: Block, value: str) -> int:
         """The code that moves a value of a block to or from a neighbouring stage."""
         kind = block.values[value]
-        local = local_type(kind, self.settings.mesh)
-        gradient = kind.role is Role.GRADIENT
-        category = Category.TEMPORARY if gradient else Category.ACTIVATIONS
-        assert kind.layout is not None
-        slot = Slot("value", Scope.MICRO_BATCH, local, category, local.num_bytes, kind.type, kind.layout)
+        slot = carried(kind, self.settings.mesh)
         key = (stream, slot)
         if key not in self.transfers:
-            sends = stream in (SEND_NEXT, SEND_PREV)
-            instruction = Instruction(
-                f"{'send' if sends else 'receive'} {'gradient' if gradient else 'activation'}",
-                Action.SEND if sends else Action.RECEIVE,
-                stream,
-                (Call(stream, None, (0,) if sends else (), () if sends else (0,)),),
-                drops=(0,) if sends else (),
-                operation="send_receive",
-                num_bytes=local.num_bytes,
-            )
-            self.transfers[key] = self._add(Code(stream, TRANSFER, (instruction,), (slot,)))
+            code = transfer(stream, slot, kind.role, self.settings.mesh, self.conduct.scatter)
+            self.transfers[key] = self._add(code)
         return self.transfers[key]
+
+    def step_streams(self, phase: str) -> tuple[str, ...]:
+        """The streams of collectives in all codes of a phase."""
+        codes = [code for code in self.codes if code.phase == phase]
+        return tuple(dict.fromkeys(name for code in codes for name in code.streams if name != COMPUTE))
 
     def _add(self, code: Code) -> int:
         self.codes.append(code)
@@ -135,9 +134,12 @@ class _StageBuilder:
         self.names = dict(self._border_names()) | dict(self._tied_names()) | dict(self._shared_names())
         self.arrivals = list(self._crossing(into=True))
         self.departures = list(self._crossing(into=False))
+        begin = list(self._once(BEGIN, self.instances))
+        self.reductions = list(self._reductions())
         executions = [
-            *self._once(BEGIN, self.instances),
-            *self._scheduled(),
+            *begin,
+            *self._gathered(self._scheduled()),
+            *self._late_reductions(),
             *(each for phase in (NORM, MEASURE, UPDATE) for each in self._once(phase, self.instances[::-1])),
         ]
         codes = {each.name: self.codes.of(self.graph.block_of(each)) for each in self.instances}
@@ -261,8 +263,50 @@ class _StageBuilder:
             code = codes.get(FORWARD if forward else BACKWARD)
             if code is not None:
                 yield Execution(code, instance.name, action.micro_batch, str(action), not self.overlapped)
-            if final and REDUCE in codes:
-                yield Execution(codes[REDUCE], instance.name, ONCE, str(action))
+            if final and not self.codes.conduct.late:
+                for ready, reduction in self.reductions:
+                    if ready == instance.name:
+                        yield replace(reduction, action=str(action))
+
+    # -- what happens once per step ---------------------------------------------------------------------
+
+    def _reductions(self) -> Iterator[tuple[str, Execution]]:
+        """(instance whose backward must be over, execution) of every reduction, in order."""
+        policy = self.codes.conduct.buckets
+        backward = self.instances[::-1]
+        if policy is None:
+            for instance in backward:
+                code = self.codes.of(self.graph.block_of(instance)).get(REDUCE)
+                if code is not None:
+                    yield instance.name, Execution(code, instance.name, ONCE, "end")
+            return
+        for bucket in buckets(self.graph, backward, policy, self.codes.settings.mesh, self._buffer):
+            yield bucket.ready, self._bucket(bucket)
+
+    def _buffer(self, instance: str, value: str) -> str:
+        return self.names.get((instance, value)) or f"{instance}.{value}"
+
+    def _bucket(self, bucket: Bucket) -> Execution:
+        """The execution of a bucket, which calls its values as their buffers are called."""
+        name = bucket.block.name
+        self.names |= {(name, value): value for value in bucket.block.values}
+        # Buckets of equal gradients are equal only up to names: every stage has its own.
+        unique = replace(bucket.block, name=f"stage{self.stage}.{name}")
+        return Execution(self.codes.of(unique)[REDUCE], name, ONCE, "end")
+
+    def _late_reductions(self) -> Iterator[Execution]:
+        """Reductions that wait for the last kernel of the backward pass."""
+        if self.codes.conduct.late:
+            for _, reduction in self.reductions:
+                yield replace(reduction, behind=(COMPUTE,))
+
+    def _gathered(self, scheduled: Iterator[Execution]) -> Iterator[Execution]:
+        """The scheduled executions; the first of the kernels waits for the weights if gathers are exposed."""
+        streams = self.codes.step_streams(BEGIN) if self.codes.conduct.exposed_gather else ()
+        for execution in scheduled:
+            if streams and self.codes.codes[execution.code].phase in (PREPARE, FORWARD):
+                execution, streams = replace(execution, behind=streams), ()
+            yield execution
 
     def _residents(self) -> Iterator[Resident]:
         """Buffers that outlive the step; views of others take no memory but hold values."""
@@ -273,10 +317,22 @@ class _StageBuilder:
                 if kind.role not in _CATEGORIES and not kind.copy_of:
                     continue
                 assert kind.layout is not None
-                name = self.names.get((instance.name, value)) or f"{instance.name}.{value}"
+                name = self._buffer(instance.name, value)
                 size = 0 if kind.role is Role.VIEW else local_type(kind, self.codes.settings.mesh).num_bytes
                 source = value if kind.role is Role.PARAMETER else kind.copy_of
                 origin = self.graph.canonical(f"{instance.name}.{source}") if source else ""
                 category = _CATEGORIES.get(kind.role, Category.PARAMETERS)
                 found.setdefault(name, Resident(name, category, size, kind.type, kind.layout, origin))
         yield from found.values()
+        yield from self._bucket_buffers(
+            each.whole.dtype for each in found.values() if each.category is Category.GRADIENTS
+        )
+
+    def _bucket_buffers(self, dtypes: Iterator[DType]) -> Iterator[Resident]:
+        """What is held for buckets under way, where gradients travel at all."""
+        policy, count = self.codes.conduct.buckets, self.codes.conduct.buffers
+        if policy is None or not count or not self.reductions:
+            return
+        size = round(count * policy.num_bytes(max(dtype.itemsize for dtype in dtypes)))
+        nothing = TensorType((0,), DType.UINT8)
+        yield Resident("reduction buffers", Category.COMMUNICATION, size, nothing, Layout.replicated(1))

@@ -27,13 +27,15 @@ class Purpose(enum.StrEnum):
     """What a communication stream is for, behind its axes; activations have the axes' own stream.
 
     Behind a weight gradient that waits for the network, the next layer's activations would wait too; and
-    behind the gradients of one unit the weights of the next.
+    behind the gradients of one unit the weights of the next. Receives are posted early: on the stream of
+    other collectives, the parts of a transfer would wait behind them.
     """
 
     ACTIVATIONS = ""
     ONCE = " (step)"
     WEIGHTS = " (weights)"
     GRADIENTS = " (gradients)"
+    PARTS = " (transfer)"
 
 
 def stream_name(axes: tuple[str, ...], purpose: Purpose) -> str:
@@ -185,9 +187,10 @@ class Code:
 class Execution:
     """One run of a code: for which instance, which micro-batch, as part of which action of the schedule.
 
-    ``waits_for_transfers`` holds the kernels back until every transfer posted before is over. ``after`` is
-    the place of an earlier execution of the stage that must have ended before this one starts, or -1;
-    ``gathered`` the micro-batch for which the kept weights that it uses were gathered.
+    ``waits_for_transfers`` holds the kernels back until every transfer posted before is over. Nothing of it
+    starts before everything posted on the streams ``behind`` is over. ``after`` is the place of an earlier
+    execution of the stage that must have ended before this one starts, or -1; ``gathered`` the micro-batch
+    for which the kept weights that it uses were gathered.
     """
 
     code: int
@@ -195,6 +198,7 @@ class Execution:
     micro_batch: int
     action: str
     waits_for_transfers: bool = False
+    behind: tuple[str, ...] = ()
     after: int = -1
     gathered: int = -1
 

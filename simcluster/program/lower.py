@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from simcluster.layout import Kind, Mesh, Movement
 from simcluster.model import Block, Node, Operator, Phase, Role, TensorType, Value
+from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.plan.fuse import kernel_nodes
 from simcluster.plan.redistribute import collective_bytes
 from simcluster.program.instruction import (
@@ -41,7 +42,7 @@ _PURPOSES = {
     REGATHER: Purpose.WEIGHTS,
     SCATTER: Purpose.GRADIENTS,
 }
-_RESIDENT = frozenset({Role.PARAMETER, Role.COPY, Role.STATE, Role.ACCUMULATOR, Role.VIEW})
+_RESIDENT = frozenset({Role.PARAMETER, Role.COPY, Role.STATE, Role.ACCUMULATOR, Role.BUFFER, Role.VIEW})
 _MATRIX = (Kernel.GEMM, Kernel.ATTENTION, Kernel.CONV)
 
 
@@ -50,11 +51,13 @@ class Lowering:
     """What lowering needs to know besides the block.
 
     ``prefetch`` bounds how early an all-gather may start: not before the ``prefetch + 1``-th kernel ahead of
-    its first reader has ended. ``tf32``: matrix kernels on fp32 operands run at the rate of tf32.
+    its first reader has ended. With ``blocking``, kernels and collectives of activations take turns in
+    program order. ``tf32``: matrix kernels on fp32 operands run at the rate of tf32.
     """
 
     mesh: Mesh
     prefetch: int
+    blocking: bool = False
     tf32: bool = False
 
 
@@ -77,26 +80,38 @@ def lower(block: Block, settings: Lowering) -> dict[str, Code]:
     }
 
 
+def reduction(block: Block) -> list[Node]:
+    """The nodes that reduce gradients: the end phase up to the last collective before anything is updated."""
+    end = list(block.phase(Phase.END))
+    shared = set(block.shared)
+    first = next((index for index, node in enumerate(end) if _updates(node, shared)), len(end))
+    return end[
+        : max((index + 1 for index, node in enumerate(end[:first]) if _is_collective(node)), default=0)
+    ]
+
+
+def _updates(node: Node, shared: set[str]) -> bool:
+    """Whether a node of the end phase does more than to reduce the block's own gradients."""
+    return isinstance(node.operator, OptimizerOperator) or not shared.isdisjoint(node.inputs)
+
+
 def _phases(block: Block) -> dict[str, list[Node]]:
     """Nodes per code.
 
     Of what happens once before a step, the movements are started for all blocks at once (``begin``); what
     follows them waits until the block is first used (``prepare``).
 
-    The end phase has up to four parts, each run for all blocks before the next begins. What moves before
-    anything is computed follows the last backward (``reduce``). Then comes what makes values that blocks
-    share (``norm``), what is computed up to the last collective (``measure``), and the rest (``update``).
+    The end phase has up to four parts, each run for all blocks before the next begins. Gradients are reduced
+    behind the last backward (``reduce``). Then comes what makes values that blocks share (``norm``), what is
+    computed up to the last collective (``measure``), and the rest (``update``).
     """
     begin = list(block.phase(Phase.BEGIN))
     gathered = max((index + 1 for index, node in enumerate(begin) if _is_collective(node)), default=0)
     end = list(block.phase(Phase.END))
-    shared = set(block.shared)
-    first = next((index for index, node in enumerate(end) if _computes(node, shared)), len(end))
-    collectives = [index + 1 for index, node in enumerate(end) if _is_collective(node)]
-    sharing = [index + 1 for index, node in enumerate(end) if not shared.isdisjoint(node.outputs)]
-    reduced = max((index for index in collectives if index <= first), default=0)
+    reduced = len(reduction(block))
+    sharing = [index + 1 for index, node in enumerate(end) if not set(block.shared).isdisjoint(node.outputs)]
     normed = max(sharing, default=reduced)
-    measured = max([normed, *collectives])
+    measured = max([normed, *(index + 1 for index, node in enumerate(end) if _is_collective(node))])
     return {
         BEGIN: begin[:gathered],
         PREPARE: begin[gathered:],
@@ -110,11 +125,6 @@ def _phases(block: Block) -> dict[str, list[Node]]:
         MEASURE: end[normed:measured],
         UPDATE: end[measured:],
     }
-
-
-def _computes(node: Node, shared: set[str]) -> bool:
-    """Whether a node of the end phase does more than to reduce the block's own gradients."""
-    return isinstance(node.operator, Operator) or not shared.isdisjoint(node.inputs)
 
 
 def _is_collective(node: Node) -> bool:
@@ -223,6 +233,7 @@ class _CodeWriter:
             Role.COPY: Category.PARAMETERS,
             Role.ACCUMULATOR: Category.GRADIENTS,
             Role.STATE: Category.OPTIMIZER,
+            Role.BUFFER: Category.COMMUNICATION,
         }
         if kind.role in resident:
             return resident[kind.role]
@@ -322,8 +333,29 @@ class _CodeWriter:
         for index, each in enumerate(self.instructions):
             after = {maker[slot] for slot in each.reads if slot in maker and maker[slot] < index}
             after.update(self._prefetch_edge(each, readers))
+            after.update(self._turn(index))
             made.append(replace(each, after=tuple(sorted(after)), drops=tuple(drops.get(index, ()))))
         return tuple(made)
+
+    def _turn(self, index: int) -> Iterator[int]:
+        """Where collectives of activations block: the kernel before one, and for a kernel all since it."""
+        if not self.settings.blocking or self.name not in (FORWARD, BACKWARD):
+            return
+        kernel = self.instructions[index].action is Action.COMPUTE
+        if not kernel and not self._of_activations(self.instructions[index]):
+            return
+        for other in range(index - 1, -1, -1):
+            before = self.instructions[other]
+            if before.action is Action.COMPUTE:
+                if not kernel:
+                    yield other
+                return
+            if kernel and self._of_activations(before):
+                yield other
+
+    def _of_activations(self, each: Instruction) -> bool:
+        roles = {self.block.values[self.slots[slot].name].role for slot in each.reads}
+        return roles <= {Role.ACTIVATION, Role.GRADIENT}
 
     def _drops(self, readers: Mapping[int, list[int]], maker: Mapping[int, int]) -> dict[int, list[int]]:
         """Instruction -> slots it drops: on every stream the last reader; the maker if nobody reads."""

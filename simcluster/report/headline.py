@@ -12,15 +12,17 @@ Document = Mapping[str, Any]
 
 
 def headline(documents: Document) -> list[tuple[str, str]]:
-    """(label, text) for model, cluster, plan, batch and numbers."""
+    """(label, text) for model, cluster, plan, batch, numbers, and what the framework changes."""
     plan, topology = documents["plan"], documents["topology"]
-    return [
+    rows = [
         ("model", _model(plan)),
         ("cluster", _cluster(topology)),
         ("plan", _plan(plan)),
         ("batch", _batch(plan)),
         ("numbers", _numbers(plan)),
     ]
+    changes = plan.get("framework_changes", [])
+    return [*rows, ("framework", f"{plan['framework']}: {'; '.join(changes)}")] if changes else rows
 
 
 def _model(plan: Mapping[str, Any]) -> str:

@@ -90,6 +90,8 @@ def _node(node: Node, width: int) -> Iterator[RenderableType]:
             yield _indented(Text(one_line), 8)
     if why:
         yield _indented(flow(why.split("; "), width - 8, "; "), 8)
+    if node.get("kernel"):
+        yield _indented(Text(f"together with {node['kernel']}"), 8)
 
 
 def _indented(what: Text, indent: int) -> RenderableType:

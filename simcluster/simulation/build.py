@@ -49,5 +49,6 @@ def lowered(plan: Plan) -> Program:
         plan.stage_axis,
         overlapped=plan.overlapped,
         prefetch=plan.prefetch,
+        conduct=plan.conduct,
         tf32=plan.matmul is DType.TF32,
     )

@@ -10,6 +10,7 @@ import numpy as np
 from simcluster._version import __version__
 from simcluster.engine import Timing
 from simcluster.plan.schedule import render
+from simcluster.plan.told import told
 from simcluster.simulation.build import Built
 from simcluster.simulation.layouts import layouts
 from simcluster.simulation.summary import summarise
@@ -44,6 +45,7 @@ def plan_document(built: Built) -> dict[str, Any]:
         "model": scenario.spec.model.title or scenario.spec.model.use or "model by dimensions",
         "parameters": scenario.model.num_parameters,
         "framework": scenario.spec.framework,
+        "framework_changes": _framework(built),
         "mesh": dict(plan.mesh.axes),
         "stage_axis": plan.stage_axis,
         "layers_per_stage": list(plan.layers),
@@ -76,6 +78,33 @@ def _states(formats: Mapping[str, DType]) -> str:
     if len(told) < 2:
         return "".join(told)
     return " and ".join(f"{dtype} {name}" for name, dtype in formats.items())
+
+
+def _framework(built: Built) -> list[str]:
+    """What the framework profile changes against the ideal one in this plan."""
+    spec, plan = built.scenario.spec, built.plan
+    schedule = spec.parallel.schedule
+    alone, one_stage = plan.batch_ways == 1, plan.num_stages == 1
+    idle = {
+        "gradients": plan.gradients is DType.FP32 or spec.training.precision.gradients is not None,
+        "main_gradients": plan.master in (None, plan.gradients),
+        "weights": plan.compute is DType.FP32
+        or spec.training.precision.master is not None
+        or plan.sharding.weights,
+        "accumulate": plan.sharding.gradients,
+        "fp8_transposes": plan.matmul is not DType.FP8,
+        "gather": not plan.sharding.states or plan.sharding.weights or alone,
+        "p2p": one_stage or schedule.p2p is not None,
+        "p2p_scatter": one_stage or not plan.conduct.scatter,
+    }
+    changes = built.scenario.framework.changes()
+    return told(
+        {
+            key: value
+            for key, value in changes.items()
+            if not idle.get(key, alone and key.startswith("reduction"))
+        }
+    )
 
 
 def _classes(built: Built) -> list[dict[str, Any]]:

@@ -39,6 +39,7 @@ def _node(built: Built, block: Block, instance: Instance, node: Node) -> dict[st
         "phase": str(node.phase),
         "inputs": [[value, str(block.values[value].layout)] for value in node.inputs],
         "outputs": [[value, str(block.values[value].layout)] for value in node.outputs],
+        "kernel": "" if node.kernel == node.name else node.kernel,
     }
     if isinstance(node.operator, Operator):
         sources = built.plan.strategies.sources.get(instance.name, {})

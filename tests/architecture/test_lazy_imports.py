@@ -22,9 +22,10 @@ ROOMS = (
     "plan",
     "report",
     "scenario",
+    "search",
     "simulation",
 )
-COMMANDS = [module.__name__.rpartition(".")[2] for module in _IN_ORDER]
+COMMANDS = [module.__name__.rpartition(".")[2].removesuffix("_") for module in _IN_ORDER]
 
 REPORT = """
 import json, sys
@@ -84,6 +85,8 @@ def test_wrong_usage_imports_nothing_heavy():
     [
         ("simcluster c", ["check", "catalog"]),
         ("simcluster run --tr", ["--trace"]),
+        ("simcluster import m", ["megatron", "mindformers"]),
+        ("simcluster init --cluster dgx-h10", ["dgx-h100"]),
         ("simcluster catalog m", ["models"]),
         ("simcluster catalog devices h", ["h100-sxm"]),
     ],

@@ -46,7 +46,16 @@ from simcluster.model.operators.lamb import Lamb, LambDirection, LambStep
 from simcluster.model.operators.matmul import Matmul, MatmulSum
 from simcluster.model.operators.norm import LayerNorm, LayerNormGrad, RmsNorm, RmsNormGrad
 from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, Sgd
-from simcluster.model.operators.pointwise import Add, Bias, Gelu, GeluGrad, SumTo, Swiglu, SwigluGrad
+from simcluster.model.operators.pointwise import (
+    Accumulate,
+    Add,
+    Bias,
+    Gelu,
+    GeluGrad,
+    SumTo,
+    Swiglu,
+    SwigluGrad,
+)
 from simcluster.model.operators.rotary import Rotary
 from simcluster.model.operators.softmax import Softmax, SoftmaxGrad
 from simcluster.model.scores import LABELS as SCORES
@@ -205,6 +214,7 @@ _NEVER = "what is updated is reduced before: an update reads every element once,
 _CASES = (
     Case("add", Add(_HIDDEN), normal((4, 8, 4), (4, 8, 4)), (0,)),
     Case("add of three", Add(("x",), 3), normal((8,), (8,), (8,)), (0,)),
+    Case("accumulate", Accumulate(_HIDDEN), normal((4, 8, 4))),
     Case(
         "bias",
         Bias(_HIDDEN, ("hidden",)),

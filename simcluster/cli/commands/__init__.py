@@ -6,14 +6,25 @@ from types import ModuleType
 
 import typer
 
-from simcluster.cli.commands import catalog, check, layouts, lint, run, schema, verify
+from simcluster.cli.commands import catalog, check, import_, init, layouts, lint, run, schema, verify
 
-_IN_ORDER: tuple[ModuleType, ...] = (run, lint, verify, layouts, check, catalog, schema)
+_IN_ORDER: tuple[ModuleType, ...] = (
+    run,
+    init,
+    import_,
+    lint,
+    verify,
+    layouts,
+    check,
+    catalog,
+    schema,
+)
 
 
 def add_to(app: typer.Typer) -> None:
     """Gives the application its commands."""
     for module in _IN_ORDER:
-        name = module.__name__.rpartition(".")[2]
+        function = module.__name__.rpartition(".")[2]
+        name = function.removesuffix("_")  # import is a word of Python
         examples = "\n".join(f"  {line}" for line in module.EXAMPLES)
-        app.command(name, epilog=f"\b\nExamples:\n{examples}")(getattr(module, name))
+        app.command(name, epilog=f"\b\nExamples:\n{examples}")(getattr(module, function))

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from simcluster.cli.exit_code import ExitCode
+from simcluster.cli.families import FOLDERS
 
 EXAMPLES = (
     "simcluster catalog",
@@ -14,15 +15,6 @@ EXAMPLES = (
     "simcluster catalog devices h100-sxm",
     "simcluster catalog hosts dgx-h100 --json | jq .fabric",
 )
-
-FOLDERS = {
-    "devices": "simcluster.cluster.devices",
-    "hosts": "simcluster.cluster.hosts",
-    "models": "simcluster.model.catalog",
-    "recipes": "simcluster.plan.recipes",
-    "frameworks": "simcluster.plan.frameworks",
-}
-"""Family -> the folder of its files."""
 
 
 def _families(incomplete: str) -> list[str]:

@@ -23,6 +23,11 @@ class Cast(Pointwise):
     kind: ClassVar[str] = "cast"
     family: ClassVar[str] = "cast"
 
+    @classmethod
+    def of(cls, kind: TensorType, target: DType) -> Cast:
+        """The cast of a tensor of this type, whatever its dims are called."""
+        return cls(tuple(f"dim{index}" for index in range(len(kind.shape))), kind.dtype, target)
+
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Like the input, in the other type."""
         return (TensorType(inputs[0].shape, self.target),)

@@ -60,6 +60,24 @@ class Add(Pointwise):
 
 
 @dataclass(frozen=True, slots=True)
+class Accumulate(Pointwise):
+    """A gradient as it is, on its way into the buffer it is added to: one kernel that only adds."""
+
+    labels: Labels
+
+    kind: ClassVar[str] = "accumulate"
+    family: ClassVar[str] = "accumulate"
+
+    def dims(self) -> Dims:
+        """Linear."""
+        return Dims((self.labels,), (self.labels,), linear=(frozenset({0}),))
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The input."""
+        return (inputs[0].copy(),)
+
+
+@dataclass(frozen=True, slots=True)
 class Bias(Pointwise):
     """``x + b`` with b over some of x's dims."""
 

@@ -14,7 +14,7 @@ from simcluster.scenario import Scenario, ScenarioSpec
 from simcluster.simulation import Verification, prepare
 from tests.unit.cli.texts import CRAMPED, SMALL, but
 
-NAMES = ("run", "lint", "verify", "layouts", "check", "catalog", "schema")
+NAMES = ("run", "init", "import", "lint", "verify", "layouts", "check", "catalog", "schema")
 
 
 def test_version(simcluster):

@@ -6,9 +6,11 @@ import pytest
 
 from simcluster.layout import Movement
 from simcluster.model import Phase, Role
+from simcluster.model.operators.cast import Cast
 from simcluster.model.operators.fp8 import Fp8Cast
 from simcluster.plan.copies import once_per_step, repeated
 from simcluster.simulation import verify
+from simcluster.work import DType
 from tests.scenarios import scenario
 from tests.unit.plan.test_quantise import FP8, casts, plan
 
@@ -83,6 +85,18 @@ def test_weights_that_are_gathered_for_each_use_are_cast_for_each_use(sharding):
     for node in weights:
         readers = {other.phase for other in block.nodes if not set(node.outputs).isdisjoint(other.inputs)}
         assert readers == {node.phase}
+
+
+@pytest.mark.parametrize("weights", ["cast", "cast_twice"])
+def test_fp32_weights_are_cast_to_fp8_directly(weights):
+    """Under automatic mixed precision no 16-bit copy lies between; other weights still have one."""
+    block = plan({"data": 2}, framework={"weights": weights}).graph.blocks["layer"]
+    copies = [node for node in casts(block) if node.inputs[0] in block.parameters]
+    assert len(copies) == 7
+    assert {block.values[node.inputs[0]].type.dtype for node in copies} == {DType.FP32}
+    assert {node.phase for node in copies} == {Phase.BEGIN}
+    others = {node.inputs[0] for node in block.nodes if isinstance(node.operator, Cast)}
+    assert others & set(block.parameters) == {"attention.norm.weight", "mlp.norm.weight"}
 
 
 def test_without_copies_nothing_changes():

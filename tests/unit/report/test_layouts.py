@@ -67,3 +67,11 @@ def test_names_with_runs_of_numbers_are_ranges():
     assert together(["embedding"]) == "embedding"
     assert together(["a.0", "a.1", "a.2", "a.4", "b.5", "b.6"]) == "a.0 .. a.2, a.4, b.5 .. b.6"
     assert together([]) == ""
+
+
+def test_what_runs_or_travels_together_is_said(document):
+    text = layouts_text(document, width=120)
+    joined = [node for block in document for node in block["nodes"] if node["kernel"]]
+    assert joined
+    for node in joined:
+        assert f"together with {node['kernel']}" in " ".join(text.split())

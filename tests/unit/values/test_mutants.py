@@ -14,7 +14,7 @@ from simcluster.plan import make_plan
 from simcluster.program import COMPUTE, Action, Call, Scope
 from simcluster.simulation.build import lowered
 from simcluster.simulation.verify import proved
-from tests.scenarios import TINY, TINY_GPT, scenario
+from tests.scenarios import TINY, TINY_GPT, scenario, under
 
 MESH = {"pipeline": 2, "data": 2, "tensor": 2}
 PLANS = {
@@ -37,6 +37,15 @@ PLANS = {
     "level3": {"optimizer_sharding": {"mindspore": "level3", "min_bytes": "0 B"}},
     "zero 2": {"optimizer_sharding": {"zero": 2}},
 }
+BUCKETS = {"buckets": {"recipe": "megatron_sp", "model": TINY_GPT}}
+SWITCHES = {
+    "buckets": {
+        "reduction": {"bucket": "whole", "limit": {"bytes": "5 kB"}, "copies": True},
+        "accumulate": [],
+        "weights": "cast_twice",
+        "p2p_scatter": True,
+    }
+}
 
 
 UNITS = ("gather", "regather", "scatter")
@@ -44,7 +53,10 @@ UNITS = ("gather", "regather", "scatter")
 
 @cache
 def planned(name):
-    which = scenario(MESH, micro_batches=3, **{"model": TINY, **PLANS[name]})
+    which = under(
+        scenario(MESH, micro_batches=3, **{"model": TINY, **(PLANS | BUCKETS)[name]}),
+        **SWITCHES.get(name, {}),
+    )
     spec = which.spec
     optimizer = spec.training.optimizer.model_copy(update={"eps": 1e-3, "learning_rate": 0.01})
     training = spec.training.model_copy(update={"optimizer": optimizer})
@@ -309,3 +321,17 @@ def test_a_partial_sum_that_is_added_twice():
         is Kind.REDUCE_SCATTER
     )
     assert is_caught("megatron_sp zero", maximum)
+
+
+def test_a_gradient_that_misses_its_bucket_is_caught():
+    program = program_of("buckets")
+    found = [
+        (code, index, each)
+        for code, lines in enumerate(program.codes)
+        for index, each in enumerate(lines.instructions)
+        if "bucket." in lines.name and len(each.calls) > 1
+    ]
+    assert found
+    for code, index, each in found[:4]:
+        shorter = replace(each, calls=each.calls[:-1])
+        assert is_caught("buckets", lambda before, at=(code, index, shorter): with_instruction(before, *at))

@@ -1,0 +1,56 @@
+"""Another tool's file, read and translated, and what is said about it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from simcluster.cli.exit_code import ExitCode
+from simcluster.cli.target import Target
+from simcluster.cli.terminal import has_colour, note
+from simcluster.document import text_of
+from simcluster.errors import SimclusterError
+from simcluster.scenario import Scenario
+from simcluster.scenario.foreign import (
+    Given,
+    Imported,
+    importer,
+    translate,
+    translated_text,
+    untranslated_lines,
+)
+from simcluster.scenario.foreign.flag import Fate
+from simcluster.simulation import prepare
+
+_COLOURS = {Fate.UNSUPPORTED: "1;33", Fate.PROFILE: "33", Fate.UNKNOWN: "33"}
+
+
+def import_file(kind: str, path: str, given: Given, target: Target) -> ExitCode:
+    """Translates a file, plans the scenario to see that it is possible, and writes it.
+
+    Raises ScenarioError and PlanError with places in the file.
+    """
+    found = importer(kind)
+    imported = translate(found, text_of(path), path, given)
+    try:
+        prepare(Scenario.of(imported.data))
+    except SimclusterError as error:
+        _say(imported)
+        raise imported.located(error) from None
+    target.write(translated_text(imported, found, Path(path).name))
+    _say(imported)
+    return ExitCode.DONE
+
+
+def _say(imported: Imported) -> None:
+    """Remarks, then what was not translated, the gravest first."""
+    for remark in imported.remarks:
+        note(f"note: {remark}")
+    for fate, title, lines in untranslated_lines(imported.untranslated):
+        note(_coloured(title, _COLOURS.get(fate, "")))
+        for line in lines:
+            note(f"  {line}")
+
+
+def _coloured(text: str, code: str) -> str:
+    return f"\033[{code}m{text}\033[0m" if code and has_colour(sys.stderr) else text

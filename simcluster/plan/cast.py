@@ -1,0 +1,71 @@
+"""Passes: fp32 weights that are cast to the compute format in every forward pass, or before every use.
+
+The optimizer updates the weights themselves. Under automatic mixed precision what a forward pass has cast is
+kept until its backward; where weights are gathered for each use it is cast for each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from simcluster.model import Block, Graph, Node, Phase, Role, TensorType, Value
+from simcluster.model.operators.cast import Cast
+from simcluster.work import DType
+
+
+def cast_weights(graph: Graph, to: DType = DType.FP32) -> Graph:
+    """The graph whose parameters lie in ``to`` and are read through casts to the format they had."""
+    return graph.with_blocks({name: _casting(block, to) for name, block in graph.blocks.items()})
+
+
+def cast_again(graph: Graph) -> Graph:
+    """The graph in which nothing that was cast is kept until the backward: it is cast once more there.
+
+    Layers that recompute their forward do so anyway.
+    """
+    return graph.with_blocks({name: _casting_again(block) for name, block in graph.blocks.items()})
+
+
+def _casting(block: Block, to: DType) -> Block:
+    values = dict(block.values)
+    casts: dict[str, str] = {}
+    nodes: list[Node] = []
+    for parameter in block.parameters:
+        kind = values[parameter]
+        if kind.type.dtype is to:
+            continue
+        stored = TensorType(kind.type.shape, to)
+        values[parameter] = replace(kind, type=stored)
+        if not any(parameter in node.inputs for node in block.nodes if node.phase is not Phase.BEGIN):
+            continue
+        name = casts[parameter] = f"{parameter}.cast"
+        values[name] = Value(kind.type, Role.ACTIVATION, kind.layout)
+        cast = Cast.of(stored, kind.type.dtype)
+        nodes.append(Node(name, cast, (parameter,), (name,), Phase.FORWARD))
+    for node in block.nodes:
+        # What is made of weights once per step, such as copies in fp8, is made of them directly.
+        read = {} if node.phase is Phase.BEGIN else casts
+        nodes.append(replace(node, inputs=tuple(read.get(value, value) for value in node.inputs)))
+    return replace(block, values=values, nodes=tuple(nodes))
+
+
+def _casting_again(block: Block) -> Block:
+    backward = list(block.phase(Phase.BACKWARD))
+    read = {value for node in backward for value in node.inputs}
+    values = dict(block.values)
+    again: dict[str, str] = {}
+    casts = []
+    for node in block.phase(Phase.FORWARD):
+        if isinstance(node.operator, Cast) and not read.isdisjoint(node.outputs):
+            (value,) = node.outputs
+            name = again[value] = f"{node.name}.again"
+            values[name] = values[value]
+            casts.append(replace(node, name=name, outputs=(name,), phase=Phase.BACKWARD, origin=node.source))
+    nodes: list[Node] = []
+    for node in block.nodes:
+        if node.phase is Phase.BACKWARD:
+            nodes += casts
+            casts = []
+            node = replace(node, inputs=tuple(again.get(value, value) for value in node.inputs))
+        nodes.append(node)
+    return replace(block, values=values, nodes=tuple(nodes))

@@ -1,0 +1,88 @@
+"""How a framework conducts a step: what overlaps, what waits, and what travels together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from simcluster.layout import Mesh
+from simcluster.plan.framework import BucketSpec, FrameworkSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """When a bucket of gradients is full: ``limit`` of its size, ``first`` that of the first bucket.
+
+    Sizes are bytes, or elements if ``in_elements``; without a limit everything is one bucket.
+    """
+
+    limit: int | None = None
+    first: int | None = None
+    in_elements: bool = False
+
+    @classmethod
+    def of(cls, spec: BucketSpec, ways: int) -> Buckets:
+        """The buckets of a profile for ``ways`` data-parallel ranks."""
+        if spec.elements is not None:
+            return cls(max(spec.elements, spec.elements_per_rank * ways), None, True)
+        assert spec.bytes is not None
+        first = None if spec.first_bytes is None else int(spec.first_bytes)
+        return cls(int(spec.bytes), first)
+
+    def fill(self, sizes: Sequence[int]) -> list[list[int]]:
+        """Consecutive positions together: a bucket is closed by whoever fills it to its limit or beyond."""
+        found: list[list[int]] = []
+        full = True
+        held = 0
+        for position, size in enumerate(sizes):
+            if full:
+                found.append([])
+                held = 0
+            found[-1].append(position)
+            held += size
+            limit = self.first if self.first is not None and len(found) == 1 else self.limit
+            full = limit is not None and held >= limit
+        return found
+
+    def num_bytes(self, itemsize: int) -> int:
+        """The bytes of a full bucket of elements of ``itemsize`` bytes; 0 without a limit."""
+        return (self.limit or 0) * (itemsize if self.in_elements else 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Conduct:
+    """What a framework makes wait, and what it lets travel together.
+
+    ``buckets`` are those of the gradient reduction, or None where every layer is one; ``late`` reductions
+    start after the whole backward pass. ``exposed_gather``: no kernel starts before the weights are
+    gathered. ``blocking_layers``: kernels wait for collectives of activations. ``scatter``: the axes over
+    which equal activations cross stages in parts. ``buffers``: memory for buckets under way, in buckets.
+    """
+
+    buckets: Buckets | None = None
+    late: bool = False
+    buffers: float = 0.0
+    exposed_gather: bool = False
+    blocking_layers: bool = False
+    scatter: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, framework: FrameworkSpec, mesh: Mesh, batch_axes: Sequence[str], stage_axis: str) -> Conduct:
+        """What a profile says on a mesh with these axes for data and stages."""
+        reduction = framework.reduction
+        buckets = Buckets() if reduction.bucket == "whole" else None
+        if reduction.limit is not None:
+            buckets = Buckets.of(reduction.limit, mesh.product(batch_axes))
+        rest = tuple(axis for axis in mesh.names if axis not in (*batch_axes, stage_axis))
+        return cls(
+            buckets,
+            not reduction.overlap,
+            reduction.buffers,
+            framework.gather == "exposed",
+            framework.layer_collectives == "blocking",
+            rest if framework.p2p_scatter else (),
+        )
+
+
+FREE = Conduct()
+"""Nothing waits that need not."""

@@ -1,0 +1,189 @@
+"""Framework profiles: how a training framework runs a plan that is otherwise the same for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources.abc import Traversable
+from typing import Any, ClassVar, Literal
+
+from pydantic import model_validator
+
+from simcluster.document import (
+    Bytes,
+    CatalogSection,
+    Name,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveInt,
+    Refused,
+    Section,
+)
+from simcluster.registry import data_files
+
+IDEAL = "ideal"
+"""The profile that wastes nothing; what the others change is told against it."""
+
+Gradients = Literal["fp32", "compute"]
+
+
+class BucketSpec(Section):
+    """How large a bucket of gradients is: gradients join in the order in which they become ready, each whole,
+    until the bucket has reached its size.
+    """
+
+    bytes: Bytes | None = None
+    """Its size in bytes."""
+
+    elements: PositiveInt | None = None
+    """Its size in elements."""
+
+    elements_per_rank: NonNegativeInt = 0
+    """At least so many elements for every data-parallel rank."""
+
+    first_bytes: Bytes | None = None
+    """The size of the first bucket in bytes, where it is smaller so that the network starts early."""
+
+    @model_validator(mode="after")
+    def _has_one_size(self) -> BucketSpec:
+        if (self.bytes is None) == (self.elements is None):
+            raise Refused("give either bytes or elements")
+        if self.elements_per_rank and self.elements is None:
+            raise Refused("elements_per_rank goes with elements", path="elements_per_rank")
+        if self.first_bytes is not None and self.bytes is None:
+            raise Refused("first_bytes goes with bytes", path="first_bytes")
+        return self
+
+
+class ReductionSpec(Section):
+    """How parameter gradients are summed over the data-parallel ranks, once per step."""
+
+    overlap: bool = True
+    """Whether a bucket travels as soon as its last gradient is ready, or after the whole backward pass.
+    A gradient counts as ready when the layer's backward has run up to its next collective."""
+
+    bucket: Literal["layer", "whole"] = "layer"
+    """What travels as one collective: the gradients of a layer, or of the whole stage."""
+
+    limit: BucketSpec | None = None
+    """Cuts the gradients of the whole stage into buckets of a given size."""
+
+    copies: bool = False
+    """Whether gradients are copied into buffers of their own, travel there, and are copied back."""
+
+    buffers: NonNegativeFloat = 0.0
+    """Memory held for buckets under way, in buckets of the limit's size."""
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> ReductionSpec:
+        if self.limit is not None and self.bucket != "whole":
+            raise Refused("a limit cuts the whole buffer: it goes with bucket: whole", path="limit")
+        if self.buffers and self.limit is None:
+            raise Refused("buffers are counted in buckets of a given size: give a limit", path="buffers")
+        return self
+
+
+class FrameworkSpec(CatalogSection):
+    """A framework profile: how a training framework would run the plan."""
+
+    noun: ClassVar[str] = "framework"
+
+    title: Name
+    """What people call it."""
+
+    source: Name
+    """Where its behaviour is described."""
+
+    fuse: tuple[tuple[Name, Name], ...]
+    """Pairs of operator families: one may run in the same kernel right after the other."""
+
+    accumulate: Literal["all"] | tuple[Name, ...] = "all"
+    """Operator families whose kernels add a parameter's gradient to its buffer themselves (``matmul``: fused
+    gradient accumulation); the others write it and a kernel of its own adds it."""
+
+    optimizer: Literal["together", "one_by_one"] = "together"
+    """Whether the updates of a layer's parameters run as one multi-tensor kernel or as one kernel each."""
+
+    prefetch: NonNegativeInt
+    """How many kernels ahead of its first reader an all-gather may start; how many units (layers) ahead of
+    its use the sharded weights of one may be gathered."""
+
+    dispatch: NonNegativeFloat
+    """Host time per operator, as a multiple of the device's figure."""
+
+    gradients: Gradients | dict[Literal["fp16", "bf16"], Gradients]
+    """Number format of accumulated gradients in mixed precision, for all compute formats or for each."""
+
+    main_gradients: bool = False
+    """Whether the optimizer first copies gradients into the master copy's number format, where theirs is
+    another; the copies are held as long as the states."""
+
+    weights: Literal["copied", "cast", "cast_twice"] = "copied"
+    """In mixed precision: 16-bit weights that the optimizer writes beside its fp32 master copy; or fp32
+    weights alone, cast in every forward pass and kept until its backward (automatic mixed precision), or
+    cast once more in the backward. The scenario's precision.master wins."""
+
+    fp8_transposes: bool = False
+    """Whether casts to fp8 also write a transposed copy, for products that sum over another dim of an operand
+    than its last, as Hopper's matrix units demand."""
+
+    reduction: ReductionSpec = ReductionSpec()
+    """Summing gradients over the data-parallel ranks."""
+
+    gather: Literal["overlapped", "exposed"] = "overlapped"
+    """Whether updated weights of a sharded optimizer are gathered while the forward pass runs, or before it.
+    """
+
+    layer_collectives: Literal["overlapped", "blocking"] = "overlapped"
+    """Whether kernels go on beside collectives of activations and their gradients (the weight gradient beside
+    the all-reduce of the input's gradient), or wait."""
+
+    p2p: Literal["overlapped", "blocking"] = "overlapped"
+    """Transfers between pipeline stages; the scenario's schedule.p2p wins."""
+
+    p2p_scatter: bool = False
+    """Whether ranks of a stage that hold the same activations send a part each, gathered again by the
+    receivers (scatter-gather of arXiv 2104.04473)."""
+
+    vocabulary_multiple: PositiveInt
+    """The vocabulary is padded so that every rank that shares it holds a multiple of this."""
+
+    attention: Literal["flash", "unfused"] = "flash"
+    """One kernel that keeps no scores, or products, softmax and dropout as kernels of their own."""
+
+    logits: Literal["fp32", "compute"] = "compute"
+    """Number format in which the loss reads logits and keeps them for its backward."""
+
+    @classmethod
+    def entries(cls) -> Mapping[str, Traversable]:
+        """The shipped profiles."""
+        return data_files("simcluster.plan.frameworks")
+
+    def gradients_in(self, compute: str) -> Gradients:
+        """The number format of accumulated gradients for a compute format."""
+        if isinstance(self.gradients, str):
+            return self.gradients
+        return self.gradients.get(compute, "fp32")  # type: ignore[call-overload, no-any-return]
+
+    def settings(self) -> dict[str, Any]:
+        """Every switch by its key path: ``reduction.overlap`` -> value, in the order of the keys."""
+        found: dict[str, Any] = {}
+        for key, value in self.model_dump(mode="json").items():
+            if key in ("use", "title", "source"):
+                continue
+            if isinstance(getattr(self, key), Section):
+                found |= {f"{key}.{name}": _given(each) for name, each in value.items()}
+            else:
+                found[key] = value
+        return found
+
+    def changes(self) -> dict[str, Any]:
+        """The switches that differ from the ideal profile's."""
+        ideal = FrameworkSpec.load(IDEAL).settings()
+        return {key: value for key, value in self.settings().items() if value != ideal[key]}
+
+
+def _given(value: Any) -> Any:
+    """A value without what was not given."""
+    if isinstance(value, Mapping):
+        return {key: each for key, each in value.items() if each}
+    return value

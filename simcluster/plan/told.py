@@ -1,0 +1,98 @@
+"""What a framework profile changes against the ideal one, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def told(changes: Mapping[str, Any]) -> list[str]:
+    """A phrase for every change, as ``FrameworkSpec.changes`` gives them."""
+    said = dict(changes)
+    if "reduction.limit" in said:
+        said.pop("reduction.bucket", None)
+    return [phrase(key, value) for key, value in said.items()]
+
+
+def phrase(key: str, value: Any) -> str:
+    """What a key of a profile means with this value."""
+    return _PHRASES[key](value)
+
+
+def _fuse(pairs: list[list[str]]) -> str:
+    listed = ", ".join("+".join(pair) for pair in pairs)
+    return f"fuses only {listed}" if listed else "fuses no operators"
+
+
+def _accumulate(families: str | list[str]) -> str:
+    if families == "all":
+        return "every kernel adds its gradient itself"
+    but = f", but for {', '.join(families)}" if families else ""
+    return f"gradients added by kernels of their own{but}"
+
+
+def _gradients(formats: str | Mapping[str, str]) -> str:
+    if isinstance(formats, str):
+        return "fp32 gradients" if formats == "fp32" else "gradients in the compute format"
+    shown = {compute: compute if format == "compute" else format for compute, format in formats.items()}
+    return "gradients " + ", ".join(f"{format} for {compute}" for compute, format in shown.items())
+
+
+def _limit(size: Mapping[str, Any] | None) -> str:
+    if not size:
+        return "buckets without limit"
+    if "bytes" in size:
+        first = f", the first of {size['first_bytes']}" if "first_bytes" in size else ""
+        return f"gradient buckets of {size['bytes']}{first}"
+    least = f" or {size['elements_per_rank']:,} per data rank" if "elements_per_rank" in size else ""
+    return f"gradient buckets of {size['elements']:,} elements{least}"
+
+
+_PHRASES: Mapping[str, Callable[[Any], str]] = {
+    "attention": {
+        "flash": "attention in one kernel",
+        "unfused": "attention in kernels of their own",
+    }.__getitem__,
+    "logits": {"fp32": "fp32 logits", "compute": "logits in the compute format"}.__getitem__,
+    "fuse": _fuse,
+    "accumulate": _accumulate,
+    "optimizer": {
+        "together": "multi-tensor updates",
+        "one_by_one": "one update kernel per parameter",
+    }.__getitem__,
+    "prefetch": "gathers up to {} kernels ahead".format,
+    "dispatch": "host dispatch x {:g}".format,
+    "gradients": _gradients,
+    "fp8_transposes": {
+        False: "casts to fp8 write one copy",
+        True: "casts to fp8 write a transposed copy besides",
+    }.__getitem__,
+    "main_gradients": {
+        True: "copied to the master's format for the update",
+        False: "updates read gradients as they are",
+    }.__getitem__,
+    "weights": {
+        "copied": "16-bit weights beside the master copy",
+        "cast": "fp32 weights, cast per forward",
+        "cast_twice": "fp32 weights, cast per forward and per backward",
+    }.__getitem__,
+    "reduction.overlap": {
+        True: "gradients reduced beside the backward",
+        False: "gradients reduced after the backward",
+    }.__getitem__,
+    "reduction.bucket": {"layer": "layer by layer", "whole": "in one bucket"}.__getitem__,
+    "reduction.limit": _limit,
+    "reduction.copies": {True: "copied into buckets", False: "reduced in place"}.__getitem__,
+    "reduction.buffers": "{:g} x bucket held as buffers".format,
+    "gather": {
+        "overlapped": "weights gathered beside the forward",
+        "exposed": "sharded weights gathered before the forward",
+    }.__getitem__,
+    "layer_collectives": {
+        "overlapped": "kernels beside collectives of activations",
+        "blocking": "kernels wait for collectives of activations",
+    }.__getitem__,
+    "p2p": "p2p {}".format,
+    "p2p_scatter": {True: "scatter-gather p2p", False: "whole p2p"}.__getitem__,
+    "vocabulary_multiple": "vocabulary to multiples of {} per rank".format,
+}

@@ -1,0 +1,63 @@
+"""One setting of another tool's file, and what becomes of those that a scenario cannot hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+_WIDTH = 72
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A setting as another tool's file has it.
+
+    ``name`` is its name there (``--num-layers``, ``zero_optimization.stage``), ``value`` plain data, ``text``
+    what stands in the file, ``where`` the place (``pretrain.sh:12``); a default of the tool has no place.
+    ``missing`` says what the file leaves open in the value, such as a shell variable it does not set.
+    """
+
+    name: str
+    value: Any = field(compare=False)
+    text: str = field(default="", compare=False)
+    where: str = ""
+    missing: str = ""
+
+    def __str__(self) -> str:
+        return plain(self.text)
+
+
+class Fate(StrEnum):
+    """Why a setting is not in the scenario."""
+
+    EFFECTLESS = "has no effect on time or memory"
+    UNSUPPORTED = "not supported yet"
+    PROFILE = "left to the framework profile"
+    UNKNOWN = "unknown"
+    ABSORBED = "worked into other values"
+
+
+@dataclass(frozen=True, slots=True)
+class Untranslated:
+    """A setting that is not in the scenario, and what that means for the result."""
+
+    flag: Flag
+    fate: Fate
+    reason: str = ""
+
+    @property
+    def changes_result(self) -> bool:
+        """Whether the simulation is known to differ from what the file asks for."""
+        return self.fate is Fate.UNSUPPORTED
+
+    def __str__(self) -> str:
+        place = f"{self.flag.where}: " if self.flag.where else ""
+        reason = f": {self.reason}" if self.reason else ""
+        return f"{place}{self.flag}: {self.fate}{reason}"
+
+
+def plain(text: str, width: int = _WIDTH) -> str:
+    """A text on one line without control characters, long ones cut: fit for a comment and a terminal."""
+    line = "".join(c if c.isprintable() else "\ufffd" for c in " ".join(text.split()))
+    return line if len(line) <= width else line[: width - 1] + "…"

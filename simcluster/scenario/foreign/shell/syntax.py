@@ -1,0 +1,85 @@
+"""The parts a shell script is read as, and what is wrong with one that cannot be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simcluster.errors import Problem, ScenarioError
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """Characters that stand for themselves."""
+
+    text: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """``$NAME``, ``${NAME}``, ``${NAME:-default}``, ``${NAME[@]}``; ``index`` is what stands in brackets."""
+
+    name: str
+    line: int
+    quoted: bool
+    index: str = ""
+    default: Word | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """``$((...))``: arithmetic over variables."""
+
+    text: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """What only a shell could tell: ``$(...)``, backticks, ``${NAME%suffix}``; kept as it is written."""
+
+    text: str
+    line: int
+
+
+Part = Literal | Variable | Sum | Opaque
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """Parts without blanks between them; ``quoted`` if any of it was in quotes."""
+
+    parts: tuple[Part, ...]
+    line: int
+    quoted: bool = False
+
+    @property
+    def literal(self) -> str:
+        """Its text if it is literal throughout, else nothing."""
+        texts = [part.text for part in self.parts if isinstance(part, Literal)]
+        return "".join(texts) if len(texts) == len(self.parts) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """``NAME=value``, ``NAME+=value``, ``NAME=(a b c)``."""
+
+    name: str
+    append: bool
+    value: Word | tuple[Word, ...]
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One simple command: assignments, then words; ``sure`` unless a condition decides on it."""
+
+    assignments: tuple[Assignment, ...]
+    words: tuple[Word, ...]
+    line: int
+    sure: bool
+
+
+def broken(name: str, line: int, message: str) -> ScenarioError:
+    """A script that cannot be read, at a line."""
+    return ScenarioError(Problem(message, where=f"{name}:{line}"))

@@ -1,0 +1,225 @@
+"""The first plan that fits into memory, by a rule that can be said in one breath.
+
+Tensor parallelism grows up to the devices of a host, then the pipeline grows; if nothing fits, the same
+again with every layer recomputed. What is left is data parallelism with ZeRO-1 and micro-batches of one
+sequence. Each candidate is first held against a bound on its memory, and simulated if it could fit. This is a
+plan to begin with, not the fastest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from simcluster.cluster import Cluster, ClusterSpec
+from simcluster.document import validate_data
+from simcluster.errors import PlanError, ScenarioError
+from simcluster.model import Model
+from simcluster.model.spec import ModelSpec
+from simcluster.scenario import Scenario
+from simcluster.simulation import simulate
+from simcluster.work import DType
+
+TOKENS = 4 * 2**20
+"""Tokens of a step that nobody asked for otherwise: what large language models are commonly trained with."""
+
+SEQUENCE = 4096
+"""Tokens of a sequence where neither the user nor a table of positions says it."""
+
+
+FRAMEWORK = "ideal"
+"""The framework profile that plans are tried with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a user asks for: names of the catalogs, and sizes where the usual ones will not do."""
+
+    model: str
+    cluster: str
+    hosts: int
+    seq_len: int | None = None
+    global_batch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One candidate: its scenario as plain data, and what became of it.
+
+    ``needed`` are bytes on the fullest device (at least that many, if not ``simulated``); ``refused`` says
+    why the plan is impossible, if it is.
+    """
+
+    data: Mapping[str, Any]
+    needed: int
+    capacity: int
+    simulated: bool
+    refused: str = ""
+
+    @property
+    def fits(self) -> bool:
+        """Whether it was simulated and stays within every device's memory."""
+        return self.simulated and self.needed <= self.capacity
+
+    @property
+    def plan(self) -> str:
+        """The plan in a few words."""
+        mesh = " x ".join(f"{axis} {size}" for axis, size in self.data["parallel"]["mesh"].items())
+        again = self.data["parallel"]["recompute"]["layers"] == "all"
+        return f"{mesh}, recomputing all layers" if again else mesh
+
+
+@dataclass(frozen=True)
+class FirstFit:
+    """Every candidate that was looked at, in order; the last one fits if any does."""
+
+    attempts: tuple[Attempt, ...]
+
+    @property
+    def chosen(self) -> Attempt | None:
+        """The plan that fits."""
+        return next((attempt for attempt in self.attempts if attempt.fits), None)
+
+    @property
+    def nearest(self) -> Attempt | None:
+        """Of those that were simulated, else of all possible ones, the one that lacks least."""
+        possible = [attempt for attempt in self.attempts if not attempt.refused]
+        simulated = [attempt for attempt in possible if attempt.simulated]
+        return min(simulated or possible, key=lambda attempt: attempt.needed, default=None)
+
+
+def first_fit(start: Start, watch: Callable[[Attempt], None] | None = None) -> FirstFit:
+    """Tries candidates until one fits; ``watch`` is told of each.
+
+    Raises ScenarioError for names or sizes that are wrong.
+    """
+    search = _Search(start)
+    attempts = []
+    for data in search.candidates():
+        attempt = search.attempt(data)
+        attempts.append(attempt)
+        if watch is not None:
+            watch(attempt)
+        if attempt.fits:
+            break
+    return FirstFit(tuple(attempts))
+
+
+class _Search:
+    def __init__(self, start: Start) -> None:
+        self.start = start
+        cluster = {"use": start.cluster, "hosts": start.hosts}
+        self.cluster: Cluster = _checked("--cluster", cluster, ClusterSpec).build()
+        self.model: Model = _checked("--model", {"use": start.model}, ModelSpec).build(Path())
+        longest = self.model.longest
+        self.seq_len = start.seq_len or min(SEQUENCE, longest or SEQUENCE)
+        if longest is not None and self.seq_len > longest:
+            raise ScenarioError(f"--seq-len {self.seq_len}: {start.model} has {longest} positions")
+        peak = self.cluster.host.device.peak
+        self.precision = next(each for each in (DType.BF16, DType.FP16, DType.FP32) if each in peak)
+
+    def candidates(self) -> Iterator[dict[str, Any]]:
+        """Scenarios in the order of the rule."""
+        devices = self.cluster.num_devices
+        heads = self.model.dimensions.get("heads", 0)
+        widest = [
+            size for size in range(1, self.cluster.host.num_devices + 1) if _splits(size, devices, heads)
+        ]
+        deepest = [size for size in range(2, self.model.layers + 1) if devices // widest[-1] % size == 0]
+        sizes = [(tensor, 1) for tensor in widest] + [(widest[-1], stages) for stages in deepest]
+        possible = [(tensor, stages, self.batch(tensor, stages)) for tensor, stages in sizes]
+        for layers in ("none", "all"):
+            for tensor, stages, batch in possible:
+                hopeless = self.least(tensor, stages) > self.cluster.host.device.memory
+                if batch and not (hopeless and layers == "all"):
+                    yield self.scenario(tensor, stages, batch, layers)
+        if not any(batch for _, _, batch in possible):
+            ways = devices // widest[-1]
+            raise ScenarioError(
+                f"--global-batch {self.start.global_batch}: no plan divides it; {devices} devices / tensor "
+                f"{widest[-1]} leave {ways} data-parallel ways",
+                hint=f"give a multiple of {ways}",
+            )
+
+    def batch(self, tensor: int, stages: int) -> int:
+        """Sequences of a step: as asked, else about as many tokens as usual; 0 if that cannot be divided.
+
+        Every data-parallel rank has at least as many micro-batches of one sequence as there are stages.
+        """
+        ways = self.cluster.num_devices // tensor // stages
+        if self.start.global_batch is None:
+            return max(-(-TOKENS // self.seq_len // ways), stages) * ways
+        count, left = divmod(self.start.global_batch, ways)
+        return 0 if left or count < stages else self.start.global_batch
+
+    def scenario(self, tensor: int, stages: int, batch: int, recomputed: str) -> dict[str, Any]:
+        """A candidate as plain data."""
+        start = self.start
+        ways = self.cluster.num_devices // tensor // stages
+        mesh = {"pipeline": stages, "data": ways, "tensor": tensor}
+        parallel: dict[str, Any] = {
+            "mesh": {axis: size for axis, size in mesh.items() if size > 1 or axis == "data"},
+        }
+        if tensor > 1:
+            parallel["recipe"] = "megatron_sp" if self.seq_len % tensor == 0 else "megatron"
+        if stages > 1:
+            parallel["schedule"] = {"kind": "1f1b"}
+        parallel |= {"optimizer_sharding": {"zero": 1}, "recompute": {"layers": recomputed}}
+        count = self.cluster.num_devices
+        return {
+            "simcluster": 1,
+            "name": f"{start.model} on {count} {self.cluster.host.device.name}",
+            "cluster": {"use": start.cluster, "hosts": start.hosts},
+            "framework": FRAMEWORK,
+            "model": {"use": start.model},
+            "training": {
+                "global_batch": batch,
+                "micro_batch": 1,
+                "seq_len": self.seq_len,
+                "precision": str(self.precision),
+                "optimizer": "adamw",
+            },
+            "parallel": parallel,
+        }
+
+    def attempt(self, data: dict[str, Any]) -> Attempt:
+        """The candidate with what it needs: by the bound, and if it could fit by simulation."""
+        capacity = self.cluster.host.device.memory
+        mesh = data["parallel"]["mesh"]
+        least = self.least(mesh.get("tensor", 1), mesh.get("pipeline", 1))
+        if least > capacity:
+            return Attempt(data, least, capacity, simulated=False)
+        try:
+            summary = simulate(Scenario.of(data)).documents["summary"]
+        except PlanError as error:
+            return Attempt(data, least, capacity, simulated=False, refused=error.problems[0].message)
+        fullest = max(summary["peak_memory_bytes"], key=lambda each: each["total"] - each["capacity"])
+        return Attempt(data, fullest["total"], fullest["capacity"], simulated=True)
+
+    def least(self, tensor: int, stages: int) -> int:
+        """A lower bound on the bytes of the fullest device: parameters, gradients and states, evenly spread.
+
+        What tensor ranks hold in common, embeddings on the end stages, activations and buffers come on top.
+        """
+        ways = self.cluster.num_devices // tensor // stages
+        weight = self.precision.itemsize
+        states = 8 + (4 if weight < 4 else 0)  # two fp32 moments, and the fp32 master copy of shorter weights
+        return int(self.model.num_parameters / (tensor * stages) * (2 * weight + states / ways))
+
+
+def _splits(size: int, devices: int, heads: int) -> bool:
+    """Whether so many tensor ranks divide the devices and the attention heads."""
+    return devices % size == 0 and heads % size == 0
+
+
+def _checked(option: str, data: dict[str, Any], section: Any) -> Any:
+    """A section from options; ScenarioError that names the option instead of a key path."""
+    try:
+        return validate_data(data, section)
+    except ScenarioError as error:
+        problem = error.problems[0]
+        shown = data["hosts"] if problem.path == "hosts" else data["use"]
+        name = "--hosts" if problem.path == "hosts" else option
+        raise ScenarioError(f"{name} {shown}: {problem.message}", hint=problem.hint) from None

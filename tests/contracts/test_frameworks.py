@@ -1,0 +1,173 @@
+"""Every shipped framework profile: sourced, told in words, runs, is no faster than ideal, computes what one
+device computes, and holds the bytes per parameter that its documentation says.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from simcluster.plan.framework import IDEAL, FrameworkSpec
+from simcluster.plan.told import told
+from simcluster.scenario import Scenario
+from simcluster.simulation import prepare, simulate, verify
+from tests.contracts.test_recipes import label, pairwise
+from tests.scenarios import TINY, TINY_GPT, scenario
+
+PROFILES = sorted(FrameworkSpec.entries())
+WANTED = {
+    "ideal",
+    "megatron-lm-2021",
+    "megatron-lm-2022",
+    "megatron-core",
+    "megatron-deepspeed",
+    "deepspeed-zero",
+    "ddp",
+    "fsdp",
+    "torchtitan",
+    "llm-foundry",
+    "nemo",
+    "mindformers",
+    "mindspeed-llm",
+}
+
+
+def with_framework(name, mesh, **options) -> Scenario:
+    which = scenario(mesh, **options)
+    return Scenario(which.spec.model_copy(update={"framework": name}), None, which.folder)
+
+
+def test_the_frameworks_people_use_are_there():
+    assert set(PROFILES) >= WANTED
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_it_has_a_title_a_source_and_a_phrase_for_every_change(name):
+    spec = FrameworkSpec.load(name)
+    assert spec.title
+    assert spec.source
+    phrases = told(spec.changes())
+    assert all(phrases)
+    assert bool(phrases) == (name != IDEAL)
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_it_runs_and_says_what_it_changes(name):
+    run = simulate(with_framework(name, {"pipeline": 2, "data": 2, "tensor": 2}, recipe="megatron"))
+    assert run.documents["summary"]["step_time_s"] > 0
+    assert run.documents["plan"]["framework"] == name
+    assert bool(run.documents["plan"]["framework_changes"]) == (name != IDEAL)
+
+
+@pytest.mark.parametrize("name", PROFILES)
+@pytest.mark.parametrize("zero", [0, 1])
+@pytest.mark.parametrize("model", [TINY, TINY_GPT], ids=["llama", "gpt"])
+def test_no_profile_is_faster_than_ideal_at_the_same_work(name, model, zero):
+    """The same number formats, and a vocabulary that needs no padding under any profile."""
+    options = {
+        "mesh": {"pipeline": 2, "data": 2, "tensor": 2},
+        "model": {**model, "vocab": 256},
+        "host": "dgx-h100",
+        "training": {"precision": {"compute": "bf16", "gradients": "fp32"}},
+        "optimizer_sharding": {"zero": zero},
+    }
+    found = {each: simulate(with_framework(each, **options)) for each in (name, IDEAL)}
+    times = {each: run.documents["summary"]["step_time_s"] for each, run in found.items()}
+    assert times[name] >= times[IDEAL] * (1 - 1e-12)
+
+
+# frameworks.md sections 1, 5, 7 and 8: bytes of parameters, gradients and optimizer states per parameter,
+# for Adam with fp32 states: (what every rank holds, what data ranks share).
+BYTES = {
+    ("megatron-lm-2021", "fp16"): {0: (20, 0)},
+    ("megatron-lm-2021", "bf16"): {0: (18, 0)},
+    ("megatron-lm-2022", "fp16"): {0: (20, 0), 1: (4, 16)},
+    ("megatron-lm-2022", "bf16"): {0: (18, 0), 1: (6, 12)},
+    ("megatron-core", "fp16"): {0: (20, 0), 1: (4, 16)},
+    ("megatron-core", "bf16"): {0: (18, 0), 1: (6, 12)},
+    ("megatron-core", "fp32"): {0: (16, 0), 1: (8, 8)},
+    ("megatron-deepspeed", "bf16"): {1: (6, 12)},
+    ("deepspeed-zero", "fp16"): {0: (16, 0), 1: (4, 12)},
+    ("deepspeed-zero", "bf16"): {0: (16, 0), 1: (4, 12)},
+    ("ddp", "fp32"): {0: (16, 0)},
+    ("ddp", "bf16"): {0: (16, 0)},
+    ("fsdp", "bf16"): {0: (16, 0)},
+    ("torchtitan", "bf16"): {0: (16, 0)},
+    ("llm-foundry", "bf16"): {0: (16, 0)},
+    ("nemo", "bf16"): {1: (6, 12)},
+    ("mindformers", "bf16"): {0: (16, 0)},
+    ("mindspeed-llm", "bf16"): {0: (18, 0)},
+}
+_STATES = ("parameters", "gradients", "optimizer_states")
+
+
+@pytest.mark.parametrize(
+    ("name", "compute", "zero"),
+    [(*key, zero) for key, rows in BYTES.items() for zero in rows],
+)
+def test_bytes_per_parameter(name, compute, zero):
+    which = with_framework(
+        name,
+        {"data": 2},
+        model={**TINY, "vocab": 256},
+        training={"precision": compute, "optimizer": "adam"},
+        optimizer_sharding={"zero": zero},
+    )
+    built = prepare(which)
+    (stage,) = built.program.stages
+    held = sum(each.num_bytes for each in stage.residents if each.category in _STATES)
+    own, shared = BYTES[name, compute][zero]
+    # The loss has an accumulator of four bytes.
+    assert held - 4 == (own + shared / 2) * built.plan.logical.num_parameters
+
+
+def test_every_profile_of_the_table_is_measured():
+    assert {name for name, _ in BYTES} == WANTED - {IDEAL}
+
+
+PLACES = [
+    ("data", {"data": 4}),
+    ("data", {"pipeline": 3, "data": 2}),
+    ("megatron", {"pipeline": 2, "data": 2, "tensor": 2}),
+    ("megatron_sp", {"tensor": 2, "data": 2}),
+    ("megatron_sp", {"pipeline": 2, "tensor": 2}),
+]
+ROWS = list(
+    pairwise(
+        {
+            "framework": PROFILES,
+            "place": PLACES,
+            "model": ["llama", "gpt"],
+            "zero": [0, 1],
+            "recompute": ["none", "all"],
+            "precision": ["fp32", "fp16", "bf16"],
+            "micro_batches": [1, 3],
+        }
+    )
+)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['framework']}-{label(row)}")
+def test_it_computes_what_one_device_computes(row):
+    recipe, mesh = row["place"]
+    which = with_framework(
+        row["framework"],
+        mesh,
+        model={"llama": TINY, "gpt": TINY_GPT}[row["model"]],
+        host="dgx-h100",
+        micro_batches=row["micro_batches"],
+        training={"precision": row["precision"]},
+        recipe=recipe,
+        optimizer_sharding={"zero": row["zero"]},
+        recompute={"layers": row["recompute"]},
+    )
+    found = verify(which)
+    assert found.agrees, found.fault or found.first_difference
+    assert {each.what for each in found.comparisons} == {"loss", "gradient", "update"}
+
+
+def test_every_profile_meets_every_place():
+    met = {(row["framework"], row["place"][0], tuple(row["place"][1].items())) for row in ROWS}
+    places = [(recipe, tuple(mesh.items())) for recipe, mesh in PLACES]
+    assert met == {(name, *place) for name, place in itertools.product(PROFILES, places)}

@@ -1,0 +1,106 @@
+"""The first plan that fits: the order of the rule, a bound that never excludes what fits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from simcluster.cluster import ClusterSpec
+from simcluster.errors import ScenarioError
+from simcluster.scenario import Scenario
+from simcluster.search import Start, first_fit
+from simcluster.search.first_fit import TOKENS, _Search
+from simcluster.simulation import simulate
+from simcluster.work import DType
+
+
+def plans(start):
+    return [attempt.plan for attempt in first_fit(start).attempts]
+
+
+def test_the_smallest_plan_that_fits_is_taken():
+    found = first_fit(Start("gpt3-125m", "dgx-a100", 1, global_batch=8))
+    assert len(found.attempts) == 1
+    assert found.chosen.data["parallel"]["mesh"] == {"data": 8}
+    assert found.chosen is found.nearest
+
+
+def test_tensor_grows_before_the_pipeline_and_recomputation_comes_last():
+    search = _Search(Start("llama3-8b", "dgx-h100", 2, global_batch=64))
+    seen = [(c["parallel"]["mesh"], c["parallel"]["recompute"]["layers"]) for c in search.candidates()]
+    meshes = [mesh for mesh, layers in seen if layers == "none"]
+    assert meshes[:4] == [
+        {"data": 16},
+        {"data": 8, "tensor": 2},
+        {"data": 4, "tensor": 4},
+        {"data": 2, "tensor": 8},
+    ]
+    assert meshes[4] == {"pipeline": 2, "data": 1, "tensor": 8}
+    assert [layers for _, layers in seen] == sorted((layers for _, layers in seen), reverse=True)
+
+
+def test_what_is_chosen_fits_and_what_came_before_does_not():
+    found = first_fit(Start("llama3-8b", "dgx-a100", 1, seq_len=2048, global_batch=8))
+    *before, last = found.attempts
+    assert last.fits
+    assert found.chosen is last
+    assert not any(attempt.fits for attempt in before)
+    for attempt in found.attempts:
+        run = simulate(Scenario.of(attempt.data)).documents["summary"]
+        assert run["fits"] == attempt.fits
+        assert run["peak_memory_bytes_max"] >= attempt.needed
+
+
+def test_the_bound_is_below_what_simulation_finds():
+    search = _Search(Start("gpt3-1.3b", "dgx-a100", 1, seq_len=512, global_batch=8))
+    for data in search.candidates():
+        mesh = data["parallel"]["mesh"]
+        least = search.least(mesh.get("tensor", 1), mesh.get("pipeline", 1))
+        peaks = simulate(Scenario.of(data)).documents["summary"]["peak_memory_bytes"]
+        assert 0 < least <= max(each["total"] for each in peaks)
+
+
+def test_the_usual_batch_has_about_four_million_tokens():
+    search = _Search(Start("llama3-8b", "dgx-h100", 2))
+    for data in search.candidates():
+        training, mesh = data["training"], data["parallel"]["mesh"]
+        tokens = training["global_batch"] * training["seq_len"]
+        assert TOKENS <= tokens < 2 * TOKENS
+        assert training["global_batch"] % mesh["data"] == 0
+        assert training["global_batch"] // mesh["data"] >= mesh.get("pipeline", 1)
+
+
+def test_heads_and_devices_bound_the_tensor_axis():
+    """GPT-3 XL has 24 heads: no five tensor ranks, whatever the host has."""
+    search = _Search(Start("gpt3-1.3b", "dgx-a100", 1, global_batch=8))
+    assert {c["parallel"]["mesh"].get("tensor", 1) for c in search.candidates()} == {1, 2, 4, 8}
+
+
+def test_the_precision_is_one_that_the_device_has(monkeypatch):
+    search = _Search(Start("gpt3-125m", "dgx-a100", 1))
+    assert search.scenario(1, 1, 8, "none")["training"]["precision"] == "bf16"
+    peak = {kind: rate for kind, rate in search.cluster.host.device.peak.items() if kind is not DType.BF16}
+    host = replace(search.cluster.host, device=replace(search.cluster.host.device, peak=peak))
+    monkeypatch.setattr(ClusterSpec, "build", lambda spec: replace(search.cluster, host=host))
+    older = _Search(Start("gpt3-125m", "dgx-a100", 1))
+    assert older.scenario(1, 1, 8, "none")["training"]["precision"] == "fp16"
+
+
+def test_nothing_fits():
+    found = first_fit(Start("gpt3-175b", "dgx-a100", 1, global_batch=8))
+    assert found.chosen is None
+    assert found.nearest is not None
+    assert found.nearest.needed > found.nearest.capacity
+    assert not any(attempt.fits for attempt in found.attempts)
+
+
+def test_a_batch_that_no_plan_divides():
+    with pytest.raises(ScenarioError, match="--global-batch 7: no plan divides it"):
+        first_fit(Start("gpt3-125m", "dgx-a100", 13, global_batch=7))
+
+
+def test_all_attempts_are_watched():
+    seen = []
+    found = first_fit(Start("gpt3-125m", "dgx-a100", 1, global_batch=8), seen.append)
+    assert tuple(seen) == found.attempts
