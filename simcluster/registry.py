@@ -27,7 +27,7 @@ def data_files(package: str) -> dict[str, Traversable]:
     found = resource_files(root).joinpath(*folders).iterdir()  # without importing the packages between
     return {
         entry.name.removesuffix(".yaml"): entry
-        for entry in sorted(found, key=lambda entry: entry.name)
+        for entry in sorted(found, key=lambda entry: entry.name.removesuffix(".yaml"))
         if entry.name.endswith(".yaml")
     }
 

@@ -41,6 +41,7 @@ class Dimension(Enum):
         "50 GB/s or 400 Gbps",
     )
     TIME = (_TIME, "s", "1.5 us")
+    FREQUENCY = (_scaled(("Hz",), 1.0, binary=False), "Hz", "1410 MHz")
     COMPUTE = (_scaled(("FLOP/s", "FLOPS", "FLOPs"), 1.0, binary=False), "FLOP/s", "989.4 TFLOP/s")
 
     def __init__(self, units: dict[str, float], base: str, example: str) -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rich.console import RenderableType
 from rich.text import Text
 
 from simcluster import units
 from simcluster.cluster.device_spec import DeviceSpec
 from simcluster.cluster.spec import HostSpec
-from simcluster.document import CatalogSection, Document
+from simcluster.document import CatalogSection
 from simcluster.draw import Cell, Column, shown, table
 from simcluster.errors import ScenarioError, nearest
 from simcluster.model.spec import ModelSpec
@@ -26,6 +25,9 @@ FAMILIES: Mapping[str, type[CatalogSection]] = {
     "recipes": RecipeSpec,
     "frameworks": FrameworkSpec,
 }
+
+_OWN = {"use", "borrowed"}
+"""Keys that say how an entry is written, not what it is."""
 
 _TITLES = ("figure", "value", "", "source")
 _TRUST = {"measured": "green", "vendor": "", "assumed": "yellow"}
@@ -47,44 +49,32 @@ def section_of(family: str) -> type[CatalogSection]:
     return FAMILIES[family]
 
 
-def listing_text(families: Sequence[str], *, colour: bool = False) -> str:
-    """One line per entry."""
-    parts: list[RenderableType] = []
-    for family in families:
-        section = section_of(family)
-        rows = [[name, *_line(section.expanded(name), family)] for name in section.entries()]
-        columns = [Column(), Column(wraps=True), Column(style="dim", wraps=True)]
-        parts += [Text(family, "bold"), table(columns, rows, indent=2), ""]
-    return shown(*parts, colour=colour)
-
-
-def listing_data(families: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Family -> name -> title."""
-    return {
-        family: {
-            name: section_of(family).document(name).data["title"] for name in section_of(family).entries()
-        }
-        for family in families
-    }
+def listing_text(family: str, *, colour: bool = False) -> str:
+    """One line per entry of a family, with its most telling figures."""
+    section = section_of(family)
+    rows = [[name, *_line(section.entry(name), family)] for name in section.entries()]
+    columns = [Column(), Column(wraps=True), Column(style="dim", wraps=True)]
+    return shown(Text(family, "bold"), table(columns, rows, indent=2), colour=colour)
 
 
 def entry_text(family: str, name: str, *, colour: bool = False) -> str:
-    """The file of an entry: its remarks, then a row per figure, those of an entry it uses among them."""
-    document = _entry(family, name)
-    data = dict(section_of(family).expanded(name))
-    data.pop("use", None)
-    head = Text.assemble(
-        (name, "bold"), "  ", str(data.pop("title", "")), ("  " + section_of(family).noun, "dim")
-    )
+    """The whole of an entry, also what it takes over from another: remarks, then a row per figure."""
+    section = section_of(family)
+    data = _entry(family, name)
+    head = Text.assemble((name, "bold"), "  ", str(data.pop("title", "")), ("  " + section.noun, "dim"))
     source = " ".join(str(data.pop("source", "")).split())
     if family == "frameworks":
         columns, rows = _against_ideal(name)
-        return shown(head, *_dim(source, _remarks(document)), "", table(columns, rows), colour=colour)
-    rows = list(_rows("", data))
+        return shown(head, *_dim(source, *_remarks(section, name)), "", table(columns, rows), colour=colour)
+    if section is HostSpec:
+        data = _with_links(data, name)
+    rows = list(
+        _rows("", {key: data[key] for key in section.model_fields if key in data and key not in _OWN})
+    )
     columns = [Column(title, wraps=title in ("value", "source")) for title in _TITLES]
     if not any(row[2] or row[3] for row in rows):
         columns, rows = [Column(), Column(wraps=True)], [row[:2] for row in rows]
-    return shown(head, *_dim(source, _remarks(document)), "", table(columns, rows), colour=colour)
+    return shown(head, *_dim(source, *_remarks(section, name)), "", table(columns, rows), colour=colour)
 
 
 def _dim(*texts: str) -> list[Text]:
@@ -116,14 +106,34 @@ def _short(value: Any) -> str:
 def entry_data(family: str, name: str) -> dict[str, Any]:
     """An entry as plain data, quantities as numbers in SI units."""
     _entry(family, name)
-    return section_of(family).load(name).model_dump(exclude_none=True, exclude={"use"})
+    entry = section_of(family).load(name)
+    if isinstance(entry, HostSpec):
+        entry = entry.completed()
+    return entry.model_dump(exclude_none=True, exclude=_OWN)
 
 
-def _entry(family: str, name: str) -> Document:
+def _entry(family: str, name: str) -> dict[str, Any]:
     section = section_of(family)
     if name not in section.entries():
         raise ScenarioError(f"unknown {section.noun} '{name}'", hint=nearest(name, section.entries()))
-    return section.document(name)
+    return section.entry(name)
+
+
+def _with_links(data: dict[str, Any], name: str) -> dict[str, Any]:
+    """A host's data with the figures of its links that its device gives."""
+    entry = HostSpec.load(name).completed()
+    for part, spec in (("fabric", entry.fabric), ("island", entry.island), ("pod", entry.pod)):
+        if spec and spec.bandwidth and spec.efficiency:
+            given = {
+                "bandwidth": spec.bandwidth.model_copy(
+                    update={"value": units.bandwidth(spec.bandwidth.value)}
+                ),
+                "efficiency": spec.efficiency,
+            }
+            data[part] = {key: figure.model_dump(warnings=False) for key, figure in given.items()} | data[
+                part
+            ]
+    return data
 
 
 def _line(data: Mapping[str, Any], family: str) -> tuple[str, str]:
@@ -131,10 +141,13 @@ def _line(data: Mapping[str, Any], family: str) -> tuple[str, str]:
     match family:
         case "devices":
             told = f"{_value(data['memory'])}, {_value(data['memory_bandwidth'])}"
-            compute = data["peak"].get("bf16")
-            told += f", {_value(compute)} bf16" if compute else ""
+            dtype = next(dtype for dtype in ("bf16", "fp16", "fp32") if dtype in data["peak"])
+            told += f", {_value(data['peak'][dtype])} {dtype}"
         case "hosts":
-            told = f"{_value(data['devices'])} x {data['device']}"
+            device = data["device"]
+            told = f"{_value(data['devices'])} x {device if isinstance(device, str) else device['use']}"
+            network = data["network"]
+            told += f", {_value(network['nics'])} x {_value(network['bandwidth'])}"
         case "models":
             count = units.count(data["parameters"]["value"])
             told = f"{count} parameters, {data['layers']} layers of {data['hidden']}"
@@ -147,14 +160,20 @@ def _value(figure: Any) -> str:
     return str(figure["value"] if isinstance(figure, Mapping) else figure)
 
 
-def _remarks(document: Document) -> str:
-    """The comment at the top of a file, where it explains its sources."""
+def _remarks(section: type[CatalogSection], name: str) -> Iterator[str]:
+    """The comment at the top of a file, which explains its sources; then those of what it starts from."""
+    document = section.document(name)
     lines = []
     for line in document.lines:
         if not line.startswith("#"):
             break
         lines.append(line.removeprefix("#").strip())
-    return " ".join(lines)
+    yield " ".join(lines)
+    if base := document.data.get("use"):
+        borrowed = document.data.get("borrowed")
+        kind = f"; what is left unchanged is assumed: {borrowed}" if borrowed else ""
+        yield f"Starts from {base} ({section.document(base).data['title']}){kind}."
+        yield from _remarks(section, base)
 
 
 def _rows(path: str, data: Any) -> Iterator[list[Cell]]:

@@ -10,7 +10,7 @@ from simcluster.cluster.cluster import Assumption, Cluster
 from simcluster.cluster.device import Device
 from simcluster.cluster.device_spec import DeviceSpec
 from simcluster.cluster.host import Host, Protocol
-from simcluster.cluster.link import Fabric, Level, Link, Network, Path, Wiring
+from simcluster.cluster.link import Fabric, Island, Level, Link, Network, Path, Pod, Reach, Wiring
 from simcluster.cluster.price import Price, nanoseconds
 from simcluster.cluster.span import Span
 from simcluster.cluster.spec import ClusterSpec, HostSpec
@@ -24,12 +24,15 @@ __all__ = [
     "Fabric",
     "Host",
     "HostSpec",
+    "Island",
     "Level",
     "Link",
     "Network",
     "Path",
+    "Pod",
     "Price",
     "Protocol",
+    "Reach",
     "Span",
     "Wiring",
     "device_names",

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cluster.device import Device
-from simcluster.cluster.host import Host
-from simcluster.cluster.link import Level, Path
-from simcluster.cluster.span import Ranks, Span, spans
+from simcluster.cluster.host import Host, Protocol
+from simcluster.cluster.link import Fabric, Level, Path, Reach, Wiring
+from simcluster.cluster.span import Places, Ranks, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +51,11 @@ class Cluster:
 
     def hosts_of(self, ranks: Ranks) -> Ranks:
         """The host of each rank, in the shape of ``ranks``."""
-        return ranks // self.host.num_devices
+        return self._places.hosts(ranks)
 
     def nics_of(self, ranks: Ranks) -> Ranks:
         """The network card of each rank, counted over the cluster, in the shape of ``ranks``."""
-        nics, devices = self.host.network.nics, self.host.num_devices
-        return self.hosts_of(ranks) * nics + ranks % devices * nics // devices
+        return self._places.nics(ranks)
 
     def path(self, src: int, dst: int) -> Path:
         """The way from rank ``src`` to rank ``dst``; ValueError if they are the same."""
@@ -67,12 +66,9 @@ class Cluster:
         """The different ways between ranks, and for each pair of ``src`` and ``dst`` the index of its way."""
         if np.any(src == dst):
             raise ValueError("there is no path from a rank to itself")
-        fabric, nic = self.host.fabric, self.host.network.link
-        ways = (
-            Path(Level.HOST, 1, fabric.link.latency, fabric.rate(2)),
-            Path(Level.NETWORK, 1, nic.latency, nic.rate),
-        )
-        return ways, (self.hosts_of(src) != self.hosts_of(dst)).astype(np.intp)
+        ways = tuple(Path(reach, 1, self._latency(reach), self._rate(reach, 2)) for reach in self._reaches)
+        places = np.searchsorted(self._reaches, self._places.reach(src, dst))
+        return ways, np.asarray(places, dtype=np.intp)
 
     def span(self, ranks: Ranks | Sequence[int]) -> Span:
         """How one group of ranks [size] lies on the hosts."""
@@ -81,11 +77,66 @@ class Cluster:
 
     def spans(self, groups: Ranks) -> tuple[list[Span], NDArray[np.intp]]:
         """The different spans of ``groups`` [num_groups, size], and for each group the index of its span."""
-        return spans(groups, self.host.num_devices, self.host.network.nics)
+        return self._places.spans(groups)
 
-    def rate(self, level: Level, span: Span) -> float:
-        """Usable bytes/s on ``level`` for a group: out of each device, or of each network card."""
-        if level is Level.NETWORK:
-            return self.host.network.link.rate
+    def rate(self, level: Level, span: Span, protocol: Protocol | None = None) -> float:
+        """Usable bytes/s on ``level`` for a group: out of each device, or of each network card.
+
+        With a protocol, the part of it that the protocol reaches.
+        """
+        reach = span.between if level is Level.NETWORK else span.inside
         narrow = span.fewest_per_host if span.fewest_per_host > 1 else span.ranks_per_host
-        return self.host.fabric.rate(narrow)
+        share = protocol.shares[Level.NETWORK if reach is Reach.NETWORK else Level.HOST] if protocol else 1.0
+        return self._rate(reach, narrow) * share
+
+    def hop(self, level: Level, span: Span, protocol: Protocol) -> float:
+        """Seconds of one step of a protocol that crosses ``level``, for a group.
+
+        On a pod that counts as one host, the mean over a ring through its ranks, which goes from one real
+        host to the next only as often as there are hosts.
+        """
+        if level is Level.NETWORK:
+            return self._hop(span.between, protocol)
+        if span.inside is not Reach.POD:
+            return self._hop(span.inside, protocol)
+        steps, wide = span.ranks_per_host - 1, span.hosts_inside - 1
+        closer = self._hop(Reach.HOST, protocol)
+        return closer + (self._hop(Reach.POD, protocol) - closer) * wide / steps
+
+    @property
+    def _places(self) -> Places:
+        host = self.host
+        return Places(
+            host.num_devices,
+            host.network.nics,
+            host.island.num_devices if host.island else 0,
+            host.pod.num_hosts if host.pod else 0,
+        )
+
+    @property
+    def _reaches(self) -> list[Reach]:
+        absent = {Reach.ISLAND: self.host.island is None, Reach.POD: self.host.pod is None}
+        return [reach for reach in Reach if not absent.get(reach, False)]
+
+    def _hop(self, reach: Reach, protocol: Protocol) -> float:
+        if reach is Reach.NETWORK:
+            return protocol.hops[Level.NETWORK]
+        return protocol.hops[Level.HOST] + self._latency(reach) - self._latency(self._reaches[0])
+
+    def _latency(self, reach: Reach) -> float:
+        if reach is Reach.NETWORK:
+            return self.host.network.link.latency
+        return self._ports(reach).link.latency
+
+    def _rate(self, reach: Reach, num_ranks: int) -> float:
+        if reach is Reach.NETWORK:
+            return self.host.network.link.rate
+        return self._ports(reach).rate(num_ranks)
+
+    def _ports(self, reach: Reach) -> Fabric:
+        """The links that join devices which lie so far apart."""
+        if reach is Reach.ISLAND and self.host.island:
+            return self.host.island.fabric
+        if reach is Reach.POD and self.host.pod:
+            return Fabric(Wiring.SWITCH, self.host.pod.link)
+        return self.host.fabric

@@ -12,6 +12,7 @@ from simcluster.cluster.attention import AttentionModel
 from simcluster.cluster.curve import Curve
 from simcluster.cluster.device import Device
 from simcluster.cluster.gemm import GemmModel
+from simcluster.cluster.link_spec import LinksSpec
 from simcluster.document import (
     Bandwidth,
     Bytes,
@@ -20,6 +21,7 @@ from simcluster.document import (
     Duration,
     Figure,
     Fraction,
+    Frequency,
     Name,
     NonNegativeFloat,
     PositiveInt,
@@ -126,6 +128,25 @@ class AttentionSpec(Section):
         )
 
 
+class ClockSpec(Section):
+    """Where the vendor's rates come from: cores x clock x FLOP per core and cycle.
+
+    These are facts of the data sheet that let the rates be checked; nothing is priced by them.
+    """
+
+    vector: Figure[Frequency] | None = None
+    """The clock at which the fp32 rate of ``vector`` is stated."""
+
+    vector_flops: Figure[PositiveInt] | None = None
+    """fp32 FLOP of a core per cycle, a multiply-add counted as two."""
+
+    matrix: Figure[Frequency] | None = None
+    """The clock at which the bf16 rate of ``peak`` is stated, or the fp16 rate where there is no bf16."""
+
+    matrix_flops: Figure[PositiveInt] | None = None
+    """Dense bf16 (or fp16) FLOP of a core's matrix units per cycle."""
+
+
 class DeviceSpec(CatalogSection):
     """A device: a file of the devices catalog, or written where a host names its device."""
 
@@ -140,6 +161,9 @@ class DeviceSpec(CatalogSection):
     cores: Figure[PositiveInt]
     """Streaming multiprocessors, AI cores or CPU cores: what runs blocks of a kernel side by side."""
 
+    clock: ClockSpec | None = None
+    """Where its rates come from, if the vendor tells."""
+
     peak: dict[FloatType, Figure[Compute]]
     """Dense FLOP/s of the matrix units, a multiply-add counted as two."""
 
@@ -151,6 +175,9 @@ class DeviceSpec(CatalogSection):
 
     memory_bandwidth: Figure[Bandwidth]
     """Of the device's own memory."""
+
+    links: LinksSpec | None = None
+    """Its own links to other devices: NVLink, xGMI, HCCS."""
 
     reserved: Figure[Bytes]
     """What the runtime takes of the memory: context, libraries."""

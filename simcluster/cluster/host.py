@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from simcluster.cluster.device import Device
-from simcluster.cluster.link import Fabric, Level, Link, Network
+from simcluster.cluster.link import Fabric, Island, Link, Network, Pod
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,17 +14,14 @@ class Protocol:
     """One way in which a communication library moves data under an algorithm.
 
     ``base``: seconds once per collective; ``hops``: seconds per step that crosses a level; ``shares``: the
-    part of the usable bandwidth that the protocol reaches. Both are indexed by Level.
+    part of the usable bandwidth that the protocol reaches. Both are indexed by Level. The hop inside a host
+    is that over its closest links; a link of longer latency adds the difference.
     """
 
     name: str
     base: float
     hops: tuple[float, float]
     shares: tuple[float, float]
-
-    def hop(self, level: Level) -> float:
-        """Seconds of one step over ``level``."""
-        return self.hops[level]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +30,8 @@ class Host:
 
     ``pcie``: the link between a device and the host's memory, absent where the device is the processor;
     ``memory``: bytes of the host. ``protocols``: what the communication library can choose from, by
-    algorithm; algorithms not named there use ``default``.
+    algorithm; algorithms not named there use ``default``. ``island``: a closer part of the host; ``pod``:
+    the hosts that are reached without the network; both are absent in most hosts.
     """
 
     name: str
@@ -44,6 +42,8 @@ class Host:
     pcie: Link | None
     memory: int
     protocols: Mapping[str, tuple[Protocol, ...]]
+    island: Island | None = None
+    pod: Pod | None = None
 
     def protocols_of(self, algorithm: str) -> tuple[Protocol, ...]:
         """The protocols under which ``algorithm`` can run here."""

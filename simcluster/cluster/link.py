@@ -7,10 +7,22 @@ from dataclasses import dataclass
 
 
 class Level(enum.IntEnum):
-    """Where a transfer travels: between the devices of one host, or over the network."""
+    """The two levels that a collective algorithm tells apart: inside a host, and between hosts.
+
+    What carries them for a given group is its span's ``inside`` and ``between``.
+    """
 
     HOST = 0
     NETWORK = 1
+
+
+class Reach(enum.IntEnum):
+    """How far apart ranks lie, by the links that join them; the next one is tried where one ends."""
+
+    ISLAND = 0
+    HOST = 1
+    POD = 2
+    NETWORK = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +48,7 @@ class Wiring(enum.StrEnum):
 
     SWITCH = "switch"
     FULL_MESH = "full_mesh"
+    PARTIAL_MESH = "partial_mesh"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +57,45 @@ class Fabric:
 
     ``switch``: ``link`` is a device's port, usable towards any peer. ``full_mesh``: ``link`` joins one pair
     of devices, so a device talks to n - 1 peers over n - 1 links, and what a group can use grows with it.
+    ``partial_mesh``: not every pair is joined; ``links`` says how many of its links each device of a group
+    can use, by the ranks of the group, rising from 2; a size between two counts as the smaller.
     """
 
     wiring: Wiring
     link: Link
+    links: tuple[tuple[int, int], ...] = ()
 
     def rate(self, num_ranks: int) -> float:
         """Usable bytes/s out of each device of a group of ``num_ranks`` in one host."""
-        links = max(1, num_ranks - 1) if self.wiring is Wiring.FULL_MESH else 1
-        return self.link.rate * links
+        return self.link.rate * self._usable_links(max(2, num_ranks))
+
+    def _usable_links(self, num_ranks: int) -> int:
+        match self.wiring:
+            case Wiring.SWITCH:
+                return 1
+            case Wiring.FULL_MESH:
+                return num_ranks - 1
+            case Wiring.PARTIAL_MESH:
+                return max(links for ranks, links in self.links if ranks <= num_ranks)
+
+
+@dataclass(frozen=True, slots=True)
+class Island:
+    """A part of a host, ``num_devices`` neighbours, joined by a fabric of its own."""
+
+    num_devices: int
+    fabric: Fabric
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """``num_hosts`` neighbouring hosts whose devices reach each other without the network.
+
+    ``link`` is a device's port to the pod's switch: the same port that it uses inside its host.
+    """
+
+    num_hosts: int
+    link: Link
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +114,7 @@ class Path:
     narrowest.
     """
 
-    level: Level
+    reach: Reach
     hops: int
     latency: float
     bandwidth: float

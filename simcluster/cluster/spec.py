@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib.resources.abc import Traversable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from pydantic import model_validator
 
 from simcluster.cluster.cluster import Assumption, Cluster
-from simcluster.cluster.device_spec import DeviceSpec
+from simcluster.cluster.device_spec import ClockSpec, DeviceSpec
 from simcluster.cluster.host import Host, Protocol
-from simcluster.cluster.link import Fabric, Link, Network, Wiring
+from simcluster.cluster.link import Island, Link, Network
+from simcluster.cluster.link_spec import FabricSpec, IslandSpec, LinkSpec, NetworkSpec, PodSpec
 from simcluster.document import (
     Bandwidth,
     Bytes,
@@ -20,43 +21,13 @@ from simcluster.document import (
     Figure,
     Fraction,
     Name,
+    NonNegativeInt,
     PositiveInt,
     Refused,
     Section,
     Unsupported,
 )
 from simcluster.registry import data_files
-
-
-class LinkSpec(Section):
-    """One direction of a link."""
-
-    bandwidth: Figure[Bandwidth]
-    """The raw rate."""
-
-    efficiency: Figure[Fraction]
-    """Share of the raw rate that large transfers reach."""
-
-    latency: Figure[Duration]
-    """Until the first byte of a small message is there."""
-
-    def build(self) -> Link:
-        """The link."""
-        return Link(self.bandwidth.value, self.efficiency.value, self.latency.value)
-
-
-class FabricSpec(LinkSpec):
-    """The links inside a host: a device's port to a switch, or the link between each pair of devices."""
-
-    wiring: Wiring
-    """switch, or full_mesh."""
-
-
-class NetworkSpec(LinkSpec):
-    """A host's network cards; device i uses card i x nics / devices."""
-
-    nics: Figure[PositiveInt]
-    """Cards of a host; more cards than devices work in equal bundles."""
 
 
 class ProtocolSpec(Section):
@@ -66,7 +37,7 @@ class ProtocolSpec(Section):
     """Once per collective."""
 
     host_hop: Duration
-    """Per step inside a host."""
+    """Per step inside a host, over its closest links; a link of longer latency adds the difference."""
 
     network_hop: Duration
     """Per step between hosts."""
@@ -76,6 +47,41 @@ class ProtocolSpec(Section):
 
     network_share: Fraction
     """Part of the network's usable rate that it reaches."""
+
+
+class ProcessorSpec(Section):
+    """A host's own processors, and which of its parts are near which: facts for reading.
+
+    Nothing is priced by them until links have routes.
+    """
+
+    model: Figure[Name]
+    """What they are called."""
+
+    sockets: Figure[PositiveInt]
+    """How many."""
+
+    numa_nodes: Figure[PositiveInt]
+    """Parts of the host's memory, each near some of the cores."""
+
+    numa_of_device: Figure[tuple[NonNegativeInt, ...]] | None = None
+    """The part that each device is near to."""
+
+
+class DiskSpec(Section):
+    """A host's local disks, facts for reading: no checkpoint is written to them yet."""
+
+    count: Figure[PositiveInt] | None = None
+    """How many."""
+
+    capacity: Figure[Bytes]
+    """Of all together."""
+
+    read: Figure[Bandwidth] | None = None
+    """All together."""
+
+    write: Figure[Bandwidth] | None = None
+    """All together."""
 
 
 class HostSpec(CatalogSection):
@@ -95,8 +101,23 @@ class HostSpec(CatalogSection):
     memory: Figure[Bytes]
     """Memory of the host."""
 
+    installed: Figure[PositiveInt] | None = None
+    """How many hosts the real machine has, where this is a named one; any other number can be simulated."""
+
+    processors: ProcessorSpec | None = None
+    """Its own processors."""
+
+    disks: DiskSpec | None = None
+    """Its local disks."""
+
     fabric: FabricSpec
     """How its devices are joined."""
+
+    island: IslandSpec | None = None
+    """A part of the host that is joined more closely; none where all devices are joined alike."""
+
+    pod: PodSpec | None = None
+    """Hosts that are joined like the devices of one; none where the network is the only way out."""
 
     network: NetworkSpec
     """Its way to other hosts."""
@@ -112,11 +133,32 @@ class HostSpec(CatalogSection):
         nics, devices = self.network.nics.value, self.devices.value
         if nics > devices and nics % devices:
             raise Refused(f"{nics} cards do not spread evenly over {devices} devices", path="network.nics")
+        if self.island and devices % (size := self.island.devices.value):
+            raise Refused(
+                f"{devices} devices are no whole islands of {size}; write island: null if there are none",
+                path="island.devices",
+            )
+        for name, part in (("fabric", self.fabric), ("island", self.island), ("pod", self.pod)):
+            if part and (lacking := part.lacking(self.device.links)):
+                raise Refused(
+                    f"'{lacking}' is missing, and the device has no links of its own to take it from",
+                    path=name,
+                )
+        for inner, outer in (("island", "fabric"), ("fabric", "pod")):
+            closer, wider = getattr(self, inner), getattr(self, outer)
+            if closer and wider and closer.latency.value > wider.latency.value:
+                raise Refused(f"the latency is longer than that of {outer}, which is wider", path=inner)
         if not self.collectives.get("default"):
             raise Refused("the protocols of 'default' are missing", path="collectives")
         if empty := [name for name, protocols in self.collectives.items() if not protocols]:
             raise Refused("give at least one protocol", path=f"collectives.{empty[0]}")
         return self
+
+    def completed(self) -> Self:
+        """The same with every figure of the links between its devices, also those that the device gives."""
+        parts = {"fabric": self.fabric, "island": self.island, "pod": self.pod}
+        own = self.device.links
+        return self.model_copy(update={name: part.completed(own) for name, part in parts.items() if part})
 
     @classmethod
     def entries(cls) -> Mapping[str, Traversable]:
@@ -125,6 +167,7 @@ class HostSpec(CatalogSection):
 
     def build(self) -> Host:
         """The host."""
+        own = self.device.links
         bundle = max(1, self.network.nics.value // self.devices.value)
         card = self.network.build()
         port = Link(card.bandwidth * bundle, card.efficiency, card.latency)
@@ -132,7 +175,7 @@ class HostSpec(CatalogSection):
             name=self.use or self.title,
             device=self.device.build(),
             num_devices=self.devices.value,
-            fabric=Fabric(self.fabric.wiring, self.fabric.build()),
+            fabric=self.fabric.build(own),
             network=Network(self.network.nics.value // bundle, port),
             pcie=self.pcie.build() if self.pcie else None,
             memory=round(self.memory.value),
@@ -140,6 +183,8 @@ class HostSpec(CatalogSection):
                 algorithm: tuple(_protocol(name, figure.value) for name, figure in protocols.items())
                 for algorithm, protocols in self.collectives.items()
             },
+            island=Island(self.island.devices.value, self.island.build(own)) if self.island else None,
+            pod=self.pod.build(own) if self.pod else None,
         )
 
 
@@ -178,6 +223,8 @@ def _protocol(name: str, spec: ProtocolSpec) -> Protocol:
 
 def _assumptions(part: Any, name: str) -> Iterator[Assumption]:
     """The assumed figures of a section and all below it; a device's are named after the device."""
+    if isinstance(part, (ClockSpec, ProcessorSpec, DiskSpec)):
+        return  # facts for reading: no result rests on them
     if isinstance(part, Figure):
         if part.provenance == "assumed":
             yield Assumption(name, _text(part.model_dump(mode="json")["value"]), part.source)

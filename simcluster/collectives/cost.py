@@ -50,8 +50,9 @@ def collective_time(
     """What ``operation`` costs a group of this shape, alone on the cluster.
 
     time = base + sum over steps of repeat x (hop + max over levels of bytes / (rate x share)), with base, hop
-    and share of the protocol; the fastest protocol is taken, and with ``auto`` the fastest algorithm. A
-    group of one rank has nothing to do.
+    and share of the protocol; where both levels leave through the same ports (a pod), their times add up.
+    The fastest protocol is taken, and with ``auto`` the fastest algorithm. A group of one rank has nothing
+    to do.
 
     ``num_bytes`` counts as ``Operation`` says. Raises ScenarioError for an unknown algorithm, PlanError
     for one that cannot do the operation.
@@ -77,11 +78,12 @@ def collective_time(
 
 
 def _choice(kind: str, protocol: Protocol, steps: tuple[Step, ...], span: Span, cluster: Cluster) -> Choice:
-    rates = [cluster.rate(level, span) * protocol.shares[level] for level in Level]
+    rates = [cluster.rate(level, span, protocol) for level in Level]
+    together = sum if span.shares_ports else max
     latency = protocol.base
     transfer = 0.0
     for step in steps:
         if step.latency is not None:
-            latency += step.repeat * protocol.hops[step.latency]
-        transfer += step.repeat * max(load / rate for load, rate in zip(step.loads, rates, strict=True))
+            latency += step.repeat * cluster.hop(step.latency, span, protocol)
+        transfer += step.repeat * together(load / rate for load, rate in zip(step.loads, rates, strict=True))
     return Choice(kind, protocol.name, latency, transfer, steps)

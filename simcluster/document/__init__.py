@@ -8,7 +8,7 @@ raise document.located(PlanError("...", path="parallel.mesh.tensor"))
 from simcluster.document.catalog import CatalogSection, changed
 from simcluster.document.document import Document, text_of
 from simcluster.document.figure import Figure, Provenance
-from simcluster.document.quantity import Bandwidth, Bytes, Compute, Duration, Quantity
+from simcluster.document.quantity import Bandwidth, Bytes, Compute, Duration, Frequency, Quantity
 from simcluster.document.schema import json_schema
 from simcluster.document.section import (
     Fraction,
@@ -33,6 +33,7 @@ __all__ = [
     "Duration",
     "Figure",
     "Fraction",
+    "Frequency",
     "Name",
     "NonNegativeFloat",
     "NonNegativeInt",

@@ -29,6 +29,12 @@ class CatalogSection(Section):
     use: Name | None = None
     """The catalog entry that this one is, or starts from."""
 
+    borrowed: Name | None = None
+    """Why the figures of ``use`` that are left unchanged hold for this part too, which makes them assumed.
+
+    For an entry that starts from another part; without it, one that is the same part in another form.
+    """
+
     @classmethod
     @abstractmethod
     def entries(cls) -> Mapping[str, Traversable]:
@@ -52,20 +58,29 @@ class CatalogSection(Section):
         return _parsed(cls.entries()[name].read_text(encoding="utf-8"), name)
 
     @classmethod
+    def entry(cls, name: str) -> dict[str, Any]:
+        """An entry as plain data: what it uses, with its changes, and its own ``use`` and ``borrowed``."""
+        return dict(cls.expanded(cls.document(name).data))
+
+    @classmethod
     def expanded(cls, written: Any) -> Any:
         """``h100-sxm`` or ``{use: h100-sxm, memory: 96 GB}`` as the whole entry, with the changes in it.
 
-        Anything without ``use`` is returned as it is. An entry may itself ``use`` another one. Raises
-        Refused for an unknown name.
+        A key written as null is left out. Anything without ``use`` is returned as it is. An entry may itself
+        ``use`` another one. Raises Refused for an unknown name, and for ``borrowed`` without ``use``.
         """
         if isinstance(written, str):
             written = {"use": written}
         if not isinstance(written, Mapping) or not isinstance(written.get("use"), str):
+            if isinstance(written, Mapping) and written.get("borrowed") and "use" not in written:
+                raise Refused("nothing is borrowed without 'use'", path="borrowed")
             return written
         name = written["use"]
         if name not in cls.entries():
             raise Refused(f"unknown {cls.noun} '{name}'", path="use", hint=nearest(name, cls.entries()))
-        return changed(cls.expanded(cls.document(name).data), written)
+        entry = {**cls.entry(name), "borrowed": None}
+        reason = written.get("borrowed")
+        return changed(_borrowed(entry, f"{reason} (as {name}: ") if reason else entry, written)
 
     @model_validator(mode="before")
     @classmethod
@@ -99,10 +114,23 @@ def _parsed(text: str, name: str) -> Document:
 def changed(entry: Any, changes: Any) -> Any:
     """``entry`` with ``changes``: sections key by key, a figure or a list as a whole.
 
-    The name of an entry (``device: h100-sxm``) may be given changes too.
+    The name of an entry (``device: h100-sxm``) may be given changes too; null takes a key away.
     """
     if isinstance(entry, str) and isinstance(changes, Mapping):
         entry = {"use": entry}
     if not isinstance(entry, Mapping) or not isinstance(changes, Mapping) or "value" in entry:
         return changes
-    return {**entry, **{key: changed(entry.get(key), value) for key, value in changes.items()}}
+    merged = {**entry, **{key: changed(entry.get(key), value) for key, value in changes.items()}}
+    return {key: value for key, value in merged.items() if value is not None}
+
+
+def _borrowed(entry: Any, reason: str) -> Any:
+    """``entry`` with every figure assumed, its source ``reason`` and what it was on the part it is of."""
+    if isinstance(entry, Mapping) and "value" in entry:
+        source = " ".join(str(entry.get("source", "")).split())
+        return {**entry, "source": f"{reason}{source})", "provenance": "assumed"}
+    if isinstance(entry, Mapping):
+        return {key: _borrowed(value, reason) for key, value in entry.items()}
+    if isinstance(entry, list):
+        return [_borrowed(value, reason) for value in entry]
+    return entry

@@ -26,7 +26,7 @@ class Quantity:
 
     @property
     def name(self) -> str:
-        """Its name in titles: ``Bytes``, ``Bandwidth``, ``Duration``, ``Compute``."""
+        """Its name in titles: ``Bytes``, ``Bandwidth``, ``Duration``, ``Frequency``, ``Compute``."""
         return "Duration" if self.dimension is Dimension.TIME else self.dimension.name.capitalize()
 
     def read(self, written: Any) -> float:
@@ -83,6 +83,7 @@ _PATTERNS = {
     Dimension.BYTES: f"{_PREFIX}[Bb]",
     Dimension.BANDWIDTH: rf"{_PREFIX}[Bb](\/s|ps)",
     Dimension.TIME: "ns|us|µs|μs|ms|s|min|h|d",
+    Dimension.FREQUENCY: "[kKMGTPE]?Hz",
     Dimension.COMPUTE: r"[kKMGTPE]?FLOP(\/s|S|s)",
 }
 
@@ -91,6 +92,7 @@ _SPELLED = {
     Dimension.BYTES: ("B",),
     Dimension.BANDWIDTH: ("B/s",),
     Dimension.TIME: ("ns", "us", "ms", "s", "min", "h", "d"),
+    Dimension.FREQUENCY: ("Hz",),
     Dimension.COMPUTE: ("FLOP/s",),
 }
 
@@ -110,6 +112,9 @@ Bandwidth = Annotated[float, Quantity(Dimension.BANDWIDTH, above_zero=True)]
 
 Duration = Annotated[float, Quantity(Dimension.TIME)]
 """A time in seconds, written ``1.5 us``, ``30 min``."""
+
+Frequency = Annotated[float, Quantity(Dimension.FREQUENCY, above_zero=True)]
+"""A clock in hertz, above 0, written ``1410 MHz``."""
 
 Compute = Annotated[float, Quantity(Dimension.COMPUTE, above_zero=True)]
 """A compute rate in FLOP per second, above 0, written ``989.4 TFLOP/s``."""

@@ -1,6 +1,8 @@
-"""Tables, bars, grids and SVG from plain columns: what every terminal and notebook output is made of."""
+"""Tables, bars, grids and SVG from plain columns: what every terminal and notebook output is made of.
 
-from simcluster.draw.area import stacked_area
+``draw.area`` is imported by its own name: it alone needs NumPy, which a list on the terminal does not.
+"""
+
 from simcluster.draw.bar import bar, flow, legend
 from simcluster.draw.grid import TONES, schedule_grid
 from simcluster.draw.markup import Markup, html_legend, html_table, section, swatch
@@ -31,7 +33,6 @@ __all__ = [
     "section",
     "shown",
     "slots",
-    "stacked_area",
     "stacks",
     "swatch",
     "table",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from simcluster.layout import Mesh
 from simcluster.plan.framework import BucketSpec, FrameworkSpec
+from simcluster.plan.sharding import Sharding
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class Conduct:
     start after the whole backward pass. ``exposed_gather``: no kernel starts before the weights are
     gathered. ``blocking_layers``: kernels wait for collectives of activations. ``scatter``: the axes over
     which equal activations cross stages in parts. ``buffers``: memory for buckets under way, in buckets.
+    ``gather_once``: sharded weights that are not gathered again serve all micro-batches of a step.
     """
 
     buckets: Buckets | None = None
@@ -65,10 +67,18 @@ class Conduct:
     exposed_gather: bool = False
     blocking_layers: bool = False
     scatter: tuple[str, ...] = ()
+    gather_once: bool = False
 
     @classmethod
-    def of(cls, framework: FrameworkSpec, mesh: Mesh, batch_axes: Sequence[str], stage_axis: str) -> Conduct:
-        """What a profile says on a mesh with these axes for data and stages."""
+    def of(
+        cls,
+        framework: FrameworkSpec,
+        sharding: Sharding,
+        mesh: Mesh,
+        batch_axes: Sequence[str],
+        stage_axis: str,
+    ) -> Conduct:
+        """What a profile and a sharding say on a mesh with these axes for data and stages."""
         reduction = framework.reduction
         buckets = Buckets() if reduction.bucket == "whole" else None
         if reduction.limit is not None:
@@ -81,6 +91,7 @@ class Conduct:
             framework.gather == "exposed",
             framework.layer_collectives == "blocking",
             rest if framework.p2p_scatter else (),
+            sharding.gather_once,
         )
 
 

@@ -168,7 +168,7 @@ class FrameworkSpec(CatalogSection):
         """Every switch by its key path: ``reduction.overlap`` -> value, in the order of the keys."""
         found: dict[str, Any] = {}
         for key, value in self.model_dump(mode="json").items():
-            if key in ("use", "title", "source"):
+            if key in ("use", "borrowed", "title", "source"):
                 continue
             if isinstance(getattr(self, key), Section):
                 found |= {f"{key}.{name}": _given(each) for name, each in value.items()}

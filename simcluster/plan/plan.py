@@ -192,7 +192,7 @@ class _Planner:
             (self.parallel.schedule.p2p or self.framework.p2p) == "overlapped",
             self.framework.prefetch,
             self.framework.dispatch,
-            Conduct.of(self.framework, self.mesh, batch_axes, stage_axis),
+            Conduct.of(self.framework, sharding, self.mesh, batch_axes, stage_axis),
             compute,
             gradients,
             master,

@@ -3,19 +3,19 @@
 ZeRO's stages, FSDP and MindSpore's levels are shorthands; every one of them expands into the same explicit
 form, which is what the planner works with and what results show:
 
-    ===================  ======  =========  =======  ========  =========  =====
-    shorthand            states  gradients  weights  regather  keep_cast  split
-    ===================  ======  =========  =======  ========  =========  =====
+    ===================  ======  =========  =======  ========  ===========  =========  =====
+    shorthand            states  gradients  weights  regather  gather_once  keep_cast  split
+    ===================  ======  =========  =======  ========  ===========  =========  =====
     zero: 0
-    zero: 1              yes                                              flat
-    zero: 2              yes     yes                                      flat
-    zero: 3              yes     yes        yes      yes       yes        flat
-    fsdp                 yes     yes        yes      yes                  flat
-    fsdp, no reshard     yes     yes        yes                           flat
-    mindspore: level1    yes                yes                           rows
-    mindspore: level2    yes     yes        yes                           rows
-    mindspore: level3    yes     yes        yes      yes                  rows
-    ===================  ======  =========  =======  ========  =========  =====
+    zero: 1              yes                                                           flat
+    zero: 2              yes     yes                                                   flat
+    zero: 3              yes     yes        yes      yes                    yes        flat
+    fsdp                 yes     yes        yes      yes                               flat
+    fsdp, no reshard     yes     yes        yes                                        flat
+    mindspore: level1    yes                yes                yes                     rows
+    mindspore: level2    yes     yes        yes                yes                     rows
+    mindspore: level3    yes     yes        yes      yes                               rows
+    ===================  ======  =========  =======  ========  ===========  =========  =====
 
 Sources: ZeRO (arXiv 1910.02054), PyTorch FSDP (Zhao et al., VLDB 2023; ``fully_shard``), MindSpore's
 ``parallel_optimizer_config``.
@@ -39,7 +39,7 @@ Split = Literal["flat", "rows"]
 MINDSPORE_THRESHOLD = 64 * 2**10
 """MindSpore leaves slices of less than 64 KiB whole (``parallel_optimizer_threshold``)."""
 
-_EXPLICIT = ("states", "gradients", "weights", "regather", "keep_cast", "split")
+_EXPLICIT = ("states", "gradients", "weights", "regather", "gather_once", "keep_cast", "split")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,11 @@ class Sharding:
 
     ``states``, ``gradients`` and ``weights`` say what lies sharded over ``axes``. Sharded gradients are
     reduced in every micro-batch. Sharded weights are gathered for each unit's forward and, with ``regather``,
-    dropped behind it and gathered again for its backward; else they are kept until then. With ``keep_cast``
-    they are stored in the compute format beside their master copy; else the master copy is the parameter and
-    its cast is gathered. ``split`` cuts each parameter ``flat`` (padded) or by ``rows`` of its first dim
-    where they divide; what is smaller than ``min_bytes`` on a rank stays whole.
+    dropped behind it and gathered again for its backward; else they are kept until then, or with
+    ``gather_once`` for all micro-batches of the step. With ``keep_cast`` they are stored in the compute
+    format beside their master copy; else the master copy is the parameter and its cast is gathered.
+    ``split`` cuts each parameter ``flat`` (padded) or by ``rows`` of its first dim where they divide; what is
+    smaller than ``min_bytes`` on a rank stays whole.
     """
 
     states: bool = False
@@ -62,6 +63,7 @@ class Sharding:
     split: Split = "flat"
     axes: tuple[str, ...] = ()
     min_bytes: int = 0
+    gather_once: bool = False
 
     def home(self, layout: Layout, kind: TensorType, mesh: Mesh) -> Layout:
         """Where the shards lie of a parameter that is used in ``layout``: the same if it stays whole."""
@@ -90,6 +92,7 @@ class Sharding:
             "gradients": self.gradients,
             "weights": self.weights,
             "regather": self.regather,
+            "gather_once": self.gather_once,
             "keep_cast": self.keep_cast,
             "split": self.split,
             "axes": list(self.axes),
@@ -128,6 +131,10 @@ class OptimizerShardingSpec(Section):
     regather: bool | None = None
     """Gathered weights are dropped behind the forward and gathered again for the backward; the default."""
 
+    gather_once: bool | None = None
+    """Gathered weights are kept for all micro-batches of a step, as MindSpore's graph does where it does not
+    gather again; otherwise until no micro-batch is between its forward and its backward."""
+
     keep_cast: bool | None = None
     """Shards of the weights are kept in the compute format beside their master copy, as DeepSpeed does;
     otherwise the sharded master copy is the parameter."""
@@ -151,8 +158,7 @@ class OptimizerShardingSpec(Section):
             raise Refused(
                 f"{written[0]} and {other} are two forms of saying one thing",
                 path=other,
-                hint="use one of zero, fsdp and mindspore, or states, gradients, weights, regather, "
-                "keep_cast and split",
+                hint="use one of zero, fsdp and mindspore, or " + ", ".join(_EXPLICIT),
             )
         if not written:
             self._check_explicit()
@@ -171,9 +177,15 @@ class OptimizerShardingSpec(Section):
                     path=name,
                     hint="write states: true",
                 )
-        for name in ("regather", "keep_cast"):
+        for name in ("regather", "gather_once", "keep_cast"):
             if getattr(self, name) and not self.weights:
                 raise Refused(f"{name} is about sharded weights", path=name, hint="write weights: true")
+        if self.gather_once and self.regather is not False:
+            raise Refused(
+                "weights that are gathered again for every backward are not gathered once",
+                path="gather_once",
+                hint="write regather: false",
+            )
 
     def expanded(self, batch: tuple[str, ...]) -> Sharding:
         """The explicit form; ``batch`` are the axes if none are written."""
@@ -193,7 +205,10 @@ class OptimizerShardingSpec(Section):
         if self.mindspore is not None:
             level = int(self.mindspore[-1])
             threshold = MINDSPORE_THRESHOLD
-            return Sharding(True, level >= 2, True, level >= 3, split="rows", min_bytes=threshold)
+            again = level >= 3
+            return Sharding(
+                True, level >= 2, True, again, split="rows", min_bytes=threshold, gather_once=not again
+            )
         return Sharding(
             bool(self.states),
             bool(self.gradients),
@@ -201,6 +216,7 @@ class OptimizerShardingSpec(Section):
             regather=bool(self.weights) and self.regather is not False,
             keep_cast=bool(self.keep_cast),
             split=self.split or "flat",
+            gather_once=bool(self.gather_once),
         )
 
 

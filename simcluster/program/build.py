@@ -143,7 +143,9 @@ class _StageBuilder:
             *(each for phase in (NORM, MEASURE, UPDATE) for each in self._once(phase, self.instances[::-1])),
         ]
         codes = {each.name: self.codes.of(self.graph.block_of(each)) for each in self.instances}
-        executions = with_units(executions, codes, self.codes.settings.prefetch)
+        executions = with_units(
+            executions, codes, self.codes.settings.prefetch, once=self.codes.conduct.gather_once
+        )
         return StageProgram(tuple(executions), tuple(self._residents()), self.names)
 
     # -- names ------------------------------------------------------------------------------------------

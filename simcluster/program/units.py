@@ -19,9 +19,15 @@ Codes = Mapping[str, Mapping[str, int]]
 """Instance -> phase -> code."""
 
 
-def with_units(executions: Sequence[Execution], codes: Codes, prefetch: int) -> list[Execution]:
-    """The executions of a stage with those that gather weights and scatter gradients in their places."""
-    labelled, gathers = _gathers(executions, codes)
+def with_units(
+    executions: Sequence[Execution], codes: Codes, prefetch: int, *, once: bool = False
+) -> list[Execution]:
+    """The executions of a stage with those that gather weights and scatter gradients in their places.
+
+    Weights that are not gathered again for the backward serve the micro-batches under way, or with ``once``
+    all of the step.
+    """
+    labelled, gathers = _gathers(executions, codes, once)
     users = [index for index, each in enumerate(executions) if _uses_weights(each, codes)]
     due: dict[int, list[int]] = defaultdict(list)
     for number, index in enumerate(users):
@@ -70,7 +76,9 @@ def _uses_weights(each: Execution, codes: Codes) -> bool:
     return gathers and (_is(each, FORWARD, codes) or _is(each, BACKWARD, codes))
 
 
-def _gathers(executions: Sequence[Execution], codes: Codes) -> tuple[list[Execution], dict[int, Execution]]:
+def _gathers(
+    executions: Sequence[Execution], codes: Codes, once: bool
+) -> tuple[list[Execution], dict[int, Execution]]:
     """The executions, labelled with the gather whose kept weights they use, and index -> gather before it."""
     gathers: dict[int, Execution] = {}
     flying: defaultdict[str, set[int]] = defaultdict(set)
@@ -80,11 +88,12 @@ def _gathers(executions: Sequence[Execution], codes: Codes) -> tuple[list[Execut
         if _uses_weights(each, codes):
             mine = codes[each.instance]
             forward = _is(each, FORWARD, codes)
-            if forward and not flying[each.instance]:
+            held = each.instance in label if once else bool(flying[each.instance])
+            if forward and not held:
                 label[each.instance] = each.micro_batch
             kept = label[each.instance]
             phase = GATHER if forward else REGATHER
-            if phase in mine and (REGATHER in mine or not flying[each.instance]):
+            if phase in mine and (REGATHER in mine or not held):
                 run = Execution(mine[phase], each.instance, each.micro_batch, each.action, gathered=kept)
                 gathers[index] = run
             (flying[each.instance].add if forward else flying[each.instance].discard)(each.micro_batch)

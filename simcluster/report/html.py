@@ -21,11 +21,11 @@ from simcluster.draw import (
     html_legend,
     html_table,
     section,
-    stacked_area,
     stacks,
     swatch,
     timeline,
 )
+from simcluster.draw.area import stacked_area
 from simcluster.draw.stacks import LIMIT
 from simcluster.draw.svg import FONT
 from simcluster.draw.tone import GREY

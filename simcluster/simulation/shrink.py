@@ -152,6 +152,8 @@ def _small_cluster(scenario: Scenario, before: Mesh, after: Mesh) -> tuple[Clust
     )
     written: dict[str, Any] = host.model_dump(mode="json", exclude={"use"}, exclude_none=True)
     written["devices"] = best
+    if host.island and best % host.island.devices.value:
+        del written["island"]
     written["network"]["nics"] = min(host.network.nics.value, best)
     spec = validate_data({"host": written, "hosts": ranks // best}, ClusterSpec)
     return spec.build(), spec

@@ -88,7 +88,7 @@ def test_wrong_usage_imports_nothing_heavy():
         ("simcluster import m", ["megatron", "mindformers"]),
         ("simcluster init --cluster dgx-h10", ["dgx-h100"]),
         ("simcluster catalog m", ["models"]),
-        ("simcluster catalog devices h", ["h100-sxm"]),
+        ("simcluster catalog devices h100-s", ["h100-sxm"]),
     ],
 )
 def test_completion_imports_nothing_heavy(words, completed):

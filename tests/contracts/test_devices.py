@@ -92,7 +92,13 @@ def test_every_figure_of_a_host_has_a_source(name):
 
 @pytest.mark.parametrize("name", host_names())
 def test_every_assumed_figure_is_listed(name):
-    assumed = [figure for _, figure in figures(HostSpec.sourced(name)) if figure.provenance == "assumed"]
+    """But for facts that no result rests on."""
+    facts = (".device.clock.", ".processors.", ".disks.")
+    assumed = [
+        figure
+        for path, figure in figures(HostSpec.sourced(name))
+        if figure.provenance == "assumed" and not path.startswith(facts)
+    ]
     listed = load_cluster(name).assumptions
     assert len(listed) == len(assumed)
     assert [entry.source for entry in listed] == [figure.source for figure in assumed]
@@ -111,7 +117,7 @@ def test_a_matmul_is_finite_monotone_and_never_beats_the_roofline(device):
             times = []
             for size in SIZES:
                 sizes = [512, 512, 512]
-                sizes[place] = size if place == 0 else -(-size // 64) * 64
+                sizes[place] = size if place == 0 else -(-size // 128) * 128
                 work = gemm(dtype, *sizes)
                 times.append(device.kernel_time(work))
                 bound = max(work.flops / peak, work.bytes_moved / device.memory_bandwidth)

@@ -43,17 +43,20 @@ def catalog(
     With a name, the entry with every figure, where it comes from, and whether it is measured, stated by the
     vendor or assumed.
     """
-    from simcluster.cli import entries
     from simcluster.cli.terminal import has_colour, out
+    from simcluster.cli.titles import titles, titles_text
+
+    colour = has_colour()
+    if name is None and (json or family is None) and family in (None, *FOLDERS):
+        families = [family] if family else list(FOLDERS)
+        out(_json(titles(families)) if json else titles_text(colour=colour))
+        return ExitCode.DONE
+    from simcluster.cli import entries
 
     if family is not None and name is None and family not in FOLDERS:
         family, name = entries.family_of(family), family
-    colour = has_colour()
     if family is None or name is None:
-        families = [family] if family else list(FOLDERS)
-        text = (
-            _json(entries.listing_data(families)) if json else entries.listing_text(families, colour=colour)
-        )
+        text = entries.listing_text(family or "", colour=colour)
     else:
         text = (
             _json(entries.entry_data(family, name))

@@ -7,8 +7,9 @@ import json
 import pytest
 
 from simcluster._version import __version__
-from simcluster.cli.commands.catalog import FOLDERS
 from simcluster.cli.entries import FAMILIES
+from simcluster.cli.families import FOLDERS
+from simcluster.cli.titles import titles
 from simcluster.document import json_schema
 from simcluster.scenario import Scenario, ScenarioSpec
 from simcluster.simulation import Verification, prepare
@@ -163,6 +164,26 @@ def test_the_catalog_has_every_family():
 
     for family, section in FAMILIES.items():
         assert list(data_files(FOLDERS[family])) == list(section.entries())
+
+
+def test_titles_are_those_of_the_whole_files():
+    read = {
+        family: {name: section.document(name).data["title"] for name in section.entries()}
+        for family, section in FAMILIES.items()
+    }
+    assert titles(list(FAMILIES)) == read
+    assert all(len(set(entries.values())) == len(entries) for entries in read.values())
+
+
+def test_an_entry_shows_what_it_takes_over(simcluster):
+    out = simcluster("catalog", "devices", "v100-pcie-32").out
+    assert "Starts from v100-pcie-16 (NVIDIA V100 PCIe 16 GB)." in out
+    assert "what is left unchanged is assumed: no table of V100 kernels is published" in " ".join(out.split())
+    rows = {line.split()[0]: " ".join(line.split()[1:]) for line in out.splitlines() if line.strip()}
+    assert rows["memory"].startswith("31.75 GiB vendor total that the driver")
+    assert rows["peak.fp16"].startswith("112 TFLOP/s vendor Tesla V100 datasheet")
+    assert rows["gemm.traffic"].startswith("64 assumed no table of V100")
+    assert "links" not in out and "bf16" not in " ".join(rows)
 
 
 def test_catalog_lists(simcluster):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simcluster.cluster import ClusterSpec, Fabric, Level, Link, Path, Span, Wiring, load_cluster
+from simcluster.cluster import ClusterSpec, Fabric, Level, Link, Path, Reach, Span, Wiring, load_cluster
 from simcluster.document import validate_data
 
 
@@ -33,10 +33,10 @@ def test_more_cards_than_devices_are_bundled():
 
 def test_a_path_inside_a_host_and_one_between_hosts():
     cluster = load_cluster("dgx-h100", hosts=2)
-    assert cluster.path(0, 7) == Path(Level.HOST, 1, 0.6e-6, pytest.approx(450e9 * 0.824))
-    assert cluster.path(7, 8) == Path(Level.NETWORK, 1, 2.7e-6, pytest.approx(50e9 * 0.97))
+    assert cluster.path(0, 7) == Path(Reach.HOST, 1, 0.6e-6, pytest.approx(450e9 * 0.824))
+    assert cluster.path(7, 8) == Path(Reach.NETWORK, 1, 2.7e-6, pytest.approx(50e9 * 0.97))
     ways, index = cluster.paths(np.array([0, 3, 8]), np.array([1, 9, 2]))
-    assert [ways[i].level for i in index] == [Level.HOST, Level.NETWORK, Level.NETWORK]
+    assert [ways[i].reach for i in index] == [Reach.HOST, Reach.NETWORK, Reach.NETWORK]
     with pytest.raises(ValueError, match="no path from a rank to itself"):
         cluster.path(3, 3)
 

@@ -40,6 +40,21 @@ def test_a_figure_of_the_device_of_a_host_can_be_overridden(device):
     assert built.host.device.name == "h100-sxm"
 
 
+@pytest.mark.parametrize(
+    ("host", "device", "gigabytes"),
+    [
+        ("dgx-a100", "a100-sxm-80", 300),
+        ("dgx-a100", "a800-sxm-80", 200),
+        ("dgx-h100", "h800-sxm", 200),
+        ("dgx-h100", "b200-sxm", 900),
+        ("atlas-800t-a2", "ascend-910b-280t", 28),
+    ],
+)
+def test_a_device_brings_its_links_into_the_host(host, device, gigabytes):
+    link = cluster(f"host: {{use: {host}, device: {device}}}\nhosts: 1").host.fabric.link
+    assert link.bandwidth == pytest.approx(gigabytes * 1e9)
+
+
 def test_another_device_can_be_put_into_a_host():
     assert cluster("host: {use: dgx-h100, device: a100-sxm-80}\nhosts: 1").host.device.name == "a100-sxm-80"
 
@@ -87,6 +102,15 @@ def test_a_host_can_be_written_inline():
             "12 cards do not spread evenly over 8 devices",
         ),
         ("host: {use: dgx-h100, fabric: {efficiency: 1.5}}\nhosts: 2", "1.5 is too large"),
+        ("host: {use: dgx-1v, devices: 6}\nhosts: 2", "6 devices are no whole islands of 4"),
+        (
+            "host: {use: dgx-h100, device: h100-pcie}\nhosts: 2",
+            "'bandwidth' is missing, and the device has no",
+        ),
+        ("host: {use: dgx-1v, fabric: {links: null}}\nhosts: 2", "write 'links' for a partial mesh"),
+        ("host: {use: dgx-2, fabric: {links: [[2, 1]]}}\nhosts: 2", "write 'links' for a partial mesh"),
+        ("host: {use: dgx-1v, fabric: {links: [[2, 1], [2, 3]]}}\nhosts: 2", "start with 2 ranks and rise"),
+        ("host: {use: atlas-800, island: {latency: 2 us}}\nhosts: 2", "longer than that of fabric"),
         ("host: {use: dgx-h100, collectives: {default: {}}}\nhosts: 2", None),
         ("host: {use: dgx-h100, collectives: {ring: {}}}\nhosts: 2", "give at least one protocol"),
         (

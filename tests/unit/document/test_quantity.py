@@ -76,6 +76,7 @@ def test_everything_else_shows_the_accepted_form(key, value, words):
         (Dimension.TIME, 1.5e-6, "1.5 us"),
         (Dimension.TIME, 90.0, "90 s"),
         (Dimension.TIME, 86400.0, "1 d"),
+        (Dimension.FREQUENCY, 1.41e9, "1410 MHz"),
         (Dimension.COMPUTE, 989.4e12, "989.4 TFLOP/s"),
     ],
 )

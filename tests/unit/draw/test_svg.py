@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcluster import units
-from simcluster.draw import Block, Part, Stack, stacked_area, stacks, timeline
-from simcluster.draw.area import thinned
+from simcluster.draw import Block, Part, Stack, stacks, timeline
+from simcluster.draw.area import stacked_area, thinned
 from simcluster.draw.svg import Canvas, ticks
 from simcluster.draw.timeline import FEW
 from simcluster.draw.tone import BLUE, GREEN, ORANGE

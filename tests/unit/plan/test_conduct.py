@@ -8,6 +8,7 @@ from simcluster.document import validate_data
 from simcluster.layout import Mesh
 from simcluster.plan.conduct import FREE, Buckets, Conduct
 from simcluster.plan.framework import BucketSpec, FrameworkSpec
+from simcluster.plan.sharding import Sharding
 
 SIZES = st.lists(st.integers(1, 100), max_size=30)
 
@@ -53,6 +54,6 @@ def test_bytes_of_a_bucket_of_elements():
 
 def test_the_ideal_profile_makes_nothing_wait():
     mesh = Mesh.of({"pipeline": 2, "data": 2, "tensor": 2})
-    assert Conduct.of(FrameworkSpec.load("ideal"), mesh, ("data",), "pipeline") == FREE
-    scattering = Conduct.of(FrameworkSpec.load("megatron-lm-2021"), mesh, ("data",), "pipeline")
+    assert Conduct.of(FrameworkSpec.load("ideal"), Sharding(), mesh, ("data",), "pipeline") == FREE
+    scattering = Conduct.of(FrameworkSpec.load("megatron-lm-2021"), Sharding(), mesh, ("data",), "pipeline")
     assert scattering.scatter == ("tensor",)

@@ -29,7 +29,10 @@ def written(**keys):
         ({"zero": 3, "axes": "data"}, Sharding(True, True, True, True, True, axes=("data",))),
         ({"fsdp": {}}, Sharding(True, True, True, True, axes=BATCH)),
         ({"fsdp": {"reshard_after_forward": False}}, Sharding(True, True, True, axes=BATCH)),
-        ({"mindspore": "level1"}, Sharding(True, False, True, split="rows", axes=BATCH, min_bytes=2**16)),
+        (
+            {"mindspore": "level1"},
+            Sharding(True, False, True, split="rows", axes=BATCH, min_bytes=2**16, gather_once=True),
+        ),
         (
             {"mindspore": "level3", "min_bytes": "8 B"},
             Sharding(True, True, True, True, split="rows", axes=BATCH, min_bytes=8),

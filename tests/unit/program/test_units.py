@@ -83,6 +83,18 @@ def test_kept_weights_carry_the_micro_batch_they_were_gathered_for():
     ]
 
 
+def test_weights_gathered_once_serve_the_whole_step():
+    codes = codes_of("a", ("gather", "forward", "backward"))
+    made = with_units(list(scheduled("F0 B0 F1 B1", codes)), codes, prefetch=0, once=True)
+    assert [(name, each.gathered) for name, each in zip(shown(made, codes), made, strict=True)] == [
+        ("gather a0", 0),
+        ("forward a0", 0),
+        ("backward a0", 0),
+        ("forward a1", 0),
+        ("backward a1", 0),
+    ]
+
+
 def test_what_has_no_units_stays_as_it_is():
     codes = codes_of("ab", ("forward", "backward"))
     executions = list(scheduled("F0 B0 F1 B1", codes))

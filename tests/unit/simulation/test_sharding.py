@@ -79,8 +79,8 @@ def sent(form, micro_batches, **options):
         ({"zero": 3}, 0, 3),
         ("fsdp", 0, 3),
         (KEPT, 0, 2),
-        ({"mindspore": "level1", **ROWS}, 1, 1),
-        ({"mindspore": "level2", **ROWS}, 0, 2),
+        ({"mindspore": "level1", **ROWS}, 2, 0),
+        ({"mindspore": "level2", **ROWS}, 1, 1),
         ({"mindspore": "level3", **ROWS}, 0, 3),
     ],
 )
@@ -197,6 +197,9 @@ def test_kept_weights_are_shared_by_the_micro_batches_in_flight():
     assert gathers_per_step(kept) == [1, 4]
     assert gathers_per_step(scenario(mesh, devices=4, optimizer_sharding=KEPT, schedule="gpipe")) == [1, 1]
     assert gathers_per_step(scenario(mesh, devices=4, optimizer_sharding="fsdp")) == [8, 8]
+    once = {"mindspore": "level1", "min_bytes": "0 B"}
+    once = scenario(mesh, devices=4, optimizer_sharding=once, schedule="1f1b", micro_batches=4)
+    assert gathers_per_step(once) == [1, 1]
     account = simulate(kept).memory
     rows = account.where(account["class"] == 0)
     names = np.array(rows.names["buffer"])[rows["buffer"]]
@@ -224,6 +227,7 @@ def test_the_expanded_form_is_in_the_plan_document_and_in_the_summary():
         "gradients": True,
         "weights": True,
         "regather": True,
+        "gather_once": False,
         "keep_cast": False,
         "split": "flat",
         "axes": ["data"],

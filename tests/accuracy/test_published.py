@@ -1,0 +1,61 @@
+"""Published runs against their simulation: the error stays within its recorded bound, in the open.
+
+The README shows the table; ``--update-baselines`` writes it again.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from simcluster import units
+from simcluster.document import Document
+from simcluster.scenario import Scenario
+from simcluster.simulation import simulate
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+ROWS = Document.read(Path(__file__).with_name("published.yaml")).data["runs"]
+START, END = "<!-- published -->\n", "<!-- /published -->\n"
+SHOWN = {
+    "step_time_s": ("step", units.seconds),
+    "tokens_per_s_per_device": ("tokens/s per device", lambda value: f"{value:,.0f}"),
+    "peak_memory_bytes_max": ("peak memory", units.size),
+}
+
+
+@cache
+def summary(name):
+    run = simulate(Scenario.load(ROOT / "scenarios" / f"{name}.yaml"))
+    return run.documents["summary"] | {"name": run.documents["scenario"]["name"]}
+
+
+def error(row):
+    return summary(row["scenario"])[row["figure"]] / row["measured"] - 1
+
+
+def table():
+    lines = ["| run | figure | measured | simulated | error |", "|---|---|--:|--:|--:|"]
+    for row in ROWS:
+        found = summary(row["scenario"])
+        figure, shown = SHOWN[row["figure"]]
+        name = f"[{found['name']}](scenarios/{row['scenario']}.yaml)"
+        values = f"{shown(row['measured'])} | {shown(found[row['figure']])} | {error(row):+.0%}"
+        lines.append(f"| {name} | {figure} | {values} |")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['scenario']}: {row['figure']}")
+def test_the_error_stays_within_its_bound(row):
+    assert abs(error(row)) <= row["within"], f"{error(row):+.1%}"
+
+
+def test_the_readme_shows_it(request):
+    before, rest = README.read_text(encoding="utf-8").split(START)
+    shown, after = rest.split(END)
+    if request.config.getoption("--update-baselines"):
+        README.write_text(before + START + table() + END + after, encoding="utf-8")
+        return
+    assert shown == table(), "run pytest tests/accuracy --update-baselines"

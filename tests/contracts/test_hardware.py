@@ -1,0 +1,209 @@
+"""Every device and host of the catalogs as data: sourced, consistent with itself and with its relatives."""
+
+from __future__ import annotations
+
+import copy
+import re
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from simcluster.cluster import (
+    DeviceSpec,
+    HostSpec,
+    Level,
+    device_names,
+    host_names,
+    load_cluster,
+    load_device,
+    load_host,
+)
+from simcluster.document import validate_data
+from simcluster.errors import ScenarioError
+from tests.contracts.test_devices import figures
+
+ENTRIES = [(DeviceSpec, name) for name in device_names()] + [(HostSpec, name) for name in host_names()]
+each_entry = pytest.mark.parametrize(("section", "name"), ENTRIES, ids=[name for _, name in ENTRIES])
+each_device = pytest.mark.parametrize("name", device_names())
+each_host = pytest.mark.parametrize("name", host_names())
+
+
+def whole(section, name) -> dict:
+    """An entry written out, as if it used no other."""
+    return {
+        key: copy.deepcopy(part)
+        for key, part in section.entry(name).items()
+        if key not in ("use", "borrowed")
+    }
+
+
+def places(data, path=()):
+    """The key paths of all figures."""
+    if isinstance(data, dict) and "value" in data:
+        yield path
+    elif isinstance(data, (dict, list)):
+        for key, part in data.items() if isinstance(data, dict) else enumerate(data):
+            yield from places(part, (*path, key))
+
+
+def put(data, path, value):
+    for key in path[:-1]:
+        data = data[key]
+    data[path[-1]] = value
+
+
+def at(data, path):
+    for key in path:
+        data = data[key]
+    return data
+
+
+@each_entry
+def test_it_is_called_simply(section, name):
+    assert re.fullmatch(r"[a-z0-9]+([.-][a-z0-9]+)*", name)
+
+
+@each_entry
+def test_every_figure_that_loses_its_source_is_refused(section, name):
+    entry = whole(section, name)
+    validate_data(entry, section, sourced=True)
+    found = list(places(entry))
+    assert len(found) >= 10
+    for path in found:
+        kept = at(entry, path)
+        for broken, words in (
+            (kept["value"], "names no source"),
+            ({**kept, "source": " "}, "the source is empty"),
+            ({**kept, "provenance": "scenario"}, "is measured, vendor or assumed"),
+        ):
+            put(entry, path, broken)
+            with pytest.raises(ScenarioError, match=words):
+                validate_data(entry, section, sourced=True)
+        put(entry, path, kept)
+
+
+@each_device
+def test_vendor_rates_are_cores_times_clock_times_flops(name):
+    spec = DeviceSpec.load(name)
+    clock = spec.clock
+    if clock is None:
+        assert name in ("ascend-910a", "b300-sxm", "gb300", "h20-sxm"), "say here that its clock is not told"
+        return
+    cores = spec.cores.value
+    checked = 0
+    if clock.vector and clock.vector_flops:
+        rate = cores * clock.vector.value * clock.vector_flops.value
+        assert rate == pytest.approx(spec.vector["fp32"].value, rel=0.01)
+        checked += 1
+    if clock.matrix and clock.matrix_flops:
+        stated = spec.peak.get("bf16") or spec.peak["fp16"]
+        assert cores * clock.matrix.value * clock.matrix_flops.value == pytest.approx(stated.value, rel=0.015)
+        checked += 1
+    assert checked
+
+
+@each_device
+def test_rates_of_the_dtypes_keep_their_order(name):
+    peak = {dtype: figure.value for dtype, figure in DeviceSpec.load(name).peak.items()}
+    vector = {dtype: figure.value for dtype, figure in DeviceSpec.load(name).vector.items()}
+    order = [peak[dtype] for dtype in ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8") if dtype in peak]
+    assert order == sorted(order)
+    if "tf32" in peak:
+        assert peak["tf32"] == pytest.approx(peak["bf16"] / 2, rel=0.02)
+    if "fp8" in peak:
+        assert peak["fp8"] == pytest.approx(peak["bf16"] * 2, rel=0.02)
+    assert all(rate <= peak[dtype] for dtype, rate in vector.items() if dtype in peak)
+    assert "fp32" in vector, "every part computes in fp32, if slowly"
+
+
+@each_device
+def test_memory_is_sane(name):
+    device = load_device(name)
+    assert 50e9 <= device.memory_bandwidth <= 10e12
+    assert 10 * 2**30 <= device.memory <= 2**40
+    seconds_to_read_all = device.memory / device.memory_bandwidth
+    assert 5e-3 <= seconds_to_read_all <= 10
+    flops_per_byte = max(device.peak.values()) / device.memory_bandwidth
+    assert 5 <= flops_per_byte <= 1000
+
+
+@each_device
+def test_another_part_borrows_its_figures(name):
+    """What an entry takes over unchanged stays measured only if it is the same chip."""
+    data = DeviceSpec.document(name).data
+    if "use" not in data or "borrowed" in data:
+        return
+    own, base = DeviceSpec.load(name), DeviceSpec.load(data["use"])
+    assert (own.kind, own.cores) == (base.kind, base.cores)
+
+
+@pytest.mark.parametrize(
+    ("name", "base", "different"),
+    [
+        ("a800-sxm-80", "a100-sxm-80", {".links.count"}),
+        ("a800-pcie-80", "a100-pcie-80", set()),
+        ("h800-sxm", "h100-sxm", {".links.count", ".peak.fp64", ".vector.fp64"}),
+        ("v100-sxm2-32", "v100-sxm2-16", {".memory"}),
+        ("v100-sxm3-32", "v100-sxm2-32", set()),
+        ("a100-sxm-40", "a100-sxm-80", {".memory", ".memory_bandwidth"}),
+    ],
+)
+def test_a_variant_differs_in_nothing_else(name, base, different):
+    own, other = dict(figures(DeviceSpec.load(name))), dict(figures(DeviceSpec.load(base)))
+    assert own.keys() == other.keys()
+    assert {path for path in own if own[path] != other[path]} == different
+
+
+def test_a_borrowed_figure_is_assumed_and_says_of_what():
+    own, base = DeviceSpec.sourced("v100-sxm2-16"), DeviceSpec.sourced("a100-sxm-80")
+    assert base.attention.backward.provenance == "measured"
+    assert own.attention.backward.provenance == "assumed"
+    assert own.attention.backward.value == base.attention.backward.value
+    assert own.attention.backward.source == (
+        f"no table of V100 kernels is published (as a100-sxm-80: {base.attention.backward.source})"
+    )
+    assert own.memory.provenance == "vendor"
+
+
+@each_host
+def test_affinity_names_every_device(name):
+    host = HostSpec.load(name)
+    if host.processors and (near := host.processors.numa_of_device):
+        assert len(near.value) == host.devices.value
+        assert max(near.value) < host.processors.numa_nodes.value
+    device_is_the_processor = host.pcie is None
+    assert device_is_the_processor == (host.device.kind == "cpu")
+
+
+@each_host
+def test_links_of_a_device_are_not_used_twice(name):
+    """No group reaches more inside a host than a device's own links carry, unless it has others."""
+    spec, host = HostSpec.load(name), load_host(name)
+    own = spec.device.links
+    if own is None:
+        return
+    limit = own.count.value * own.bandwidth.value
+    if spec.fabric.bandwidth is None:
+        assert host.fabric.rate(host.num_devices) <= limit
+    if spec.island and spec.island.bandwidth is None:
+        assert host.island.fabric.rate(host.island.num_devices) <= limit
+    if spec.pod and spec.pod.bandwidth is None:
+        assert host.pod.link.bandwidth == limit == host.fabric.link.bandwidth
+
+
+@each_host
+def test_a_wider_group_is_never_faster_to_reach(name):
+    """Hops take longer the farther apart two ranks lie, and no hop is free."""
+    host = load_host(name)
+    per_pod = host.pod.num_hosts if host.pod else 1
+    cluster = load_cluster(name, hosts=2 * per_pod)
+    farther = sorted({1, host.num_devices // 2, host.num_devices, host.num_devices * per_pod} - {0})
+    paths = [cluster.path(0, rank) for rank in farther]
+    assert [path.reach for path in paths] == sorted(path.reach for path in paths)
+    assert all(near.latency <= far.latency for near, far in pairwise(paths))
+    spans, _ = cluster.spans(np.array([[0, rank] for rank in farther]))
+    for span in spans:
+        for algorithm in host.protocols:
+            for protocol in host.protocols_of(algorithm):
+                assert all(cluster.hop(level, span, protocol) > 0 for level in Level)
