@@ -91,7 +91,7 @@ class Device:
             sizes["m"],
             sizes["n"],
             sizes["k"],
-            work.dtype.itemsize,
+            work.dtype,
             self._matrix_rate(work),
             bandwidth,
             work.bytes_moved,

@@ -53,6 +53,9 @@ class GemmSpec(Section):
     sustained: Figure[Fraction]
     """Share of peak that the largest tile reaches at long k, with the device warm."""
 
+    formats: dict[FloatType, Figure[Fraction]] = {}
+    """The same share of formats that reach another one of their peak."""
+
     tiles: Figure[Annotated[tuple[tuple[PositiveInt, PositiveInt], ...], Field(min_length=1)]]
     """Rows and columns of the output tiles the library chooses from."""
 
@@ -78,6 +81,7 @@ class GemmSpec(Section):
             ramp=self.ramp.value,
             align=round(self.align.value),
             misaligned=self.misaligned.value,
+            formats=tuple((DType.of(name), figure.value) for name, figure in self.formats.items()),
         )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from simcluster.work import DType
+
 SPLITS = (1, 2, 4, 8, 16, 32)
 PARTIAL_BYTES = 4
 """Bytes per element of the fp32 partial results that split-k writes, and reads again to add them."""
@@ -18,7 +20,8 @@ class GemmModel:
     through the tiles in waves, and a partial tile or wave costs a whole one (arXiv 2401.14489). The best
     tile and the best split of k are taken, as the device's matmul library would.
 
-    ``sustained``: share of the peak that the largest tile reaches at long k, with the device warm.
+    ``sustained``: share of the peak that the largest tile reaches at long k, with the device warm;
+    ``formats`` lists the formats that reach another share of theirs.
     ``tiles``: (rows, columns) of the tiles the library can choose from.
     ``traffic``: how much a small tile loses. A tile of Tm x Tn loads (Tm + Tn) k elements for Tm Tn k
     multiply-adds, so its time is stretched by 1 + traffic (1/Tm + 1/Tn), normalised to the largest tile.
@@ -35,15 +38,17 @@ class GemmModel:
     ramp: float
     align: int
     misaligned: float
+    formats: tuple[tuple[DType, float], ...] = ()
 
     def seconds(
-        self, b: int, m: int, n: int, k: int, itemsize: int, peak: float, bandwidth: float, num_bytes: int
+        self, b: int, m: int, n: int, k: int, dtype: DType, peak: float, bandwidth: float, num_bytes: int
     ) -> float:
         """Seconds of one matmul on a device of ``peak`` FLOP/s and usable ``bandwidth`` bytes/s.
 
         ``num_bytes`` is the least traffic: both operands read, the result written.
         """
-        rate = self.sustained * peak / self.units * self._alignment(n, k, itemsize)
+        sustained = dict(self.formats).get(dtype, self.sustained)
+        rate = sustained * peak / self.units * self._alignment(n, k, dtype.itemsize)
         rate *= 1 + self.traffic * min(1 / rows + 1 / columns for rows, columns in self.tiles)
         least = num_bytes / bandwidth
         best = math.inf

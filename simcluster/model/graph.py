@@ -33,9 +33,9 @@ class Phase(enum.StrEnum):
 class Role(enum.StrEnum):
     """What a value is, as far as memory and lifetime care.
 
-    A ``view`` lies inside another buffer; a ``buffer`` is held all along for communication; ``gathered``
-    is a whole copy of a sharded parameter; a ``sum`` is a gradient of one micro-batch to which all who read
-    the value add theirs.
+    A ``view`` lies inside another buffer; a ``copy`` holds parameters in another format for a whole step; a
+    ``buffer`` is held all along for communication; ``gathered`` is a whole copy of a sharded parameter; a
+    ``sum`` is a gradient of one micro-batch to which all who read the value add theirs.
     """
 
     FEED = "feed"
@@ -45,6 +45,7 @@ class Role(enum.StrEnum):
     PARAMETER = "parameter"
     ACCUMULATOR = "accumulator"
     STATE = "state"
+    COPY = "copy"
     BUFFER = "buffer"
     VIEW = "view"
     GATHERED = "gathered"
@@ -98,7 +99,8 @@ class Block:
 
     ``inputs`` and ``outputs`` are the activations that cross its border; ``feeds`` come from the batch.
     ``gradients`` maps a value (input, output or parameter) to the name of its gradient; ``loss`` is the
-    scalar to minimise, if it is in this block.
+    scalar to minimise, if it is in this block. ``shared`` values are one buffer for all blocks of a stage
+    that have them.
     """
 
     name: str
@@ -110,6 +112,7 @@ class Block:
     nodes: tuple[Node, ...]
     gradients: Mapping[str, str] = field(default_factory=dict)
     loss: str | None = None
+    shared: tuple[str, ...] = ()
 
     def phase(self, *phases: Phase) -> Iterator[Node]:
         """The nodes of some phases, in order."""

@@ -38,8 +38,8 @@ class TensorType:
 
     @property
     def num_bytes(self) -> int:
-        """Elements times bytes per element."""
-        return self.num_elements * self.dtype.itemsize
+        """Elements times bytes per element, and the scales of a block-wise quantised type."""
+        return self.dtype.num_bytes(self.num_elements)
 
     def __str__(self) -> str:
         return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
@@ -126,6 +126,12 @@ class Operator(ABC):
         ``grads`` are the outputs' gradients: a value name, None, or ``ONE`` where the output is the loss.
         """
         raise NotImplementedError(f"{self.kind} has no gradient")
+
+    def narrowed(self, result: DType) -> Operator | None:
+        """The same on operands cast to a narrower format, its results in ``result``; None if it has no such
+        kernel.
+        """
+        return None
 
     def decompose(self, split: frozenset[str]) -> Decomposition | None:
         """Primitive operators under which the dims in ``split`` may be split, if there are any."""

@@ -34,14 +34,18 @@ def _casting(block: Block, to: DType) -> Block:
         kind = values[parameter]
         if kind.type.dtype is to:
             continue
-        name = casts[parameter] = f"{parameter}.cast"
-        values[name] = Value(kind.type, Role.ACTIVATION, kind.layout)
         stored = TensorType(kind.type.shape, to)
         values[parameter] = replace(kind, type=stored)
+        if not any(parameter in node.inputs for node in block.nodes if node.phase is not Phase.BEGIN):
+            continue
+        name = casts[parameter] = f"{parameter}.cast"
+        values[name] = Value(kind.type, Role.ACTIVATION, kind.layout)
         cast = Cast.of(stored, kind.type.dtype)
         nodes.append(Node(name, cast, (parameter,), (name,), Phase.FORWARD))
     for node in block.nodes:
-        nodes.append(replace(node, inputs=tuple(casts.get(value, value) for value in node.inputs)))
+        # What is made of weights once per step, such as copies in fp8, is made of them directly.
+        read = {} if node.phase is Phase.BEGIN else casts
+        nodes.append(replace(node, inputs=tuple(read.get(value, value) for value in node.inputs)))
     return replace(block, values=values, nodes=tuple(nodes))
 
 

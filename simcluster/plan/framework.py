@@ -122,6 +122,10 @@ class FrameworkSpec(CatalogSection):
     weights alone, cast in every forward pass and kept until its backward (automatic mixed precision), or
     cast once more in the backward. The scenario's precision.master wins."""
 
+    fp8_transposes: bool = False
+    """Whether casts to fp8 also write a transposed copy, for products that sum over another dim of an operand
+    than its last, as Hopper's matrix units demand."""
+
     reduction: ReductionSpec = ReductionSpec()
     """Summing gradients over the data-parallel ranks."""
 

@@ -32,10 +32,15 @@ def _fused(block: Block, pairs: Pairs, together: bool) -> tuple[Node, ...]:
     made: list[Node] = []
     for node in block.nodes:
         kernel = node.name
-        if made and _joins(made, node, pairs, together):
+        if made and _joins(made, node, pairs, together) and _shares(block, made[-1]) == _shares(block, node):
             kernel = made[-1].kernel
         made.append(replace(node, kernel=kernel))
     return tuple(made)
+
+
+def _shares(block: Block, node: Node) -> bool:
+    """Whether a node makes what other blocks wait for."""
+    return not set(block.shared).isdisjoint(node.outputs)
 
 
 def _joins(made: list[Node], node: Node, pairs: Pairs, together: bool) -> bool:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 
+from simcluster.cluster import Cluster
 from simcluster.errors import PlanError, Problem
 from simcluster.layout import Mesh
 from simcluster.model import Graph
+from simcluster.work import DType
 
 MOST_RANKS = 2**20
 """Ranks of a plan: a quarter of a minute of planning."""
@@ -50,6 +52,18 @@ def check_passes(layers: int, micro_batches: int, *, steps: int = 1, ranks: int 
     told = " x ".join(f"{count:,} {name}" for name, count in factors.items() if count > 1)
     message = f"{told} = {passes:,} passes of a layer; at most {MOST_PASSES:,} are simulated"
     raise PlanError(message, path=path, hint=hint)
+
+
+def check_rates(cluster: Cluster, *formats: DType) -> None:
+    """PlanError if a device cannot multiply matrices in one of the formats."""
+    device = cluster.device(0)
+    lacking = [each for each in dict.fromkeys(formats) if each not in device.peak]
+    if lacking:
+        raise PlanError(
+            f"{device.name} has no matrix rate in {lacking[0]}",
+            path="training.precision",
+            hint=f"it has: {', '.join(map(str, device.peak))}",
+        )
 
 
 def check_tensors(graph: Graph) -> None:

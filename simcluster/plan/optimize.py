@@ -26,14 +26,14 @@ from simcluster.work import DType
 class OptimizerPlan:
     """How parameters are updated.
 
-    ``master`` is the dtype of the master copy, or None if the parameters are their own; ``state`` the dtype
+    ``master`` is the dtype of the master copy, or None if the parameters are their own; ``states`` the dtypes
     of the optimizer's states; ``sharding`` says what of all this lies sharded. ``main_gradients``: gradients
     are first copied to the master copy's dtype; ``copies``: they travel in buffers of their own.
     """
 
     update: Update
     master: DType | None
-    state: DType
+    states: Mapping[str, DType]
     sharding: Sharding = Sharding()
     main_gradients: bool = False
     copies: bool = False
@@ -201,7 +201,7 @@ class _BlockOptimizer:
         operands = [weights]
         if master is not None:
             operands = [self._state(parameter, "master", master, layout, copy_of=parameter)]
-        states = [self._state(parameter, state, self.plan.state, layout) for state in update.states]
+        states = [self._state(parameter, state, dtype, layout) for state, dtype in self.plan.states.items()]
         outputs = [*operands, *states, *([weights] if master else [])]
         name = f"{parameter}.update"
         inputs = (operands[0], gradient, *states)

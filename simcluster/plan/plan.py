@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from simcluster.cluster import Cluster
@@ -11,16 +11,21 @@ from simcluster.document.pattern import matches
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Mesh
 from simcluster.model import Graph, Model
+from simcluster.model.operators.lamb import Lamb
 from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, Sgd, Update
 from simcluster.plan.accumulate import ALL, accumulate
 from simcluster.plan.cast import cast_again, cast_weights
+from simcluster.plan.clip import clip
 from simcluster.plan.conduct import Conduct
+from simcluster.plan.copies import once_per_step, per_use, repeated
 from simcluster.plan.costs import movement_cost
+from simcluster.plan.decompose import decompose_updates
 from simcluster.plan.differentiate import differentiate
 from simcluster.plan.fuse import fuse
-from simcluster.plan.limits import check_passes, check_tensors, too_large
+from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
 from simcluster.plan.optimize import OptimizerPlan, optimize
 from simcluster.plan.place import LAYERS, default_layers, place
+from simcluster.plan.quantise import Fp8Plan, quantise
 from simcluster.plan.recompute import recompute
 from simcluster.plan.redistribute import Router
 from simcluster.plan.schedule import Timetable
@@ -28,6 +33,7 @@ from simcluster.plan.selective import recompute_operators
 from simcluster.plan.shard import shard
 from simcluster.plan.sharding import Sharding, chosen, expanded
 from simcluster.plan.spec import (
+    Fp8Spec,
     FrameworkSpec,
     OptimizerSpec,
     ParallelSpec,
@@ -40,7 +46,7 @@ from simcluster.work import DType
 
 PIPELINE = "pipeline"
 
-_UPDATES: dict[str, type[Update]] = {update.kind: update for update in (Sgd, Momentum, Adam, AdamW)}
+_UPDATES: dict[str, type[Update]] = {update.kind: update for update in (Sgd, Momentum, Adam, AdamW, Lamb)}
 _VOCABULARY = ("embedding.tokens", "head.logits")
 
 
@@ -48,7 +54,8 @@ _VOCABULARY = ("embedding.tokens", "head.logits")
 class Plan:
     """Everything a Program is made of.
 
-    ``logical`` is the differentiated graph before sharding: what one device would compute. ``layers`` are
+    ``logical`` is the differentiated graph before sharding: what one device would compute. ``compute`` is the
+    format of activations, ``matmul`` the one in which matrix units multiply. ``layers`` are
     the layers of each stage, ``vocab`` the padded vocabulary, ``notes`` what the user should be told.
     """
 
@@ -73,6 +80,9 @@ class Plan:
     sharding: Sharding
     recipe: str
     notes: tuple[str, ...]
+    matmul: DType
+    states: Mapping[str, DType]
+    clip: float | None
 
     @property
     def batch_ways(self) -> int:
@@ -117,6 +127,8 @@ class _Planner:
         check_passes(self.model.num_layers, micro_batches)
         sharding = self._sharding(stage_axis)
         compute, gradients, master, cast = self._precision(sharding)
+        matmul = DType.of(self.training.precision.multiplied)
+        check_rates(self.cluster, compute, matmul)
         model = self.model.padded(self._vocabulary_multiple(rules)).computed(
             flash=self.framework.attention == "flash",
             logits=DType.FP32 if self.framework.logits == "fp32" else None,
@@ -129,17 +141,24 @@ class _Planner:
         strategies = assign(placed, rules, self.mesh, self.roles)
         router = Router(self.mesh, movement_cost(self.cluster, self.mesh))
         update = _update(self.training.optimizer)
+        states = _states(update, self.training.optimizer)
         optimizer = OptimizerPlan(
             update,
             master,
-            DType.of(self.training.optimizer.states),
+            states,
             sharding,
             self.framework.main_gradients,
             self.framework.reduction.copies,
         )
 
-        graph = logical = differentiate(placed, gradients)
+        graph = differentiate(placed, gradients)
+        if matmul is DType.FP8:
+            graph = quantise(graph, self._fp8())
+        logical = graph
         graph = shard(graph, strategies, self.mesh, router)
+        graph = repeated(graph)
+        if not sharding.weights:
+            graph = once_per_step(graph)
         # A gradient that is scattered first is added to its buffer by the scatter.
         graph = accumulate(graph, ALL if sharding.gradients else self.framework.accumulate, compute)
         graph = cast_weights(graph) if cast else graph
@@ -150,7 +169,13 @@ class _Planner:
         graph = recompute_operators(graph, again.operators)
         if cast and self.framework.weights == "cast_twice":
             graph = cast_again(graph)
+        if sharding.weights:
+            graph = per_use(graph)
         graph = optimize(graph, optimizer, self.mesh, router, stage_axis)
+        limit = self.training.optimizer.clip
+        if limit is not None:
+            graph = clip(graph, limit, self.mesh, router, stage_axis)
+        graph = decompose_updates(graph, router)
         graph = fuse(graph, self.framework.fuse, together=self.framework.optimizer == "together")
         timetable = schedules()[self.parallel.schedule.kind]().timetable(num_stages, micro_batches)
         return Plan(
@@ -175,6 +200,9 @@ class _Planner:
             sharding,
             self._recipe(),
             tuple(self._notes(strategies, sharding, model.vocabulary)),
+            matmul,
+            states,
+            limit,
         )
 
     # -- what can be wrong before anything is built -----------------------------------------------------
@@ -298,6 +326,15 @@ class _Planner:
         master = written.master or ("fp32" if mixed and not cast else "none")
         return compute, gradients, None if master == "none" else DType.of(master), cast
 
+    def _fp8(self) -> Fp8Plan:
+        written = self.training.precision.fp8 or Fp8Spec()
+        return Fp8Plan(
+            operators=written.operators,
+            communicate=written.communication == "fp8",
+            keep=written.saved == "fp8",
+            transposed=self.framework.fp8_transposes,
+        )
+
     def _sharding(self, stage_axis: str) -> Sharding:
         """What lies sharded: as the scenario says, or else the recipe."""
         written = self.parallel.optimizer_sharding
@@ -327,6 +364,24 @@ def _roles(parallel: ParallelSpec) -> dict[str, tuple[str, ...]]:
     """The default roles with what the scenario says instead."""
     given = {role: (axes,) if isinstance(axes, str) else axes for role, axes in parallel.roles.items()}
     return {BATCH: ("data",), PIPELINE: (PIPELINE,), **given}
+
+
+def _states(update: Update, spec: OptimizerSpec) -> dict[str, DType]:
+    """The format of every state, in the optimizer's order; those that are not named are fp32."""
+    written = spec.states
+    if not update.states and "states" in spec.model_fields_set:
+        raise PlanError(
+            f"{update.kind} keeps no states", path="training.optimizer.states", hint="leave it out"
+        )
+    formats = dict.fromkeys(update.states, written) if isinstance(written, str) else dict(written)
+    for name in formats:
+        if name not in update.states:
+            raise PlanError(
+                f"{update.kind} keeps no state '{name}'",
+                path=f"training.optimizer.states.{name}",
+                hint=nearest(name, update.states),
+            )
+    return {name: DType.of(formats.get(name, "fp32")) for name in update.states}
 
 
 def _update(spec: OptimizerSpec) -> Update:

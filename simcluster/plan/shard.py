@@ -70,7 +70,8 @@ def _first_wish(block: Block, value: str, chosen: Mapping[str, Strategy]) -> Lay
     """The layout in which the first operator that reads a value wants it."""
     for node, index in _forward_readers(block, value):
         assert isinstance(node.operator, Operator)
-        return chosen[node.name].layout(node.operator.dims().inputs[index])
+        if node.source in chosen:
+            return chosen[node.source].layout(node.operator.dims().inputs[index])
     return None
 
 

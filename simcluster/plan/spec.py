@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.resources.abc import Traversable
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Field, model_validator
 
@@ -21,21 +21,51 @@ from simcluster.document import (
 )
 from simcluster.errors import nearest
 from simcluster.plan.framework import FrameworkSpec as FrameworkSpec
+from simcluster.plan.quantise import PRODUCTS
 from simcluster.plan.schedule import Schedule
 from simcluster.plan.sharding import Written as WrittenSharding
 from simcluster.registry import data_files, kinds
 
 FloatName = Literal["fp32", "fp16", "bf16"]
+MatmulName = Literal["fp32", "tf32", "fp16", "bf16", "fp8"]
+StateName = Literal["fp32", "fp16", "bf16", "fp8", "int8"]
+_NARROWER: dict[str, tuple[str, ...]] = {"fp32": ("tf32",), "fp16": ("fp8",), "bf16": ("fp8",)}
+"""The formats, beside their own, in which matrix units may multiply tensors of a format."""
 Axes = Name | tuple[Name, ...]
 
 
-class PrecisionSpec(Section):
-    """Number formats; ``bf16`` alone: bf16 weights and activations, fp32 gradients and master copy."""
+class Fp8Spec(Section):
+    """Which matrix products run in fp8, and what becomes of the copies of their operands."""
 
-    shorthand: ClassVar[str] = "compute"
+    operators: Annotated[tuple[Name, ...], Field(min_length=1)] = PRODUCTS
+    """Operator names, as patterns: their products, forward and backward, run on fp8 operands. The rest stays
+    as it is: attention, norms, and products of other operators."""
+
+    communication: Literal["compute", "fp8"] = "compute"
+    """fp8: where an operand is redistributed, it is cast before and travels in fp8."""
+
+    saved: Literal["fp8", "compute"] = "fp8"
+    """What is kept of an input for the weight gradient: its copy in fp8, or itself to be cast again. Of an
+    input that is cast behind a redistribution, what was there before is kept."""
+
+
+class PrecisionSpec(Section):
+    """Number formats; ``bf16`` alone: bf16 weights and activations, fp32 gradients and master copy.
+
+    ``tf32`` alone is ``{compute: fp32, matmul: tf32}``, ``fp8`` alone ``{compute: bf16, matmul: fp8}``.
+    """
+
+    shorthand: ClassVar[str] = "matmul"
 
     compute: FloatName = "bf16"
     """Activations and the weights they meet."""
+
+    matmul: MatmulName | None = None
+    """What matrix units multiply; the same as compute if absent. tf32 concerns their rate only, fp8 casts
+    operands."""
+
+    fp8: Fp8Spec | None = None
+    """Which products run in fp8, with matmul fp8."""
 
     gradients: FloatName | None = None
     """Accumulated and reduced parameter gradients; the framework's choice if absent."""
@@ -46,7 +76,33 @@ class PrecisionSpec(Section):
     @model_validator(mode="before")
     @classmethod
     def _expand(cls, written: Any) -> Any:
-        return {"compute": written} if isinstance(written, str) else written
+        if not isinstance(written, str):
+            return written
+        if written not in get_args(MatmulName):
+            return {"matmul": written}
+        return {"compute": {"tf32": "fp32", "fp8": "bf16"}.get(written, written), "matmul": written}
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> PrecisionSpec:
+        possible = (self.compute, *_NARROWER[self.compute])
+        if self.multiplied not in possible:
+            raise Refused(
+                f"{self.compute} tensors are not multiplied in {self.multiplied}",
+                path="matmul",
+                hint=f"with compute {self.compute}, write {' or '.join(possible)}",
+            )
+        if self.fp8 is not None and self.multiplied != "fp8":
+            raise Refused(
+                f"matrix units multiply {self.multiplied}, so nothing runs in fp8",
+                path="fp8",
+                hint="write matmul: fp8, or leave the section out",
+            )
+        return self
+
+    @property
+    def multiplied(self) -> str:
+        """What matrix units multiply."""
+        return self.matmul or self.compute
 
 
 class OptimizerSpec(Section):
@@ -54,11 +110,12 @@ class OptimizerSpec(Section):
 
     shorthand: ClassVar[str] = "kind"
 
-    kind: Literal["sgd", "momentum", "adam", "adamw"] = "adamw"
+    kind: Literal["sgd", "momentum", "adam", "adamw", "lamb"] = "adamw"
     """Which update rule."""
 
-    states: FloatName = "fp32"
-    """Number format of momenta and moments."""
+    states: StateName | dict[Name, StateName] = "fp32"
+    """Number format of momenta and moments, or of each: ``{moment1: bf16, moment2: fp8}``. int8 is quantised
+    block-wise, with an fp32 scale for 2,048 elements."""
 
     learning_rate: PositiveFloat = 1e-4
     """Step size; matters for values only."""
@@ -77,6 +134,9 @@ class OptimizerSpec(Section):
 
     eps: PositiveFloat = 1e-8
     """Adam's guard against division by zero."""
+
+    clip: PositiveFloat | None = None
+    """Gradients are scaled so that the norm of all of them together is at most this; absent: as they are."""
 
     @model_validator(mode="before")
     @classmethod
@@ -97,10 +157,10 @@ class TrainingSpec(Section):
     """Tokens per sequence."""
 
     precision: PrecisionSpec = PrecisionSpec()
-    """fp32, fp16 or bf16, or formats one by one."""
+    """fp32, tf32, fp16, bf16 or fp8, or formats one by one."""
 
     optimizer: OptimizerSpec = OptimizerSpec()
-    """sgd, momentum, adam or adamw, with its constants."""
+    """sgd, momentum, adam, adamw or lamb, with its constants."""
 
 
 class StrategySpec(Section):

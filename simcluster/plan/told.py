@@ -63,6 +63,10 @@ _PHRASES: Mapping[str, Callable[[Any], str]] = {
     "prefetch": "gathers up to {} kernels ahead".format,
     "dispatch": "host dispatch x {:g}".format,
     "gradients": _gradients,
+    "fp8_transposes": {
+        False: "casts to fp8 write one copy",
+        True: "casts to fp8 write a transposed copy besides",
+    }.__getitem__,
     "main_gradients": {
         True: "copied to the master's format for the update",
         False: "updates read gradients as they are",

@@ -29,6 +29,9 @@ from simcluster.program.lower import (
     BACKWARD,
     BEGIN,
     FORWARD,
+    MEASURE,
+    NORM,
+    PREPARE,
     REDUCE,
     UPDATE,
     Lowering,
@@ -45,6 +48,7 @@ ONCE = -1
 
 _CATEGORIES = {
     Role.PARAMETER: Category.PARAMETERS,
+    Role.COPY: Category.PARAMETERS,
     Role.ACCUMULATOR: Category.GRADIENTS,
     Role.STATE: Category.OPTIMIZER,
     Role.BUFFER: Category.COMMUNICATION,
@@ -60,13 +64,15 @@ def build(
     overlapped: bool,
     prefetch: int,
     conduct: Conduct = FREE,
+    tf32: bool = False,
 ) -> Program:
     """The Program of a sharded, optimised, fused graph under a timetable.
 
     ``overlapped`` posts receives one action ahead; otherwise transfers between two actions are posted
-    together and waited for. ``conduct`` says what else waits, and what travels together.
+    together and waited for. ``conduct`` says what else waits, and what travels together; ``tf32`` lets matrix
+    kernels multiply fp32 operands in tf32.
     """
-    codes = _Codes(graph, Lowering(mesh, prefetch, conduct.blocking_layers), conduct)
+    codes = _Codes(graph, Lowering(mesh, prefetch, conduct.blocking_layers, tf32), conduct)
     stages = tuple(
         _StageBuilder(graph, stage, actions, codes, overlapped).build()
         for stage, actions in enumerate(timetable)
@@ -125,7 +131,7 @@ class _StageBuilder:
 
     def build(self) -> StageProgram:
         self.instances = [each for each in self.graph.instances if each.stage == self.stage]
-        self.names = dict(self._border_names()) | dict(self._tied_names())
+        self.names = dict(self._border_names()) | dict(self._tied_names()) | dict(self._shared_names())
         self.arrivals = list(self._crossing(into=True))
         self.departures = list(self._crossing(into=False))
         begin = list(self._once(BEGIN, self.instances))
@@ -134,7 +140,7 @@ class _StageBuilder:
             *begin,
             *self._gathered(self._scheduled()),
             *self._late_reductions(),
-            *self._once(UPDATE, self.instances[::-1]),
+            *(each for phase in (NORM, MEASURE, UPDATE) for each in self._once(phase, self.instances[::-1])),
         ]
         codes = {each.name: self.codes.of(self.graph.block_of(each)) for each in self.instances}
         executions = with_units(
@@ -171,6 +177,12 @@ class _StageBuilder:
                     owner, first = parameters[here[0]]
                     shared = self.graph.block_of(owner).gradients[first]
                     yield (instance.name, gradient), f"{owner.name}.{shared}"
+
+    def _shared_names(self) -> Iterator[tuple[tuple[str, str], str]]:
+        """Values that the blocks of this stage share are called what they call them."""
+        for instance in self.instances:
+            for value in self.graph.block_of(instance).shared:
+                yield (instance.name, value), value
 
     # -- what crosses stages ----------------------------------------------------------------------------
 
@@ -229,10 +241,11 @@ class _StageBuilder:
         for instance in instances:
             code = self.codes.of(self.graph.block_of(instance)).get(phase)
             if code is not None:
-                yield Execution(code, instance.name, ONCE, "end" if phase == UPDATE else phase)
+                yield Execution(code, instance.name, ONCE, phase if phase == BEGIN else "end")
 
     def _scheduled(self) -> Iterator[Execution]:
         """Every action with its transfers: receives one action ahead if overlapped, else just before."""
+        first = next(action for action in self.actions if action.kind == F_ACTION)
         last = [action for action in self.actions if action.kind == B_ACTION][-1]
         posted = 0
         for index, action in enumerate(self.actions):
@@ -240,13 +253,15 @@ class _StageBuilder:
             for coming in self.actions[posted:ahead]:
                 yield from self._receives(coming)
             posted = max(posted, ahead)
-            yield from self._compute(action, final=action == last)
+            yield from self._compute(action, first=action == first, final=action == last)
             yield from self._sends(action)
 
-    def _compute(self, action: ScheduleAction, final: bool) -> Iterator[Execution]:
+    def _compute(self, action: ScheduleAction, *, first: bool, final: bool) -> Iterator[Execution]:
         forward = action.kind == F_ACTION
         for instance in self.instances if forward else self.instances[::-1]:
             codes = self.codes.of(self.graph.block_of(instance))
+            if first and PREPARE in codes:
+                yield Execution(codes[PREPARE], instance.name, ONCE, str(action))
             code = codes.get(FORWARD if forward else BACKWARD)
             if code is not None:
                 yield Execution(code, instance.name, action.micro_batch, str(action), not self.overlapped)
@@ -291,7 +306,7 @@ class _StageBuilder:
         """The scheduled executions; the first of the kernels waits for the weights if gathers are exposed."""
         streams = self.codes.step_streams(BEGIN) if self.codes.conduct.exposed_gather else ()
         for execution in scheduled:
-            if streams and self.codes.codes[execution.code].phase == FORWARD:
+            if streams and self.codes.codes[execution.code].phase in (PREPARE, FORWARD):
                 execution, streams = replace(execution, behind=streams), ()
             yield execution
 

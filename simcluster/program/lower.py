@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from simcluster.layout import Kind, Mesh, Movement
 from simcluster.model import Block, Node, Operator, Phase, Role, TensorType, Value
+from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.plan.fuse import kernel_nodes
 from simcluster.plan.redistribute import collective_bytes
 from simcluster.program.instruction import (
@@ -26,20 +27,24 @@ from simcluster.program.instruction import (
     stream_name,
 )
 from simcluster.program.kernels import joined
-from simcluster.work import Kernel, Work
+from simcluster.work import DType, Kernel, Work
 
-BEGIN, FORWARD, BACKWARD, REDUCE, UPDATE = "begin", "forward", "backward", "reduce", "update"
+BEGIN, PREPARE, FORWARD, BACKWARD = "begin", "prepare", "forward", "backward"
+REDUCE, NORM, MEASURE, UPDATE = "reduce", "norm", "measure", "update"
 GATHER, REGATHER, SCATTER = "gather", "regather", "scatter"
 
 _PURPOSES = {
     BEGIN: Purpose.ONCE,
     REDUCE: Purpose.ONCE,
+    NORM: Purpose.ONCE,
+    MEASURE: Purpose.ONCE,
     GATHER: Purpose.WEIGHTS,
     REGATHER: Purpose.WEIGHTS,
     SCATTER: Purpose.GRADIENTS,
 }
 _ADDED = (Role.ACCUMULATOR, Role.SUM)
-_RESIDENT = frozenset({Role.PARAMETER, Role.STATE, Role.ACCUMULATOR, Role.BUFFER, Role.VIEW})
+_RESIDENT = frozenset({Role.PARAMETER, Role.COPY, Role.STATE, Role.ACCUMULATOR, Role.BUFFER, Role.VIEW})
+_MATRIX = (Kernel.GEMM, Kernel.ATTENTION, Kernel.CONV)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +53,13 @@ class Lowering:
 
     ``prefetch`` bounds how early an all-gather may start: not before the ``prefetch + 1``-th kernel ahead of
     its first reader has ended. With ``blocking``, kernels and collectives of activations take turns in
-    program order.
+    program order. ``tf32``: matrix kernels on fp32 operands run at the rate of tf32.
     """
 
     mesh: Mesh
     prefetch: int
     blocking: bool = False
+    tf32: bool = False
 
 
 def lower(block: Block, settings: Lowering) -> dict[str, Code]:
@@ -76,23 +82,49 @@ def lower(block: Block, settings: Lowering) -> dict[str, Code]:
 
 
 def reduction(block: Block) -> list[Node]:
-    """The nodes that reduce gradients: the end phase up to its last collective."""
+    """The nodes that reduce gradients: the end phase up to the last collective before anything is updated."""
     end = list(block.phase(Phase.END))
-    return end[: max((index + 1 for index, node in enumerate(end) if _is_collective(node)), default=0)]
+    shared = set(block.shared)
+    first = next((index for index, node in enumerate(end) if _updates(node, shared)), len(end))
+    return end[
+        : max((index + 1 for index, node in enumerate(end[:first]) if _is_collective(node)), default=0)
+    ]
+
+
+def _updates(node: Node, shared: set[str]) -> bool:
+    """Whether a node of the end phase does more than to reduce the block's own gradients."""
+    return isinstance(node.operator, OptimizerOperator) or not shared.isdisjoint(node.inputs)
 
 
 def _phases(block: Block) -> dict[str, list[Node]]:
-    """Nodes per code: gradients are reduced behind the last backward; what is left of the end comes last."""
-    reduced = reduction(block)
+    """Nodes per code.
+
+    Of what happens once before a step, the movements are started for all blocks at once (``begin``); what
+    follows them waits until the block is first used (``prepare``).
+
+    The end phase has up to four parts, each run for all blocks before the next begins. Gradients are reduced
+    behind the last backward (``reduce``). Then comes what makes values that blocks share (``norm``), what is
+    computed up to the last collective (``measure``), and the rest (``update``).
+    """
+    begin = list(block.phase(Phase.BEGIN))
+    gathered = max((index + 1 for index, node in enumerate(begin) if _is_collective(node)), default=0)
+    end = list(block.phase(Phase.END))
+    reduced = len(reduction(block))
+    sharing = [index + 1 for index, node in enumerate(end) if not set(block.shared).isdisjoint(node.outputs)]
+    normed = max(sharing, default=reduced)
+    measured = max([normed, *(index + 1 for index, node in enumerate(end) if _is_collective(node))])
     return {
-        BEGIN: list(block.phase(Phase.BEGIN)),
+        BEGIN: begin[:gathered],
+        PREPARE: begin[gathered:],
         GATHER: list(block.phase(Phase.GATHER)),
         FORWARD: list(block.phase(Phase.FORWARD)),
         REGATHER: list(block.phase(Phase.REGATHER)),
         BACKWARD: list(block.phase(Phase.BACKWARD)),
         SCATTER: list(block.phase(Phase.SCATTER)),
-        REDUCE: reduced,
-        UPDATE: list(block.phase(Phase.END))[len(reduced) :],
+        REDUCE: end[:reduced],
+        NORM: end[reduced:normed],
+        MEASURE: end[normed:measured],
+        UPDATE: end[measured:],
     }
 
 
@@ -200,6 +232,7 @@ class _CodeWriter:
     def _category(self, value: str, kind: Value, scope: Scope) -> Category:
         resident = {
             Role.PARAMETER: Category.PARAMETERS,
+            Role.COPY: Category.PARAMETERS,
             Role.ACCUMULATOR: Category.GRADIENTS,
             Role.STATE: Category.OPTIMIZER,
             Role.BUFFER: Category.COMMUNICATION,
@@ -263,11 +296,17 @@ class _CodeWriter:
         outputs = [self.slots[self._slot(value)].type for value in node.outputs]
         if isinstance(node.operator, Operator):
             adds = any(self.block.values[value].role in _ADDED for value in node.outputs)
-            return node.operator.work(inputs, outputs, accumulate=adds)
+            return tuple(map(self._rated, node.operator.work(inputs, outputs, accumulate=adds)))
         if self.block.values[node.outputs[0]].role is Role.VIEW:
             return ()
         moved = outputs[0].num_bytes
         return (Work(Kernel.COPY, outputs[0].dtype, flops=0, bytes_read=moved, bytes_written=moved),)
+
+    def _rated(self, work: Work) -> Work:
+        """The work at the rate of the format in which matrix units multiply."""
+        if self.settings.tf32 and work.kernel in _MATRIX and work.dtype is DType.FP32:
+            return replace(work, dtype=DType.TF32)
+        return work
 
     def _internal_bytes(self, nodes: Sequence[Node]) -> tuple[int, int]:
         """Bytes read and written inside the kernel that never reach memory."""

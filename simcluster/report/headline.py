@@ -69,10 +69,20 @@ def _batch(plan: Mapping[str, Any]) -> str:
 def _numbers(plan: Mapping[str, Any]) -> str:
     precision = plan["precision"]
     master = "" if precision["master"] == "none" else f", {precision['master']} master weights"
-    return (
-        f"{precision['compute']}, {precision['gradients']} gradients{master}, "
-        f"{precision['optimizer_states']} {plan['optimizer']} states{_sharded(plan['optimizer_sharding'])}"
-    )
+    compute, matmul = precision["compute"], precision["matmul"]
+    formats = compute if matmul == compute else f"{compute} with {matmul} matmuls"
+    sharded = _sharded(plan["optimizer_sharding"])
+    states = f", {_states(precision['optimizer_states'], plan['optimizer'])}{sharded}"
+    limit = plan["gradient_clip"]
+    clipped = "" if limit is None else f" clipped to norm {limit:g}"
+    return f"{formats}, {precision['gradients']} gradients{clipped}{master}{states}"
+
+
+def _states(formats: str, optimizer: str) -> str:
+    """``fp32 adamw states``, or every state by its name where they differ."""
+    if not formats:
+        return f"{optimizer} without states"
+    return f"{optimizer} with {formats}" if " " in formats else f"{formats} {optimizer} states"
 
 
 def _sharded(sharding: Mapping[str, Any]) -> str:

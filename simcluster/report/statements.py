@@ -52,10 +52,10 @@ def throughput(summary: Document) -> tuple[str, str]:
 
 def useful(documents: Document) -> str:
     """What the MFU is the ratio of."""
-    compute = documents["plan"]["precision"]["compute"]
-    peak = documents["topology"]["device_peak_flops_per_s"][compute]
+    matmul = documents["plan"]["precision"]["matmul"]
+    peak = documents["topology"]["device_peak_flops_per_s"][matmul]
     rate = units.compute(documents["summary"]["model_flops_per_s_per_device"])
-    return f"{rate} of model arithmetic per device, of {units.compute(peak)} at its {compute} peak"
+    return f"{rate} of model arithmetic per device, of {units.compute(peak)} at its {matmul} peak"
 
 
 def conventions(summary: Document) -> str:

@@ -10,6 +10,7 @@ from simcluster.plan import Plan, make_plan
 from simcluster.plan.limits import check_passes
 from simcluster.program import Classes, Program, build, check, partition
 from simcluster.scenario import Scenario
+from simcluster.work import DType
 
 
 @dataclass(frozen=True)
@@ -49,4 +50,5 @@ def lowered(plan: Plan) -> Program:
         overlapped=plan.overlapped,
         prefetch=plan.prefetch,
         conduct=plan.conduct,
+        tf32=plan.matmul is DType.TF32,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,11 +56,13 @@ def plan_document(built: Built) -> dict[str, Any]:
         "seq_len": training.seq_len,
         "precision": {
             "compute": str(plan.compute),
+            "matmul": str(plan.matmul),
             "gradients": str(plan.gradients),
             "master": str(plan.master) if plan.master else "none",
-            "optimizer_states": training.optimizer.states,
+            "optimizer_states": _states(plan.states),
         },
         "optimizer": training.optimizer.kind,
+        "gradient_clip": plan.clip,
         "optimizer_sharding": plan.sharding.document(),
         "recompute": scenario.spec.parallel.recompute.model_dump(mode="json"),
         "recipe": plan.recipe,
@@ -68,6 +70,14 @@ def plan_document(built: Built) -> dict[str, Any]:
         "schedule": {"kind": scenario.spec.parallel.schedule.kind, "text": render(plan.timetable)},
         "notes": list(plan.notes),
     }
+
+
+def _states(formats: Mapping[str, DType]) -> str:
+    """One format, or each state's; empty if the optimizer keeps none."""
+    told = {str(dtype) for dtype in formats.values()}
+    if len(told) < 2:
+        return "".join(told)
+    return " and ".join(f"{dtype} {name}" for name, dtype in formats.items())
 
 
 def _framework(built: Built) -> list[str]:
@@ -82,6 +92,7 @@ def _framework(built: Built) -> list[str]:
         or spec.training.precision.master is not None
         or plan.sharding.weights,
         "accumulate": plan.sharding.gradients,
+        "fp8_transposes": plan.matmul is not DType.FP8,
         "gather": not plan.sharding.states or plan.sharding.weights or alone,
         "p2p": one_stage or schedule.p2p is not None,
         "p2p_scatter": one_stage or not plan.conduct.scatter,

@@ -42,7 +42,7 @@ def _node(built: Built, block: Block, instance: Instance, node: Node) -> dict[st
         "kernel": "" if node.kernel == node.name else node.kernel,
     }
     if isinstance(node.operator, Operator):
-        sources = built.plan.strategies.sources[instance.name]
+        sources = built.plan.strategies.sources.get(instance.name, {})
         source = sources.get(node.source, "")
         return entry | {"kind": node.operator.kind, "strategy": str(node.strategy), "source": source}
     return entry | {"kind": str(node.operator), "why": node.why} | _cost(built, block, node, node.operator)
@@ -84,6 +84,8 @@ def _entries(built: Built, block: Block, instance: str, pattern: str) -> Iterato
     chosen = built.plan.strategies.of(instance)
     for node in block.phase(Phase.FORWARD):
         assert isinstance(node.operator, Operator)
+        if node.name not in chosen:
+            continue
         split: dict[str, Any] = {
             dim: axes[0] if len(axes) == 1 else list(axes) for dim, axes in chosen[node.name].splits
         }

@@ -19,9 +19,11 @@ from simcluster.cluster import Cluster, ClusterSpec, HostSpec
 from simcluster.document import validate_data
 from simcluster.layout import Mesh
 from simcluster.model import Model
+from simcluster.model.operators.lamb import Lamb
 from simcluster.plan import Plan
 from simcluster.plan.place import default_layers
 from simcluster.plan.sharding import OptimizerShardingSpec
+from simcluster.plan.spec import OptimizerSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation.build import prepare
 
@@ -29,6 +31,10 @@ MOST_RANKS = 64
 
 _CONSTANTS = {"eps": 1e-3, "learning_rate": 0.01}
 """Adam must not divide by rounding errors, nor an update vanish in them."""
+
+_LEAST_DECAY = 0.01
+"""Of LAMB: where a gradient is all rounding errors (the bias of keys has none), its update would have the
+length of the weights and their direction; with a decay the weights themselves outweigh them."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +67,7 @@ def shrink(scenario: Scenario) -> Shrunk:
             "global_batch": batch,
             "micro_batch": micro_batch,
             "seq_len": seq,
-            "optimizer": spec.training.optimizer.model_copy(update=_CONSTANTS),
+            "optimizer": _verifiable(spec.training.optimizer),
         }
     )
     auto = spec.parallel.schedule.stages == "auto" and default_layers(sum(layers), stages) == layers
@@ -88,6 +94,14 @@ def shrink(scenario: Scenario) -> Shrunk:
     if threshold:
         changes = (*changes, ("smallest sharded parameter", f"{threshold:,} B", "0 B"))
     return Shrunk(replace(scenario, spec=small), model, cluster, changes)
+
+
+def _verifiable(optimizer: OptimizerSpec) -> OptimizerSpec:
+    """The optimizer with constants under which rounding errors stay small."""
+    changed = optimizer.model_copy(update=_CONSTANTS)
+    if optimizer.kind != Lamb.kind:
+        return changed
+    return changed.model_copy(update={"weight_decay": max(optimizer.weight_decay, _LEAST_DECAY)})
 
 
 def small_mesh(sizes: Mapping[str, int], stage_axis: str) -> dict[str, int]:
@@ -162,7 +176,7 @@ def _figures(
         yield "micro-batch", scenario.spec.training.micro_batch
         yield "sequence", scenario.spec.training.seq_len
         yield from model.dimensions.items()
-        for name in _CONSTANTS:
+        for name in (*_CONSTANTS, "weight_decay"):
             yield name, getattr(scenario.spec.training.optimizer, name)
 
     return {name: str(value) for name, value in rows()}

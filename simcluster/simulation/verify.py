@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,12 +11,14 @@ import numpy as np
 from simcluster.cluster import Cluster
 from simcluster.engine import instruction_times, run, spans
 from simcluster.errors import SimclusterError, SimulationError
+from simcluster.model.operators.fp8 import E4M3, E5M2
 from simcluster.plan import Plan, make_plan
 from simcluster.program import Program, partition
 from simcluster.scenario import Scenario
 from simcluster.simulation.build import lowered
 from simcluster.simulation.shrink import shrink
 from simcluster.values import Comparison, Oracle, Replay, Source, Tolerance, compare
+from simcluster.work import DType
 
 STEPS = 2
 TOLERANCES = {"float64": 1e-9, "float32": 1e-4}
@@ -82,7 +84,18 @@ def verify(scenario: Scenario, *, dtype: Literal["float64", "float32"] = "float6
     except SimclusterError as error:
         raise scenario.located(error) from None
     comparisons, fault = proved(plan, small.cluster, dtype, spec.run.seed)
-    return Verification(scenario.name, dtype, plan.mesh.num_ranks, small.changes, tuple(comparisons), fault)
+    changes = (*small.changes, *_formats(plan, dtype))
+    return Verification(scenario.name, dtype, plan.mesh.num_ranks, changes, tuple(comparisons), fault)
+
+
+def _formats(plan: Plan, dtype: str) -> Iterator[tuple[str, str, str]]:
+    """What becomes of number formats that values do not have."""
+    if plan.matmul is DType.FP8:
+        bits = f"{E4M3} and {E5M2} significant bits, any exponent"
+        yield "casts to fp8", "E4M3 and E5M2, scaled", bits if dtype == "float64" else "copies"
+    for state, kept in plan.states.items():
+        if kept is not DType.FP32:
+            yield state, str(kept), dtype
 
 
 def proved(
@@ -104,6 +117,6 @@ def proved(
         replay.run()
     except SimulationError as error:
         return (), str(error)
-    expected = Oracle(plan.logical, plan.update, source, plan.num_micro_batches).run(STEPS)
+    expected = Oracle(plan.logical, plan.update, source, plan.num_micro_batches, plan.clip).run(STEPS)
     tolerance = Tolerance.of(dtype, TOLERANCES[dtype])
     return compare(replay, expected, plan.update, tolerance), ""

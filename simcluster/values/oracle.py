@@ -22,6 +22,7 @@ from simcluster.model import (
     Region,
     Role,
 )
+from simcluster.model.operators.clip import clip_factor
 from simcluster.model.operators.optimizer import Update
 from simcluster.values.source import Source
 
@@ -37,12 +38,13 @@ class StepValues:
 
 @dataclass
 class Oracle:
-    """Trains a differentiated graph on one device."""
+    """Trains a differentiated graph on one device; ``clip`` bounds the norm of all gradients together."""
 
     graph: Graph
     update: Update
     source: Source
     num_micro_batches: int
+    clip: float | None = None
     _weights: dict[str, Array] = field(default_factory=dict)
     _states: dict[str, tuple[Array, ...]] = field(default_factory=dict)
 
@@ -60,6 +62,10 @@ class Oracle:
         gradients = {name: np.zeros_like(weights) for name, weights in self._weights.items()}
         for micro_batch in range(self.num_micro_batches):
             loss += self._micro_batch(step, micro_batch, gradients)
+        if self.clip is not None:
+            squares = np.asarray(sum((each * each).sum() for each in gradients.values()))
+            factor = clip_factor(squares, self.clip)
+            gradients = {name: each * factor for name, each in gradients.items()}
         for name, weights in self._weights.items():
             made = self.update.step(weights, gradients[name], self._states[name], step + 1)
             self._weights[name], self._states[name] = made[0], tuple(made[1:])

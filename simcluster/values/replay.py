@@ -15,10 +15,10 @@ import numpy as np
 from simcluster.errors import SimulationError
 from simcluster.layout import Layout, Mesh, Movement
 from simcluster.model import Array, Operator, Region, TensorType
-from simcluster.model.operators.optimizer import Update
+from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.program import Action, Call, Code, Execution, Instruction, Program, Scope, Slot, StageProgram
 from simcluster.program.instruction import RECV_NEXT, RECV_PREV, SEND_NEXT, SEND_PREV
-from simcluster.program.lower import FORWARD
+from simcluster.program.lower import FORWARD, REDUCE
 from simcluster.trace import Table
 from simcluster.values.exchange import exchange, local_part, sliced
 from simcluster.values.source import Source
@@ -204,7 +204,8 @@ class Replay:
                 array = self._buffers[event.rank][key] + array
             self._fresh[event.rank, key] = event.step
         self._buffers[event.rank][key] = array
-        if slot.whole.shape == () and slot.scope is Scope.STEP and not slot.layout.partial:
+        once = event.code.phase in (FORWARD, REDUCE) and slot.scope is Scope.STEP
+        if once and slot.whole.shape == () and not slot.layout.partial:
             self.losses[event.step][event.rank] = Held(event.rank, array, slot.layout, slot.whole)
 
     def _drop(self, event: _Event) -> None:
@@ -240,8 +241,8 @@ class Replay:
                 made = call.operator.evaluate(arrays, self._region(event, call.operator, call))
             for position, (index, array) in enumerate(zip(call.outputs, made, strict=True)):
                 self._write(event, index, array, position in call.adds)
-            if isinstance(call.operator, Update):
-                self._record(event, call)
+            if isinstance(call.operator, OptimizerOperator):
+                self._record(event, call, call.operator)
 
     def _region(self, event: _Event, operator: Operator, call: Call) -> Region:
         sizes: dict[str, int] = {}
@@ -288,12 +289,13 @@ class Replay:
 
     # -- what is compared -------------------------------------------------------------------------------
 
-    def _record(self, event: _Event, call: Call) -> None:
-        name = f"{event.execution.instance}.{call.name.removesuffix('.update')}"
-        gradient, weights = event.code.slots[call.inputs[1]], event.code.slots[call.outputs[0]]
-        for slot, index, into in (
-            (gradient, call.inputs[1], self.gradients),
-            (weights, call.outputs[0], self.weights),
+    def _record(self, event: _Event, call: Call, operator: OptimizerOperator) -> None:
+        name = f"{event.execution.instance}.{call.name.rpartition('.update')[0]}"
+        for operands, position, into in (
+            (call.inputs, operator.gradient_input, self.gradients),
+            (call.outputs, operator.weights_output, self.weights),
         ):
-            held = Held(event.rank, self._read(event, index), slot.layout, slot.whole)
-            into[event.step, name].append(held)
+            if position is not None:
+                slot = event.code.slots[operands[position]]
+                held = Held(event.rank, self._read(event, operands[position]), slot.layout, slot.whole)
+                into[event.step, name].append(held)

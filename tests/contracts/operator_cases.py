@@ -24,6 +24,7 @@ from simcluster.model.operators.activation import (
 )
 from simcluster.model.operators.attention import Attention, AttentionGrad
 from simcluster.model.operators.cast import Cast
+from simcluster.model.operators.clip import ClipFactor, ScaleGradient, SumOfSquares
 from simcluster.model.operators.cross_entropy import (
     CrossEntropy,
     CrossEntropyGrad,
@@ -40,7 +41,9 @@ from simcluster.model.operators.embedding import (
     Positions,
     PositionsGrad,
 )
+from simcluster.model.operators.fp8 import E5M2, Fp8Cast
 from simcluster.model.operators.gather import First, FirstGrad, Gather, GatherGrad
+from simcluster.model.operators.lamb import Lamb, LambDirection, LambStep
 from simcluster.model.operators.matmul import Matmul, MatmulSum
 from simcluster.model.operators.norm import LayerNorm, LayerNormGrad, RmsNorm, RmsNormGrad
 from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, Sgd
@@ -122,7 +125,7 @@ def type_of(array: Array) -> TensorType:
 
 def normal(*shapes: tuple[int, ...]) -> Draw:
     """Standard normal arrays of these shapes."""
-    return lambda rng: tuple(rng.standard_normal(shape) for shape in shapes)
+    return lambda rng: tuple(np.asarray(rng.standard_normal(shape)) for shape in shapes)
 
 
 def ids_and(shape: tuple[int, ...], below: int, *shapes: tuple[int, ...]) -> Draw:
@@ -139,6 +142,15 @@ def optimizer_state(count: int) -> Draw:
         return tuple(arrays)
 
     return draw
+
+
+def _squares(rng):
+    return (np.asarray(np.square(rng.standard_normal(()))),)
+
+
+def _lamb_step(rng):
+    weights, direction = rng.standard_normal((2, 16))
+    return weights, direction, np.asarray((weights**2).sum()), np.asarray((direction**2).sum())
 
 
 def _attention_grad(operator: Attention, *bias: tuple[int, ...]) -> Draw:
@@ -409,6 +421,22 @@ _CASES = (
     Case("adam", Adam(weight_decay=0.1), optimizer_state(2)),
     Case("adamw", AdamW(weight_decay=0.1), optimizer_state(2)),
     Case("adamw with a master copy", AdamW(weight_decay=0.1, cast=DType.BF16), optimizer_state(2)),
+    Case("lamb", Lamb(weight_decay=0.1), optimizer_state(2)),
+    Case("lamb with a master copy", Lamb(weight_decay=0.1, cast=DType.BF16), optimizer_state(2)),
+    Case("lamb_direction", LambDirection(0.1, 0.9, 0.999, 1e-8), optimizer_state(2)),
+    Case("lamb_step", LambStep(0.1), _lamb_step, nonlinear={frozenset({0, 1}): _NEVER}),
+    Case(
+        "lamb_step with a master copy",
+        LambStep(0.1, cast=DType.BF16),
+        _lamb_step,
+        nonlinear={frozenset({0, 1}): _NEVER},
+    ),
+    Case("sum_of_squares", SumOfSquares(), normal((16,))),
+    Case("sum_of_squares of two", SumOfSquares(2), normal((16,), (16,))),
+    Case("clip_factor", ClipFactor(0.1), _squares),
+    Case("scale_gradient", ScaleGradient(), normal((16,), ())),
+    Case("fp8_cast", Fp8Cast(_HIDDEN), normal((4, 8, 4))),
+    Case("fp8_cast of a gradient", Fp8Cast(_KEY, E5M2, copies=2), normal((4, 8, 4, 8))),
 )
 
 

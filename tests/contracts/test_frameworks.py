@@ -110,6 +110,7 @@ def test_bytes_per_parameter(name, compute, zero):
     which = with_framework(
         name,
         {"data": 2},
+        host="dgx-h100",
         model={**TINY, "vocab": 256},
         training={"precision": compute, "optimizer": "adam"},
         optimizer_sharding={"zero": zero},

@@ -161,7 +161,8 @@ DETAILS = {
     "logits": ["compute", "fp32"],
     "host": ["cpu-server", "dgx-h100"],
     "precision": ["fp32", "bf16"],
-    "optimizer": ["sgd", "momentum", "adam", "adamw"],
+    "optimizer": ["sgd", "momentum", "adam", "adamw", "lamb"],
+    "clip": [None, 0.05],
     "micro_batches": [1, 2, 5],
 }
 COMMON = {"data", "replica", "pipeline"}
@@ -213,7 +214,7 @@ def scenario(recipe, mesh, choice) -> Scenario:
                 "micro_batch": 2,
                 "seq_len": 8,
                 "precision": choice["precision"],
-                "optimizer": choice["optimizer"],
+                "optimizer": {"kind": choice["optimizer"], "clip": choice["clip"]},
             },
             "parallel": {
                 "mesh": mesh,

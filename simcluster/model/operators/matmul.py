@@ -11,14 +11,14 @@ from __future__ import annotations
 import math
 import string
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from simcluster.layout import Dims
 from simcluster.model.operator import Array, Operator, Region, Tape, TensorType
-from simcluster.work import Kernel, Work
+from simcluster.work import DType, Kernel, Work
 
 Labels = tuple[str, ...]
 
@@ -63,12 +63,13 @@ class Matmul(Operator):
     """``y_i = x @ w_i`` for one or more weights; inputs ``x, w_1 .. w_n``, outputs ``y_1 .. y_n``.
 
     ``left`` names the dims of x; ``rights`` and ``results`` those of each weight and result. Dims of x and
-    of a weight that its result lacks are contracted.
+    of a weight that its result lacks are contracted. Results have the dtype of x, or ``result_dtype``.
     """
 
     left: Labels
     rights: tuple[Labels, ...]
     results: tuple[Labels, ...]
+    result_dtype: DType | None = None
 
     kind: ClassVar[str] = "matmul"
     family: ClassVar[str] = "matmul"
@@ -80,11 +81,10 @@ class Matmul(Operator):
         return extent
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """One result per weight, in the dtype of x."""
+        """One result per weight, in the dtype of x unless another one is set."""
         extent = self._extent(inputs)
-        return tuple(
-            TensorType(tuple(extent[name] for name in names), inputs[0].dtype) for names in self.results
-        )
+        dtype = self.result_dtype or inputs[0].dtype
+        return tuple(TensorType(tuple(extent[name] for name in names), dtype) for names in self.results)
 
     def dims(self) -> Dims:
         """Linear in x, and jointly in the weights; a result knows nothing of the other weights."""
@@ -132,6 +132,10 @@ class Matmul(Operator):
                 found[1 + i] = name
         return tuple(found)
 
+    def narrowed(self, result: DType) -> Matmul:
+        """Matrix units multiply narrow operands and add in fp32; what they write may be of any format."""
+        return replace(self, result_dtype=result)
+
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """Each product by einsum."""
         terms = zip(self.rights, inputs[1:], self.results, strict=True)
@@ -140,11 +144,15 @@ class Matmul(Operator):
 
 @dataclass(frozen=True, slots=True)
 class MatmulSum(Operator):
-    """``x = sum_i y_i @ w_i``; inputs ``y_1 .. y_n, w_1 .. w_n``, output x."""
+    """``x = sum_i y_i @ w_i``; inputs ``y_1 .. y_n, w_1 .. w_n``, output x.
+
+    It has the dtype of y_1, or ``result_dtype``.
+    """
 
     lefts: tuple[Labels, ...]
     rights: tuple[Labels, ...]
     result: Labels
+    result_dtype: DType | None = None
 
     kind: ClassVar[str] = "matmul_sum"
     family: ClassVar[str] = "matmul"
@@ -158,9 +166,10 @@ class MatmulSum(Operator):
         ]
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """The sum, in the dtype of the first operand."""
+        """The sum, in the dtype of the first operand unless another one is set."""
         extent = self._extents(inputs)[0]
-        return (TensorType(tuple(extent[name] for name in self.result), inputs[0].dtype),)
+        dtype = self.result_dtype or inputs[0].dtype
+        return (TensorType(tuple(extent[name] for name in self.result), dtype),)
 
     def dims(self) -> Dims:
         """Jointly linear in the left operands, and in the right ones."""
@@ -181,6 +190,10 @@ class MatmulSum(Operator):
         first = parts[0]
         sizes = _Sizes(first.b, first.m, first.n, sum(part.k for part in parts))
         return (_gemm(sizes, inputs, outputs, accumulate),)
+
+    def narrowed(self, result: DType) -> MatmulSum:
+        """As the products it is a sum of."""
+        return replace(self, result_dtype=result)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The sum of the products."""

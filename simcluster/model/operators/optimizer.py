@@ -18,8 +18,20 @@ from simcluster.model.operator import Array, Operator, Region, TensorType, memor
 from simcluster.work import DType, Kernel, Work
 
 
+class OptimizerOperator(Operator):
+    """Base of what runs in a step's end: whole updates, and the primitives that some are made of."""
+
+    family: ClassVar[str] = "optimizer"
+
+    gradient_input: ClassVar[int | None] = None
+    """Which input is the gradient, if it is read here."""
+
+    weights_output: ClassVar[int | None] = None
+    """Which output are the new weights, if they are made here."""
+
+
 @dataclass(frozen=True, slots=True)
-class Update(Operator):
+class Update(OptimizerOperator):
     """Base of the optimizers; ``cast`` is the dtype of the extra output in mixed precision, or None."""
 
     learning_rate: float = 1e-3
@@ -30,7 +42,8 @@ class Update(Operator):
     eps: float = 1e-8
     cast: DType | None = None
 
-    family: ClassVar[str] = "optimizer"
+    gradient_input: ClassVar[int | None] = 1
+    weights_output: ClassVar[int | None] = 0
     states: ClassVar[tuple[str, ...]] = ()
 
     @property
@@ -92,10 +105,9 @@ class Momentum(Update):
 
 
 @dataclass(frozen=True, slots=True)
-class Adam(Update):
-    """Adam (arXiv 1412.6980) with L2 regularisation added to the gradient."""
+class AdamUpdate(Update):
+    """Base of the optimizers that keep Adam's two moments."""
 
-    kind: ClassVar[str] = "adam"
     states: ClassVar[tuple[str, ...]] = ("moment1", "moment2")
 
     @property
@@ -103,12 +115,8 @@ class Adam(Update):
         """One over ``eps``, where the gradient is close to zero."""
         return 1 / self.eps
 
-    def step(self, weights: Array, grad: Array, states: tuple[Array, ...], step: int) -> tuple[Array, ...]:
-        """Two moments per weight, both corrected for their start at zero."""
-        change, first, second = self._change(grad + self.weight_decay * weights, states, step)
-        return (weights - self.learning_rate * change, first, second)
-
-    def _change(self, grad: Array, states: tuple[Array, ...], step: int) -> tuple[Array, Array, Array]:
+    def change(self, grad: Array, states: tuple[Array, ...], step: int) -> tuple[Array, Array, Array]:
+        """Adam's step before the learning rate, and the new moments; ``step`` counts from 1."""
         first = self.beta1 * states[0] + (1 - self.beta1) * grad
         second = self.beta2 * states[1] + (1 - self.beta2) * grad * grad
         mean = first / (1 - self.beta1**step)
@@ -117,12 +125,24 @@ class Adam(Update):
 
 
 @dataclass(frozen=True, slots=True)
-class AdamW(Adam):
+class Adam(AdamUpdate):
+    """Adam (arXiv 1412.6980) with L2 regularisation added to the gradient."""
+
+    kind: ClassVar[str] = "adam"
+
+    def step(self, weights: Array, grad: Array, states: tuple[Array, ...], step: int) -> tuple[Array, ...]:
+        """Two moments per weight, both corrected for their start at zero."""
+        change, first, second = self.change(grad + self.weight_decay * weights, states, step)
+        return (weights - self.learning_rate * change, first, second)
+
+
+@dataclass(frozen=True, slots=True)
+class AdamW(AdamUpdate):
     """AdamW (arXiv 1711.05101): weight decay apart from the gradient."""
 
     kind: ClassVar[str] = "adamw"
 
     def step(self, weights: Array, grad: Array, states: tuple[Array, ...], step: int) -> tuple[Array, ...]:
         """As Adam, the decay applied to the weights directly."""
-        change, first, second = self._change(grad, states, step)
+        change, first, second = self.change(grad, states, step)
         return (weights - self.learning_rate * (change + self.weight_decay * weights), first, second)

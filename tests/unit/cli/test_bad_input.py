@@ -87,7 +87,8 @@ WRONG = {
     "model": (but(MODEL, "{use: lama3-8b}"), "5:14", "did you mean 'llama3-8b'?"),
     "framework": (below("framework: ideel"), "9:12", "did you mean 'ideal'?"),
     "optimizer": (but("fp32}", "fp32, optimizer: adm}"), "6:86", "did you mean 'adam'?"),
-    "precision": (but("fp32", "fp8"), "6:69", "write 'fp32', 'fp16' or 'bf16'"),
+    "precision": (but("fp32", "fp9"), "6:69", "'fp32', 'tf32', 'fp16', 'bf16' or 'fp8'"),
+    "no such rate": (but("fp32", "fp8"), "6:69", "it has: fp64, fp32, bf16"),
     "later section": (below("job: {steps: 3}"), "9:1", "'job' is not supported yet"),
     "no such operator": (strategy("nothing", "{ffn: tensor}"), "9:24", "matches no operator"),
     "no such dim": (strategy("layers.*.mlp.up", "{fn: tensor}"), "9:43", "did you mean 'ffn'?"),
@@ -169,7 +170,7 @@ def test_paths_that_are_no_scenario(simcluster, small, here, command, path, mess
 
 
 def test_all_mistakes_of_a_file_are_shown_together(simcluster, here):
-    (here / "wrong.yaml").write_text(but("hosts: 4", "hosts: -4", but("fp32", "fp8")))
+    (here / "wrong.yaml").write_text(but("hosts: 4", "hosts: -4", but("fp32", "fp9")))
     _, _, err = simcluster("lint", "wrong.yaml")
     assert err.index("wrong.yaml:4:35") < err.index("wrong.yaml:6:69")
 

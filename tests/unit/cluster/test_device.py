@@ -108,3 +108,36 @@ def test_h100_does_a_large_matmul_at_the_sustained_rate_and_a_tiny_one_at_the_la
     assert large.flops / h100.kernel_time(large) == pytest.approx(0.79 * 989.4e12, rel=0.02)
     tiny = Work(Kernel.GEMM, DType.BF16, 2 * 16**3, 1024, 512, (("m", 16), ("n", 16), ("k", 16)))
     assert 2.45e-6 < h100.kernel_time(tiny) < 2.8e-6
+
+
+def test_formats_run_at_their_own_sustained_rates():
+    """Large squares, where neither tiles nor memory count: peak times the share that the format reaches."""
+    size = 16384
+    spent = {}
+    for dtype in (DType.TF32, DType.BF16, DType.FP8):
+        moved = size * size * dtype.itemsize
+        work = Work(Kernel.GEMM, dtype, 2 * size**3, 2 * moved, moved, square(size))
+        spent[dtype] = load_device("h100-sxm").kernel_time(work)
+    peaks = {DType.TF32: 494.7 * 0.803, DType.BF16: 989.4 * 0.803, DType.FP8: 1979 * 0.709}
+    for dtype, rate in peaks.items():
+        assert spent[DType.BF16] / spent[dtype] == pytest.approx(rate / peaks[DType.BF16], rel=1e-3)
+        assert 2 * size**3 / spent[dtype] == pytest.approx(rate * 1e12, rel=0.05)
+
+
+def square(size):
+    return (("b", 1), ("m", size), ("n", size), ("k", size))
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "has"),
+    [
+        ("a100-sxm-80", DType.FP8, "fp64, fp32, tf32, fp16, bf16"),
+        ("ascend-910b-313t", DType.FP8, "fp32, fp16, bf16"),
+        ("ascend-910b-313t", DType.TF32, "fp32, fp16, bf16"),
+    ],
+)
+def test_no_device_runs_a_format_it_does_not_have(name, dtype, has):
+    work = Work(Kernel.GEMM, dtype, 2 * 64**3, 64 * 64, 64 * 64, square(64))
+    with pytest.raises(PlanError, match=f"{name} has no rate for a gemm in {dtype}") as caught:
+        load_device(name).kernel_time(work)
+    assert caught.value.problems[0].hint == f"it has: {has}"

@@ -19,7 +19,7 @@ PEAK, BANDWIDTH = 1e12, 1e15
 
 def seconds(model, m, n, k, b=1, bandwidth=BANDWIDTH, num_bytes=None):
     num_bytes = 2 * b * (m * k + k * n + m * n) if num_bytes is None else num_bytes
-    return model.seconds(b, m, n, k, 2, PEAK, bandwidth, num_bytes)
+    return model.seconds(b, m, n, k, DType.BF16, PEAK, bandwidth, num_bytes)
 
 
 def test_a_whole_wave_runs_at_the_sustained_rate():

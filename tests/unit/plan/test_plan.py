@@ -98,7 +98,7 @@ def test_the_schedule_is_the_one_that_is_named():
     [
         ("fp32", (DType.FP32, DType.FP32, None)),
         ("bf16", (DType.BF16, DType.FP32, DType.FP32)),
-        ({"compute": "fp16", "gradients": "fp16"}, (DType.FP16, DType.FP16, DType.FP32)),
+        ({"compute": "bf16", "gradients": "bf16"}, (DType.BF16, DType.BF16, DType.FP32)),
         ({"compute": "bf16", "master": "none"}, (DType.BF16, DType.FP32, None)),
         ({"compute": "fp32", "master": "fp32"}, (DType.FP32, DType.FP32, DType.FP32)),
     ],

@@ -55,7 +55,8 @@ def test_weights_and_states_are_resident_once():
 )
 def test_bytes_per_parameter(precision, optimizer, bytes_per_parameter):
     """frameworks.md 5 and ZeRO's table: bf16 with fp32 gradients and Adam is 18, fp32 is 16."""
-    built = prepare(scenario({"data": 2}, training={"precision": precision, "optimizer": optimizer}))
+    training = {"precision": precision, "optimizer": optimizer}
+    built = prepare(scenario({"data": 2}, host="dgx-h100", training=training))
     (stage,) = built.program.stages
     total = sum(each.num_bytes for each in stage.residents)
     assert total - 4 == bytes_per_parameter * built.plan.logical.num_parameters

@@ -82,6 +82,20 @@ def test_tied_embeddings_join_the_ends_of_the_pipeline():
     assert_folded_is_unfolded(which)
 
 
+@pytest.mark.parametrize("sharding", [{"zero": 1}, "fsdp"], ids=["zero1", "fsdp"])
+def test_casts_norms_and_clipping(sharding):
+    """What runs once per step for all blocks, in several parts, and the reduction over every axis."""
+    training = {"precision": "fp8", "optimizer": {"kind": "lamb", "clip": 1.0}}
+    which = scenario(
+        {"pipeline": 2, "data": 2, "tensor": 2},
+        host="dgx-h100",
+        training=training,
+        optimizer_sharding=sharding,
+        run={"steps": 2},
+    )
+    assert_folded_is_unfolded(which)
+
+
 @settings(max_examples=15, deadline=None)
 @given(data=st.data())
 def test_random_plans(data):

@@ -2,11 +2,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from simcluster.plan import make_plan
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, verify
 from simcluster.simulation.shrink import shrink, small_mesh
+from simcluster.values import Oracle, Source
 from tests.scenarios import TINY, TINY_GPT, scenario
 
 SHIPPED = sorted(Path("scenarios").glob("*.yaml"))
@@ -29,7 +32,7 @@ def test_both_precisions(model, dtype):
     assert found.agrees, found.first_difference or found.fault
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam", "adamw"])
+@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam", "adamw", "lamb"])
 @pytest.mark.parametrize("zero", [0, 1])
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_optimizers(optimizer, zero, precision):
@@ -86,3 +89,58 @@ def test_micro_batches_stay_more_than_stages():
     training = small.scenario.spec.training
     ways = small.scenario.spec.parallel.mesh["data"]
     assert training.global_batch // training.micro_batch // ways == 5
+
+
+FP8 = {"compute": "bf16", "matmul": "fp8"}
+FORMATS = {
+    "fp8": "fp8",
+    "sent in fp8": {**FP8, "fp8": {"communication": "fp8"}},
+    "kept as it was": {**FP8, "fp8": {"saved": "compute"}},
+    "some layers": {**FP8, "fp8": {"operators": ["layers.{1,2}.*", "head.logits"]}},
+    "tf32": "tf32",
+}
+
+
+@pytest.mark.parametrize("recompute", ["none", "all"])
+@pytest.mark.parametrize("recipe", ["megatron", "megatron_sp"])
+@pytest.mark.parametrize("precision", FORMATS.values(), ids=FORMATS)
+def test_formats(precision, recipe, recompute):
+    mesh = {"pipeline": 2, "data": 2, "tensor": 2}
+    zero, model = (1, TINY_GPT) if recompute == "none" else (0, TINY)
+    which = scenario(
+        mesh,
+        host="dgx-h100",
+        model=model,
+        training={"precision": precision},
+        recipe=recipe,
+        recompute={"layers": recompute},
+        optimizer_sharding={"zero": zero},
+    )
+    found = verify(which)
+    assert found.agrees, found.first_difference or found.fault
+
+
+def test_casts_to_fp8_change_values():
+    """They are no copies: the same plan in bf16 has another loss."""
+    losses = []
+    for precision in ("bf16", "fp8"):
+        which = scenario({"data": 2}, host="dgx-h100", training={"precision": precision})
+        small = shrink(which)
+        spec = small.scenario.spec
+        plan = make_plan(small.model, spec.training, spec.parallel, which.framework, small.cluster)
+        source = Source(0, np.dtype("float64"))
+        (step,) = Oracle(plan.logical, plan.update, source, plan.num_micro_batches).run(1)
+        losses.append(step.loss)
+    assert losses[0] != losses[1]
+    assert losses[0] == pytest.approx(losses[1], rel=0.05)
+
+
+def test_what_becomes_of_formats_is_told():
+    training = {"precision": "fp8", "optimizer": {"states": {"moment2": "int8"}}}
+    which = scenario({"data": 2}, host="dgx-h100", training=training)
+    told = {what: after for what, _, after in verify(which).changes}
+    assert told["casts to fp8"] == "4 and 3 significant bits, any exponent"
+    assert told["moment2"] == "float64"
+    single = verify(which, dtype="float32")
+    assert single.agrees, single.first_difference or single.fault
+    assert {what: after for what, _, after in single.changes}["casts to fp8"] == "copies"

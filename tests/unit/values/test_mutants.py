@@ -22,6 +22,17 @@ PLANS = {
     "megatron": {"recipe": "megatron"},
     "megatron_sp zero": {"recipe": "megatron_sp", "optimizer_sharding": {"zero": 1}},
     "tied": {"recipe": "megatron_sp", "model": TINY_GPT},
+    "lamb clipped": {
+        "recipe": "megatron",
+        "model": TINY_GPT,
+        "optimizer_sharding": {"zero": 1},
+        "training": {"optimizer": {"kind": "lamb", "weight_decay": 0.1, "clip": 0.05}},
+    },
+    "fp8": {
+        "recipe": "megatron_sp",
+        "host": "dgx-h100",
+        "training": {"precision": {"compute": "bf16", "matmul": "fp8", "fp8": {"communication": "fp8"}}},
+    },
     "fsdp": {"recipe": "megatron", "optimizer_sharding": "fsdp"},
     "kept": {"model": TINY_GPT, "optimizer_sharding": {"fsdp": {"reshard_after_forward": False}}},
     "level3": {"optimizer_sharding": {"mindspore": "level3", "min_bytes": "0 B"}},

@@ -1,0 +1,104 @@
+"""Norms of gradients and weights, and scaling gradients so that their global norm stays below a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from simcluster.layout import Dims
+from simcluster.model.operator import Array, Region, TensorType, memory_bound
+from simcluster.model.operators.optimizer import OptimizerOperator
+from simcluster.work import DType, Kernel, Work
+
+_ELEMENTS = ("elements",)
+_GUARD = 1e-6
+"""Added to the norm before dividing by it, as PyTorch and Megatron do."""
+
+
+def clip_factor(squares: Array, limit: float) -> Array:
+    """What gradients whose squares sum up to ``squares`` are multiplied with: at most 1."""
+    return np.asarray(np.minimum(1, limit / (np.sqrt(squares) + _GUARD)), dtype=squares.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class SumOfSquares(OptimizerOperator):
+    """The sum of squares of each of ``count`` tensors, as fp32 scalars."""
+
+    count: int = 1
+
+    kind: ClassVar[str] = "sum_of_squares"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """One scalar per tensor."""
+        return (TensorType((), DType.FP32),) * self.count
+
+    def dims(self) -> Dims:
+        """Each sum is over its own input."""
+        terms = tuple((frozenset({index}),) for index in range(self.count))
+        return Dims((_ELEMENTS,) * self.count, ((),) * self.count, terms=terms)
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """One pass over all, at the pace of the optimizer's other passes."""
+        made = memory_bound(Kernel.OPTIMIZER, inputs, outputs, flops_per_element=2, accumulate=accumulate)
+        return (made,)
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The sums."""
+        return tuple(np.asarray((each * each).sum()) for each in inputs)
+
+
+@dataclass(frozen=True, slots=True)
+class ClipFactor(OptimizerOperator):
+    """``min(1, limit / norm)`` from the square of the norm."""
+
+    limit: float
+
+    kind: ClassVar[str] = "clip_factor"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """A scalar."""
+        return (inputs[0],)
+
+    def dims(self) -> Dims:
+        """Scalars have no dims."""
+        return Dims(((),), ((),))
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """One kernel for one number."""
+        return (memory_bound(Kernel.ELEMENTWISE, inputs, outputs, flops_per_element=4),)
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The factor."""
+        return (clip_factor(inputs[0], self.limit),)
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleGradient(OptimizerOperator):
+    """A gradient times a scalar, in its own place."""
+
+    kind: ClassVar[str] = "scale_gradient"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """Like the gradient."""
+        return (inputs[0],)
+
+    def dims(self) -> Dims:
+        """Linear in each factor."""
+        return Dims((_ELEMENTS, ()), (_ELEMENTS,), linear=(frozenset({0}), frozenset({1})))
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """One pass over memory."""
+        return (memory_bound(Kernel.OPTIMIZER, inputs, outputs),)
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The product."""
+        return (np.asarray(inputs[0] * inputs[1]),)

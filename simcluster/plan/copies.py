@@ -1,0 +1,140 @@
+"""Passes: how long fp8 copies live, once it is known what is redistributed before they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from simcluster.layout import Movement
+from simcluster.model import Block, Graph, Node, Phase, Role
+from simcluster.model.operators.fp8 import Fp8Cast
+
+
+def repeated(graph: Graph) -> Graph:
+    """The sharded graph in which copies of redistributed operands are made again in backward.
+
+    What is redistributed lives only inside its phase, and so does a copy made behind: kept is what was there
+    before, as without fp8.
+    """
+    return graph.with_blocks({name: _repeated(block) for name, block in graph.blocks.items()})
+
+
+def _repeated(block: Block, *, weights: bool = False) -> Block:
+    """The block with casts made again in backward: those of ``weights``, or those behind movements."""
+    makers = {value: node for node in block.phase(Phase.FORWARD) for value in node.outputs}
+    read = {value for node in block.phase(Phase.BACKWARD) for value in node.inputs}
+    values = dict(block.values)
+    forward: dict[str, Node] = {}
+    chains: list[tuple[Node, ...]] = []
+    renamed: dict[str, str] = {}
+    for cast in block.phase(Phase.FORWARD):
+        if not isinstance(cast.operator, Fp8Cast) or read.isdisjoint(cast.outputs):
+            continue
+        moved = _moved(block, makers, cast)
+        if cast.inputs[0] not in block.parameters if weights else not moved:
+            continue
+        parts = [replace(cast, outputs=_kept(cast, read)), *moved]
+        made = {value: f"{value}.again" for node in parts for value in node.outputs}
+        values |= {name: replace(values[value], role=Role.ACTIVATION) for value, name in made.items()}
+        renamed |= {value: made[value] for value in parts[0].outputs}
+        chains.append(tuple(_again(node, made) for node in reversed(parts)))
+        used = {value for node in block.phase(Phase.FORWARD) for value in node.inputs}
+        forward[cast.name] = _with_outputs(cast, _kept(cast, used))
+    nodes: list[Node] = []
+    for node in block.nodes:
+        if node.phase is not Phase.BACKWARD:
+            nodes.append(forward.get(node.name, node))
+            continue
+        due = [
+            chain for chain in chains if not set(chain[-1].outputs).isdisjoint(map(renamed.get, node.inputs))
+        ]
+        for chain in due:
+            nodes += chain
+            chains.remove(chain)
+        nodes.append(replace(node, inputs=tuple(renamed.get(value, value) for value in node.inputs)))
+    return replace(block, nodes=tuple(nodes), values=values)
+
+
+def _moved(block: Block, makers: Mapping[str, Node], cast: Node) -> list[Node]:
+    """The movements behind which a copy is made, last first; one that completes a sum is not repeated."""
+    found: list[Node] = []
+    maker = makers.get(cast.inputs[0])
+    while maker is not None and isinstance(maker.operator, Movement):
+        layout = block.values[maker.inputs[0]].layout
+        if layout is None or layout.partial:
+            break
+        found.append(maker)
+        maker = makers.get(maker.inputs[0])
+    return found
+
+
+def _kept(cast: Node, read: set[str]) -> tuple[str, ...]:
+    return tuple(value for value in cast.outputs if value in read)
+
+
+def _with_outputs(cast: Node, outputs: tuple[str, ...]) -> Node:
+    """A cast that makes only these copies."""
+    assert isinstance(cast.operator, Fp8Cast)
+    return replace(cast, operator=replace(cast.operator, copies=len(outputs)), outputs=outputs)
+
+
+def _again(node: Node, made: Mapping[str, str]) -> Node:
+    """The node once more in backward, with its copies renamed."""
+    renamed = replace(
+        node,
+        name=f"{node.name}.again",
+        inputs=tuple(made.get(value, value) for value in node.inputs),
+        outputs=tuple(made[value] for value in node.outputs),
+        phase=Phase.BACKWARD,
+        origin=node.source,
+    )
+    return _with_outputs(renamed, renamed.outputs) if isinstance(node.operator, Fp8Cast) else renamed
+
+
+def per_use(graph: Graph) -> Graph:
+    """The graph in which weights that are gathered for each use are cast for each use, too.
+
+    A copy that was kept from forward to backward would be as large as what sharding the weights avoids.
+    """
+    return graph.with_blocks(
+        {
+            name: _repeated(_transient(block), weights=True) if _copies(block) else block
+            for name, block in graph.blocks.items()
+        }
+    )
+
+
+def once_per_step(graph: Graph) -> Graph:
+    """The graph in which copies of parameters are made once per step, where nothing has to be moved first.
+
+    They are made where the step first uses them, and held beside the parameters.
+    """
+    return graph.with_blocks({name: _hoisted(block) for name, block in graph.blocks.items()})
+
+
+def _copies(block: Block) -> set[str]:
+    return {name for name, value in block.values.items() if value.role is Role.COPY}
+
+
+def _transient(block: Block, held: Collection[str] = ()) -> Block:
+    """The block with the copies of parameters that are not ``held`` as short-lived as activations."""
+    gone = _copies(block) - set(held)
+    values = {
+        name: replace(value, role=Role.ACTIVATION) if name in gone else value
+        for name, value in block.values.items()
+    }
+    return replace(block, values=values)
+
+
+def _hoisted(block: Block) -> Block:
+    copies = _copies(block)
+    if not copies:
+        return block
+    nodes: list[Node] = []
+    held: set[str] = set()
+    for node in block.nodes:
+        if copies.issuperset(node.outputs) and set(node.inputs) <= set(block.parameters):
+            node = replace(node, phase=Phase.BEGIN)
+            held.update(node.outputs)
+        nodes.append(node)
+    return _transient(replace(block, nodes=tuple(nodes)), held)

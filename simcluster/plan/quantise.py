@@ -1,0 +1,181 @@
+"""Pass: matrix products on fp8 operands, with the casts they need.
+
+A product that is chosen reads copies of its operands in fp8 and writes what it wrote before; so do the two
+products that its gradient is made of. Every tensor is cast once and its copy shared: an activation's by
+forward and weight gradient, a gradient's by both gradients, and a weight's by all micro-batches of a step
+(``copies.once_per_step``, after sharding).
+
+Where a cast stands relative to a redistribution decides what is sent. With ``communicate`` a cast follows
+the layout that its operand is made in, so that fp8 travels; otherwise it has the layout that the product
+wants, and the operand travels as it is.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from simcluster.document.pattern import matches
+from simcluster.errors import PlanError
+from simcluster.model import Block, Graph, Node, Operator, Phase, Role, TensorType, Value
+from simcluster.model.operators.fp8 import E4M3, E5M2, Fp8Cast
+from simcluster.work import DType
+
+PRODUCTS = ("*layers.*",)
+"""The operators whose products run in fp8 unless the scenario says otherwise: those of the layers, not those
+of embedding and head."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fp8Plan:
+    """Which products run in fp8 (``operators``, patterns) and what becomes of the copies.
+
+    ``communicate``: operands are redistributed in fp8. ``keep``: an activation's copy is kept for the weight
+    gradient; otherwise the activation itself, which is then cast again. ``transposed``: products that sum
+    over a dim which is not the last one of an operand need a copy that lies transposed.
+    """
+
+    operators: tuple[str, ...]
+    communicate: bool
+    keep: bool
+    transposed: bool
+
+
+def quantise(graph: Graph, plan: Fp8Plan) -> Graph:
+    """The differentiated graph with fp8 products; PlanError if a pattern chooses none."""
+    blocks: dict[str, Block] = {}
+    variants: dict[tuple[str, frozenset[str]], str] = {}
+    instances = []
+    idle = set(plan.operators)
+    for instance in graph.instances:
+        block = graph.block_of(instance)
+        chosen = frozenset(_chosen(block, instance.name, plan.operators, idle))
+        key = (block.name, chosen)
+        if key not in variants:
+            count = sum(name == block.name for name, _ in variants)
+            variants[key] = f"{block.name}.{count + 1}" if count else block.name
+            made = _Quantiser(block, chosen, plan).run() if chosen else block
+            blocks[variants[key]] = replace(made, name=variants[key])
+        instances.append(replace(instance, block=variants[key]))
+    if idle:
+        pattern = next(pattern for pattern in plan.operators if pattern in idle)
+        raise PlanError(
+            f"'{pattern}' matches no matrix product",
+            path="training.precision.fp8.operators",
+            hint="name operators as parallel.strategies does, such as layers.*.mlp.*",
+        )
+    return Graph(blocks, tuple(instances), graph.ties)
+
+
+def _chosen(block: Block, instance: str, patterns: Sequence[str], idle: set[str]) -> Iterator[str]:
+    for node in block.phase(Phase.FORWARD):
+        if _narrowed(node, block) is None:
+            continue
+        fitting = [pattern for pattern in patterns if matches(pattern, f"{instance}.{node.name}")]
+        idle.difference_update(fitting)
+        if fitting:
+            yield node.name
+
+
+def _narrowed(node: Node, block: Block) -> Operator | None:
+    """The node's operator on fp8 operands, if there is such a kernel."""
+    assert isinstance(node.operator, Operator)
+    return node.operator.narrowed(block.values[node.outputs[0]].type.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """An fp8 copy: of which value, made in which phase, made ``again`` in backward, lying transposed."""
+
+    value: str
+    phase: Phase
+    again: bool
+    transposed: bool
+
+    @property
+    def name(self) -> str:
+        """The name of the copy as a value."""
+        return f"{self.value}.fp8{'.again' * self.again}{'.transposed' * self.transposed}"
+
+
+@dataclass
+class _Quantiser:
+    block: Block
+    chosen: frozenset[str]
+    plan: Fp8Plan
+    values: dict[str, Value] = field(default_factory=dict)
+    wanted: dict[_Copy, tuple[Node, int]] = field(default_factory=dict)
+
+    def run(self) -> Block:
+        """The block with casts before its chosen products."""
+        self.values = dict(self.block.values)
+        nodes = [self._product(node) for node in self.block.nodes]
+        casts = self._casts()
+        return replace(self.block, values=self.values, nodes=tuple(self._ordered(nodes, casts)))
+
+    def _product(self, node: Node) -> Node:
+        if node.source not in self.chosen:
+            return node
+        operator = _narrowed(node, self.block)
+        if operator is None:
+            return node
+        copies = [self._copy(node, index) for index in range(len(node.inputs))]
+        for index, copy in enumerate(copies):
+            self.wanted.setdefault(copy, (node, index))
+        return replace(node, operator=operator, inputs=tuple(copy.name for copy in copies))
+
+    def _copy(self, node: Node, index: int) -> _Copy:
+        """The copy that a product reads in place of an operand."""
+        value = node.inputs[index]
+        role = self.block.values[value].role
+        backward = node.phase is Phase.BACKWARD
+        again = backward and role not in (Role.GRADIENT, Role.PARAMETER) and not self.plan.keep
+        phase = Phase.BACKWARD if again or role is Role.GRADIENT else Phase.FORWARD
+        across = backward if role is Role.PARAMETER else _summed_across(node, index)
+        return _Copy(value, phase, again, self.plan.transposed and across)
+
+    def _casts(self) -> Mapping[tuple[str, Phase], Node]:
+        """(value, phase) -> the cast that makes its copies."""
+        groups: defaultdict[tuple[str, Phase], list[_Copy]] = defaultdict(list)
+        for copy in self.wanted:
+            groups[copy.value, copy.phase].append(copy)
+        return {key: self._cast(*key, copies) for key, copies in groups.items()}
+
+    def _cast(self, value: str, phase: Phase, copies: Sequence[_Copy]) -> Node:
+        kind = self.block.values[value]
+        weight = kind.role is Role.PARAMETER
+        gradient = kind.role is Role.GRADIENT
+        role = Role.COPY if weight else kind.role if gradient else Role.ACTIVATION
+        ordered = sorted(copies, key=lambda copy: copy.transposed)
+        for copy in ordered:
+            self.values[copy.name] = Value(TensorType(kind.type.shape, DType.FP8), role)
+        reader, index = self.wanted[copies[0]]
+        assert isinstance(reader.operator, Operator)
+        labels = reader.operator.dims().inputs[index]
+        operator = Fp8Cast(labels, E5M2 if gradient else E4M3, len(copies))
+        follows = self.plan.communicate and not weight
+        name = f"{value}.{'recast' if ordered[0].again else 'cast'}"
+        outputs = tuple(copy.name for copy in ordered)
+        return Node(name, operator, (value,), outputs, phase, origin="" if follows else reader.source)
+
+    def _ordered(self, nodes: Sequence[Node], casts: Mapping[tuple[str, Phase], Node]) -> Iterator[Node]:
+        """The nodes with every cast right behind what makes its operand, or before its first reader."""
+        left = dict(casts)
+        for node in nodes:
+            for value in node.inputs:
+                due = [key for key, cast in left.items() if value in cast.outputs]
+                for key in due:
+                    yield left.pop(key)
+            yield node
+            for value in node.outputs:
+                if (value, node.phase) in left:
+                    yield left.pop((value, node.phase))
+
+
+def _summed_across(node: Node, index: int) -> bool:
+    """Whether a product sums over other dims of an operand than its last one."""
+    assert isinstance(node.operator, Operator)
+    dims = node.operator.dims()
+    kept = {name for names in dims.outputs for name in names}
+    return dims.inputs[index][-1] in kept

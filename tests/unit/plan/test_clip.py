@@ -1,0 +1,138 @@
+"""Gradient clipping: what is counted, over which axes the norm is reduced, and what waits for it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from simcluster.layout import Kind, Movement
+from simcluster.model import Phase, Role
+from simcluster.model.operators.clip import ClipFactor, ScaleGradient, SumOfSquares, clip_factor
+from simcluster.model.operators.optimizer import Update
+from simcluster.plan.clip import CLIP, FACTOR, SQUARES
+from simcluster.program.lower import NORM, REDUCE, UPDATE
+from simcluster.simulation import prepare, verify
+from simcluster.values import Oracle, Source
+from tests.scenarios import TINY_GPT, scenario
+from tests.unit.plan.planned import GPT, plan
+
+SGD = {"optimizer": {"kind": "sgd", "clip": 0.05}, "precision": "fp32"}
+MESH = {"pipeline": 2, "data": 2, "tensor": 2}
+
+
+def of(block, operator):
+    return [node for node in block.nodes if isinstance(node.operator, operator)]
+
+
+def reduced_over(graph):
+    movements = [n.operator for n in graph.blocks[CLIP].nodes if isinstance(n.operator, Movement)]
+    assert {each.kind for each in movements} <= {Kind.ALL_REDUCE}
+    axes = [axis for each in movements for axis in each.axes]
+    assert len(axes) == len(set(axes))
+    return set(axes)
+
+
+@pytest.mark.parametrize(
+    ("mesh", "zero", "axes"),
+    [
+        ({"data": 4}, 0, set()),
+        ({"data": 4}, 1, {"data"}),
+        ({"data": 2, "tensor": 2}, 0, {"tensor"}),
+        ({"data": 2, "tensor": 2}, 1, {"data", "tensor"}),
+        ({"pipeline": 2, "data": 2}, 0, {"pipeline"}),
+        (MESH, 1, {"data", "tensor", "pipeline"}),
+    ],
+)
+def test_the_norm_is_reduced_over_the_stages_and_what_splits_gradients(mesh, zero, axes):
+    graph = plan(mesh, training=SGD, optimizer_sharding={"zero": zero}).graph
+    assert reduced_over(graph) == axes
+
+
+def test_every_gradient_is_counted_once_and_scaled_once():
+    graph = plan(MESH, training=SGD).graph
+    for name, block in graph.blocks.items():
+        if name == CLIP:
+            continue
+        updates = of(block, Update)
+        gradients = [node.inputs[0] for node in of(block, ScaleGradient)]
+        assert [node.inputs[0] for node in of(block, SumOfSquares)] == gradients
+        assert [node.inputs[1] for node in updates] == [node.outputs[0] for node in of(block, ScaleGradient)]
+        assert {node.inputs[1] for node in of(block, ScaleGradient)} == {FACTOR}
+        for node in of(block, SumOfSquares):
+            assert node.outputs == (SQUARES,)
+            axes = {axis for _, axes in node.masked for axis in axes}
+            layout = block.values[node.inputs[0]].layout
+            assert axes == {"tensor"} - set(layout.axes)
+
+
+def test_a_tied_parameter_counts_on_its_first_stage_only():
+    graph = plan({"pipeline": 3, "data": 2}, model=GPT, training=SGD).graph
+    blocks = {each.name: graph.block_of(each) for each in graph.instances}
+    assert "tokens.weight" in {node.origin for node in of(blocks["embedding"], SumOfSquares)}
+    assert "logits.weight" not in {node.origin for node in of(blocks["head"], SumOfSquares)}
+    assert "logits.weight" in {node.origin for node in of(blocks["head"], ScaleGradient)}
+
+
+def test_every_stage_waits_for_its_own_factor():
+    built = prepare(scenario(MESH, training=SGD))
+    for number, stage in enumerate(built.program.stages):
+        phases = [(built.program.codes[each.code].phase, each.instance) for each in stage.executions]
+        at = phases.index((NORM, f"{CLIP}.{number}"))
+        assert all(phase in (NORM, REDUCE) or phase not in (NORM, UPDATE) for phase, _ in phases[:at])
+        assert {phase for phase, _ in phases[at + 1 :]} == {UPDATE}
+        held = [each for each in stage.residents if each.name == SQUARES]
+        assert [each.num_bytes for each in held] == [4]
+
+
+def test_two_more_passes_over_the_gradients():
+    """The squares read them; scaling reads and writes them."""
+    clipped = prepare(scenario({"data": 2}, training=SGD))
+    plain = prepare(scenario({"data": 2}, training={**SGD, "optimizer": "sgd"}))
+
+    def traffic(built):
+        (stage,) = built.program.stages
+        codes = [built.program.codes[each.code] for each in stage.executions]
+        once = [code for code in codes if code.phase in (NORM, UPDATE)]
+        return sum(work.bytes_moved for code in once for each in code.instructions for work in each.works)
+
+    gradients = 4 * clipped.plan.logical.num_parameters
+    parameters = sum(
+        len(clipped.plan.graph.block_of(each).parameters) for each in clipped.plan.graph.instances
+    )
+    # Scalars: a sum read and written per gradient, a factor read per gradient, and the factor's own two.
+    assert traffic(clipped) - traffic(plain) == 3 * gradients + 3 * 4 * parameters + 2 * 4
+
+
+def test_nothing_is_clipped_unless_asked():
+    graph = plan(MESH).graph
+    assert CLIP not in graph.blocks
+    assert not any(of(block, (SumOfSquares, ScaleGradient, ClipFactor)) for block in graph.blocks.values())
+
+
+def test_shared_values_take_no_activation_memory():
+    block = plan(MESH, training=SGD).graph.blocks["layer"]
+    assert block.shared == (SQUARES, FACTOR)
+    assert block.values[SQUARES].role is Role.ACCUMULATOR
+    assert {node.phase for node in of(block, (SumOfSquares, ScaleGradient))} == {Phase.END}
+
+
+@pytest.mark.parametrize(("squares", "limit", "factor"), [(4.0, 1.0, 0.5), (4.0, 3.0, 1.0), (0.0, 1.0, 1.0)])
+def test_the_factor(squares, limit, factor):
+    assert clip_factor(np.asarray(squares), limit) == pytest.approx(factor, rel=1e-6)
+
+
+def test_one_device_clips_to_the_norm():
+    found = plan({"data": 1}, training=SGD)
+    for limit, norm in ((0.05, 0.05), (1e9, None)):
+        source = Source(0, np.dtype("float64"))
+        (values,) = Oracle(found.logical, found.update, source, found.num_micro_batches, limit).run(1)
+        total = np.sqrt(sum((each**2).sum() for each in values.gradients.values()))
+        assert total == pytest.approx(norm, rel=1e-4) if norm else total > 0.1
+
+
+@pytest.mark.parametrize("zero", [0, 1])
+@pytest.mark.parametrize("mesh", [{"data": 4}, {"tensor": 2}, {"pipeline": 3, "tensor": 2}, MESH])
+def test_ranks_clip_as_one_device_does(mesh, zero):
+    which = scenario(mesh, model=TINY_GPT, training=SGD, optimizer_sharding={"zero": zero})
+    found = verify(which)
+    assert found.agrees, found.fault or found.first_difference

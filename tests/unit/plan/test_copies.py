@@ -1,0 +1,116 @@
+"""How long fp8 copies live: a phase, a micro-batch or a step."""
+
+from __future__ import annotations
+
+import pytest
+
+from simcluster.layout import Movement
+from simcluster.model import Phase, Role
+from simcluster.model.operators.cast import Cast
+from simcluster.model.operators.fp8 import Fp8Cast
+from simcluster.plan.copies import once_per_step, repeated
+from simcluster.simulation import verify
+from simcluster.work import DType
+from tests.scenarios import scenario
+from tests.unit.plan.test_quantise import FP8, casts, plan
+
+GATHERED = ["mlp.norm.out", "attention.norm.out"]
+"""What sequence parallelism gathers in forward."""
+
+
+def sharded(**more):
+    return plan({"tensor": 2}, recipe="megatron_sp", **more).graph.blocks["layer"]
+
+
+def of(block, phase):
+    return [node for node in casts(block) if node.phase is phase]
+
+
+def source(block, value):
+    """What a value was before it was moved."""
+    makers = {out: node for node in block.nodes for out in node.outputs}
+    while isinstance(makers[value].operator, Movement):
+        value = makers[value].inputs[0]
+    return value
+
+
+def test_what_was_cast_behind_a_gathering_is_gathered_and_cast_again():
+    block = sharded()
+    again = [node for node in of(block, Phase.BACKWARD) if node.name.endswith(".again")]
+    assert [source(block, node.inputs[0]) for node in again] == GATHERED
+    for node in again:
+        (copy,) = node.outputs
+        readers = [other for other in block.nodes if copy in other.inputs]
+        assert [(reader.phase, reader.name.rpartition(".")[2]) for reader in readers] == [
+            (Phase.BACKWARD, "wgrad")
+        ]
+        nodes = list(block.nodes)
+        assert nodes.index(node) < nodes.index(readers[0])
+    forward = {value for node in of(block, Phase.FORWARD) for value in node.outputs}
+    late = {value for node in block.phase(Phase.BACKWARD) for value in node.inputs}
+    # Only what was not moved is kept.
+    assert {source(block, value) for value in forward & late} == {
+        "attention.core.out.fp8",
+        "mlp.activation.out.fp8",
+    }
+
+
+def test_each_phase_makes_the_copies_that_it_reads():
+    block = sharded(framework={"fp8_transposes": True})
+    read = {phase: {v for node in block.phase(phase) for v in node.inputs} for phase in Phase}
+    for node in casts(block):
+        assert node.operator.copies == len(node.outputs)
+        for value in node.outputs:
+            assert any(value in values for values in read.values())
+    moved = [node for node in of(block, Phase.FORWARD) if source(block, node.inputs[0]) in GATHERED]
+    assert [node.operator.copies for node in moved] == [1, 1]
+
+
+def test_a_copy_that_travels_itself_is_kept_as_it_was_made():
+    block = sharded(precision={**FP8, "fp8": {"communication": "fp8"}})
+    assert not [node for node in block.nodes if node.name.endswith(".again")]
+    (cast,) = [node for node in casts(block) if node.inputs == ("mlp.norm.out",)]
+    assert block.values[cast.outputs[0]].layout.dims == ((), ("tensor",), ())
+
+
+@pytest.mark.parametrize("sharding", ["fsdp", {"fsdp": {"reshard_after_forward": False}}])
+def test_weights_that_are_gathered_for_each_use_are_cast_for_each_use(sharding):
+    """Else whole fp8 weights of all layers would be kept from forward to backward."""
+    block = plan({"data": 4}, optimizer_sharding=sharding).graph.blocks["layer"]
+    assert Role.COPY not in {value.role for value in block.values.values()}
+    weights = [
+        node for node in casts(block) if ".gathered" in node.inputs[0] or ".regathered" in node.inputs[0]
+    ]
+    assert sorted(node.phase for node in weights) == [Phase.BACKWARD] * 7 + [Phase.FORWARD] * 7
+    for node in weights:
+        readers = {other.phase for other in block.nodes if not set(node.outputs).isdisjoint(other.inputs)}
+        assert readers == {node.phase}
+
+
+@pytest.mark.parametrize("weights", ["cast", "cast_twice"])
+def test_fp32_weights_are_cast_to_fp8_directly(weights):
+    """Under automatic mixed precision no 16-bit copy lies between; other weights still have one."""
+    block = plan({"data": 2}, framework={"weights": weights}).graph.blocks["layer"]
+    copies = [node for node in casts(block) if node.inputs[0] in block.parameters]
+    assert len(copies) == 7
+    assert {block.values[node.inputs[0]].type.dtype for node in copies} == {DType.FP32}
+    assert {node.phase for node in copies} == {Phase.BEGIN}
+    others = {node.inputs[0] for node in block.nodes if isinstance(node.operator, Cast)}
+    assert others & set(block.parameters) == {"attention.norm.weight", "mlp.norm.weight"}
+
+
+def test_without_copies_nothing_changes():
+    graph = plan({"tensor": 2}, precision="bf16", recipe="megatron_sp").graph
+    assert repeated(graph).blocks == dict(graph.blocks)
+    assert once_per_step(graph).blocks == dict(graph.blocks)
+    assert not any(isinstance(node.operator, Fp8Cast) for _, node in graph.nodes())
+
+
+def test_transposed_copies_hold_the_same_values():
+    for communication in ("compute", "fp8"):
+        precision = {**FP8, "fp8": {"communication": communication}}
+        mesh = {"pipeline": 2, "tensor": 2}
+        which = scenario(mesh, host="dgx-h100", recipe="megatron_sp", training={"precision": precision})
+        vars(which)["framework"] = which.framework.model_copy(update={"fp8_transposes": True})
+        found = verify(which)
+        assert found.agrees, found.fault or found.first_difference
