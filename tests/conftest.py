@@ -12,3 +12,17 @@ def pytest_addoption(parser):
     parser.addoption(
         "--update-baselines", action="store_true", help="rewrite the goldens of shipped scenarios"
     )
+
+
+def pytest_terminal_summary(terminalreporter):
+    """What tests recorded under ``step time``, as a table behind the run."""
+    lines = [
+        value
+        for report in terminalreporter.getreports("passed")
+        for key, value in report.user_properties
+        if key == "step time"
+    ]
+    if lines:
+        terminalreporter.section("step times of the catalog's models")
+        for line in sorted(lines):
+            terminalreporter.write_line(line)

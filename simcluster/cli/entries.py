@@ -150,7 +150,8 @@ def _line(data: Mapping[str, Any], family: str) -> tuple[str, str]:
             told += f", {_value(network['nics'])} x {_value(network['bandwidth'])}"
         case "models":
             count = units.count(data["parameters"]["value"])
-            told = f"{count} parameters, {data['layers']} layers of {data['hidden']}"
+            layers = data.get("layers") or f"{data['encoder_layers']} + {data['decoder_layers']}"
+            told = f"{count} parameters, {layers} layers of {data['hidden']}"
         case _:
             told = str(data["source"])
     return str(data["title"]), told

@@ -72,12 +72,15 @@ class _ClassMemory:
     pending: defaultdict[tuple[str, int, int], list[tuple[int, Slot]]] = field(
         default_factory=lambda: defaultdict(list)
     )
+    opening: defaultdict[tuple[str, int, int], list[tuple[int, Slot]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
 
     def table(self, index: int) -> Table:
         self._residents()
         for code, found in self.times.items():
             self._code(self.program.codes[code], found)
-        self._release_pending()
+        self._settle()
         time, category, size, buffer, micro_batch = (
             np.concatenate(column) for column in zip(*self.parts, strict=True)
         )
@@ -137,9 +140,19 @@ class _ClassMemory:
             batches = labels[slot.scope] if slot.scope is not Scope.LOCAL else micro_batches
             rows = _Rows(slot, names, which, numbers[which], batches, times.executions // per_step)
             if made:
-                self._add(rows, _allocation(code, makers.get(index), times), slot.num_bytes)
+                self._allocate(rows, _allocation(code, makers.get(index), times))
             if index in droppers:
                 self._release(rows, times.ends[:, droppers[index]].max(axis=1), len(droppers[index]))
+
+    def _allocate(self, rows: _Rows, when: Ints) -> None:
+        """Allocates at once where this code alone writes the buffers, else when the first of all begins."""
+        writers = self.program.makers[self.stage]
+        if rows.slot.scope is Scope.LOCAL or all(writers.get(name, 1) == 1 for name in rows.names):
+            self._add(rows, when, rows.slot.num_bytes)
+            return
+        columns = (rows.which, rows.micro_batches, rows.steps, when)
+        for which, batch, step, start in zip(*(column.tolist() for column in columns), strict=True):
+            self.opening[rows.names[which], batch, step].append((start, rows.slot))
 
     def _release(self, rows: _Rows, when: Ints, droppers: int) -> None:
         """Releases at once where this code holds every dropper, else when the last code's have ended."""
@@ -154,12 +167,19 @@ class _ClassMemory:
         for which, batch, step, end in zip(*(column.tolist() for column in columns), strict=True):
             self.pending[rows.names[which], batch, step].append((end, rows.slot))
 
-    def _release_pending(self) -> None:
-        for (name, batch, step), ends in self.pending.items():
-            time, slot = max(ends, key=lambda end: end[0])
-            numbers = (0, self.buffers.number(name), batch, step)
-            rows = _Rows(slot, [name], *(np.array([number], dtype=np.int64) for number in numbers))
-            self._add(rows, np.array([time], dtype=np.int64), -slot.num_bytes)
+    def _settle(self) -> None:
+        """Books what several codes write or drop: from the first to begin to the last to end."""
+        for key, ends in self.pending.items():
+            self._once(key, max(ends, key=lambda end: end[0]), -1)
+        for key, starts in self.opening.items():
+            self._once(key, min(starts, key=lambda start: start[0]), 1)
+
+    def _once(self, key: tuple[str, int, int], when: tuple[int, Slot], sign: int) -> None:
+        name, batch, step = key
+        time, slot = when
+        numbers = (0, self.buffers.number(name), batch, step)
+        rows = _Rows(slot, [name], *(np.array([number], dtype=np.int64) for number in numbers))
+        self._add(rows, np.array([time], dtype=np.int64), sign * slot.num_bytes)
 
     def _add(self, rows: _Rows, when: Ints, size: int) -> None:
         kinds = np.full(len(when), CATEGORIES.index(rows.slot.category), dtype=np.int64)

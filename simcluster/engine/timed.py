@@ -156,6 +156,9 @@ class _Timer:
             for slot in each.reads:
                 if code.slots[slot].scope is not Scope.LOCAL and slot not in written:
                     read[number[each.stream], slot] = None
+            for slot in each.adds:
+                if code.slots[slot].scope is Scope.MICRO_BATCH and slot not in written:
+                    read[number[each.stream], slot] = None
             written.update(each.writes)
         incoming = tuple(read)
         outgoing = tuple(

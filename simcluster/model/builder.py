@@ -22,9 +22,9 @@ class BlockBuilder:
     inputs: list[str] = field(default_factory=list)
     parameters: list[str] = field(default_factory=list)
 
-    def feed(self, name: str, kind: TensorType) -> str:
-        """A value that comes with the batch."""
-        self.values[name] = Value(kind, Role.FEED)
+    def feed(self, name: str, kind: TensorType, below: int = 0) -> str:
+        """A value that comes with the batch: numbers, or ids from 0 up to ``below``."""
+        self.values[name] = Value(kind, Role.FEED, below=below)
         self.feeds.append(name)
         return name
 

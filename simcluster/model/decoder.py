@@ -2,38 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from simcluster.model.builder import BlockBuilder
 from simcluster.model.dimensions import Dimensions
 from simcluster.model.graph import Block
-from simcluster.model.operator import Operator, TensorType
-from simcluster.model.operators.activation import Geglu, Relu, SquaredRelu
-from simcluster.model.operators.attention import Attention
+from simcluster.model.layers import (
+    FFN,
+    GATED,
+    HIDDEN,
+    KEY,
+    LOGITS,
+    PLAIN,
+    QUERY,
+    Attending,
+    linear,
+)
+from simcluster.model.operator import TensorType
 from simcluster.model.operators.cast import Cast
 from simcluster.model.operators.cross_entropy import CrossEntropy
 from simcluster.model.operators.dropout import Dropout
 from simcluster.model.operators.embedding import Embedding, PositionRows, Positions
 from simcluster.model.operators.matmul import Matmul
 from simcluster.model.operators.norm import LayerNorm, RmsNorm
-from simcluster.model.operators.pointwise import Add, Bias, Gelu, Swiglu
+from simcluster.model.operators.pointwise import Add
 from simcluster.model.operators.rotary import Rotary
-from simcluster.model.operators.softmax import Softmax
-from simcluster.model.scores import LABELS as SCORES
 from simcluster.work import DType
 
 Labels = tuple[str, ...]
-
-HIDDEN = ("batch", "seq", "hidden")
-FFN = ("batch", "seq", "ffn")
-LOGITS = ("batch", "seq", "vocab")
-QUERY = ("batch", "seq", "heads", "group", "head_dim")
-KEY = ("batch", "seq", "heads", "head_dim")
-KEYS = ("batch", "keys", "heads", "head_dim")
-
-PLAIN: Mapping[str, Callable[[Labels], Operator]] = {"gelu": Gelu, "relu": Relu, "squared_relu": SquaredRelu}
-GATED: Mapping[str, Callable[[Labels], Operator]] = {"swiglu": Swiglu, "geglu": Geglu}
 
 
 @dataclass(slots=True)
@@ -54,7 +51,7 @@ class DecoderBlock:
         """Token ids to hidden states."""
         build, dims = self.build, self.dims
         table = build.parameter("tokens.weight", (dims.vocab, dims.hidden))
-        x = build.add("tokens", Embedding(), build.feed("tokens", tokens), table)
+        x = build.add("tokens", Embedding(), build.feed("tokens", tokens, dims.vocab), table)
         if dims.positions == "learned":
             rows = build.parameter("positions.weight", (dims.table_rows, dims.hidden))
             x = build.add("positions", Positions(dims.position_offset), x, rows)
@@ -78,7 +75,7 @@ class DecoderBlock:
         build, dims = self.build, self.dims
         x = build.input("in", hidden)
         table = build.parameter("positions.weight", (dims.max_positions, dims.hidden))
-        rows = build.add("positions", PositionRows(), build.feed("tokens", tokens), table)
+        rows = build.add("positions", PositionRows(), build.feed("tokens", tokens, dims.vocab), table)
         y = self._norm("attention.norm", x)
         (q,) = self._linear("attention.query", rows, HIDDEN, _heads("q"), self._qkv_bias)
         k, v = self._linear("attention.qkv", y, HIDDEN, _heads("k", "v"), self._qkv_bias)
@@ -88,7 +85,7 @@ class DecoderBlock:
         """The last norm, logits and loss."""
         build, dims = self.build, self.dims
         x = build.input("in", hidden)
-        targets = build.feed("targets", tokens)
+        targets = build.feed("targets", tokens, dims.vocab)
         x = self._norm("norm", x)
         weight = build.parameter("logits.weight", (dims.vocab, dims.hidden))
         logits = build.add("logits", Matmul(HIDDEN, (("vocab", "hidden"),), (LOGITS,)), x, weight)
@@ -124,16 +121,9 @@ class DecoderBlock:
         return q, k
 
     def _attention(self, q: str, k: str, v: str) -> str:
-        build, dims, rule = self.build, self.dims, self.dims.rule
-        name = "attention.core"
-        if dims.flash:
-            core = Attention(rule.causal, rule.window, rule.alibi, dims.attention_dropout, name)
-            return build.adds(name, core, q, k, v)[0]
-        scores = build.add(f"{name}.scores", Matmul(QUERY, (KEYS,), (SCORES,)), q, k)
-        weights = build.add(f"{name}.softmax", Softmax(dims.head_dim**-0.5, rule), scores)
-        if dims.attention_dropout:
-            weights = build.add(f"{name}.dropout", Dropout(SCORES, dims.attention_dropout, name), weights)
-        return build.add(f"{name}.context", Matmul(SCORES, (KEYS,), (QUERY,)), weights, v)
+        dims = self.dims
+        core = Attending(dims.rule, dims.head_dim**-0.5, dims.attention_dropout, dims.flash)
+        return core.write(self.build, "attention.core", q, k, v)
 
     def _mlp(self, x: str) -> str:
         build, dims = self.build, self.dims
@@ -151,15 +141,15 @@ class DecoderBlock:
 
     # -- operators --------------------------------------------------------------------------------------
 
-    def _extent(self, labels: Sequence[str]) -> tuple[int, ...]:
+    @property
+    def _sizes(self) -> Mapping[str, int]:
         dims = self.dims
         sizes = {"hidden": dims.hidden, "heads": dims.kv_heads, "group": dims.group}
-        sizes |= {"head_dim": dims.head_dim, "ffn": dims.ffn}
-        return tuple(sizes[label] for label in labels)
+        return sizes | {"head_dim": dims.head_dim, "ffn": dims.ffn}
 
     def _norm(self, name: str, x: str, labels: Labels = HIDDEN) -> str:
         build = self.build
-        shape = self._extent(labels[-1:])
+        shape = (self._sizes[labels[-1]],)
         weights = [build.parameter(f"{name}.weight", shape)]
         if self.dims.norm == "rms":
             return build.adds(name, RmsNorm(labels), x, *weights)[0]
@@ -174,24 +164,7 @@ class DecoderBlock:
         self, name: str, x: str, left: Labels, weights: Mapping[str, Labels], biased: bool
     ) -> list[str]:
         """A projection by one or more weights that share their input, each with its bias if ``biased``."""
-        build = self.build
-        results = {
-            part: tuple(dim for dim in left if dim not in labels)
-            + tuple(dim for dim in labels if dim not in left)
-            for part, labels in weights.items()
-        }
-        stems = {part: f"{name}.{part}" if part else name for part in weights}
-        operands = [
-            build.parameter(f"{stems[part]}.weight", self._extent(labels)) for part, labels in weights.items()
-        ]
-        product = Matmul(left, tuple(weights.values()), tuple(results.values()))
-        made = list(build.adds(name, product, x, *operands))
-        if biased:
-            for index, (part, labels) in enumerate(weights.items()):
-                dims = tuple(dim for dim in labels if dim not in left)
-                bias = build.parameter(f"{stems[part]}.bias", self._extent(dims))
-                made[index] = build.add(f"{stems[part]}.bias", Bias(results[part], dims), made[index], bias)
-        return made
+        return linear(self.build, name, x, left, weights, self._sizes, bias=biased)
 
 
 def _heads(*parts: str) -> dict[str, Labels]:

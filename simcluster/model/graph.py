@@ -34,12 +34,14 @@ class Role(enum.StrEnum):
     """What a value is, as far as memory and lifetime care.
 
     A ``view`` lies inside another buffer; a ``copy`` holds parameters in another format for a whole step; a
-    ``buffer`` is held all along for communication; ``gathered`` is a whole copy of a sharded parameter.
+    ``buffer`` is held all along for communication; ``gathered`` is a whole copy of a sharded parameter; a
+    ``sum`` is a gradient of one micro-batch to which all who read the value add theirs.
     """
 
     FEED = "feed"
     ACTIVATION = "activation"
     GRADIENT = "gradient"
+    SUM = "sum"
     PARAMETER = "parameter"
     ACCUMULATOR = "accumulator"
     STATE = "state"
@@ -53,13 +55,15 @@ class Role(enum.StrEnum):
 class Value:
     """A tensor of the graph: logical type, role, and its layout once it is sharded.
 
-    ``copy_of`` names the parameter whose initial values it holds besides the parameter itself.
+    ``copy_of`` names the parameter whose initial values it holds besides the parameter itself; ``below``
+    bounds the ids of a feed of integers.
     """
 
     type: TensorType
     role: Role = Role.ACTIVATION
     layout: Layout | None = None
     copy_of: str = ""
+    below: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,7 @@ class Node:
     ``origin`` names the forward node it was derived from. ``strategy``, ``masked`` and ``why`` are set when
     it is sharded: ``masked`` lists (input, axes) whose copies count only at coordinate 0, so that they join
     a partial sum; ``why`` tells the user what made a movement necessary. Outputs in the role of accumulators
-    are added, not stored. Neighbours with one ``kernel`` name run as one launch.
+    and sums are added, not stored. Neighbours with one ``kernel`` name run as one launch.
     """
 
     name: str

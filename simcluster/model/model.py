@@ -14,12 +14,6 @@ class Model(ABC):
 
     __slots__ = ()
 
-    layers: int
-    """Layers that pipeline stages share."""
-
-    vocab: int
-    """Rows of the embedding table, or classes that the head tells apart."""
-
     @property
     @abstractmethod
     def dimensions(self) -> Mapping[str, int]:
@@ -27,13 +21,34 @@ class Model(ABC):
 
     @property
     @abstractmethod
+    def num_layers(self) -> int:
+        """Layers that pipeline stages share."""
+
+    @property
+    @abstractmethod
+    def vocabulary(self) -> int:
+        """Rows of the embedding table; 0 if there is none."""
+
+    @property
+    @abstractmethod
     def longest(self) -> int | None:
         """The longest sequence it can read, or None if any will do."""
 
     @property
+    def sequence(self) -> int | None:
+        """The one length that its sequences have, or None if they may differ."""
+        return None
+
+    def refuses(self, seq_len: int) -> str:
+        """Why it cannot read sequences of this length, with the arithmetic, or nothing."""
+        if self.longest is not None and seq_len > self.longest:
+            return f"sequences of {seq_len} tokens exceed the model's {self.longest} positions"
+        return ""
+
+    @property
     def num_parameters(self) -> int:
         """Parameters, tied ones once, as publications count them (no vocabulary padding)."""
-        return self.graph(batch=1, seq_len=1, dtype=DType.BF16, num_tokens=1).num_parameters
+        return self.graph(batch=1, seq_len=self.sequence or 1, dtype=DType.BF16, num_tokens=1).num_parameters
 
     @abstractmethod
     def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: int) -> Graph:

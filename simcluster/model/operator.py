@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -49,8 +49,8 @@ class TensorType:
 class Region:
     """Where in the iteration space a rank's local arrays lie, and of which run of the operator.
 
-    That is the training step (from 1), the instance of the block, the micro-batch, and the seed of the whole
-    run: what random numbers may depend on.
+    ``starts`` and ``sizes`` are those of the dims that are split. The run is the training step (from 1), the
+    instance of the block, the micro-batch, and the seed of the whole run: what random numbers may depend on.
     """
 
     starts: Mapping[str, int]
@@ -58,10 +58,15 @@ class Region:
     seed: int = 0
     instance: str = ""
     micro_batch: int = 0
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
     def start(self, dim: str) -> int:
         """First global index of the local part of ``dim``."""
         return self.starts.get(dim, 0)
+
+    def size(self, dim: str, whole: int) -> int:
+        """Local size of a dim that no input has; ``whole`` where it is not split."""
+        return self.sizes.get(dim, whole)
 
     def uniform(self, label: str, labels: Sequence[str], shape: Sequence[int]) -> Array:
         """Random numbers in [0, 1) for a local array whose dims are called ``labels``.
@@ -97,7 +102,7 @@ class Operator(ABC):
 
     @abstractmethod
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """Types of the outputs; given local inputs, the local outputs."""
+        """Types of the outputs; given local inputs, the local outputs (dims that no input has stay whole)."""
 
     @abstractmethod
     def dims(self) -> Dims:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields, replace
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -20,11 +20,15 @@ from simcluster.document import (
     PositiveInt,
     Refused,
 )
-from simcluster.errors import ScenarioError
+from simcluster.errors import Problem, ScenarioError
 from simcluster.model import huggingface
-from simcluster.model.decoder import GATED
 from simcluster.model.dimensions import Dimensions
+from simcluster.model.encoder import Encoder
+from simcluster.model.encoder_decoder import EncoderDecoder
+from simcluster.model.layers import GATED
+from simcluster.model.model import Model
 from simcluster.model.transformer import Transformer
+from simcluster.model.vision import VisionTransformer
 from simcluster.registry import data_files
 
 _FAMILIES: dict[str, dict[str, Any]] = {
@@ -35,9 +39,19 @@ Probability = Annotated[float, Field(ge=0, lt=1)]
 
 _SIZES = ("layers", "hidden", "heads", "vocab")
 
+_CLASSES: dict[str, type[Encoder | EncoderDecoder | VisionTransformer]] = {
+    "bert": Encoder,
+    "t5": EncoderDecoder,
+    "vit": VisionTransformer,
+}
+"""Families that are no decoder-only transformers; the fields of the class are the keys that they know."""
+
+_ABOUT = {"use", "title", "source", "parameters", "hf", "family"}
+_USUAL = {"head_dim", "ffn"}
+
 
 class ModelSpec(CatalogSection):
-    """A decoder-only transformer: ``{use: llama3-70b}``, ``{hf: config.json}``, or its dimensions.
+    """A transformer: ``{use: llama3-70b}``, ``{hf: config.json}``, or its dimensions.
 
     What is written beside ``use`` or ``hf`` replaces those dimensions.
     """
@@ -57,9 +71,10 @@ class ModelSpec(CatalogSection):
     """A Hugging Face config.json, relative to the scenario's folder: model types llama, mistral, qwen2,
     qwen3, gpt2, opt, bloom and mpt."""
 
-    family: Literal["gpt", "llama"] = "llama"
+    family: Literal["gpt", "llama", "bert", "t5", "vit"] = "llama"
     """What the choices below are if not given: GPT (layer norm, GELU, learned positions, biases, tied
-    embeddings) or Llama (RMS norm, SwiGLU, rotary positions, no biases, untied)."""
+    embeddings) or Llama (RMS norm, SwiGLU, rotary positions, no biases, untied); or a structure of its own,
+    which knows its own keys only: BERT, T5, vision transformer."""
 
     layers: PositiveInt | None = None
     """Transformer layers."""
@@ -136,6 +151,39 @@ class ModelSpec(CatalogSection):
     attention_dropout: Probability | None = None
     """Rate of dropout of attention weights; 0 if absent."""
 
+    token_types: PositiveInt | None = None
+    """BERT: kinds of tokens, such as first and second sentence; 2 if absent."""
+
+    masked: Fraction | None = None
+    """BERT: the share of a sequence's positions that is predicted, rounded down; 0.15 if absent."""
+
+    encoder_layers: PositiveInt | None = None
+    """T5: layers of the encoder; pipeline stages share them and those of the decoder, in this order."""
+
+    decoder_layers: PositiveInt | None = None
+    """T5: layers of the decoder."""
+
+    buckets: PositiveInt | None = None
+    """T5: buckets of relative positions; 32 if absent."""
+
+    max_distance: PositiveInt | None = None
+    """T5: distances from here on share the last bucket; 128 if absent."""
+
+    decoder_seq_len: PositiveInt | None = None
+    """T5: tokens per target sequence; as many as training.seq_len, which is that of the inputs, if absent."""
+
+    image: PositiveInt | None = None
+    """Vision: edge of the images in pixels."""
+
+    patch: PositiveInt | None = None
+    """Vision: edge of a patch in pixels; a sequence has (image / patch)^2 + 1 tokens."""
+
+    channels: PositiveInt | None = None
+    """Vision: numbers per pixel; 3 if absent."""
+
+    classes: PositiveInt | None = None
+    """Vision: what the head tells apart."""
+
     @classmethod
     def entries(cls) -> Mapping[str, Traversable]:
         """The shipped models."""
@@ -146,17 +194,32 @@ class ModelSpec(CatalogSection):
         if self.hf is not None:
             if self.use is not None:
                 raise Refused("give 'use' or 'hf', not both", path="hf")
+            if self.family in _CLASSES:
+                raise Refused(f"no config.json of a {self.family} is read", path="hf")
             return self
-        missing = [name for name in _SIZES if getattr(self, name) is None]
-        if missing:
-            listed = ", ".join(f"'{name}'" for name in missing)
-            verb = "is" if len(missing) == 1 else "are"
-            raise Refused(f"{listed} {verb} missing", hint="or name a model: {use: llama3-70b}")
+        self._only_known()
+        if self.family in _CLASSES:
+            self.structured()
+            return self
+        _refuse_missing([name for name in _SIZES if getattr(self, name) is None])
         self.transformer({})
         return self
 
-    def build(self, folder: Path) -> Transformer:
+    def _only_known(self) -> None:
+        """Refuses keys that the family has no use for."""
+        known = {each.name for each in fields(_CLASSES.get(self.family, Transformer))} | _ABOUT
+        problems = [
+            Problem(f"a model of the family '{self.family}' has no '{name}'", name)
+            for name in type(self).model_fields
+            if name in self.model_fields_set and name not in known
+        ]
+        if problems:
+            raise Refused(*problems)
+
+    def build(self, folder: Path) -> Model:
         """The model; ``hf`` is looked up in ``folder``. ScenarioError if the file cannot be used."""
+        if self.hf is None and self.family in _CLASSES:
+            return self.structured()
         if self.hf is None:
             return self.transformer({})
         try:
@@ -169,6 +232,21 @@ class ModelSpec(CatalogSection):
                 )
             ) from error
 
+    def structured(self) -> Model:
+        """The model of a family with a structure of its own; Refused if impossible."""
+        written = type(self).model_fields
+        wanted = [each for each in fields(_CLASSES[self.family]) if each.name in written]
+        known = {each.name: getattr(self, each.name) for each in wanted}
+        known = {name: value for name, value in known.items() if value is not None}
+        needed = [each.name for each in wanted if each.default is MISSING and each.name not in _USUAL]
+        _refuse_missing([name for name in needed if name not in known])
+        known.setdefault("head_dim", _head_dim(known))
+        if known.get("activation") in GATED and "ffn" not in known:
+            raise Refused("'ffn' is missing: a gated MLP has no usual size", path="ffn")
+        known.setdefault("ffn", 4 * known["hidden"])
+        _possible(known)
+        return _CLASSES[self.family](**known)
+
     def transformer(self, given: Mapping[str, Any]) -> Transformer:
         """The model from dimensions ``given`` and what this section says besides; Refused if impossible."""
         written = self.model_fields_set
@@ -179,13 +257,7 @@ class ModelSpec(CatalogSection):
         kv_heads = known.get("kv_heads", heads)
         if heads % kv_heads:
             raise Refused(f"{heads} heads are no multiple of {kv_heads} key-value heads", path="kv_heads")
-        head_dim = known.get("head_dim")
-        if head_dim is None:
-            if hidden % heads:
-                raise Refused(
-                    f"hidden {hidden} / heads {heads} = {hidden / heads:g}: give head_dim", path="heads"
-                )
-            head_dim = hidden // heads
+        head_dim = _head_dim(known)
         ffn = known.get("ffn")
         if ffn is None:
             if known["activation"] in GATED:
@@ -220,3 +292,34 @@ def _check(known: Mapping[str, Any]) -> None:
     for name, (choice, wanted) in _ONLY_WITH.items():
         if name in known and known[choice] != wanted:
             raise Refused(f"'{name}' needs {choice}: {wanted}, not {known[choice]}", path=name)
+
+
+def _refuse_missing(names: Sequence[str]) -> None:
+    if names:
+        listed = ", ".join(f"'{name}'" for name in names)
+        verb = "is" if len(names) == 1 else "are"
+        raise Refused(f"{listed} {verb} missing", hint="or name a model: {use: llama3-70b}")
+
+
+def _possible(known: Mapping[str, Any]) -> None:
+    """Refused if sizes of a structure of its own do not go together."""
+    if known.get("patch", 1) > known.get("image", 1):
+        raise Refused(f"a patch of {known['patch']} pixels is larger than the image", path="patch")
+    buckets, farthest = known.get("buckets", 32), known.get("max_distance", 128)
+    if buckets % 4:
+        raise Refused(f"{buckets} buckets are no multiple of 4: two directions, near and far", path="buckets")
+    if farthest <= buckets // 2:
+        raise Refused(
+            f"{buckets // 2} buckets hold one distance each, so that the far ones begin beyond {farthest}",
+            path="max_distance",
+        )
+
+
+def _head_dim(known: Mapping[str, Any]) -> int:
+    """Hidden size by heads, where no size of a head is given."""
+    hidden, heads = known["hidden"], known["heads"]
+    if "head_dim" in known:
+        return int(known["head_dim"])
+    if hidden % heads:
+        raise Refused(f"hidden {hidden} / heads {heads} = {hidden / heads:g}: give head_dim", path="heads")
+    return int(hidden // heads)

@@ -25,6 +25,16 @@ class Transformer(Dimensions, Model):
         return {name: getattr(self, name) for name in names}
 
     @property
+    def num_layers(self) -> int:
+        """Layers that pipeline stages share."""
+        return self.layers
+
+    @property
+    def vocabulary(self) -> int:
+        """Rows of the token table."""
+        return self.vocab
+
+    @property
     def longest(self) -> int | None:
         """The longest sequence a position table has rows for."""
         tables = self.positions == "learned" or self.query_layer

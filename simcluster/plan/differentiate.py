@@ -6,7 +6,7 @@ Done before sharding, so that no collective is ever differentiated.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from simcluster.model import ONE, Block, Graph, Node, Operator, Phase, Role, TensorType, Value
@@ -15,10 +15,30 @@ from simcluster.work import DType
 
 
 def differentiate(graph: Graph, gradient_dtype: DType) -> Graph:
-    """The graph with backward nodes; parameter gradients add into accumulators of ``gradient_dtype``."""
+    """The graph with backward nodes; parameter gradients add into accumulators of ``gradient_dtype``.
+
+    Where several instances read a value, each adds its part to the value's gradient; and so does the reader
+    of what is made of parameters alone, whose gradient only goes on into accumulators.
+    """
+    shared = _shared(graph)
     return graph.with_blocks(
-        {name: _differentiated(block, gradient_dtype) for name, block in graph.blocks.items()}
+        {name: _differentiated(block, gradient_dtype, shared[name]) for name, block in graph.blocks.items()}
     )
+
+
+def _shared(graph: Graph) -> dict[str, tuple[str, ...]]:
+    """Block -> its inputs that some instance binds to a value which others read, or made of parameters."""
+    readers = Counter(value for instance in graph.instances for value in instance.inputs)
+    for instance in graph.instances:
+        block = graph.block_of(instance)
+        if not instance.inputs and not block.feeds:
+            readers.update(instance.output(value) for value in block.outputs)
+    found: dict[str, dict[str, None]] = {name: {} for name in graph.blocks}
+    for instance in graph.instances:
+        for inner, outer in zip(graph.block_of(instance).inputs, instance.inputs, strict=True):
+            if readers[outer] > 1:
+                found[instance.block][inner] = None
+    return {name: tuple(inputs) for name, inputs in found.items()}
 
 
 def gradient_name(value: str) -> str:
@@ -61,7 +81,7 @@ class _Tape:
         return name
 
 
-def _differentiated(block: Block, gradient_dtype: DType) -> Block:
+def _differentiated(block: Block, gradient_dtype: DType, shared: Sequence[str]) -> Block:
     values = dict(block.values)
     tape = _Tape(values, _needing(block))
     terms: defaultdict[str, list[str]] = defaultdict(list)
@@ -84,10 +104,16 @@ def _differentiated(block: Block, gradient_dtype: DType) -> Block:
             if grad is not None and value in tape.needed:
                 terms[value].append(grad)
     for value in block.inputs:
+        if value in shared:
+            continue
         found = _gathered(tape, value, terms[value])
         if found is not None:
             gradients[value] = found
-    nodes = _accumulating(block, tape, terms, gradients, gradient_dtype)
+    added = {
+        name: Value(_of_type(values[name], gradient_dtype), Role.ACCUMULATOR) for name in block.parameters
+    }
+    added |= {name: Value(values[name].type, Role.SUM) for name in shared}
+    nodes = _accumulating(added, tape, terms, gradients)
     return replace(block, values=values, nodes=(*block.nodes, *nodes), gradients=gradients)
 
 
@@ -106,32 +132,34 @@ def _gathered(tape: _Tape, value: str, terms: Sequence[str]) -> str | None:
     return tape.add(value, terms)
 
 
+def _of_type(value: Value, dtype: DType) -> TensorType:
+    return TensorType(value.type.shape, dtype)
+
+
 def _accumulating(
-    block: Block,
+    added: Mapping[str, Value],
     tape: _Tape,
     terms: defaultdict[str, list[str]],
     gradients: dict[str, str],
-    gradient_dtype: DType,
 ) -> list[Node]:
-    """The backward nodes with parameter gradients renamed to their accumulators.
+    """The backward nodes with the gradients of what is ``added`` renamed to what they add to.
 
     A gradient that somebody else needs too is not renamed but added.
     """
     renamed: dict[str, str] = {}
     uses = Counter(value for node in tape.nodes for value in node.inputs)
     uses.update(gradients.values())
-    uses.update(term for parameter in block.parameters for term in terms[parameter])
-    for parameter in block.parameters:
-        if not terms[parameter]:
+    uses.update(term for name in added for term in terms[name])
+    for name, gradient in added.items():
+        if not terms[name]:
             continue
-        gradients[parameter] = gradient_name(parameter)
-        kind = TensorType(tape.values[parameter].type.shape, gradient_dtype)
-        own = [term for term in terms[parameter] if uses[term] == 1]
-        shared = [term for term in terms[parameter] if uses[term] > 1]
-        for term in [*own, tape.add(parameter, shared)] if shared else own:
-            renamed[term] = gradients[parameter]
+        gradients[name] = gradient_name(name)
+        own = [term for term in terms[name] if uses[term] == 1]
+        elsewhere = [term for term in terms[name] if uses[term] > 1]
+        for term in [*own, tape.add(name, elsewhere)] if elsewhere else own:
+            renamed[term] = gradients[name]
             del tape.values[term]
-        tape.values[gradients[parameter]] = Value(kind, Role.ACCUMULATOR)
+        tape.values[gradients[name]] = gradient
     return [
         replace(node, outputs=tuple(renamed.get(out, out) for out in node.outputs)) for node in tape.nodes
     ]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from simcluster.document.pattern import matches
 from simcluster.errors import PlanError
-from simcluster.model import Graph
+from simcluster.model import Graph, Instance
 
-LAYERS = "layers."
+LAYERS = "{,*.}layers.*"
+"""What instances are called that stages share."""
 
 
 def default_layers(num_layers: int, num_stages: int) -> tuple[int, ...]:
@@ -33,10 +36,19 @@ def default_layers(num_layers: int, num_stages: int) -> tuple[int, ...]:
     return tuple(whole + (first <= stage < first + extra) for stage in range(num_stages))
 
 
+def is_layer(name: str) -> bool:
+    """Whether an instance is a layer that stages share: ``layers.3``, ``decoder.layers.3``."""
+    return matches(LAYERS, name)
+
+
 def place(graph: Graph, layers: Sequence[int]) -> Graph:
-    """The graph with its layers spread over the stages; what stands before or after goes with the ends."""
-    names = [instance.name for instance in graph.instances]
-    layered = [index for index, name in enumerate(names) if name.startswith(LAYERS)]
+    """The graph with its layers spread over the stages in order.
+
+    What follows layers goes with the last it depends on, what comes before them with the first that depends
+    on it. What is made of parameters alone and read on several stages is made on each of them, the parameters
+    tied: that is cheaper than sending it with every micro-batch.
+    """
+    layered = [instance.name for instance in graph.instances if is_layer(instance.name)]
     if sum(layers) != len(layered):
         listed = " + ".join(map(str, layers))
         raise PlanError(
@@ -44,12 +56,57 @@ def place(graph: Graph, layers: Sequence[int]) -> Graph:
             path="parallel.schedule.stages",
         )
     stages = [stage for stage, count in enumerate(layers) for _ in range(count)]
-    of_layer = dict(zip(layered, stages, strict=True))
-    placed = []
-    for index, instance in enumerate(graph.instances):
-        if index in of_layer:
-            stage = of_layer[index]
-        else:
-            stage = 0 if not layered or index < layered[0] else len(layers) - 1
-        placed.append(replace(instance, stage=stage))
-    return replace(graph, instances=tuple(placed))
+    found = _stages(graph, dict(zip(layered, stages, strict=True)))
+    placed = tuple(replace(instance, stage=found[instance.name]) for instance in graph.instances)
+    return _repeated(replace(graph, instances=placed))
+
+
+def _stages(graph: Graph, of_layer: Mapping[str, int]) -> dict[str, int]:
+    """Instance -> stage."""
+    makers = {
+        each.output(value): each.name for each in graph.instances for value in graph.block_of(each).outputs
+    }
+    behind = dict(of_layer)
+    for instance in graph.instances:
+        before = [behind[makers[value]] for value in instance.inputs if makers[value] in behind]
+        if before:
+            behind.setdefault(instance.name, max(before))
+    ahead: dict[str, int] = {}
+    for instance in reversed(graph.instances):
+        own = behind.get(instance.name, ahead.get(instance.name, 0))
+        for value in instance.inputs:
+            ahead[makers[value]] = min(own, ahead.get(makers[value], own))
+    return {each.name: behind.get(each.name, ahead.get(each.name, 0)) for each in graph.instances}
+
+
+def _repeated(graph: Graph) -> Graph:
+    """The graph with a copy of what is made of parameters alone on every stage that reads it."""
+    readers: defaultdict[str, set[int]] = defaultdict(set)
+    for instance in graph.instances:
+        for value in instance.inputs:
+            readers[value].add(instance.stage)
+    instances: list[Instance] = []
+    ties = [*graph.ties]
+    here: dict[tuple[str, int], str] = {}
+    for instance in graph.instances:
+        inputs = tuple(here.get((value, instance.stage), value) for value in instance.inputs)
+        instances.append(replace(instance, inputs=inputs))
+        block = graph.block_of(instance)
+        if instance.inputs or block.feeds:
+            continue
+        stages = {stage for value in block.outputs for stage in readers[instance.output(value)]}
+        copies = [
+            replace(instance, name=f"{instance.name}.{stage}", stage=stage)
+            for stage in sorted(stages - {instance.stage})
+        ]
+        instances += copies
+        if copies:
+            ties += [
+                tuple(f"{each.name}.{name}" for each in (instance, *copies)) for name in block.parameters
+            ]
+        here |= {
+            (instance.output(value), copy.stage): copy.output(value)
+            for copy in copies
+            for value in block.outputs
+        }
+    return replace(graph, instances=tuple(instances), ties=tuple(ties))

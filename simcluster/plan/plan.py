@@ -24,7 +24,7 @@ from simcluster.plan.differentiate import differentiate
 from simcluster.plan.fuse import fuse
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
 from simcluster.plan.optimize import OptimizerPlan, optimize
-from simcluster.plan.place import default_layers, place
+from simcluster.plan.place import LAYERS, default_layers, place
 from simcluster.plan.quantise import Fp8Plan, quantise
 from simcluster.plan.recompute import recompute
 from simcluster.plan.redistribute import Router
@@ -124,7 +124,7 @@ class _Planner:
         layers = self._layers(num_stages)
         batch_axes = self.roles.resolve((BATCH,), self.mesh)
         micro_batches = self._micro_batches(batch_axes)
-        check_passes(self.model.layers, micro_batches)
+        check_passes(self.model.num_layers, micro_batches)
         sharding = self._sharding(stage_axis)
         compute, gradients, master, cast = self._precision(sharding)
         matmul = DType.of(self.training.precision.multiplied)
@@ -137,7 +137,8 @@ class _Planner:
         batch = self.training.micro_batch * self.mesh.product(batch_axes)
         forward = model.graph(batch, self.training.seq_len, compute, tokens)
         check_tensors(forward)
-        strategies = assign(forward, rules, self.mesh, self.roles)
+        placed = place(forward, layers)
+        strategies = assign(placed, rules, self.mesh, self.roles)
         router = Router(self.mesh, movement_cost(self.cluster, self.mesh))
         update = _update(self.training.optimizer)
         states = _states(update, self.training.optimizer)
@@ -150,7 +151,7 @@ class _Planner:
             self.framework.reduction.copies,
         )
 
-        graph = differentiate(place(forward, layers), gradients)
+        graph = differentiate(placed, gradients)
         if matmul is DType.FP8:
             graph = quantise(graph, self._fp8())
         logical = graph
@@ -164,7 +165,7 @@ class _Planner:
         # What is computed again reads weights as the backward does, which gathering them has to know.
         again = self.parallel.recompute
         if again.layers != "none":
-            graph = recompute(graph, "layers.*", None if again.layers == "all" else again.layers)
+            graph = recompute(graph, LAYERS, None if again.layers == "all" else again.layers)
         graph = recompute_operators(graph, again.operators)
         if cast and self.framework.weights == "cast_twice":
             graph = cast_again(graph)
@@ -188,7 +189,7 @@ class _Planner:
             micro_batches,
             batch_axes,
             layers,
-            model.vocab,
+            model.vocabulary,
             (self.parallel.schedule.p2p or self.framework.p2p) == "overlapped",
             self.framework.prefetch,
             self.framework.dispatch,
@@ -198,7 +199,7 @@ class _Planner:
             master,
             sharding,
             self._recipe(),
-            tuple(self._notes(strategies, sharding, model.vocab)),
+            tuple(self._notes(strategies, sharding, model.vocabulary)),
             matmul,
             states,
             limit,
@@ -218,7 +219,7 @@ class _Planner:
                     f"{self.cluster.num_hosts} hosts x {self.cluster.host.num_devices} devices = {devices}",
                 )
             )
-        problems += too_large(self.mesh, self.model.layers)
+        problems += too_large(self.mesh, self.model.num_layers)
         problems += self._unused_axes()
         for role, axes in self.parallel.roles.items():
             for axis in (axes,) if isinstance(axes, str) else axes:
@@ -230,14 +231,9 @@ class _Planner:
                             nearest(axis, self.mesh.names),
                         )
                     )
-        limit = self.model.longest
-        if limit is not None and self.training.seq_len > limit:
-            problems.append(
-                Problem(
-                    f"sequences of {self.training.seq_len} tokens exceed the model's {limit} positions",
-                    "training.seq_len",
-                )
-            )
+        refusal = self.model.refuses(self.training.seq_len)
+        if refusal:
+            problems.append(Problem(refusal, "training.seq_len"))
         if problems:
             raise PlanError(*problems)
 
@@ -287,7 +283,7 @@ class _Planner:
     def _layers(self, num_stages: int) -> tuple[int, ...]:
         given = self.parallel.schedule.stages
         if given == "auto":
-            return default_layers(self.model.layers, num_stages)
+            return default_layers(self.model.num_layers, num_stages)
         if len(given) != num_stages:
             raise PlanError(
                 f"{len(given)} stages are listed, but the mesh has {num_stages}",
@@ -353,8 +349,8 @@ class _Planner:
             notes.append(f"recipe {self._recipe()} shards {sharding}; optimizer_sharding may say otherwise")
         if expanded(written, ()).states and not sharding.states:
             notes.append("optimizer_sharding shards nothing: no batch axis has more than one rank")
-        if vocab != self.model.vocab:
-            notes.append(f"vocabulary padded from {self.model.vocab:,} to {vocab:,}")
+        if vocab != self.model.vocabulary:
+            notes.append(f"vocabulary padded from {self.model.vocabulary:,} to {vocab:,}")
         used = {axis for role in (BATCH, PIPELINE) for axis in self.roles.axes[role]}
         rest = [f"{axis} ({size})" for axis, size in self.mesh.axes if axis not in used and size > 1]
         if strategies.unconfigured and rest:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from simcluster.errors import PlanError
 from simcluster.layout import Layout, Mesh, Strategy
-from simcluster.model import Block, Graph, Instance, Node, Operator, Phase
+from simcluster.model import Block, Graph, Instance, Node, Operator, Phase, Role
 from simcluster.plan.redistribute import Router
 from simcluster.plan.sharder import BlockSharder
 from simcluster.plan.strategies import Strategies
@@ -23,6 +23,7 @@ def shard(graph: Graph, strategies: Strategies, mesh: Mesh, router: Router) -> G
     """The graph over specialised blocks in which every value has a layout."""
     wanted = _wanted(graph, strategies)
     tied = _tied_layouts(graph, strategies)
+    sums = _sums(graph, strategies)
     layouts: dict[str, Layout] = {}
     blocks: dict[_Key, Block] = {}
     instances: list[Instance] = []
@@ -35,11 +36,14 @@ def shard(graph: Graph, strategies: Strategies, mesh: Mesh, router: Router) -> G
             for name in block.parameters
             if f"{instance.name}.{name}" in tied
         )
+        border = [*zip(block.inputs, instance.inputs, strict=True)]
+        border += [(name, instance.output(name)) for name in block.outputs]
+        added = tuple((inner, sums[outer]) for inner, outer in border if outer in sums)
         chosen = strategies.of(instance.name)
-        key: _Key = (instance.block, tuple(chosen.values()), incoming, wants, fixed)
+        key: _Key = (instance.block, tuple(chosen.values()), incoming, wants, fixed, added)
         if key not in blocks:
             sharder = BlockSharder(block, chosen, mesh, router)
-            made = sharder.run(incoming, wants, dict(fixed))
+            made = sharder.run(incoming, wants, dict(fixed), dict(added))
             same = sum(other.name.partition("#")[0] == block.name for other in blocks.values())
             blocks[key] = replace(made, name=f"{block.name}#{same}" if same else block.name)
         found = blocks[key]
@@ -81,6 +85,36 @@ def _wanted(graph: Graph, strategies: Strategies) -> dict[str, Layout]:
             if wish is not None:
                 found.setdefault(outer, wish)
     return found
+
+
+def _sums(graph: Graph, strategies: Strategies) -> dict[str, frozenset[str]]:
+    """Graph value that several read -> the axes over which all parts of its gradient are partial.
+
+    Over these they add while partial, and the sum is reduced once, where the value was made.
+    """
+    found: dict[str, frozenset[str]] = {}
+    for instance in graph.instances:
+        block, chosen = graph.block_of(instance), strategies.of(instance.name)
+        for inner, outer in zip(block.inputs, instance.inputs, strict=True):
+            gradient = block.gradients.get(inner)
+            if gradient is None or block.values[gradient].role is not Role.SUM:
+                continue
+            for node in block.phase(Phase.BACKWARD):
+                for index, value in enumerate(node.outputs):
+                    if value == gradient:
+                        part = _partial_axes(node, index, chosen)
+                        found[outer] = found.get(outer, part) & part
+    return found
+
+
+def _partial_axes(node: Node, output: int, chosen: Mapping[str, Strategy]) -> frozenset[str]:
+    """The axes over which a node's result is partial by its own strategy; none for a sum of gradients."""
+    if node.source not in chosen:
+        return frozenset()
+    assert isinstance(node.operator, Operator)
+    dims = node.operator.dims()
+    splits = tuple(split for split in chosen[node.source].splits if split[0] in dims.names)
+    return frozenset(dims.output_layouts(Strategy(splits))[output].partial_axes)
 
 
 def _tied_layouts(graph: Graph, strategies: Strategies) -> dict[str, Layout]:

@@ -40,12 +40,17 @@ class BlockSharder:
         self.bench = Workbench(self.router, dict(self.block.values))
 
     def run(
-        self, incoming: Sequence[Layout], wants: Sequence[Layout | None], fixed: Mapping[str, Layout]
+        self,
+        incoming: Sequence[Layout],
+        wants: Sequence[Layout | None],
+        fixed: Mapping[str, Layout],
+        sums: Mapping[str, frozenset[str]],
     ) -> Block:
         """The sharded block.
 
         ``incoming`` are the layouts of the block's inputs, ``wants`` what readers elsewhere want of each
-        output, ``fixed`` the layouts of parameters that are decided elsewhere.
+        output, ``fixed`` the layouts of parameters that are decided elsewhere. ``sums`` are the axes over
+        which the gradients of inputs and outputs that several blocks read stay partial while they add up.
         """
         block, bench = self.block, self.bench
         nodes = [part for node in block.nodes for part in self._primitives(node)]
@@ -62,13 +67,16 @@ class BlockSharder:
             if layout.partial:
                 bench.fetch(value, want or layout.reduced, "the next block")
         bench.enter(Phase.BACKWARD)
-        self.common = self._common_partial(backward)
+        added = {block.gradients[value]: sums[value] for value in block.inputs if value in sums}
+        self.common = {**self._common_partial(backward), **added}
         for value in block.outputs:
-            bench.put(block.gradients[value], bench.layout(value))
-        self._phase(backward, set(block.gradients.values()))
+            layout = bench.layout(value)
+            partial = [axis for axis in sorted(sums.get(value, ())) if axis not in layout.axes]
+            bench.put(block.gradients[value], layout.with_partial(partial))
+        self._phase(backward, {grad for value, grad in block.gradients.items() if value not in block.outputs})
         gradients = dict(block.gradients)
         for value in block.inputs:
-            if value in gradients:
+            if value in gradients and value not in sums:
                 gradients[value] = bench.fetch(gradients[value], bench.layout(value), "the block before")
         made = replace(block, values=bench.values, nodes=tuple(bench.nodes), gradients=gradients)
         return _with_homes_as_outputs(made, {value: bench.home(value) for value in block.outputs})
@@ -162,8 +170,8 @@ class BlockSharder:
             bench.put(value, target, node.name)
 
     def _accumulator_layout(self, value: str, layout: Layout) -> Layout:
-        """The layout a result is stored in: for a parameter's gradient, the parameter's own split."""
-        if self.bench.kind(value).role is not Role.ACCUMULATOR:
+        """The layout a result is stored in: where gradients add up, the split of what they belong to."""
+        if self.bench.kind(value).role not in (Role.ACCUMULATOR, Role.SUM):
             return layout
         owner = next((name for name, grad in self.block.gradients.items() if grad == value), None)
         if owner is None:

@@ -186,52 +186,52 @@ class _StageBuilder:
 
     # -- what crosses stages ----------------------------------------------------------------------------
 
-    def _crossing(self, into: bool) -> Iterator[tuple[Instance, str, str]]:
-        """(instance, its value, graph value) of every activation that enters or leaves this stage."""
+    def _crossing(self, into: bool) -> Iterator[tuple[Block, str, str]]:
+        """(maker's block, its value, graph value) of every activation that enters or leaves this stage.
+
+        A value goes from stage to stage until the last that reads it has it; its gradient comes back so.
+        """
         makers = {
-            each.output(value): each
+            each.output(value): (each, value)
             for each in self.graph.instances
             for value in self.graph.block_of(each).outputs
         }
-        seen: set[str] = set()
+        last: dict[str, int] = {}
         for reader in self.graph.instances:
-            for inner, outer in zip(self.graph.block_of(reader).inputs, reader.inputs, strict=True):
-                maker = makers[outer]
-                if maker.stage == reader.stage or outer in seen:
-                    continue
-                if reader.stage != maker.stage + 1:
+            for outer in reader.inputs:
+                maker, _ = makers[outer]
+                if reader.stage < maker.stage:
                     raise PlanError(
                         f"{reader.name} on stage {reader.stage} reads {outer} of stage {maker.stage}: "
-                        "values pass from a stage to the next only",
+                        "values pass to later stages only",
                         path="parallel.schedule.stages",
                     )
-                if into and reader.stage == self.stage:
-                    seen.add(outer)
-                    yield reader, inner, outer
-                if not into and maker.stage == self.stage:
-                    seen.add(outer)
-                    yield maker, outer.removeprefix(f"{maker.name}:"), outer
+                last[outer] = max(reader.stage, last.get(outer, 0))
+        for outer, end in last.items():
+            maker, value = makers[outer]
+            first = maker.stage + into
+            if first <= self.stage < end + into:
+                yield self.graph.block_of(maker), value, outer
 
     def _receives(self, action: ScheduleAction) -> Iterator[Execution]:
         forward = action.kind == F_ACTION
-        for instance, inner, outer in self.arrivals if forward else self.departures:
-            block = self.graph.block_of(instance)
-            value = inner if forward else block.gradients[inner]
-            stream = RECV_PREV if forward else RECV_NEXT
-            yield self._transfer(stream, block, value, outer if forward else f"{outer}.grad", action)
+        stream = RECV_PREV if forward else RECV_NEXT
+        for crossing in self.arrivals if forward else self.departures:
+            yield self._transfer(stream, *crossing, action)
 
     def _sends(self, action: ScheduleAction) -> Iterator[Execution]:
         forward = action.kind == F_ACTION
-        for instance, inner, outer in self.departures if forward else self.arrivals:
-            block = self.graph.block_of(instance)
-            value = inner if forward else block.gradients[inner]
-            stream = SEND_NEXT if forward else SEND_PREV
-            yield self._transfer(stream, block, value, outer if forward else f"{outer}.grad", action)
+        stream = SEND_NEXT if forward else SEND_PREV
+        for crossing in self.departures if forward else self.arrivals:
+            yield self._transfer(stream, *crossing, action)
 
     def _transfer(
-        self, stream: str, block: Block, value: str, buffer: str, action: ScheduleAction
+        self, stream: str, block: Block, value: str, outer: str, action: ScheduleAction
     ) -> Execution:
-        code = self.codes.transfer(stream, block, value)
+        """A value of its maker's block, or its gradient."""
+        forward = action.kind == F_ACTION
+        code = self.codes.transfer(stream, block, value if forward else block.gradients[value])
+        buffer = outer if forward else f"{outer}.grad"
         self.names[(buffer, "value")] = buffer
         return Execution(code, buffer, action.micro_batch, str(action))
 

@@ -90,7 +90,7 @@ class Slot:
     """A buffer as a code sees it: local type, scope, and the bytes it takes where it is allocated.
 
     ``whole`` and ``layout`` say which tensor it is a part of, and which part. ``feed`` slots are filled from
-    the batch when the code starts.
+    the batch when the code starts, ids with numbers ``below`` a bound.
     """
 
     name: str
@@ -101,6 +101,7 @@ class Slot:
     whole: TensorType
     layout: Layout
     feed: bool = False
+    below: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +152,11 @@ class Instruction:
     def writes(self) -> tuple[int, ...]:
         """Slots written, each once, in order."""
         return tuple(dict.fromkeys(slot for call in self.calls for slot in call.outputs))
+
+    @property
+    def adds(self) -> tuple[int, ...]:
+        """Slots written that are added to, each once, in order."""
+        return tuple(dict.fromkeys(call.outputs[index] for call in self.calls for index in sorted(call.adds)))
 
     @property
     def bytes_moved(self) -> int:

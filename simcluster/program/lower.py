@@ -42,6 +42,7 @@ _PURPOSES = {
     REGATHER: Purpose.WEIGHTS,
     SCATTER: Purpose.GRADIENTS,
 }
+_ADDED = (Role.ACCUMULATOR, Role.SUM)
 _RESIDENT = frozenset({Role.PARAMETER, Role.COPY, Role.STATE, Role.ACCUMULATOR, Role.BUFFER, Role.VIEW})
 _MATRIX = (Kernel.GEMM, Kernel.ATTENTION, Kernel.CONV)
 
@@ -225,7 +226,8 @@ class _CodeWriter:
         size = 0 if kind.role is Role.VIEW or value in self.internal else local.num_bytes
         category = self._category(value, kind, scope)
         assert kind.layout is not None
-        return Slot(value, scope, local, category, size, kind.type, kind.layout, kind.role is Role.FEED)
+        feed = kind.role is Role.FEED
+        return Slot(value, scope, local, category, size, kind.type, kind.layout, feed, kind.below)
 
     def _category(self, value: str, kind: Value, scope: Scope) -> Category:
         resident = {
@@ -241,6 +243,8 @@ class _CodeWriter:
             return Category.COMMUNICATION
         if scope is Scope.MICRO_BATCH and kind.role in (Role.ACTIVATION, Role.FEED):
             return Category.ACTIVATIONS
+        if kind.role is Role.SUM:
+            return Category.TEMPORARY
         maker = next((node for node in self.nodes if value in node.outputs), None)
         moved = maker is not None and isinstance(maker.operator, Movement)
         return Category.COMMUNICATION if moved else Category.TEMPORARY
@@ -258,9 +262,7 @@ class _CodeWriter:
 
     def _call(self, node: Node) -> Call:
         adds = frozenset(
-            index
-            for index, value in enumerate(node.outputs)
-            if self.block.values[value].role is Role.ACCUMULATOR
+            index for index, value in enumerate(node.outputs) if self.block.values[value].role in _ADDED
         )
         return Call(
             node.name,
@@ -293,7 +295,7 @@ class _CodeWriter:
         inputs = [self.slots[self._slot(value)].type for value in node.inputs]
         outputs = [self.slots[self._slot(value)].type for value in node.outputs]
         if isinstance(node.operator, Operator):
-            adds = any(self.block.values[value].role is Role.ACCUMULATOR for value in node.outputs)
+            adds = any(self.block.values[value].role in _ADDED for value in node.outputs)
             return tuple(map(self._rated, node.operator.work(inputs, outputs, accumulate=adds)))
         if self.block.values[node.outputs[0]].role is Role.VIEW:
             return ()

@@ -80,13 +80,29 @@ class Program:
         """Per stage: kept buffer and the micro-batch it was gathered for -> droppers until its release."""
         found = []
         for stage in self.stages:
-            counts: Counter[tuple[str, int]] = Counter()
+            kept: Counter[tuple[str, int]] = Counter()
             for execution in stage.executions:
                 code = self.codes[execution.code]
                 for slot in (slot for each in code.instructions for slot in each.drops):
                     if code.slots[slot].scope is Scope.KEPT:
                         name = stage.buffer(execution.instance, code.slots[slot].name)
-                        counts[name, execution.gathered] += 1
+                        kept[name, execution.gathered] += 1
+            found.append(dict(kept))
+        return tuple(found)
+
+    @cached_property
+    def makers(self) -> tuple[Mapping[str, int], ...]:
+        """Per stage: buffer of micro-batch scope -> how many runs of codes write it, each adding to it."""
+        found = []
+        for stage in self.stages:
+            runs = {(execution.code, execution.instance) for execution in stage.executions}
+            counts: Counter[str] = Counter()
+            for index, instance in runs:
+                code = self.codes[index]
+                written = {slot for instruction in code.instructions for slot in instruction.writes}
+                for slot in written:
+                    if code.slots[slot].scope is Scope.MICRO_BATCH:
+                        counts[stage.buffer(instance, code.slots[slot].name)] += 1
             found.append(dict(counts))
         return tuple(found)
 

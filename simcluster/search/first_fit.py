@@ -114,9 +114,12 @@ class _Search:
         self.cluster: Cluster = _checked("--cluster", cluster, ClusterSpec).build()
         self.model: Model = _checked("--model", {"use": start.model}, ModelSpec).build(Path())
         longest = self.model.longest
-        self.seq_len = start.seq_len or min(SEQUENCE, longest or SEQUENCE)
+        self.seq_len = start.seq_len or self.model.sequence or min(SEQUENCE, longest or SEQUENCE)
         if longest is not None and self.seq_len > longest:
             raise ScenarioError(f"--seq-len {self.seq_len}: {start.model} has {longest} positions")
+        refusal = self.model.refuses(self.seq_len)
+        if refusal:
+            raise ScenarioError(f"--seq-len {self.seq_len}: {refusal}")
         peak = self.cluster.host.device.peak
         self.precision = next(each for each in (DType.BF16, DType.FP16, DType.FP32) if each in peak)
 
@@ -127,7 +130,7 @@ class _Search:
         widest = [
             size for size in range(1, self.cluster.host.num_devices + 1) if _splits(size, devices, heads)
         ]
-        deepest = [size for size in range(2, self.model.layers + 1) if devices // widest[-1] % size == 0]
+        deepest = [size for size in range(2, self.model.num_layers + 1) if devices // widest[-1] % size == 0]
         sizes = [(tensor, 1) for tensor in widest] + [(widest[-1], stages) for stages in deepest]
         possible = [(tensor, stages, self.batch(tensor, stages)) for tensor, stages in sizes]
         for layers in ("none", "all"):

@@ -56,12 +56,12 @@ def shrink(scenario: Scenario) -> Shrunk:
     stages = mesh.size(plan.stage_axis)
     layers = _small_layers(plan.layers, stages)
     model = scenario.model.shrunk(
-        sum(layers), lambda dim: _ways(plan, mesh, dim), padded=plan.vocab > scenario.model.vocab
+        sum(layers), lambda dim: _ways(plan, mesh, dim), padded=plan.vocab > scenario.model.vocabulary
     )
     micro_batches = min(plan.num_micro_batches, stages + 1)
     micro_batch = min(spec.training.micro_batch, 2)
     batch = micro_batches * micro_batch * mesh.product(plan.batch_axes)
-    seq = min(spec.training.seq_len, 4 * _ways(plan, mesh, "seq"))
+    seq = model.sequence or min(spec.training.seq_len, 4 * _ways(plan, mesh, "seq"))
     training = spec.training.model_copy(
         update={
             "global_batch": batch,

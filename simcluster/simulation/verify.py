@@ -108,7 +108,7 @@ def proved(
     program = lowered(plan)
     if mutate is not None:
         program = mutate(program)
-    source = Source(seed, np.dtype(dtype), plan.vocab)
+    source = Source(seed, np.dtype(dtype))
     try:
         classes = partition(program, cluster, unfold=True)
         timing = run(program, cluster, classes, steps=STEPS, dispatch=plan.dispatch)
@@ -119,4 +119,4 @@ def proved(
         return (), str(error)
     expected = Oracle(plan.logical, plan.update, source, plan.num_micro_batches, plan.clip).run(STEPS)
     tolerance = Tolerance.of(dtype, TOLERANCES[dtype])
-    return compare(replay, expected, plan.update.learning_rate, tolerance), ""
+    return compare(replay, expected, plan.update, tolerance), ""

@@ -9,6 +9,7 @@ import numpy as np
 
 from simcluster.layout import Mesh
 from simcluster.model import Array
+from simcluster.model.operators.optimizer import Update
 from simcluster.values.exchange import local_part
 from simcluster.values.oracle import StepValues
 from simcluster.values.replay import Held, Replay
@@ -19,21 +20,28 @@ FLOOR = 1e-6
 ROUNDING = 256
 """Units in the last place that may be lost where terms cancel (the bias of keys has no gradient at all)."""
 
+CANCELLED = 8
+"""Of these, those that remain of a gradient that cancels, in units of the largest gradient: what an optimizer
+that divides by the gradient's size makes into updates."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
     """``max|a - b| <= relative * max(max|b|, floor * largest)``, largest over all tensors of the kind.
 
-    ``floor`` is 1e-6, or what rounding in the type of the values demands, if that is more.
+    ``floor`` is 1e-6, or what rounding in the type of the values demands, if that is more; ``last_place`` is
+    the relative size of a unit in the last place.
     """
 
     relative: float
     floor: float
+    last_place: float
 
     @classmethod
     def of(cls, dtype: str, relative: float) -> Tolerance:
         """The tolerance for values of a floating type."""
-        return cls(relative, max(FLOOR, ROUNDING * float(np.finfo(dtype).eps) / relative))
+        last_place = float(np.finfo(dtype).eps)
+        return cls(relative, max(FLOOR, ROUNDING * last_place / relative), last_place)
 
     def holds(self, error: float) -> bool:
         """Whether a relative error is small enough; NaN never is."""
@@ -57,13 +65,14 @@ class Comparison:
 
 
 def compare(
-    replay: Replay, expected: Sequence[StepValues], learning_rate: float, tolerance: Tolerance
+    replay: Replay, expected: Sequence[StepValues], update: Update, tolerance: Tolerance
 ) -> list[Comparison]:
     """Loss, every gradient and every updated parameter of every step.
 
     Updates are compared in units of the learning rate: what a wrong gradient changes is small against the
-    weights themselves.
+    weights themselves. They may differ by what rounding of the gradients makes of them.
     """
+    learning_rate = update.learning_rate
     judge = _Judge(replay.program.mesh, tolerance)
     found: list[Comparison] = []
     before = dict(replay.source.parameters)
@@ -74,11 +83,12 @@ def compare(
         for name, gradient in values.gradients.items():
             held = replay.gradients[step, name]
             found.append(judge.compare(step, "gradient", name, held, gradient, largest))
+        noise = CANCELLED * tolerance.last_place * update.slope * float(largest)
         changes = {name: (weights - before[name]) / learning_rate for name, weights in values.weights.items()}
         largest = _largest_of(changes.values())
         for name, change in changes.items():
             held = judge.changes(replay.weights[step, name], before[name], learning_rate)
-            found.append(judge.compare(step, "update", name, held, change, largest))
+            found.append(judge.compare(step, "update", name, held, change, largest, noise))
         before = dict(values.weights)
     return found
 
@@ -97,10 +107,18 @@ class _Judge:
     tolerance: Tolerance
 
     def compare(
-        self, step: int, what: str, name: str, held: Sequence[Held], whole: Array, largest: Array
+        self,
+        step: int,
+        what: str,
+        name: str,
+        held: Sequence[Held],
+        whole: Array,
+        largest: Array,
+        noise: float = 0.0,
     ) -> Comparison:
         """One tensor; if no rank holds it at all, every rank disagrees."""
-        scale = max(_largest(whole), self.tolerance.floor * _largest(largest)) or 1.0
+        floor = max(self.tolerance.floor * _largest(largest), noise / self.tolerance.relative)
+        scale = max(_largest(whole), floor) or 1.0
         worst = 0.0 if held else float("inf")
         wrong = [] if held else list(range(self.mesh.num_ranks))
         for each in held:

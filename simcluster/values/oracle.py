@@ -102,7 +102,8 @@ class Oracle:
         for name in block.parameters:
             values[name] = self._weights[self.graph.canonical(f"{instance.name}.{name}")]
         for name in block.feeds:
-            values[name] = self.source.feed(name, block.values[name].type, step, micro_batch)
+            kind = block.values[name]
+            values[name] = self.source.feed(name, kind.type, step, micro_batch, kind.below)
         return values
 
     def _backward(
@@ -121,8 +122,11 @@ class Oracle:
         for node in block.nodes:
             if node.phase is not Phase.BACKWARD:
                 continue
+            before = {out: values[out] for out in node.outputs if out in values}
             _evaluate([node], values, region)
             for out in node.outputs:
+                if block.values[out].role is Role.SUM and out in before:
+                    values[out] = before[out] + values[out]
                 if block.values[out].role is Role.ACCUMULATOR:
                     gradients[accumulators[out]] = gradients[accumulators[out]] + values[out]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from simcluster.errors import SimulationError
-from simcluster.layout import Layout, Mesh, Movement, Strategy
+from simcluster.layout import Layout, Mesh, Movement
 from simcluster.model import Array, Operator, Region, TensorType
 from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.program import Action, Call, Code, Execution, Instruction, Program, Scope, Slot, StageProgram
@@ -184,7 +184,7 @@ class Replay:
         return found
 
     def _fed(self, event: _Event, slot: Slot) -> Array:
-        whole = self.source.feed(slot.name, slot.whole, event.step, event.execution.micro_batch)
+        whole = self.source.feed(slot.name, slot.whole, event.step, event.execution.micro_batch, slot.below)
         found = local_part(whole, slot.layout, self.mesh, event.rank)
         self._buffers[event.rank][self._key(event, slot)] = found
         return found
@@ -196,7 +196,9 @@ class Replay:
                 f"{event.label} makes {slot.name} of shape {array.shape}, not {slot.type.shape}"
             )
         key = self._key(event, slot)
-        if adds:
+        if adds and slot.scope is Scope.MICRO_BATCH:
+            array = self._buffers[event.rank][key] + array if key in self._buffers[event.rank] else array
+        elif adds:
             # The first term of a step replaces what the step before left.
             if self._fresh.get((event.rank, key)) == event.step:
                 array = self._buffers[event.rank][key] + array
@@ -236,28 +238,23 @@ class Replay:
                 made: tuple[Array, ...] = (sliced(call.operator, arrays[0], self.mesh, event.rank),)
             else:
                 assert isinstance(call.operator, Operator)
-                made = call.operator.evaluate(
-                    arrays, self._region(event, call.operator, call.strategy, arrays)
-                )
+                made = call.operator.evaluate(arrays, self._region(event, call.operator, call))
             for position, (index, array) in enumerate(zip(call.outputs, made, strict=True)):
                 self._write(event, index, array, position in call.adds)
             if isinstance(call.operator, OptimizerOperator):
                 self._record(event, call, call.operator)
 
-    def _region(
-        self, event: _Event, operator: Operator, strategy: Strategy, arrays: Sequence[Array]
-    ) -> Region:
-        extent: dict[str, int] = {}
-        if strategy.splits:
-            for names, array in zip(operator.dims().inputs, arrays, strict=True):
-                extent.update(zip(names, array.shape, strict=True))
-        starts = {
-            dim: self.mesh.index(event.rank, axes) * extent[dim]
-            for dim, axes in strategy.splits
-            if dim in extent
-        }
+    def _region(self, event: _Event, operator: Operator, call: Call) -> Region:
+        sizes: dict[str, int] = {}
+        if call.strategy.splits:
+            extent: dict[str, int] = {}
+            dims = operator.dims()
+            for names, slot in zip(dims.inputs + dims.outputs, call.inputs + call.outputs, strict=True):
+                extent.update(zip(names, event.code.slots[slot].type.shape, strict=True))
+            sizes = {dim: extent[dim] for dim, _ in call.strategy.splits}
+        starts = {dim: self.mesh.index(event.rank, axes) * sizes[dim] for dim, axes in call.strategy.splits}
         run = event.execution
-        return Region(starts, event.step + 1, self.source.seed, run.instance, run.micro_batch)
+        return Region(starts, event.step + 1, self.source.seed, run.instance, run.micro_batch, sizes)
 
     def _meet(self, members: Sequence[_Event]) -> None:
         """A collective or a transfer, for all who take part at once."""

@@ -16,11 +16,10 @@ from simcluster.model import Array, TensorType
 
 @dataclass
 class Source:
-    """Weights and batches for a seed, in one floating type; ``vocab`` bounds the token ids."""
+    """Weights and batches for a seed, in one floating type."""
 
     seed: int
     dtype: np.dtype[Any]
-    vocab: int
     parameters: dict[str, Array] = field(default_factory=dict)
     _feeds: dict[tuple[str, int, int], Array] = field(default_factory=dict)
 
@@ -32,11 +31,15 @@ class Source:
             self.parameters[name] = np.asarray(drawn, dtype=self.dtype)
         return self.parameters[name]
 
-    def feed(self, name: str, kind: TensorType, step: int, micro_batch: int) -> Array:
-        """The whole of a batch tensor, token ids, for one micro-batch of one step."""
+    def feed(self, name: str, kind: TensorType, step: int, micro_batch: int, below: int) -> Array:
+        """The whole of a batch tensor for one micro-batch of one step: normal numbers, or ids ``below``."""
         key = (name, step, micro_batch)
         if key not in self._feeds:
-            self._feeds[key] = self._generator("feed", *key).integers(0, self.vocab, kind.shape)
+            drawn = self._generator("feed", *key)
+            if kind.dtype.is_float:
+                self._feeds[key] = drawn.standard_normal(kind.shape).astype(self.dtype)
+            else:
+                self._feeds[key] = drawn.integers(0, below, kind.shape)
         return self._feeds[key]
 
     def _generator(self, *key: object) -> np.random.Generator:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from simcluster.layout import Dims, Layout, Mesh, Strategy
+from simcluster.layout import Layout, Mesh, Strategy
 from simcluster.model import ONE, Array, Operator, Region, TensorType
 from simcluster.model.operators.activation import (
     Geglu,
@@ -42,6 +42,7 @@ from simcluster.model.operators.embedding import (
     PositionsGrad,
 )
 from simcluster.model.operators.fp8 import E5M2, Fp8Cast
+from simcluster.model.operators.gather import First, FirstGrad, Gather, GatherGrad
 from simcluster.model.operators.lamb import Lamb, LambDirection, LambStep
 from simcluster.model.operators.matmul import Matmul, MatmulSum
 from simcluster.model.operators.norm import LayerNorm, LayerNormGrad, RmsNorm, RmsNormGrad
@@ -56,8 +57,11 @@ from simcluster.model.operators.pointwise import (
     Swiglu,
     SwigluGrad,
 )
+from simcluster.model.operators.prepend import Prepend, PrependGrad
+from simcluster.model.operators.relative_bias import RelativeBias, RelativeBiasGrad
 from simcluster.model.operators.rotary import Rotary
 from simcluster.model.operators.softmax import Softmax, SoftmaxGrad
+from simcluster.model.operators.tanh import Tanh, TanhGrad
 from simcluster.model.scores import LABELS as SCORES
 from simcluster.model.scores import Scores
 from simcluster.registry import kinds
@@ -78,7 +82,7 @@ class Case:
     gradient; ``loss`` says that its output is the loss. ``unsplit`` gives the reason for every dim declared
     whole although a split of it would compute the right values, ``nonlinear`` for every set of inputs in
     which the operator is jointly linear though it does not say so. ``reads_part`` and ``writes_part`` are
-    inputs and outputs that a kernel touches only in places.
+    inputs and outputs that a kernel touches only in places; ``odd`` dims have no size that divides.
     """
 
     name: str
@@ -90,6 +94,7 @@ class Case:
     nonlinear: Mapping[frozenset[int], str] = field(default_factory=dict)
     reads_part: frozenset[int] = frozenset()
     writes_part: frozenset[int] = frozenset()
+    odd: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
         return self.name
@@ -148,10 +153,12 @@ def _lamb_step(rng):
     return weights, direction, np.asarray((weights**2).sum()), np.asarray((direction**2).sum())
 
 
-def _attention_grad(operator: Attention) -> Draw:
+def _attention_grad(operator: Attention, *bias: tuple[int, ...]) -> Draw:
     def draw(rng):
         q, k, v = _QKV(rng)
-        return (q, k, v, *operator.evaluate((q, k, v), WHOLE), rng.standard_normal(q.shape))
+        added = normal(*bias)(rng)
+        made = operator.evaluate((q, k, v, *added), WHOLE)
+        return (q, k, v, *made, rng.standard_normal(q.shape), *added)
 
     return draw
 
@@ -206,7 +213,7 @@ _X, _Q, _K = (4, 4, 8), (4, 4, 4, 4, 4), (4, 4, 4, 4)
 _W1, _W2 = (8, 4, 4, 4), (8, 4, 4)
 
 _SHARE = "a slice of causal queries computes rightly but does more or less work than another"
-_NO_CONTEXT = "no model here attends both ways; splitting it waits for context parallelism"
+_NO_CONTEXT = "splitting it where attention looks both ways waits for context parallelism"
 _ONCE = "a bias is added once, after the reduction (DESIGN 4.2)"
 _TERMWISE = "one operand of each term: no gradient is partial that way"
 _NEVER = "what is updated is reduced before: an update reads every element once, nothing gets smaller"
@@ -254,6 +261,19 @@ _CASES = (
     Case("attention with slopes", Attention(**_ALIBI), _QKV, (0,), unsplit={"seq": _SHARE}),
     Case(
         "attention with dropout", Attention(dropout=0.25, label="core"), _QKV, (0,), unsplit={"seq": _SHARE}
+    ),
+    Case(
+        "attention with a bias",
+        Attention(causal=False, scale=1.0, biased=True),
+        lambda rng: (*_QKV(rng), rng.standard_normal((4, 4, 6, 6))),
+        (0,),
+        unsplit={"seq": _NO_CONTEXT},
+    ),
+    Case(
+        "attention_grad with a bias",
+        AttentionGrad(scale=1.0, biased=True),
+        _attention_grad(Attention(scale=1.0, biased=True), (4, 4, 6, 6)),
+        unsplit={"seq": _SHARE},
     ),
     Case("attention both ways", Attention(causal=False), _QKV, (0,), unsplit={"seq": _NO_CONTEXT}),
     Case("attention_grad", AttentionGrad(), _attention_grad(Attention()), unsplit={"seq": _SHARE}),
@@ -359,6 +379,24 @@ _CASES = (
     ),
     Case("position_rows", PositionRows(), ids_and((4, 8), 12, (10, 4)), (0,), reads_part=frozenset({1})),
     Case("positions_grad", PositionsGrad(), normal((4, 8, 4), (10, 4)), reads_part=frozenset({1})),
+    Case("gather", Gather(8), ids_and((4, 4), 8, (4, 8, 4)), (0,), reads_part=frozenset({1})),
+    Case("gather_grad", GatherGrad(8), ids_and((4, 4), 8, (4, 4, 4))),
+    Case("first", First(8), normal((4, 8, 4)), (0,), reads_part=frozenset({0})),
+    Case("first_grad", FirstGrad(8), normal((4, 4))),
+    Case("relative_bias", RelativeBias(8, 8, 8, True, 6), normal((8, 4, 4)), (0,), reads_part=frozenset({0})),
+    Case("relative_bias looking back", RelativeBias(8, 4, 8, False, 6), normal((8, 4, 4)), (0,)),
+    Case("relative_bias_grad", RelativeBiasGrad(8, 8, 8, True, 6), normal((4, 4, 8, 8))),
+    Case("prepend", Prepend(), normal((4, 7, 4), (4,)), (0,), odd=frozenset({"patches"})),
+    Case("prepend_grad", PrependGrad(), normal((4, 8, 4)), odd=frozenset({"patches"})),
+    Case("tanh", Tanh(_HIDDEN), normal((4, 8, 4)), (0,)),
+    Case("tanh_grad", TanhGrad(_HIDDEN), normal((4, 8, 4), (4, 8, 4))),
+    Case(
+        "cross_entropy of samples",
+        CrossEntropy(1 / 16, ("batch", "classes")),
+        lambda rng: ids_and((16,), 8, (16, 8))(rng)[::-1],
+        (0,),
+        loss=True,
+    ),
     Case("cross_entropy", CrossEntropy(1 / 16), _targets_last, (0,), loss=True),
     Case("cross_entropy_grad", CrossEntropyGrad(1 / 16), _cross_entropy_grad),
     Case("logits_max", LogitsMax(), normal((4, 4, 8))),
@@ -507,10 +545,12 @@ def allowed(names, most: int = 2) -> list[Strategy]:
     return [Strategy.of(splits) for splits in found]
 
 
-def extents(dims: Dims, arrays) -> dict[str, int]:
-    found = {}
-    for names, array in zip(dims.inputs, arrays, strict=True):
-        for name, size in zip(names, array.shape, strict=True):
+def extents(operator, arrays) -> dict[str, int]:
+    dims, found = operator.dims(), {}
+    made = operator.infer([type_of(array) for array in arrays])
+    operands = [*(array.shape for array in arrays), *(kind.shape for kind in made)]
+    for names, shape in zip(dims.inputs + dims.outputs, operands, strict=True):
+        for name, size in zip(names, shape, strict=True):
             assert found.setdefault(name, size) == size, f"{name} has two sizes"
     return found
 
@@ -520,14 +560,10 @@ def fits(strategy: Strategy, extent) -> bool:
 
 
 def regions(strategy: Strategy, extent) -> list[Region]:
+    sizes = {dim: extent[dim] // 2 ** len(axes) for dim, axes in strategy.splits}
     return [
         Region(
-            {
-                dim: position(rank, axes) * (extent[dim] // 2 ** len(axes))
-                for dim, axes in strategy.splits
-                if dim in extent
-            },
-            WHOLE.step,
+            {dim: position(rank, axes) * sizes[dim] for dim, axes in strategy.splits}, WHOLE.step, sizes=sizes
         )
         for rank in RANKS
     ]
@@ -538,7 +574,7 @@ def on_ranks(operator, strategy: Strategy, inputs, masked=()):
     dims = operator.dims()
     layouts = dims.input_layouts(strategy)
     wholes = [[each] * 4 if isinstance(each, np.ndarray) else each for each in inputs]
-    extent = extents(dims, [each[0] for each in wholes])
+    extent = extents(operator, [each[0] for each in wholes])
     made = []
     for rank, region in zip(RANKS, regions(strategy, extent), strict=True):
         arrays = [part(each[rank], layout, rank) for each, layout in zip(wholes, layouts, strict=True)]

@@ -22,6 +22,7 @@ from simcluster.work import DType, Kernel, Work
 _QUERY = ("batch", "seq", "heads", "group", "head_dim")
 _KEY = ("batch", "keys", "heads", "head_dim")
 _ROWS = ("batch", "heads", "group", "seq")
+_BIAS = LABELS[1:]
 
 _WHOLE = (
     ("seq", "a slice of causal queries has its own share of the work; context parallelism is needed"),
@@ -39,16 +40,26 @@ class _Attention(Operator):
     alibi: tuple[int, int] | None
     dropout: float
     label: str
+    scale: float | None
+    biased: bool
+
+    @property
+    def _extra(self) -> tuple[tuple[str, ...], ...]:
+        return (_BIAS,) if self.biased else ()
 
     @property
     def rule(self) -> Scores:
         """How scores become weights."""
         return Scores(self.causal, self.window, self.alibi)
 
-    def _scores(self, q: Array, k: Array, region: Region) -> Array:
+    def _factor(self, q: Array) -> Array:
+        """What products of queries and keys are multiplied by."""
+        return np.asarray(q.shape[-1] ** -0.5 if self.scale is None else self.scale, dtype=q.dtype)
+
+    def _scores(self, q: Array, k: Array, bias: Sequence[Array], region: Region) -> Array:
         """Scaled scores [batch, heads, group, seq, keys], -inf where a query does not see a key."""
-        scores = np.einsum("bqhgd,bkhd->bhgqk", q, k, optimize=True)
-        return self.rule.masked(scores / np.sqrt(q.shape[-1]).astype(q.dtype), region)
+        scores = np.einsum("bqhgd,bkhd->bhgqk", q, k, optimize=True) * self._factor(q)
+        return self.rule.masked(sum(bias, scores), region)
 
     def _kept(self, scores: Array, region: Region) -> Array:
         """By what every weight is multiplied: 0 where it is dropped, else ``1 / (1 - dropout)``."""
@@ -88,7 +99,9 @@ class Attention(_Attention):
     [batch, keys, heads, head_dim]; outputs o like q and the log-sum-exp of every row (fp32).
 
     ``heads`` are key-value heads, each serving ``group`` query heads. ``window`` and ``alibi`` are those of
-    ``Scores``; weights are dropped at the rate ``dropout``, their mask drawn under ``label``.
+    ``Scores``; weights are dropped at the rate ``dropout``, their mask drawn under ``label``. ``scale``
+    stands for ``1 / sqrt(d)`` if given. ``biased``: a fourth input [heads, group, seq, keys] is added to the
+    scaled scores, and gets a gradient (T5's relative positions).
     """
 
     causal: bool = True
@@ -96,6 +109,8 @@ class Attention(_Attention):
     alibi: tuple[int, int] | None = None
     dropout: float = 0.0
     label: str = ""
+    scale: float | None = None
+    biased: bool = False
 
     kind: ClassVar[str] = "attention"
 
@@ -106,7 +121,7 @@ class Attention(_Attention):
 
     def dims(self) -> Dims:
         """Linear in v for the output; the statistics are not, so nothing partial passes."""
-        return Dims((_QUERY, _KEY, _KEY), (_QUERY, _ROWS), whole=_WHOLE)
+        return Dims((_QUERY, _KEY, _KEY, *self._extra), (_QUERY, _ROWS), whole=_WHOLE)
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
@@ -119,14 +134,15 @@ class Attention(_Attention):
     ) -> tuple[str | None, ...]:
         """Reads q, k, v, o and the row statistics."""
         if grads[0] is None:
-            return (None, None, None)
-        back = AttentionGrad(self.causal, self.window, self.alibi, self.dropout, self.label)
-        return tape.emit("grad", back, [*inputs, *outputs, grads[0]])
+            return (None,) * len(inputs)
+        rule = (self.causal, self.window, self.alibi)
+        back = AttentionGrad(*rule, self.dropout, self.label, self.scale, self.biased)
+        return tape.emit("grad", back, [*inputs[:3], *outputs, grads[0], *inputs[3:]])
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The output and its log-sum-exp."""
-        q, k, v = inputs
-        scores = self._scores(q, k, region)
+        q, k, v, *bias = inputs
+        scores = self._scores(q, k, bias, region)
         peak = scores.max(axis=-1, keepdims=True)
         weights = np.exp(scores - peak)
         total = weights.sum(axis=-1, keepdims=True)
@@ -137,24 +153,27 @@ class Attention(_Attention):
 
 @dataclass(frozen=True, slots=True)
 class AttentionGrad(_Attention):
-    """``dq, dk, dv`` from q, k, v, o, the log-sum-exp and do."""
+    """``dq, dk, dv`` from q, k, v, o, the log-sum-exp and do; ``dbias`` with the bias besides."""
 
     causal: bool = True
     window: int = 0
     alibi: tuple[int, int] | None = None
     dropout: float = 0.0
     label: str = ""
+    scale: float | None = None
+    biased: bool = False
 
     kind: ClassVar[str] = "attention_grad"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """Like q, k and v."""
-        return tuple(inputs[:3])
+        """Like q, k, v and the bias."""
+        return (*inputs[:3], *inputs[6:])
 
     def dims(self) -> Dims:
-        """Linear in do; keys shared by a split group get partial gradients."""
-        inputs = (_QUERY, _KEY, _KEY, _QUERY, _ROWS, _QUERY)
-        return Dims(inputs, (_QUERY, _KEY, _KEY), whole=_WHOLE, linear=(frozenset({5}),))
+        """Linear in do; keys shared by a split group, and a bias by a split batch, get partial gradients."""
+        inputs = (_QUERY, _KEY, _KEY, _QUERY, _ROWS, _QUERY, *self._extra)
+        outputs = (_QUERY, _KEY, _KEY, *self._extra)
+        return Dims(inputs, outputs, whole=_WHOLE, linear=(frozenset({5}),))
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
@@ -164,14 +183,16 @@ class AttentionGrad(_Attention):
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The softmax gradient by ``dS = P (dP - rowsum(do o))``; dropout multiplies P towards v, and dP."""
-        q, k, v, output, statistics, grad = inputs
-        scores = self._scores(q, k, region)
+        q, k, v, output, statistics, grad, *bias = inputs
+        scores = self._scores(q, k, bias, region)
         weights = np.exp(scores - statistics[..., None])
         kept = self._kept(scores, region)
         dv = np.einsum("bhgqk,bqhgd->bkhd", weights * kept, grad, optimize=True)
         dweights = np.einsum("bqhgd,bkhd->bhgqk", grad, v, optimize=True) * kept
         rows = np.einsum("bqhgd,bqhgd->bhgq", grad, output, optimize=True)[..., None]
-        dscores = weights * (dweights - rows) / np.sqrt(q.shape[-1]).astype(q.dtype)
+        dscores = weights * (dweights - rows)
+        dbias = [dscores.sum(axis=0)] if self.biased else []
+        dscores = dscores * self._factor(q)
         dq = np.einsum("bhgqk,bkhd->bqhgd", dscores, k, optimize=True)
         dk = np.einsum("bhgqk,bqhgd->bkhd", dscores, q, optimize=True)
-        return (np.asarray(dq), np.asarray(dk), np.asarray(dv))
+        return (np.asarray(dq), np.asarray(dk), np.asarray(dv), *dbias)

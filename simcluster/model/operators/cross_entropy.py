@@ -1,4 +1,4 @@
-"""Softmax cross entropy, summed over all tokens and scaled.
+"""Softmax cross entropy, summed over all tokens (or samples) and scaled.
 
 With the vocabulary split it is rewritten as its three reductions (Megatron's parallel cross entropy, arXiv
 1909.08053 section 3): the maximum, the sum of exponentials and the target's logit.
@@ -25,14 +25,20 @@ from simcluster.model.operator import (
 )
 from simcluster.work import DType, Kernel, Work
 
+Labels = tuple[str, ...]
+
 _LOGITS = ("batch", "seq", "vocab")
-_TOKENS = ("batch", "seq")
 
 
 class _Loss(Operator):
-    """What the pieces share: one pass over memory."""
+    """What the pieces share: logits whose last dim is summed over, and one pass over memory."""
 
     family: ClassVar[str] = "loss"
+    labels: Labels
+
+    @property
+    def _tokens(self) -> Labels:
+        return self.labels[:-1]
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
@@ -42,12 +48,12 @@ class _Loss(Operator):
 
 
 def _per_token(inputs: Sequence[TensorType]) -> TensorType:
-    return TensorType(inputs[0].shape[:2], DType.FP32)
+    return TensorType(inputs[0].shape[:-1], DType.FP32)
 
 
-def _target(logits: Array, targets: Array, region: Region) -> tuple[Array, Array]:
-    """Local index of each target and whether this rank holds it."""
-    local = targets - region.start("vocab")
+def _target(logits: Array, targets: Array, start: int) -> tuple[Array, Array]:
+    """Local index of each target and whether this rank, whose logits begin at ``start``, holds it."""
+    local = targets - start
     mine = (local >= 0) & (local < logits.shape[-1])
     return np.where(mine, local, 0), mine
 
@@ -60,6 +66,7 @@ class CrossEntropy(_Loss):
     """
 
     scale: float
+    labels: Labels = _LOGITS
 
     kind: ClassVar[str] = "cross_entropy"
 
@@ -69,8 +76,8 @@ class CrossEntropy(_Loss):
 
     def dims(self) -> Dims:
         """The loss sums over tokens; the vocabulary is summed inside."""
-        whole = (("vocab", "the softmax sums over it inside the operator"),)
-        return Dims((_LOGITS, _TOKENS), ((), _TOKENS), whole=whole)
+        whole = ((self.labels[-1], "the softmax sums over it inside the operator"),)
+        return Dims((self.labels, self._tokens), ((), self._tokens), whole=whole)
 
     def gradient(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
@@ -79,7 +86,7 @@ class CrossEntropy(_Loss):
         if grads[0] != ONE:
             raise NotImplementedError("cross entropy is the loss itself, not a part of one")
         logits, targets = inputs
-        (grad,) = tape.emit("grad", CrossEntropyGrad(self.scale), [logits, targets, outputs[1]])
+        (grad,) = tape.emit("grad", CrossEntropyGrad(self.scale, self.labels), [logits, targets, outputs[1]])
         return (grad, None)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
@@ -92,14 +99,14 @@ class CrossEntropy(_Loss):
 
     def decompose(self, split: frozenset[str]) -> Decomposition | None:
         """Maximum, sum of exponentials, target's logit, and what joins them."""
-        if split != {"vocab"}:
+        if split != {self.labels[-1]}:
             return None
         return Decomposition(
             (
-                ("max", LogitsMax(), ("in0",), ("max",)),
-                ("sum", LogitsExpSum(), ("in0", "max"), ("sum",)),
-                ("target", TargetLogit(), ("in0", "in1"), ("target",)),
-                ("join", JoinLoss(self.scale), ("max", "sum", "target"), ("out0", "out1")),
+                ("max", LogitsMax(self.labels), ("in0",), ("max",)),
+                ("sum", LogitsExpSum(self.labels), ("in0", "max"), ("sum",)),
+                ("target", TargetLogit(self.labels), ("in0", "in1"), ("target",)),
+                ("join", JoinLoss(self.scale, self.labels), ("max", "sum", "target"), ("out0", "out1")),
             )
         )
 
@@ -109,6 +116,7 @@ class CrossEntropyGrad(_Loss):
     """``scale * (softmax(logits) - onehot(target))`` from logits, targets and the log-sum-exp."""
 
     scale: float
+    labels: Labels = _LOGITS
 
     kind: ClassVar[str] = "cross_entropy_grad"
 
@@ -118,13 +126,13 @@ class CrossEntropyGrad(_Loss):
 
     def dims(self) -> Dims:
         """Every logit stands alone, given the log-sum-exp."""
-        return Dims((_LOGITS, _TOKENS, _TOKENS), (_LOGITS,))
+        return Dims((self.labels, self._tokens, self._tokens), (self.labels,))
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The softmax, less one at the target."""
         logits, targets, statistic = inputs
         grad = np.exp(logits - statistic[..., None])
-        index, mine = _target(logits, targets, region)
+        index, mine = _target(logits, targets, region.start(self.labels[-1]))
         hit = np.take_along_axis(grad, index[..., None], axis=-1) - mine[..., None].astype(grad.dtype)
         np.put_along_axis(grad, index[..., None], hit, axis=-1)
         return (grad * logits.dtype.type(self.scale),)
@@ -134,6 +142,8 @@ class CrossEntropyGrad(_Loss):
 class LogitsMax(_Loss):
     """The largest logit of each token."""
 
+    labels: Labels = _LOGITS
+
     kind: ClassVar[str] = "logits_max"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
@@ -142,7 +152,7 @@ class LogitsMax(_Loss):
 
     def dims(self) -> Dims:
         """A maximum over the vocabulary."""
-        return Dims((_LOGITS,), (_TOKENS,), reduction="max")
+        return Dims((self.labels,), (self._tokens,), reduction="max")
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The maximum."""
@@ -153,6 +163,8 @@ class LogitsMax(_Loss):
 class LogitsExpSum(_Loss):
     """``sum(exp(logits - max))`` of each token."""
 
+    labels: Labels = _LOGITS
+
     kind: ClassVar[str] = "logits_exp_sum"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
@@ -161,7 +173,7 @@ class LogitsExpSum(_Loss):
 
     def dims(self) -> Dims:
         """A sum over the vocabulary."""
-        return Dims((_LOGITS, _TOKENS), (_TOKENS,))
+        return Dims((self.labels, self._tokens), (self._tokens,))
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The sum."""
@@ -172,6 +184,8 @@ class LogitsExpSum(_Loss):
 class TargetLogit(_Loss):
     """The logit of each token's target; zero where another rank holds it."""
 
+    labels: Labels = _LOGITS
+
     kind: ClassVar[str] = "target_logit"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
@@ -180,7 +194,7 @@ class TargetLogit(_Loss):
 
     def dims(self) -> Dims:
         """Linear in the logits; a sum over the vocabulary of which one term is not zero."""
-        return Dims((_LOGITS, _TOKENS), (_TOKENS,), linear=(frozenset({0}),))
+        return Dims((self.labels, self._tokens), (self._tokens,), linear=(frozenset({0}),))
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
@@ -191,7 +205,7 @@ class TargetLogit(_Loss):
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The target's logit."""
         logits, targets = inputs
-        index, mine = _target(logits, targets, region)
+        index, mine = _target(logits, targets, region.start(self.labels[-1]))
         picked = np.take_along_axis(logits, index[..., None], axis=-1)[..., 0]
         return (np.where(mine, picked, logits.dtype.type(0)),)
 
@@ -201,6 +215,7 @@ class JoinLoss(_Loss):
     """The scaled loss and the log-sum-exp from maximum, sum of exponentials and target's logit."""
 
     scale: float
+    labels: Labels = _LOGITS
 
     kind: ClassVar[str] = "join_loss"
 
@@ -210,7 +225,7 @@ class JoinLoss(_Loss):
 
     def dims(self) -> Dims:
         """The loss sums over tokens."""
-        return Dims((_TOKENS,) * 3, ((), _TOKENS))
+        return Dims((self._tokens,) * 3, ((), self._tokens))
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """``max + log(sum) - target``."""

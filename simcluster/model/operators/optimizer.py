@@ -46,6 +46,11 @@ class Update(OptimizerOperator):
     weights_output: ClassVar[int | None] = 0
     states: ClassVar[tuple[str, ...]] = ()
 
+    @property
+    def slope(self) -> float:
+        """How much an update changes at most, in learning rates, per change of the gradient."""
+        return 1.0
+
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """New weights, new states, and the cast weights."""
         weights, _, *states = inputs
@@ -104,6 +109,11 @@ class AdamUpdate(Update):
     """Base of the optimizers that keep Adam's two moments."""
 
     states: ClassVar[tuple[str, ...]] = ("moment1", "moment2")
+
+    @property
+    def slope(self) -> float:
+        """One over ``eps``, where the gradient is close to zero."""
+        return 1 / self.eps
 
     def change(self, grad: Array, states: tuple[Array, ...], step: int) -> tuple[Array, Array, Array]:
         """Adam's step before the learning rate, and the new moments; ``step`` counts from 1."""

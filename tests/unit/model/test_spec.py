@@ -9,6 +9,8 @@ from simcluster.model.spec import ModelSpec
 SMALL = {"layers": 2, "hidden": 16, "heads": 4, "ffn": 24, "vocab": 64}
 GPT = {"family": "gpt", "layers": 2, "hidden": 16, "heads": 4, "vocab": 64, "max_positions": 8}
 
+BERT = {"family": "bert", "layers": 2, "hidden": 16, "heads": 4, "vocab": 64, "max_positions": 8}
+
 
 def build(data):
     return validate_data(data, ModelSpec).build(None)
@@ -89,6 +91,12 @@ def test_an_unknown_model_proposes_the_nearest():
         ),
         ({"use": "llama3-8b", "hf": "config.json"}, "hf", "give 'use' or 'hf', not both"),
         ({**SMALL, "heads": 0}, "heads", "0"),
+        ({**SMALL, "token_types": 2}, "token_types", "a model of the family 'llama' has no 'token_types'"),
+        ({**BERT, "rope_theta": 1e5}, "rope_theta", "a model of the family 'bert' has no 'rope_theta'"),
+        ({**BERT, "kv_heads": 2}, "kv_heads", "a model of the family 'bert' has no 'kv_heads'"),
+        ({**BERT, "hidden": 18}, "heads", "hidden 18 / heads 4 = 4.5: give head_dim"),
+        (without(BERT, "vocab", "max_positions"), "", "'vocab', 'max_positions' are missing"),
+        ({"family": "bert", "hf": "config.json"}, "hf", "no config.json of a bert is read"),
         ({**SMALL, "activation": "tanh"}, "activation", "tanh"),
         ({**SMALL, "experts": 8}, "experts", "unknown key 'experts'"),
         ({**SMALL, "activation": "geglu", "ffn": None}, "ffn", "'ffn' is missing: a gated MLP"),

@@ -113,7 +113,8 @@ def chain(*blocks: Block, ties: Sequence[tuple[str, ...]] = ()) -> Graph:
     for block in blocks:
         last = instances[-1] if instances else None
         outputs = blocks[len(instances) - 1].outputs if last else ()
-        inputs = tuple(last.output(value) for value in outputs) if last else ()
+        before = last.output if last else "outside:{}".format
+        inputs = tuple(map(before, outputs if last else block.inputs))
         instances.append(Instance(block.name, block.name, inputs))
     return Graph({block.name: block for block in blocks}, tuple(instances), tuple(ties))
 
@@ -268,6 +269,7 @@ def one(block, chosen, mesh=MESH):
         reader = next(node for node in block.nodes if value in node.inputs)
         names = reader.operator.dims().inputs[reader.inputs.index(value)]
         incoming.append(by_node[reader.name].layout(names))
-    made = BlockSharder(logical, by_node, mesh, router(mesh)).run(incoming, [None] * len(block.outputs), {})
+    sharder = BlockSharder(logical, by_node, mesh, router(mesh))
+    made = sharder.run(incoming, [None] * len(block.outputs), {}, {})
     check_values(logical, made, mesh)
     return made

@@ -128,7 +128,7 @@ def test_casts_to_fp8_change_values():
         small = shrink(which)
         spec = small.scenario.spec
         plan = make_plan(small.model, spec.training, spec.parallel, which.framework, small.cluster)
-        source = Source(0, np.dtype("float64"), plan.vocab)
+        source = Source(0, np.dtype("float64"))
         (step,) = Oracle(plan.logical, plan.update, source, plan.num_micro_batches).run(1)
         losses.append(step.loss)
     assert losses[0] != losses[1]

@@ -17,6 +17,7 @@ from simcluster.simulation.verify import proved
 from tests.scenarios import TINY, TINY_GPT, scenario, under
 
 MESH = {"pipeline": 2, "data": 2, "tensor": 2}
+TINY_T5 = {"family": "t5", "encoder_layers": 1, "decoder_layers": 3, "hidden": 32, "heads": 4, "vocab": 64}
 PLANS = {
     "megatron": {"recipe": "megatron"},
     "megatron_sp zero": {"recipe": "megatron_sp", "optimizer_sharding": {"zero": 1}},
@@ -36,6 +37,7 @@ PLANS = {
     "kept": {"model": TINY_GPT, "optimizer_sharding": {"fsdp": {"reshard_after_forward": False}}},
     "level3": {"optimizer_sharding": {"mindspore": "level3", "min_bytes": "0 B"}},
     "zero 2": {"optimizer_sharding": {"zero": 2}},
+    "t5": {"recipe": "megatron", "model": TINY_T5},
 }
 BUCKETS = {"buckets": {"recipe": "megatron_sp", "model": TINY_GPT}}
 SWITCHES = {
@@ -335,3 +337,48 @@ def test_a_gradient_that_misses_its_bucket_is_caught():
     for code, index, each in found[:4]:
         shorter = replace(each, calls=each.calls[:-1])
         assert is_caught("buckets", lambda before, at=(code, index, shorter): with_instruction(before, *at))
+
+
+def shared_gradients():
+    """Where a reader adds its part to a gradient of one micro-batch: (code, instruction, call)."""
+    program = program_of("t5")
+    return [
+        (code, index, number)
+        for code, each in enumerate(program.codes)
+        for index, instruction in enumerate(each.instructions)
+        for number, call in enumerate(instruction.calls)
+        for output in call.adds
+        if each.slots[call.outputs[output]].scope is Scope.MICRO_BATCH
+    ]
+
+
+def test_a_part_of_a_shared_gradient_that_replaces_the_others():
+    """The encoder's output and the bias of positions are read by several layers of a stage."""
+    places = shared_gradients()
+    assert len({program_of("t5").codes[code].name for code, _, _ in places}) > 1
+    caught = []
+    for code, index, number in places:
+
+        def store(program, code=code, index=index, number=number):
+            each = program.codes[code].instructions[index]
+            calls = list(each.calls)
+            calls[number] = replace(calls[number], adds=frozenset())
+            return with_instruction(program, code, index, replace(each, calls=tuple(calls)))
+
+        caught.append(is_caught("t5", store))
+    assert any(caught)
+    # A code that only the first reader on a stage runs stores and adds alike.
+    assert caught.count(False) <= 1
+
+
+def test_a_shared_gradient_that_comes_back_to_nobody():
+    """What the next stage adds to the gradient of the encoder's output is received beside it."""
+    key = ("encoder.output:out.grad", "value")
+
+    def lost(program):
+        first = program.stages[0]
+        assert key in first.names
+        names = {**first.names, key: f"{key[0]} of nobody"}
+        return replace(program, stages=(replace(first, names=names), *program.stages[1:]))
+
+    assert is_caught("t5", lost)

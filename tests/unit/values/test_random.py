@@ -85,7 +85,7 @@ def test_a_recomputed_forward_that_draws_anew_is_found_out(monkeypatch):
 
 def trained(model):
     graph = differentiate(model.graph(2, 8, DType.FP32, 32), DType.FP32)
-    source = Source(3, np.dtype("float64"), model.vocab)
+    source = Source(3, np.dtype("float64"))
     return Oracle(graph, Sgd(learning_rate=0.1), source, 2).run(2), graph
 
 

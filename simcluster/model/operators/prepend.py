@@ -1,0 +1,85 @@
+"""A learned token before every sequence: the class token of vision transformers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from simcluster.layout import Dims
+from simcluster.model.operator import Array, Operator, Region, Tape, TensorType, memory_bound
+from simcluster.work import Kernel, Work
+
+_REST = ("batch", "patches", "hidden")
+_TOKEN = ("hidden",)
+_ALL = ("batch", "seq", "hidden")
+_REASON = "the sequence is one longer than what the token is put before"
+_WHOLE = (("patches", _REASON), ("seq", _REASON))
+
+
+@dataclass(frozen=True, slots=True)
+class Prepend(Operator):
+    """x [batch, patches, hidden] with the token [hidden] before it: [batch, 1 + patches, hidden]."""
+
+    kind: ClassVar[str] = "prepend"
+    family: ClassVar[str] = "copy"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """One longer than x."""
+        batch, patches, hidden = inputs[0].shape
+        return (TensorType((batch, patches + 1, hidden), inputs[0].dtype),)
+
+    def dims(self) -> Dims:
+        """Jointly linear."""
+        return Dims((_REST, _TOKEN), (_ALL,), whole=_WHOLE, linear=(frozenset({0, 1}),))
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """One copy."""
+        return (memory_bound(Kernel.COPY, inputs, outputs),)
+
+    def gradient(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
+    ) -> tuple[str | None, ...]:
+        """The rest passes to x; the token gets its sum over the batch."""
+        if grads[0] is None:
+            return (None, None)
+        return tape.emit("grad", PrependGrad(), [grads[0]])
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The longer sequence."""
+        x, token = inputs
+        first = np.broadcast_to(token, (x.shape[0], 1, x.shape[2]))
+        return (np.concatenate([first, x], axis=1),)
+
+
+@dataclass(frozen=True, slots=True)
+class PrependGrad(Operator):
+    """Gradients of x and of the token from dy."""
+
+    kind: ClassVar[str] = "prepend_grad"
+    family: ClassVar[str] = "copy"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """One shorter than dy, and a token."""
+        batch, seq, hidden = inputs[0].shape
+        dtype = inputs[0].dtype
+        return (TensorType((batch, seq - 1, hidden), dtype), TensorType((hidden,), dtype))
+
+    def dims(self) -> Dims:
+        """Linear; the token's gradient sums over the batch."""
+        return Dims((_ALL,), (_REST, _TOKEN), whole=_WHOLE, linear=(frozenset({0}),))
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """One copy."""
+        return (memory_bound(Kernel.COPY, inputs, outputs, accumulate=accumulate),)
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """What followed, and the sum of what stood first."""
+        (dy,) = inputs
+        return (dy[:, 1:].copy(), np.asarray(dy[:, 0].sum(axis=0)))

@@ -1,0 +1,41 @@
+"""Every model of the catalog simulates on the smallest number of DGX H100 that it fits; the run prints the times."""
+
+from __future__ import annotations
+
+import pytest
+
+from simcluster import units
+from simcluster.model.spec import ModelSpec
+from simcluster.scenario import Scenario
+from simcluster.search.first_fit import Start, first_fit
+from simcluster.simulation import simulate
+
+CLUSTER, DEVICES = "dgx-h100", 8
+MOST_HOSTS = 64
+
+
+def smallest(name):
+    """The first plan that fits on the fewest hosts, with as small a batch as keeps a pipeline filled."""
+    hosts = 1
+    while hosts <= MOST_HOSTS:
+        batch = DEVICES if hosts == 1 else 2 * hosts
+        found = first_fit(Start(name, CLUSTER, hosts, global_batch=batch)).chosen
+        if found is not None:
+            return found
+        hosts *= 2
+    raise AssertionError(f"{name} fits nowhere")
+
+
+@pytest.mark.parametrize("name", ModelSpec.entries())
+def test_it_simulates_on_its_smallest_cluster(name, record_property):
+    found = smallest(name)
+    summary = simulate(Scenario.of(found.data)).documents["summary"]
+    assert summary["fits"]
+    assert 0 < summary["mfu"] < 1
+    hosts = found.data["cluster"]["hosts"]
+    step = units.seconds(summary["step_time_s"])
+    memory = units.size(summary["peak_memory_bytes_max"])
+    shown = (
+        f"{name:18} {hosts:3} x {CLUSTER}  {step:>8}  MFU {summary['mfu']:4.0%}  {memory:>9}  {found.plan}"
+    )
+    record_property("step time", shown)

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import pytest
+
+from simcluster.document import validate_data
+from simcluster.errors import PlanError, ScenarioError
+from simcluster.model import TensorType
+from simcluster.model.operators.attention import Attention
+from simcluster.model.operators.cross_entropy import CrossEntropy
+from simcluster.model.spec import ModelSpec
+from simcluster.model.vision import VisionTransformer
+from simcluster.simulation import verify
+from simcluster.simulation.build import prepare
+from simcluster.simulation.flops import forward_flops
+from simcluster.work import DType
+from tests.scenarios import scenario
+
+SMALL = VisionTransformer(layers=2, hidden=16, heads=4, head_dim=4, ffn=64, image=14, patch=4, classes=6)
+WRITTEN = {"family": "vit", "layers": 2, "hidden": 16, "heads": 4, "image": 12, "patch": 4, "classes": 6}
+
+
+def catalog(name):
+    return validate_data({"use": name}, ModelSpec).build(None)
+
+
+def test_a_sequence_is_a_class_token_and_the_whole_patches():
+    assert (SMALL.grid, SMALL.sequence, SMALL.longest) == (3, 10, 10)
+    graph = SMALL.graph(batch=2, seq_len=10, dtype=DType.BF16, num_tokens=80)
+    embedding = graph.blocks["embedding"]
+    assert embedding.values["patches"].type == TensorType((2, 9, 3 * 4 * 4), DType.BF16)
+    assert embedding.values["out"].type == TensorType((2, 10, 16), DType.BF16)
+    assert [node.name for node in embedding.nodes] == ["patches", "patches.bias", "class_token", "positions"]
+    core = graph.blocks["layer"].node("attention.core").operator
+    assert isinstance(core, Attention)
+    assert not core.causal
+
+
+def test_the_head_reads_the_class_token_and_the_loss_is_a_mean_over_images():
+    head = SMALL.graph(batch=2, seq_len=10, dtype=DType.BF16, num_tokens=80).blocks["head"]
+    assert head.values["targets"].type == TensorType((2,), DType.INT64)
+    assert head.values["targets"].below == 6
+    assert head.node("logits").inputs[0] == head.node("first").outputs[0]
+    assert head.node("loss").operator == CrossEntropy(1 / 8, ("batch", "classes"))
+
+
+@pytest.mark.parametrize(
+    ("name", "giga_products", "decimals"),
+    [("vit-b16", 17.56, 2), ("vit-l16", 61.55, 2), ("vit-h14", 167.3, 1)],
+)
+def test_forward_flops_are_twice_the_published_products(name, giga_products, decimals):
+    """Multiply-adds at 224 pixels as torchvision prints them."""
+    model = catalog(name)
+    s, h, p = model.sequence, model.hidden, model.channels * model.patch**2
+    patches = 2 * (s - 1) * p * h
+    layers = model.layers * (24 * s * h * h + 4 * s * s * h)
+    flops = forward_flops(model.graph(1, s, DType.BF16, s)).counted
+    assert flops == patches + layers + 2 * h * model.classes
+    assert round(flops / 2e9, decimals) == giga_products
+
+
+@pytest.mark.parametrize("name", ["vit-b16", "vit-l16", "vit-h14"])
+def test_parameters_follow_the_closed_form(name):
+    model = catalog(name)
+    h, p = model.hidden, 3 * model.patch**2
+    layers = model.layers * (12 * h * h + 13 * h)
+    assert model.num_parameters == layers + (p + 1) * h + h + model.sequence * h + 2 * h + 1000 * (h + 1)
+
+
+def test_another_length_is_refused_with_the_arithmetic():
+    with pytest.raises(PlanError) as caught:
+        prepare(scenario({"data": 2}, model=WRITTEN))
+    (problem,) = caught.value.problems
+    assert problem.path == "training.seq_len"
+    assert problem.message == "image 12 / patch 4 = 3: 3 x 3 patches and a class token are 10 tokens, not 8"
+
+
+def test_a_length_that_ranks_cannot_share_is_refused():
+    wanted = scenario({"tensor": 4}, model=WRITTEN, training={"seq_len": 10}, recipe="megatron_sp")
+    with pytest.raises(PlanError, match=r"seq 10 does not divide over tensor 4: 10 / 4 = 2\.5"):
+        prepare(wanted)
+
+
+def test_classes_are_not_padded():
+    built = prepare(scenario({"tensor": 4}, model=WRITTEN, training={"seq_len": 10}))
+    assert built.plan.graph.blocks["head"].values["logits.weight"].type.shape == (16, 6)
+    assert not any("padded" in note for note in built.plan.notes)
+
+
+def test_a_large_one_verifies_in_its_small_form():
+    wanted = scenario(
+        {"data": 2, "tensor": 2}, model={"use": "vit-l16"}, training={"seq_len": 197}, recipe="megatron"
+    )
+    assert verify(wanted).agrees
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"patch": 13}, "a patch of 13 pixels is larger than the image"),
+        ({"vocab": 5}, "a model of the family 'vit' has no 'vocab'"),
+        ({"classes": None}, "'classes' is missing"),
+    ],
+)
+def test_an_impossible_one_says_why(changes, message):
+    with pytest.raises(ScenarioError, match=message):
+        validate_data({name: v for name, v in {**WRITTEN, **changes}.items() if v is not None}, ModelSpec)
