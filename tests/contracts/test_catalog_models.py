@@ -1,4 +1,4 @@
-"""Every model of the catalog simulates on the smallest number of DGX H100 that it fits; the run prints the times."""
+"""Every model of the catalog simulates on the fewest DGX H100 that it fits; the run prints the times."""
 
 from __future__ import annotations
 
