@@ -20,11 +20,15 @@ from simcluster.document.pattern import matches
 from simcluster.errors import PlanError
 from simcluster.model import Block, Graph, Node, Operator, Phase, Role, TensorType, Value
 from simcluster.model.operators.fp8 import E4M3, E5M2, Fp8Cast
+from simcluster.plan.place import LAYERS
 from simcluster.work import DType
 
-PRODUCTS = ("*layers.*",)
+PRODUCTS = (LAYERS,)
 """The operators whose products run in fp8 unless the scenario says otherwise: those of the layers, not those
 of embedding and head."""
+
+
+_GRADIENTS = (Role.GRADIENT, Role.SUM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +134,8 @@ class _Quantiser:
         value = node.inputs[index]
         role = self.block.values[value].role
         backward = node.phase is Phase.BACKWARD
-        again = backward and role not in (Role.GRADIENT, Role.PARAMETER) and not self.plan.keep
-        phase = Phase.BACKWARD if again or role is Role.GRADIENT else Phase.FORWARD
+        again = backward and role not in (*_GRADIENTS, Role.PARAMETER) and not self.plan.keep
+        phase = Phase.BACKWARD if again or role in _GRADIENTS else Phase.FORWARD
         across = backward if role is Role.PARAMETER else _summed_across(node, index)
         return _Copy(value, phase, again, self.plan.transposed and across)
 
@@ -145,8 +149,8 @@ class _Quantiser:
     def _cast(self, value: str, phase: Phase, copies: Sequence[_Copy]) -> Node:
         kind = self.block.values[value]
         weight = kind.role is Role.PARAMETER
-        gradient = kind.role is Role.GRADIENT
-        role = Role.COPY if weight else kind.role if gradient else Role.ACTIVATION
+        gradient = kind.role in _GRADIENTS
+        role = Role.COPY if weight else Role.GRADIENT if gradient else Role.ACTIVATION
         ordered = sorted(copies, key=lambda copy: copy.transposed)
         for copy in ordered:
             self.values[copy.name] = Value(TensorType(kind.type.shape, DType.FP8), role)

@@ -148,6 +148,14 @@ def test_layers_may_differ():
     assert found["layers.3"] == {"attention.out"}
 
 
+def test_the_layers_of_both_sides_of_t5_are_layers():
+    model = {"family": "t5", "encoder_layers": 2, "decoder_layers": 2, "hidden": 32, "heads": 4, "vocab": 64}
+    graph = plan(model=model).graph
+    for instance in graph.instances:
+        narrow = [node for node in products(graph.block_of(instance)) if node.operator.result_dtype]
+        assert bool(narrow) == ("layers." in instance.name), instance.name
+
+
 def test_strategies_say_nothing_of_casts():
     found = plan({"tensor": 2}, recipe="megatron")
     assert not any("cast" in name for each in found.strategies.by_instance.values() for name in each)
