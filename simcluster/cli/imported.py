@@ -10,8 +10,7 @@ from simcluster.cli.target import Target
 from simcluster.cli.terminal import has_colour, note
 from simcluster.document import text_of
 from simcluster.errors import SimclusterError
-from simcluster.scenario import Scenario
-from simcluster.scenario.foreign import (
+from simcluster.foreign import (
     Given,
     Imported,
     importer,
@@ -19,7 +18,8 @@ from simcluster.scenario.foreign import (
     translated_text,
     untranslated_lines,
 )
-from simcluster.scenario.foreign.flag import Fate
+from simcluster.foreign.flag import Fate
+from simcluster.scenario import Scenario
 from simcluster.simulation import prepare
 
 _COLOURS = {Fate.UNSUPPORTED: "1;33", Fate.PROFILE: "33", Fate.UNKNOWN: "33"}

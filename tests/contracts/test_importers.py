@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from simcluster.document import Document
 from simcluster.errors import ScenarioError
-from simcluster.scenario.foreign import Given, importer, importers, translate, translated_text
-from tests.unit.scenario.imports.samples import SAMPLES, text_of
+from simcluster.foreign import Given, importer, importers, translate, translated_text
+from tests.unit.foreign.samples import SAMPLES, text_of
 
 GIVEN = Given("dgx-a100", 2, "gpt3-125m", (("training.seq_len", "128"), ("training.global_batch", "16")))
 

@@ -20,7 +20,7 @@ EXAMPLES = (
 )
 
 FORMATS = ("deepspeed", "megatron", "mindformers", "nemo")
-"""The formats of ``simcluster.scenario.imports``."""
+"""The formats of ``simcluster.foreign.formats``."""
 
 
 def _formats(incomplete: str) -> list[str]:
@@ -61,7 +61,7 @@ def import_(
     from simcluster.cli.imported import import_file
     from simcluster.cli.target import Target
     from simcluster.errors import ScenarioError
-    from simcluster.scenario.foreign import Given
+    from simcluster.foreign import Given
 
     given = Given(cluster, hosts, model, tuple(changes(settings)), _variables(variables or ()))
     target = Target(output, force)

@@ -6,8 +6,8 @@ import pytest
 
 from simcluster.cli.commands.import_ import FORMATS
 from simcluster.document import Document
-from simcluster.scenario.foreign import importers
-from tests.unit.scenario.imports.samples import text_of
+from simcluster.foreign import importers
+from tests.unit.foreign.samples import text_of
 
 LAUNCH = (
     "torchrun --nproc_per_node 8 --nnodes 1 pretrain_gpt.py --num-layers 4 --hidden-size 64 --wonder 3 \\\n"

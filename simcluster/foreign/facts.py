@@ -1,0 +1,112 @@
+"""What another tool's file says, in the words of a scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from simcluster.errors import Problem
+from simcluster.foreign.flag import Fate, Flag, Untranslated
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Forms of one value, the truest first: the first that the scenario's schema accepts is written.
+
+    ``lost`` says what is wrong with the result if that is not the first; None stands for leaving the key out.
+    """
+
+    candidates: tuple[Any, ...]
+    lost: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A value and the setting that says it."""
+
+    value: Any
+    flag: Flag
+
+
+@dataclass
+class Facts:
+    """Everything read from one file.
+
+    Facts are named by key paths of the scenario (``model.layers``), or by a word of their own where the value
+    has to be worked out (``tensor``, ``world``, ``accumulation``; see ``assemble``).
+    """
+
+    known: dict[str, Fact] = field(default_factory=dict)
+    untranslated: list[Untranslated] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    flags: list[Flag] = field(default_factory=list)
+
+    def say(self, name: str, value: Any, flag: Flag) -> None:
+        """States a fact; the last statement counts, and one that contradicts an earlier one is remarked."""
+        before = self.known.get(name)
+        if before is not None and before.value != value and before.flag.where:
+            self.remark(f"{flag.where}: {flag} replaces {before.flag} of {before.flag.where}")
+        self.known[name] = Fact(value, flag)
+
+    def default(self, name: str, value: Any, text: str) -> None:
+        """States what the tool does where its file says nothing; ``text`` is shown as the setting."""
+        if name not in self.known:
+            self.known[name] = Fact(value, Flag(text, value, text))
+
+    def get(self, name: str, otherwise: Any = None) -> Any:
+        """The value of a fact."""
+        return self.known[name].value if name in self.known else otherwise
+
+    def flag(self, name: str) -> Flag:
+        """The setting behind a fact; one without a place if nothing is known."""
+        return self.known[name].flag if name in self.known else Flag(name, None, name)
+
+    def drop(self, name: str) -> Flag:
+        """Takes a fact away and gives the setting behind it."""
+        return self.known.pop(name).flag
+
+    def effectless(self, flag: Flag, reason: str = "") -> None:
+        """Lists a setting that changes neither time nor memory."""
+        self.untranslated.append(Untranslated(flag, Fate.EFFECTLESS, reason))
+
+    def unsupported(self, flag: Flag, reason: str) -> None:
+        """Lists a setting that changes the result and cannot be said; ``reason`` tells what is simulated."""
+        self.untranslated.append(Untranslated(flag, Fate.UNSUPPORTED, reason))
+
+    def profiled(self, flag: Flag) -> None:
+        """Lists a setting about fusion, overlap or buckets, which a framework profile decides as a whole."""
+        self.untranslated.append(Untranslated(flag, Fate.PROFILE))
+
+    def unknown(self, flag: Flag) -> None:
+        """Lists a setting nobody here has heard of."""
+        self.untranslated.append(Untranslated(flag, Fate.UNKNOWN))
+
+    def remark(self, text: str) -> None:
+        """Something the user should know."""
+        if text not in self.remarks:
+            self.remarks.append(text)
+
+    def wrong(self, flag: Flag, message: str, hint: str = "") -> None:
+        """A mistake in the file, at the setting."""
+        place = f"{flag.where}: " if flag.where else ""
+        self.problems.append(Problem(f"{flag}: {message}", where=place.removesuffix(": "), hint=hint))
+
+    def absorb(self, flag: Flag) -> None:
+        """Lists a setting that other values were worked out from."""
+        self.untranslated.append(Untranslated(flag, Fate.ABSORBED))
+
+    def understand(self, flags: Iterable[Flag], meaning_of: Callable[[str], Meaning | None]) -> None:
+        """Gives every setting its meaning; those without one are listed as unknown."""
+        for flag in flags:
+            self.flags.append(flag)
+            meaning = meaning_of(flag.name)
+            if meaning is None:
+                self.unknown(flag)
+            else:
+                meaning(self, flag)
+
+
+Meaning = Callable[[Facts, Flag], None]
+"""What a setting means: states facts, or lists the setting as not translated."""

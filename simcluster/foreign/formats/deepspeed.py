@@ -1,0 +1,186 @@
+"""A DeepSpeed configuration: batch sizes, ZeRO, number formats; nothing of model, sequence and machines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from simcluster.foreign.facts import Facts, Meaning
+from simcluster.foreign.flag import Flag
+from simcluster.foreign.importer import Given, Importer
+from simcluster.foreign.inert import inert
+from simcluster.foreign.meaning import (
+    boolean,
+    clip,
+    effectless,
+    integer,
+    lost,
+    number,
+    selects,
+    states,
+    switch,
+)
+from simcluster.foreign.megatron_arguments import ZERO
+from simcluster.foreign.profile import of_profile, say_framework
+from simcluster.foreign.settings import read_json
+
+_INERT = inert("deepspeed")
+_AUTO = "auto"
+_ON_DEVICE = "everything stays in the device's memory"
+
+
+class DeepSpeed(Importer):
+    """DeepSpeed's JSON."""
+
+    kind = "deepspeed"
+    title = "a DeepSpeed JSON"
+
+    def read(self, text: str, name: str, given: Given) -> Facts:
+        """What the configuration says; batch sizes are checked against each other when devices are known."""
+        facts = Facts()
+        flags = []
+        for flag in read_json(text, name):
+            if flag.value == _AUTO:
+                facts.remark(f"{flag.where}: {flag}: filled in by the program that reads this file")
+            else:
+                flags.append(flag)
+        say_framework(facts, "deepspeed-zero", "which reads such files")
+        facts.understand(flags, _meaning)
+        _numbers(facts)
+        facts.default("parallel.optimizer_sharding", ZERO[0], "DeepSpeed's default: no ZeRO")
+        return facts
+
+
+def _stage(facts: Facts, flag: Flag) -> None:
+    stage = integer(facts, flag)
+    if stage is not None and stage not in ZERO:
+        facts.wrong(flag, "expected 0, 1, 2 or 3")
+    elif stage is not None:
+        facts.say("parallel.optimizer_sharding", ZERO[stage], flag)
+
+
+def _enabled(name: str) -> Meaning:
+    """``bf16.enabled`` and its like."""
+
+    def meaning(facts: Facts, flag: Flag) -> None:
+        if boolean(facts, flag):
+            facts.say("training.precision.compute", name, flag)
+
+    return meaning
+
+
+def _device(facts: Facts, flag: Flag) -> None:
+    if flag.value in (None, "none"):
+        facts.effectless(flag, "off")
+    else:
+        facts.unsupported(flag, _ON_DEVICE)
+
+
+_MEANINGS: Mapping[str, Meaning] = {
+    "train_batch_size": states("training.global_batch"),
+    "train_micro_batch_size_per_gpu": states("training.micro_batch"),
+    "gradient_accumulation_steps": states("accumulation"),
+    "zero_optimization.stage": _stage,
+    "zero_optimization.offload_optimizer.device": _device,
+    "zero_optimization.offload_param.device": _device,
+    "zero_optimization.cpu_offload": lost(_ON_DEVICE),
+    "zero_optimization.cpu_offload_params": lost(_ON_DEVICE),
+    "zero_optimization.zero_hpz_partition_size": lost("weights are sharded over all data-parallel ranks"),
+    "zero_optimization.mics_shard_size": lost(
+        "everything is sharded over all data-parallel ranks", unless=(-1, None)
+    ),
+    "zero_optimization.zero_quantized_weights": lost("weights are gathered in their own format"),
+    "zero_optimization.zero_quantized_gradients": lost("gradients are reduced in their own format"),
+    "bf16.enabled": _enabled("bf16"),
+    "bfloat16.enabled": _enabled("bf16"),
+    "fp16.enabled": _enabled("fp16"),
+    "amp.enabled": lost("choose a number format with --set training.precision=fp16"),
+    "data_types.grad_accum_dtype": selects(
+        "training.precision.gradients", {"fp32": "fp32", "bf16": "bf16", "fp16": "fp16"}
+    ),
+    "communication_data_type": selects(
+        "communication", {"fp32": "fp32", "fp16": "fp16", "bfp16": "bf16", "bf16": "bf16"}
+    ),
+    "optimizer.type": selects(
+        "training.optimizer.kind",
+        {
+            "adam": "adamw",
+            "adamw": "adamw",
+            "fusedadam": "adamw",
+            "lamb": "lamb",
+            "fusedlamb": "lamb",
+            "sgd": "momentum",
+        },
+        "adamw is simulated",
+    ),
+    "optimizer.params.lr": states("training.optimizer.learning_rate", number),
+    "optimizer.params.weight_decay": states("training.optimizer.weight_decay", number),
+    "optimizer.params.eps": states("training.optimizer.eps", number),
+    "optimizer.params.momentum": states("training.optimizer.momentum", number),
+    "optimizer.params.betas": lambda facts, flag: _betas(facts, flag),
+    "activation_checkpointing.partition_activations": lost("saved activations are whole on every rank"),
+    "activation_checkpointing.cpu_checkpointing": lost(_ON_DEVICE),
+    "tensor_parallel.autotp_size": states("tensor"),
+    "sequence_parallel_size": states("context"),
+    "pipeline.stages": states("pipeline"),
+    "sparse_attention.mode": lost("attention over the whole sequence is simulated"),
+    "compression_training": lost("no compression is simulated", unless=({}, None)),
+    "hybrid_engine.enabled": lost("training alone is simulated"),
+    "gradient_clipping": clip,
+    "prescale_gradients": effectless,
+    "gradient_predivide_factor": effectless,
+    "sparse_gradients": lost("gradients are dense"),
+    "disable_allgather": lost("weights are gathered with all-gather"),
+    "use_node_local_storage": effectless,
+    "zero_allow_untested_optimizer": effectless,
+    "zero_force_ds_cpu_optimizer": effectless,
+    "graph_harvesting": of_profile,
+    "fp32_allreduce": switch("training.precision.gradients", "fp32"),
+}
+
+
+def _meaning(name: str) -> Meaning | None:
+    if name in _MEANINGS:
+        return _MEANINGS[name]
+    head, _, rest = name.partition(".")
+    if head in _INERT["effectless"]:
+        return effectless
+    if head == "zero_optimization":
+        if rest in _INERT["profile"]:
+            return of_profile
+        if rest in _INERT["zero"] or rest.startswith(("offload_optimizer.", "offload_param.")):
+            return effectless
+    if head in ("fp16", "bf16", "bfloat16", "amp") and rest in _INERT["formats"]:
+        return effectless
+    if head == "activation_checkpointing":
+        return effectless  # says how, not whether; the program decides what is recomputed
+    return effectless if head == "optimizer" and rest.startswith("params.") else None
+
+
+def _betas(facts: Facts, flag: Flag) -> None:
+    value = flag.value
+    pair = isinstance(value, list) and len(value) == 2
+    if not pair or not all(isinstance(each, float) and 0 < each <= 1 for each in value):
+        facts.wrong(flag, "expected two numbers from 0 to 1")
+        return
+    facts.say("training.optimizer.beta1", value[0], flag)
+    facts.say("training.optimizer.beta2", value[1], flag)
+
+
+def _numbers(facts: Facts) -> None:
+    """fp32 unless a format is enabled; gradients have the model's format unless told otherwise."""
+    facts.default("training.precision.compute", "fp32", "DeepSpeed's default")
+    compute = facts.get("training.precision.compute")
+    if compute != "fp32":
+        text = "DeepSpeed's default: gradients in the model's format"
+        facts.default("training.precision.gradients", compute, text)
+    if "communication" in facts.known:
+        said, flag = facts.get("communication"), facts.flag("communication")
+        if said == facts.get("training.precision.gradients", "fp32"):
+            facts.effectless(flag, "the format that gradients have")
+        else:
+            facts.unsupported(flag, "gradients are reduced in the format they are accumulated in")
+    if any(name.startswith("activation") for name in facts.known):
+        return
+    facts.remark(
+        "a DeepSpeed JSON does not say whether layers are recomputed: --set parallel.recompute.layers=all"
+    )

@@ -1,0 +1,407 @@
+"""A MindFormers YAML: model, parallel axes, optimizer parallelism, recomputation.
+
+Key names and defaults: reference ``mindspore.md`` sections 2 and 7, ``frameworks.md`` section 12.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from simcluster.foreign.facts import Choice, Facts, Meaning
+from simcluster.foreign.flag import Flag
+from simcluster.foreign.importer import Given, Importer
+from simcluster.foreign.inert import inert
+from simcluster.foreign.meaning import (
+    boolean,
+    effectless,
+    lost,
+    number,
+    selects,
+    states,
+    switch,
+    word,
+)
+from simcluster.foreign.profile import of_profile, say_framework
+from simcluster.foreign.settings import read_settings
+
+_INERT = inert("mindformers")
+_GPT = {"norm": "layer", "activation": "gelu", "positions": "learned", "bias": True, "tied": True}
+_LLAMA = {"norm": "rms", "activation": "swiglu", "positions": "rotary", "bias": False, "tied": False}
+_TYPES: Mapping[str, Mapping[str, object]] = {
+    "llamaconfig": _LLAMA,
+    "llama": _LLAMA,
+    "qwen3config": {**_LLAMA, "qk_norm": True},
+    "qwen3": {**_LLAMA, "qk_norm": True},
+    "qwen2config": {**_LLAMA, "qkv_bias": True},
+    "qwen2": {**_LLAMA, "qkv_bias": True},
+    "mistral": _LLAMA,
+    "internlmconfig": _LLAMA,
+    "gpt2config": _GPT,
+    "gpt2": _GPT,
+}
+_LEVELS = {
+    "level1": "weights stay whole on every rank: only optimizer states are sharded",
+    "level2": "weights and gradients stay whole on every rank: only optimizer states are sharded",
+    "level3": "weights and gradients stay whole on every rank: only optimizer states are sharded",
+}
+_ON_DEVICE = "everything stays in the device's memory"
+
+
+class MindFormers(Importer):
+    """MindFormers' YAML."""
+
+    kind = "mindformers"
+    title = "a MindFormers YAML"
+
+    def read(self, text: str, name: str, given: Given) -> Facts:
+        """What the file says; the number of devices is the product of its parallel axes."""
+        facts = Facts()
+        say_framework(facts, "mindformers", "which reads such files")
+        facts.understand(read_settings(text, name), _meaning)
+        if given.model is None:
+            _model(facts)
+        _batch(facts)
+        _optimizer_parallel(facts)
+        _recompute(facts)
+        _pipeline(facts)
+        _embedding(facts)
+        if facts.get("clip"):
+            facts.say("training.optimizer.clip", facts.get("norm", 1.0), facts.flag("clip"))
+        facts.default("vocabulary_multiple", 1, "MindFormers pads no vocabulary")
+        return facts
+
+
+_FLOATS = {
+    f"{prefix}{name}": short
+    for name, short in (("float32", "fp32"), ("float16", "fp16"), ("bfloat16", "bf16"))
+    for prefix in ("", "mindspore.", "mstype.")
+}
+
+_MODEL: Mapping[str, Meaning] = {
+    "type": states("type", word),
+    "model_type": states("type", word),
+    "batch_size": effectless,
+    "seq_length": states("training.seq_len"),
+    "hidden_size": states("model.hidden"),
+    "num_layers": states("model.layers"),
+    "num_hidden_layers": states("model.layers"),
+    "num_heads": states("model.heads"),
+    "num_attention_heads": states("model.heads"),
+    "n_kv_heads": states("model.kv_heads"),
+    "num_key_value_heads": states("model.kv_heads"),
+    "head_dim": states("model.head_dim"),
+    "kv_channels": states("model.head_dim"),
+    "intermediate_size": states("model.ffn"),
+    "ffn_hidden_size": states("model.ffn"),
+    "multiple_of": states("ffn_multiple"),
+    "ffn_dim_multiplier": states("ffn_factor", number),
+    "expand_ratio": states("expand", number),
+    "vocab_size": states("model.vocab"),
+    "theta": states("model.rope_theta", number),
+    "rope_theta": states("model.rope_theta", number),
+    "rotary_base": states("model.rope_theta", number),
+    "max_position_embedding": states("positions_limit"),
+    "max_position_embeddings": states("positions_limit"),
+    "tie_word_embeddings": switch("model.tied", True, False),
+    "untie_embeddings_and_output_weights": switch("model.tied", False, True),
+    "qkv_has_bias": switch("model.qkv_bias", True, False),
+    "attention_bias": switch("model.qkv_bias", True, False),
+    "add_qkv_bias": switch("model.qkv_bias", True, False),
+    "add_bias_linear": switch("model.bias", True, False),
+    "attn_proj_has_bias": lost("the projection behind attention has no bias"),
+    "qk_layernorm": switch("model.qk_norm"),
+    "normalization": selects("model.norm", {"rmsnorm": "rms", "layernorm": "layer"}, "RMS norm is simulated"),
+    "hidden_act": selects(
+        "model.activation",
+        {"silu": "swiglu", "swiglu": "swiglu", "gelu": "gelu", "relu": "relu", "fusedswiglu": "swiglu"},
+        "the activation of the model's family is simulated",
+    ),
+    "position_embedding_type": selects(
+        "model.positions", {"rope": "rotary", "learned_absolute": "learned"}, "rotary positions are simulated"
+    ),
+    "hidden_dropout_rate": states("model.dropout", number),
+    "attention_dropout_rate": states("model.attention_dropout", number),
+    "compute_dtype": selects("training.precision.compute", _FLOATS),
+    "param_init_type": selects("parameters", _FLOATS),
+    "params_dtype": selects("parameters", _FLOATS),
+    "use_flash_attention": switch("flash"),
+    "pp_interleave_num": states("chunks"),
+    "offset": lambda facts, flag: _offset(facts, flag),
+    "fine_grain_interleave": lost("layers are not interleaved", unless=(1, None)),
+    "multi_latent_attention": lost("ordinary attention is simulated"),
+    "mtp_depth": lost("no further tokens are predicted"),
+    "num_nextn_predict_layers": lost("no further tokens are predicted"),
+    "n_routed_experts": lost("a dense model is simulated", unless=(None, 0)),
+    "num_experts": lost("a dense model is simulated", unless=(None, 0)),
+    "sliding_window": states("model.window"),
+}
+
+_MEANINGS: Mapping[str, Meaning] = {
+    "runner_config.batch_size": states("training.micro_batch"),
+    "runner_config.gradient_accumulation_steps": states("accumulation"),
+    "micro_batch_interleave_num": lost("micro-batches run one after the other", unless=(1, None)),
+    "parallel_config.data_parallel": states("data"),
+    "parallel_config.model_parallel": states("tensor"),
+    "parallel_config.pipeline_stage": states("pipeline"),
+    "parallel_config.context_parallel": states("context"),
+    "parallel_config.expert_parallel": lost("a dense model is simulated"),
+    "parallel_config.micro_batch_num": states("micro_batch_num"),
+    "parallel_config.use_seq_parallel": switch("sequence_parallel", True, False),
+    "parallel_config.vocab_emb_dp": switch("vocab_emb_dp"),
+    "parallel_config.gradient_aggregation_group": of_profile,
+    "parallel_config.context_parallel_algo": effectless,
+    "parallel_config.ulysses_degree_in_cp": effectless,
+    "parallel_config.optimizer_shard": effectless,
+    "parallel_config.seq_split_num": lost("sequences are not split in the pipeline", unless=(1, None)),
+    "parallel.parallel_mode": lambda facts, flag: _mode(facts, flag),
+    "parallel.enable_parallel_optimizer": switch("optimizer_parallel"),
+    "parallel.parallel_optimizer_config.optimizer_level": states("optimizer_level", word),
+    "parallel.parallel_optimizer_config.gradient_accumulation_shard": switch("gradient_shard"),
+    "parallel.parallel_optimizer_config.parallel_optimizer_threshold": states("threshold"),
+    "parallel.parallel_optimizer_config.optimizer_weight_shard_size": lost(
+        "states are sharded over all data-parallel ranks", unless=(-1, None)
+    ),
+    "parallel.pipeline_config.pipeline_interleave": effectless,
+    "parallel.pipeline_config.pipeline_scheduler": selects(
+        "schedule", {"1f1b": "1f1b", "gpipe": "gpipe", "zero_bubble_v": "zero_bubble_v"}, "1f1b is simulated"
+    ),
+    "parallel.enable_alltoall": effectless,
+    "parallel.comm_fusion": of_profile,
+    "recompute_config.recompute": states("recompute", lambda facts, flag: flag.value),
+    "recompute_config.select_recompute": states("select", lambda facts, flag: flag.value),
+    "recompute_config.select_comm_recompute": states("select_comm", lambda facts, flag: flag.value),
+    "recompute_config.mp_comm_recompute": lambda facts, flag: _collectives(facts, flag),
+    "recompute_config.parallel_optimizer_comm_recompute": effectless,
+    "recompute_config.recompute_slice_activation": lost("saved activations are whole on every tensor rank"),
+    "swap_config.swap": lost(_ON_DEVICE),
+    "moe_config.expert_num": lost("a dense model is simulated", unless=(1, None)),
+    "optimizer.type": selects(
+        "training.optimizer.kind",
+        {
+            "adamw": "adamw",
+            "fp32stateadamweightdecay": "adamw",
+            "fusedcastadamweightdecay": "adamw",
+            "fusedadamweightdecay": "adamw",
+            "adamweightdecay": "adamw",
+            "pmadamw": "adamw",
+            "adam": "adam",
+            "lamb": "lamb",
+            "momentum": "momentum",
+            "sgd": "sgd",
+        },
+        "adamw is simulated",
+    ),
+    "optimizer.learning_rate": states("training.optimizer.learning_rate", number),
+    "optimizer.weight_decay": states("training.optimizer.weight_decay", number),
+    "optimizer.eps": states("training.optimizer.eps", number),
+    "optimizer.betas": effectless,
+    "optimizer.beta1": states("training.optimizer.beta1", number),
+    "optimizer.beta2": states("training.optimizer.beta2", number),
+    "runner_wrapper.use_clip_grad": switch("clip"),
+    "runner_wrapper.max_grad_norm": states("norm", number),
+    "optimizer.swap": lost("optimizer states stay on the device"),
+    "context.memory_offload": lost(_ON_DEVICE, unless=("OFF", False, None)),
+}
+
+
+def _meaning(name: str) -> Meaning | None:
+    if name in _MEANINGS:
+        return _MEANINGS[name]
+    head, _, rest = name.partition(".")
+    if head in _INERT["effectless"] or head in (
+        "runner_config",
+        "context",
+        "runner_wrapper",
+        "optimizer",
+        "moe_config",
+    ):
+        return effectless
+    if name.startswith("model.model_config."):
+        key = name.removeprefix("model.model_config.")
+        return _MODEL.get(key) or (effectless if key.split(".")[0] in _INERT["model"] else None)
+    if name.startswith(("model.arch", "model.auto")):
+        return effectless
+    if head == "parallel" and rest.partition(".")[0] in _INERT["parallel"]:
+        return effectless
+    return None
+
+
+def _mode(facts: Facts, flag: Flag) -> None:
+    value = str(flag.value).lower()
+    if value in ("1", "semi_auto_parallel"):
+        facts.effectless(flag, "semi-automatic, as scenarios are")
+    elif value in ("0", "data_parallel"):
+        facts.say("parallel.mode", "data", flag)
+    else:
+        facts.unsupported(flag, "semi-automatic parallelism is simulated, by the axes of parallel_config")
+
+
+def _offset(facts: Facts, flag: Flag) -> None:
+    """Layers that single stages have more than the mean."""
+    value = flag.value
+    if value in (0, None) or (isinstance(value, list) and not any(value)):
+        facts.effectless(flag, "stages are equal")
+    elif isinstance(value, list) and all(isinstance(each, int) for each in value):
+        facts.say("offset", value, flag)
+    else:
+        facts.unsupported(flag, "stages of equal size are simulated")
+
+
+def _collectives(facts: Facts, flag: Flag) -> None:
+    if boolean(facts, flag) is False:
+        facts.say("keep_collectives", True, flag)
+    else:
+        facts.effectless(flag, "recomputed layers repeat their collectives")
+
+
+def _model(facts: Facts) -> None:
+    """The family's choices, and the inner size of the MLP by Llama's rule."""
+    kind = str(facts.get("type", "LlamaConfig"))
+    family = _TYPES.get(kind.lower())
+    if family is None:
+        family = _LLAMA
+        facts.unsupported(facts.flag("type"), "layers as in Llama are simulated")
+    for name, value in family.items():
+        facts.default(f"model.{name}", value, f"model of type {kind}")
+    if not facts.get("flash", True):
+        facts.unsupported(
+            facts.flag("flash"), "attention is simulated as a fused kernel, which keeps no scores"
+        )
+    hidden = facts.get("model.hidden")
+    if hidden and "model.ffn" not in facts.known:
+        facts.default("model.ffn", _inner(facts, hidden), f"{kind}'s rule for the inner size")
+    for name in ("ffn_multiple", "ffn_factor", "expand"):
+        if name in facts.known:
+            facts.effectless(facts.flag(name), "used for the inner size of the MLP")
+    if "positions_limit" in facts.known:
+        flag = facts.flag("positions_limit")
+        if facts.get("model.positions") == "learned":
+            facts.say("model.max_positions", facts.get("positions_limit"), flag)
+        else:
+            facts.effectless(flag, "there is no table of positions")
+    elif facts.get("model.positions") == "learned" and facts.get("training.seq_len"):
+        facts.default("model.max_positions", facts.get("training.seq_len"), "the sequence length")
+    for name in ("model.dropout", "model.attention_dropout"):
+        if name in facts.known and not facts.get(name):
+            facts.effectless(facts.drop(name), "off")
+    _numbers(facts)
+
+
+def _inner(facts: Facts, hidden: int) -> int:
+    """4 x hidden, or 8/3 of it times a factor, rounded up to a multiple."""
+    if facts.get("model.activation") != "swiglu":
+        return int(facts.get("expand", 4) * hidden)
+    inner: int = 4 * hidden
+    if "ffn_factor" in facts.known:
+        inner = int((facts.get("ffn_factor") + 0.01) * inner)
+    inner = int(2 * inner / 3)
+    multiple: int = max(1, facts.get("ffn_multiple", 256))
+    return -(-inner // multiple) * multiple
+
+
+def _numbers(facts: Facts) -> None:
+    """Parameters in fp32 are their own master copy; in the compute format there is none."""
+    facts.default("training.precision.compute", "fp16", "MindFormers' default")
+    compute, parameters = facts.get("training.precision.compute"), facts.get("parameters", "fp32")
+    if compute == "fp32":
+        return
+    if parameters == "fp32":
+        facts.default("training.precision.gradients", "fp32", "as the parameters")
+        if "parameters" in facts.known:
+            facts.effectless(facts.flag("parameters"), "the fp32 parameters are the master copy")
+    elif parameters == compute:
+        facts.say("training.precision.master", "none", facts.flag("parameters"))
+        facts.say("training.precision.gradients", compute, facts.flag("parameters"))
+    else:
+        facts.unsupported(
+            facts.flag("parameters"), f"weights are simulated in {compute} with an fp32 master copy"
+        )
+
+
+def _batch(facts: Facts) -> None:
+    """With a pipeline ``micro_batch_num`` counts the micro-batches, without one the accumulation steps do."""
+    if "micro_batch_num" in facts.known:
+        flag = facts.flag("micro_batch_num")
+        if facts.get("pipeline", 1) > 1:
+            facts.say("accumulation", facts.get("micro_batch_num"), flag)
+        else:
+            facts.effectless(flag, "without a pipeline")
+
+
+def _optimizer_parallel(facts: Facts) -> None:
+    """Optimizer parallelism shards weights and states over the data-parallel ranks."""
+    names = ("optimizer_level", "gradient_shard", "threshold")
+    if not facts.get("optimizer_parallel"):
+        for name in names:
+            if name in facts.known:
+                facts.effectless(facts.drop(name), "without optimizer parallelism")
+        return
+    level = facts.get("optimizer_level", "level1")
+    if level not in _LEVELS:
+        facts.wrong(facts.flag("optimizer_level"), "expected level1, level2 or level3")
+        return
+    if facts.get("gradient_shard") and level == "level1":
+        level = "level2"
+    forms: list[dict[str, Any]] = [{"mindspore": level}, {"zero": 1}]
+    if facts.get("threshold", 64) != 64:
+        forms.insert(0, {"mindspore": level, "min_bytes": f"{facts.get('threshold')} KiB"})
+    choice = Choice(tuple(forms), _LEVELS[level])
+    facts.say("parallel.optimizer_sharding", choice, facts.flag("optimizer_parallel"))
+
+
+def _recompute(facts: Facts) -> None:
+    """All layers or none; lists for single stages are rounded to all."""
+    value = facts.get("recompute")
+    flag = facts.flag("recompute")
+    chosen = value is True
+    if isinstance(value, (list, int)) and not isinstance(value, bool):
+        total = sum(_numbers_in(value))
+        chosen = total > 0
+        if total not in (0, facts.get("model.layers")):
+            facts.unsupported(flag, "every layer is recomputed: less memory and more time than this")
+    elif value is not None and not isinstance(value, bool):
+        facts.wrong(flag, "expected true, false or a list of layers per stage")
+    if chosen:
+        facts.say("parallel.recompute", Choice(({"layers": "all"},)), flag)
+        if facts.get("keep_collectives"):
+            facts.unsupported(facts.flag("keep_collectives"), "recomputed layers repeat their collectives")
+    for name in ("select", "select_comm"):
+        if name not in facts.known:
+            continue
+        if facts.get(name) and not chosen:
+            facts.unsupported(facts.flag(name), "nothing is recomputed: more memory and less time than this")
+        else:
+            facts.effectless(facts.flag(name), "whole layers are recomputed" if facts.get(name) else "off")
+
+
+def _numbers_in(value: object) -> list[int]:
+    if isinstance(value, list):
+        return [number for each in value for number in _numbers_in(each)]
+    return [value] if isinstance(value, int) else []
+
+
+def _pipeline(facts: Facts) -> None:
+    """Stages that hold more or fewer layers than the mean."""
+    stages, layers, offset = facts.get("pipeline", 1), facts.get("model.layers"), facts.get("offset")
+    if offset is None or stages <= 1 or not layers:
+        return
+    flag = facts.flag("offset")
+    sizes = [layers // stages + each for each in offset]
+    if len(sizes) != stages or sum(sizes) != layers or min(sizes) < 1:
+        facts.wrong(flag, f"{layers} layers do not spread over {stages} stages like this: {sizes}")
+    else:
+        facts.say("parallel.schedule.stages", sizes, flag)
+
+
+def _embedding(facts: Facts) -> None:
+    """``vocab_emb_dp``: every tensor rank holds the whole embedding table."""
+    if not facts.get("vocab_emb_dp"):
+        return
+    flag = facts.flag("vocab_emb_dp")
+    if facts.get("tensor", 1) <= 1:
+        facts.effectless(flag, "without tensor parallelism")
+    elif facts.get("model.tied"):
+        facts.unsupported(flag, "the embedding is split over the tensor axis, as the head that shares it")
+    else:
+        facts.say("parallel.strategies", [{"match": "embedding.tokens", "split": {}}], flag)

@@ -1,6 +1,0 @@
-"""Reading the arguments of a launch out of a shell script: as text, nothing is ever executed."""
-
-from simcluster.scenario.foreign.shell.expand import Field, Script, read_script
-from simcluster.scenario.foreign.shell.launch import Launch, find_launch
-
-__all__ = ["Field", "Launch", "Script", "find_launch", "read_script"]

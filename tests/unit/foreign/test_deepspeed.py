@@ -1,0 +1,117 @@
+"""DeepSpeed's JSON: batch arithmetic, ZeRO stages, malformed files."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from simcluster.errors import ScenarioError
+from simcluster.foreign import Fate, Given, importer, translate
+from simcluster.foreign.accepted import accepts
+
+SEQ = (("training.seq_len", "2048"),)
+
+
+def read(config, *, hosts=2, model="gpt3-1.3b", settings=SEQ):
+    text = config if isinstance(config, str) else json.dumps(config, indent=1)
+    return translate(importer("deepspeed"), text, "ds.json", Given("dgx-a100", hosts, model, settings))
+
+
+def refused(config, **options):
+    with pytest.raises(ScenarioError) as caught:
+        read(config, **options)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("config", "total", "micro"),
+    [
+        (
+            {"train_batch_size": 64, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 2},
+            64,
+            2,
+        ),
+        ({"train_batch_size": 64, "train_micro_batch_size_per_gpu": 2}, 64, 2),
+        ({"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4}, 128, 2),
+        ({"train_micro_batch_size_per_gpu": 2}, 32, 2),
+        ({"train_batch_size": 64, "gradient_accumulation_steps": 2}, 64, 2),
+    ],
+)
+def test_two_batch_sizes_give_the_third(config, total, micro):
+    training = read(config).data["training"]
+    assert (training["global_batch"], training["micro_batch"]) == (total, micro)
+
+
+def test_three_that_disagree_are_shown_with_their_arithmetic():
+    config = {"train_batch_size": 60, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 2}
+    said = refused(config)
+    assert said.startswith("ds.json:2: train_batch_size: 60: 2 per micro-batch x 2 micro-batches x 16")
+    assert "= 64" in said
+
+
+def test_what_does_not_divide():
+    assert "no integer" in refused({"train_batch_size": 60, "gradient_accumulation_steps": 7})
+
+
+@pytest.mark.parametrize("stage", [0, 1, 2, 3])
+def test_zero_stages(stage):
+    config = {"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": stage}}
+    found = read(config)
+    listed = [each for each in found.untranslated if each.flag.name == "zero_optimization.stage"]
+    written = found.data["parallel"]["optimizer_sharding"]
+    if accepts("parallel.optimizer_sharding", {"zero": stage}):
+        assert (written, listed) == ({"zero": stage}, [])
+    else:
+        assert written == {"zero": 1}
+        assert [each.fate for each in listed] == [Fate.UNSUPPORTED]
+
+
+def test_offload_is_listed_aloud():
+    config = {"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"offload_param": {"device": "nvme"}}}
+    (listed,) = (each for each in read(config).untranslated if "offload_param" in each.flag.name)
+    assert str(listed) == (
+        "ds.json:5: zero_optimization.offload_param.device: nvme: not supported yet: everything stays in the "
+        "device's memory"
+    )
+
+
+def test_values_left_to_the_program_are_remarked():
+    found = read({"train_micro_batch_size_per_gpu": 1, "train_batch_size": "auto"})
+    assert any("train_batch_size: auto: filled in by the program" in each for each in found.remarks)
+    assert found.data["training"]["global_batch"] == 16
+
+
+def test_tabs_are_blanks():
+    assert read('{\n\t"train_micro_batch_size_per_gpu":\t4\n}').data["training"]["micro_batch"] == 4
+
+
+def test_without_a_model():
+    said = refused({"train_micro_batch_size_per_gpu": 1}, model=None)
+    assert "the file does not say which model is trained" in said
+    assert "--model llama3-70b" in said
+    assert "sequence length" in refused({"train_micro_batch_size_per_gpu": 1}, settings=())
+    assert "unknown model 'gpt4'" in refused({"train_micro_batch_size_per_gpu": 1}, model="gpt4")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[]", "ds.json:1:1: this is no JSON object; expected '{'"),
+        ("\n\nhello", "ds.json:3:1: this is no JSON object"),
+        ('{"a": 1', "ds.json:1:1: the mapping opened with '{'"),
+        ('{"a": 1 "b": 2}', "ds.json:1:"),
+        ('{"a": 1, "a": 2}', "duplicate key 'a'"),
+        ('{"train_batch_size": "many"}', "ds.json:1: train_batch_size: many: expected an integer"),
+        ('{"zero_optimization": {"stage": 7}}', "expected 0, 1, 2 or 3"),
+        ('{"optimizer": {"params": {"betas": [0.9]}}}', "expected two numbers from 0 to 1"),
+        ('{"bf16": {"enabled": 1}}', "expected true or false"),
+    ],
+)
+def test_malformed(text, message):
+    assert message in refused(text)
+
+
+def test_variables_are_for_scripts():
+    with pytest.raises(ScenarioError, match="a DeepSpeed JSON has no shell variables"):
+        translate(importer("deepspeed"), "{}", "ds.json", Given(variables={"A": "1"}))

@@ -1,0 +1,235 @@
+"""Megatron's arguments one by one, and scripts that cannot be read."""
+
+from __future__ import annotations
+
+import pytest
+
+from simcluster.errors import ScenarioError
+from simcluster.foreign import Fate, Given, importer, translate
+
+BASE = (
+    "torchrun --nproc_per_node 8 --nnodes 2 pretrain_gpt.py --num-layers 8 --hidden-size 1024"
+    " --num-attention-heads 16 --seq-length 512 --max-position-embeddings 512 --micro-batch-size 1"
+    " --global-batch-size 64 --vocab-size 50304 --bf16 "
+)
+
+
+def read(text, *, cluster="dgx-h100", hosts=None, variables=(), settings=()):
+    given = Given(cluster, hosts, None, tuple(settings), dict(variables))
+    return translate(importer("megatron"), text, "run.sh", given)
+
+
+def refused(text, **options):
+    with pytest.raises(ScenarioError) as caught:
+        read(text, **options)
+    return str(caught.value)
+
+
+def fates(found, name):
+    return [each.fate for each in found.untranslated if each.flag.name == name]
+
+
+def test_a_bare_launch_line():
+    found = read(BASE)
+    assert found.data["cluster"] == {"use": "dgx-h100", "hosts": 2}
+    assert found.data["parallel"]["mesh"] == {"data": 16}
+    assert found.data["training"]["global_batch"] == 64
+
+
+def test_a_bare_list_of_arguments():
+    arguments = BASE.partition(".py ")[2].replace(" --", "\n--")
+    assert read(arguments, hosts=2).data == {**read(BASE).data, "name": "run"}
+
+
+def test_the_global_batch_is_one_micro_batch_everywhere_if_not_given():
+    found = read(BASE.replace("--global-batch-size 64", ""))
+    assert found.data["training"]["global_batch"] == 16
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path", "value"),
+    [
+        ("--swiglu", "ffn", 2688),  # int(8/3 x 1024 / 64) x 64
+        ("--swiglu --ffn-hidden-size 2816", "ffn", 2816),
+        ("", "ffn", 4096),
+        ("--kv-channels 32", "head_dim", 32),
+        ("--normalization RMSNorm", "norm", "rms"),
+        ("--disable-bias-linear", "bias", False),
+        ("--untie-embeddings-and-output-weights", "tied", False),
+        ("--group-query-attention --num-query-groups 4", "kv_heads", 4),
+        ("--num-query-groups 4", "kv_heads", None),
+        ("--position-embedding-type rope", "max_positions", None),
+        ("--padded-vocab-size 50432", "vocab", 50432),
+        ("--make-vocab-size-divisible-by 1024", "vocab", 51200),
+        ("--use-rotary-position-embeddings", "positions", "rotary"),
+    ],
+)
+def test_model_arguments(arguments, path, value):
+    assert read(BASE + arguments).data["model"].get(path) == value
+
+
+@pytest.mark.parametrize(
+    ("arguments", "compute", "gradients"),
+    [
+        ("", "bf16", "fp32"),
+        ("--fp16", "fp16", "fp16"),
+        ("--fp16 --accumulate-allreduce-grads-in-fp32", "fp16", "fp32"),
+        ("--grad-reduce-in-bf16", "bf16", "bf16"),
+    ],
+)
+def test_number_formats(arguments, compute, gradients):
+    text = BASE.replace("--bf16", "") if "--fp16" in arguments else BASE
+    precision = read(text + arguments).data["training"]["precision"]
+    assert precision == {"compute": compute, "gradients": gradients}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "layers", "aloud"),
+    [
+        ("", None, False),
+        ("--recompute-activations", None, False),
+        ("--recompute-granularity selective", None, False),
+        ("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1", "all", False),
+        ("--recompute-granularity full --recompute-method uniform --recompute-num-layers 2", "all", True),
+        ("--recompute-granularity full --recompute-method block --recompute-num-layers 8", "all", False),
+        ("--recompute-granularity full --recompute-method block --recompute-num-layers 3", "all", True),
+        ("--checkpoint-activations", "all", False),
+        ("--activations-checkpoint-method uniform", "all", False),
+        ("--recompute-method uniform --no-load-rng", "all", False),
+    ],
+)
+def test_recomputation(arguments, layers, aloud):
+    found = read(BASE + "--use-mcore-models --hidden-dropout 0 --attention-dropout 0 " + arguments)
+    assert found.data["parallel"].get("recompute", {}).get("layers") == layers
+    assert (Fate.UNSUPPORTED in fates(found, "--recompute-num-layers")) == aloud
+
+
+@pytest.mark.parametrize(
+    ("arguments", "mesh", "recipe"),
+    [
+        ("--tensor-model-parallel-size 4", {"data": 4, "tensor": 4}, "megatron"),
+        ("--tensor-model-parallel-size 4 --sequence-parallel", {"data": 4, "tensor": 4}, "megatron_sp"),
+        ("--pipeline-model-parallel-size 4", {"pipeline": 4, "data": 4}, None),
+        (
+            "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2",
+            {"pipeline": 2, "data": 4, "tensor": 2},
+            "megatron",
+        ),
+        ("--sequence-parallel", {"data": 16}, None),
+    ],
+)
+def test_the_mesh(arguments, mesh, recipe):
+    parallel = read(BASE + arguments).data["parallel"]
+    assert parallel["mesh"] == mesh
+    assert list(parallel["mesh"]) == list(mesh)
+    assert parallel.get("recipe") == recipe
+
+
+def test_uneven_stages():
+    arguments = "--pipeline-model-parallel-size 2 --decoder-first-pipeline-num-layers 3"
+    assert read(BASE + arguments).data["parallel"]["schedule"]["stages"] == [3, 5]
+    counted = "--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split"
+    ten = BASE.replace("--num-layers 8", "--num-layers 10") + "--pipeline-model-parallel-size 4 "
+    assert read(ten + counted).data["parallel"]["schedule"]["stages"] == [2, 3, 3, 2]
+
+
+def test_virtual_stages_are_said_or_listed():
+    arguments = "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 2"
+    found = read(BASE + arguments)
+    listed = Fate.UNSUPPORTED in fates(found, "--num-layers-per-virtual-pipeline-stage")
+    assert listed == (found.data["parallel"]["schedule"]["kind"] == "1f1b")
+    assert "8 layers / (3 x 2 stages) = 1.33" in refused(BASE + arguments.replace("stage 2", "stage 3"))
+
+
+def test_hosts_of_the_option_win_aloud():
+    found = read(BASE, hosts=4)
+    assert found.data["parallel"]["mesh"] == {"data": 32}
+    assert any("--hosts 4: 4 x 8 = 32 devices; the file has 16" in remark for remark in found.remarks)
+
+
+def test_a_batch_script_says_how_many_hosts():
+    text = "#SBATCH -N 4 --gres=gpu:8\nsrun python " + BASE.partition("--nnodes 2 ")[2]
+    assert read(text).data["cluster"]["hosts"] == 4
+
+
+def test_the_last_of_repeated_arguments_counts_aloud():
+    found = read(BASE + "--num-layers 4")
+    assert found.data["model"]["layers"] == 4
+    assert any("--num-layers 4 replaces --num-layers 8" in remark for remark in found.remarks)
+
+
+def test_settings_win_and_keep_their_place_in_errors():
+    assert read(BASE, settings=[("model.layers", "4")]).data["model"]["layers"] == 4
+    assert "--set model.layers=-4" in refused(BASE, settings=[("model.layers", "-4")])
+
+
+def test_effectless_and_framework_flags():
+    found = read(BASE + "--log-interval 10 --seed 1 --tp-comm-overlap --moe-router-topk 2")
+    assert fates(found, "--log-interval") == [Fate.EFFECTLESS]
+    assert fates(found, "--tp-comm-overlap") == [Fate.PROFILE]
+    assert fates(found, "--moe-router-topk") == [Fate.EFFECTLESS]
+    assert fates(read(BASE + "--num-experts 8"), "--num-experts") == [Fate.UNSUPPORTED]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            BASE.replace("--num-layers 8", "--num-layers eight"),
+            "run.sh:1: --num-layers eight: expected an integer",
+        ),
+        (BASE.replace("--num-layers 8", "--num-layers 8 9"), "--num-layers 8 9: expected a single value"),
+        (BASE.replace("--num-layers 8", "--num-layers"), "--num-layers: expected an integer"),
+        (BASE.replace("--num-layers 8", "--num-layers 0"), "run.sh:1: --num-layers 0: 0 is too small"),
+        (BASE.replace("--num-layers 8", ""), "the file does not say the number of layers"),
+        (BASE.replace("--seq-length 512", ""), "the file does not say the sequence length"),
+        (
+            BASE.replace("--num-layers 8", "--num-layers $LAYERS"),
+            "leaves open what ${LAYERS} is; give --var NAME=VALUE",
+        ),
+        (BASE.replace("--num-layers 8", "--num-layers $(cat n)"), "leaves open what $(cat n) is"),
+        (BASE.replace("--hidden-size 1024", "--hidden-size 1000"), "hidden 1000 / heads 16 = 62.5"),
+        (BASE + "--tensor-model-parallel-size 5", "16 devices do not divide by tensor 5 = 5"),
+        (
+            BASE.replace("--nnodes 2", "--nnodes 1").replace("node 8", "node 4"),
+            "4 devices / 8 per dgx-h100 = 0.5",
+        ),
+        (BASE + "--recompute-granularity all", "expected full or selective"),
+        (BASE + "--zero-stage 4", "expected 0, 1, 2 or 3"),
+        ("echo hello", "no arguments of Megatron are found in this file"),
+        ("X='unbalanced\n" + BASE, "run.sh:1: the quote ' opened here is never closed"),
+        ('\nX="unbalanced\n' + BASE, 'run.sh:2: the quote " opened here is never closed'),
+        ("X=(a b\n" + BASE, "run.sh:1: the list opened with '(' is never closed"),
+        ("X=${Y\n" + BASE, "run.sh:1: the '{' opened here is never closed"),
+        ("X=$(ls\n" + BASE, "run.sh:1: the '(' opened here is never closed"),
+        ("X=$((1+2\n" + BASE, "run.sh:1: the '((' opened here is never closed"),
+        (BASE + "\n" + BASE + "--lr 1", "this script starts Megatron in 2 places, on lines 1, 2"),
+        ("", "the file is empty"),
+        ("  \n\n", "the file is empty"),
+    ],
+)
+def test_what_is_wrong_is_said(text, message):
+    said = refused(text)
+    assert message in said
+    assert "Traceback" not in said
+
+
+def test_what_is_missing_altogether():
+    assert "on which machines it runs" in refused(BASE, cluster=None)
+    assert "did you mean 'dgx-h100'?" in refused(BASE, cluster="dgx-h10")
+    without = BASE.replace("--nproc_per_node 8 --nnodes 2", "")
+    assert "on how many hosts it runs" in refused(without)
+    assert read(without, hosts=2).data["parallel"]["mesh"] == {"data": 16}
+
+
+def test_a_variable_under_a_condition_is_not_guessed():
+    text = "N=8\nif [ $1 == big ]; then\n  N=16\nfi\n" + BASE.replace("--num-layers 8", "--num-layers $N")
+    said = refused(text)
+    assert "run.sh:5: --num-layers ${N}: the file leaves open what ${N} is" in said
+    assert read(text, variables={"N": "16"}).data["model"]["layers"] == 16
+
+
+def test_a_flag_behind_a_broken_continuation_is_remarked():
+    found = read(BASE + "\\\n  --lr 1e-4 \n  --sequence-parallel --tensor-model-parallel-size 2\n")
+    assert found.data["parallel"]["mesh"] == {"data": 16}
+    assert any("is a '\\' missing" in remark for remark in found.remarks)

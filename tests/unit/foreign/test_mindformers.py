@@ -1,0 +1,141 @@
+"""MindFormers' YAML: sizes, batches, optimizer parallelism, recomputation."""
+
+from __future__ import annotations
+
+import pytest
+from ruamel.yaml import YAML
+
+from simcluster.errors import ScenarioError
+from simcluster.foreign import Fate, Given, importer, translate
+from simcluster.foreign.accepted import accepts
+from tests.unit.foreign.samples import text_of
+
+NAME = "llama3_8b_mindformers.yaml"
+
+
+def read(**changes):
+    """The sample with settings changed (``a__b=c``); None takes one away."""
+    import io
+
+    yaml = YAML(typ="safe", pure=True)
+    data = yaml.load(text_of(NAME))
+    for path, value in changes.items():
+        *parents, last = path.split("__")
+        inner = data
+        for key in parents:
+            inner = inner.setdefault(key, {})
+        if value is None:
+            inner.pop(last)
+        else:
+            inner[last] = value
+    stream = io.StringIO()
+    yaml.dump(data, stream)
+    return translate(importer("mindformers"), stream.getvalue(), "m.yaml", Given("atlas-800t-a2"))
+
+
+def listed(found, name):
+    return [each.fate for each in found.untranslated if each.flag.name.endswith(name)]
+
+
+def test_hosts_follow_from_the_axes():
+    found = read(parallel_config__data_parallel=4)
+    assert found.data["cluster"]["hosts"] == 4
+    assert found.data["training"]["global_batch"] == 64
+
+
+def test_without_a_pipeline_accumulation_counts():
+    found = read(parallel_config__pipeline_stage=1, runner_config__gradient_accumulation_steps=3)
+    assert found.data["training"]["global_batch"] == 2 * 3
+    assert "schedule" not in found.data["parallel"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "ffn"),
+    [
+        ({}, 14336),
+        ({"model__model_config__intermediate_size": 12288}, 12288),
+        ({"model__model_config__ffn_dim_multiplier": None, "model__model_config__multiple_of": 256}, 11008),
+    ],
+)
+def test_the_inner_size(changes, ffn):
+    """Llama 3 8B and Llama 2 7B by Llama's rule."""
+    assert read(**changes).data["model"]["ffn"] == ffn
+
+
+@pytest.mark.parametrize(
+    ("recompute", "layers", "aloud"),
+    [
+        (True, "all", False),
+        (False, None, False),
+        ([16, 16], "all", False),
+        ([8, 0], "all", True),
+        ([[4, 4], [0, 0]], "all", True),
+        ([0, 0], None, False),
+    ],
+)
+def test_recomputation(recompute, layers, aloud):
+    found = read(recompute_config__recompute=recompute)
+    assert found.data["parallel"].get("recompute", {}).get("layers") == layers
+    assert (Fate.UNSUPPORTED in listed(found, "recompute_config.recompute")) == aloud
+
+
+def test_selective_recomputation_is_listed():
+    found = read(recompute_config__recompute=False, recompute_config__select_recompute=True)
+    assert listed(found, "select_recompute") == [Fate.UNSUPPORTED]
+    assert listed(read(recompute_config__select_recompute=True), "select_recompute") == [Fate.EFFECTLESS]
+
+
+@pytest.mark.parametrize("level", ["level1", "level2", "level3"])
+def test_optimizer_levels(level):
+    found = read(parallel__parallel_optimizer_config__optimizer_level=level)
+    written = found.data["parallel"]["optimizer_sharding"]
+    if accepts("parallel.optimizer_sharding", {"mindspore": level}):
+        assert written == {"mindspore": level}
+    else:
+        assert written == {"zero": 1}
+        assert listed(found, "enable_parallel_optimizer") == [Fate.UNSUPPORTED]
+
+
+def test_without_optimizer_parallelism():
+    assert "optimizer_sharding" not in read(parallel__enable_parallel_optimizer=False).data["parallel"]
+
+
+def test_stages_by_offset():
+    found = read(model__model_config__offset=[1, -1])
+    assert found.data["parallel"]["schedule"]["stages"] == [17, 15]
+    with pytest.raises(ScenarioError, match="do not spread over 2 stages"):
+        read(model__model_config__offset=[1, 1])
+
+
+def test_tied_embeddings_are_split_with_the_head():
+    found = read(model__model_config__tie_word_embeddings=True)
+    assert "strategies" not in found.data["parallel"]
+    assert listed(found, "vocab_emb_dp") == [Fate.UNSUPPORTED]
+
+
+def test_number_formats():
+    assert read().data["training"]["precision"] == {"compute": "bf16", "gradients": "fp32"}
+    found = read(model__model_config__param_init_type="bfloat16")
+    assert found.data["training"]["precision"] == {"compute": "bf16", "gradients": "bf16", "master": "none"}
+
+
+def test_experts_and_other_families_are_listed():
+    found = read(moe_config__expert_num=8, model__model_config__type="DeepseekV3Config")
+    assert listed(found, "expert_num") == [Fate.UNSUPPORTED]
+    assert listed(found, "model_config.type") == [Fate.UNSUPPORTED]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: [1", "m.yaml:1:4: the list opened with '['"),
+        ("a: 1\n b: 2", "m.yaml:2"),
+        ("- 1", "the file holds a list"),
+        ("!!python/object:os.system {}", "is not accepted"),
+        ("seed: 0", "the file does not say which model is trained"),
+    ],
+)
+def test_malformed(text, message):
+    with pytest.raises(ScenarioError) as caught:
+        translate(importer("mindformers"), text, "m.yaml", Given("atlas-800t-a2", 1))
+    assert message in str(caught.value)
