@@ -11,31 +11,19 @@ from simcluster.document.pattern import matches
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Mesh
 from simcluster.model import Graph, Model
-from simcluster.model.operators.lamb import Lamb
-from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, Sgd, Update
-from simcluster.plan.accumulate import ALL, accumulate
-from simcluster.plan.cast import cast_again, cast_weights
-from simcluster.plan.clip import clip
+from simcluster.model.operators.optimizer import Update
 from simcluster.plan.conduct import Conduct
-from simcluster.plan.copies import once_per_step, per_use, repeated
 from simcluster.plan.costs import movement_cost
-from simcluster.plan.decompose import decompose_updates
-from simcluster.plan.differentiate import differentiate
-from simcluster.plan.fuse import fuse
+from simcluster.plan.formats import Formats, states_of, update_of
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
-from simcluster.plan.optimize import OptimizerPlan, optimize
-from simcluster.plan.place import LAYERS, default_layers, place
-from simcluster.plan.quantise import Fp8Plan, quantise
-from simcluster.plan.recompute import recompute
+from simcluster.plan.optimize import OptimizerPlan
+from simcluster.plan.passes import Passes, differentiated
+from simcluster.plan.place import default_layers, place
 from simcluster.plan.redistribute import Router
 from simcluster.plan.schedule import Timetable
-from simcluster.plan.selective import recompute_operators
-from simcluster.plan.shard import shard
 from simcluster.plan.sharding import Sharding, chosen, expanded
 from simcluster.plan.spec import (
-    Fp8Spec,
     FrameworkSpec,
-    OptimizerSpec,
     ParallelSpec,
     RecipeSpec,
     TrainingSpec,
@@ -46,7 +34,6 @@ from simcluster.work import DType
 
 PIPELINE = "pipeline"
 
-_UPDATES: dict[str, type[Update]] = {update.kind: update for update in (Sgd, Momentum, Adam, AdamW, Lamb)}
 _VOCABULARY = ("embedding.tokens", "head.logits")
 
 
@@ -55,8 +42,8 @@ class Plan:
     """Everything a Program is made of.
 
     ``logical`` is the differentiated graph before sharding: what one device would compute. ``compute`` is the
-    format of activations, ``matmul`` the one in which matrix units multiply. ``layers`` are
-    the layers of each stage, ``vocab`` the padded vocabulary, ``notes`` what the user should be told.
+    format of activations, ``matmul`` the one in which matrix units multiply. ``layers`` are the layers of
+    each stage, ``vocab`` the padded vocabulary, ``notes`` what the user should be told.
     """
 
     graph: Graph
@@ -115,7 +102,7 @@ class _Planner:
     cluster: Cluster
 
     def plan(self) -> Plan:
-        """Places, differentiates, shards, recomputes, optimises, fuses and schedules, in that order."""
+        """Decides what the passes need to know, and runs them."""
         self.mesh = Mesh.of(self.parallel.mesh)
         self.roles = Roles(_roles(self.parallel))
         self._check()
@@ -126,83 +113,69 @@ class _Planner:
         micro_batches = self._micro_batches(batch_axes)
         check_passes(self.model.num_layers, micro_batches)
         sharding = self._sharding(stage_axis)
-        compute, gradients, master, cast = self._precision(sharding)
-        matmul = DType.of(self.training.precision.multiplied)
-        check_rates(self.cluster, compute, matmul)
+        formats = Formats.of(self.training.precision, self.framework, sharding)
+        check_rates(self.cluster, formats.compute, formats.matmul)
         model = self.model.padded(self._vocabulary_multiple(rules)).computed(
             flash=self.framework.attention == "flash",
             logits=DType.FP32 if self.framework.logits == "fp32" else None,
         )
         tokens = self.training.global_batch * self.training.seq_len
         batch = self.training.micro_batch * self.mesh.product(batch_axes)
-        forward = model.graph(batch, self.training.seq_len, compute, tokens)
+        forward = model.graph(batch, self.training.seq_len, formats.compute, tokens)
         check_tensors(forward)
         placed = place(forward, layers)
         strategies = assign(placed, rules, self.mesh, self.roles)
         router = Router(self.mesh, movement_cost(self.cluster, self.mesh))
-        update = _update(self.training.optimizer)
-        states = _states(update, self.training.optimizer)
+        update = update_of(self.training.optimizer)
+        states = states_of(update, self.training.optimizer)
         optimizer = OptimizerPlan(
             update,
-            master,
+            formats.master,
             states,
             sharding,
             self.framework.main_gradients,
             self.framework.reduction.copies,
         )
-
-        graph = differentiate(placed, gradients)
-        if matmul is DType.FP8:
-            graph = quantise(graph, self._fp8())
-        logical = graph
-        graph = shard(graph, strategies, self.mesh, router)
-        graph = repeated(graph)
-        if not sharding.weights:
-            graph = once_per_step(graph)
-        # A gradient that is scattered first is added to its buffer by the scatter.
-        graph = accumulate(graph, ALL if sharding.gradients else self.framework.accumulate, compute)
-        graph = cast_weights(graph) if cast else graph
-        # What is computed again reads weights as the backward does, which gathering them has to know.
-        again = self.parallel.recompute
-        if again.layers != "none":
-            graph = recompute(graph, LAYERS, None if again.layers == "all" else again.layers)
-        graph = recompute_operators(graph, again.operators)
-        if cast and self.framework.weights == "cast_twice":
-            graph = cast_again(graph)
-        if sharding.weights:
-            graph = per_use(graph)
-        graph = optimize(graph, optimizer, self.mesh, router, stage_axis)
         limit = self.training.optimizer.clip
-        if limit is not None:
-            graph = clip(graph, limit, self.mesh, router, stage_axis)
-        graph = decompose_updates(graph, router)
-        graph = fuse(graph, self.framework.fuse, together=self.framework.optimizer == "together")
+        logical = differentiated(placed, formats)
+        passes = Passes(
+            mesh=self.mesh,
+            stage_axis=stage_axis,
+            strategies=strategies,
+            router=router,
+            formats=formats,
+            framework=self.framework,
+            optimizer=optimizer,
+            recompute=self.parallel.recompute,
+            limit=limit,
+        )
+        graph = passes.run(logical)
         timetable = schedules()[self.parallel.schedule.kind]().timetable(num_stages, micro_batches)
         return Plan(
-            graph,
-            logical,
-            self.mesh,
-            stage_axis,
-            timetable,
-            strategies,
-            update,
-            micro_batches,
-            batch_axes,
-            layers,
-            model.vocabulary,
-            (self.parallel.schedule.p2p or self.framework.p2p) == "overlapped",
-            self.framework.prefetch,
-            self.framework.dispatch,
-            Conduct.of(self.framework, sharding, self.mesh, batch_axes, stage_axis),
-            compute,
-            gradients,
-            master,
-            sharding,
-            self._recipe(),
-            tuple(self._notes(strategies, sharding, model.vocabulary)),
-            matmul,
-            states,
-            limit,
+            graph=graph,
+            logical=logical,
+            mesh=self.mesh,
+            stage_axis=stage_axis,
+            timetable=timetable,
+            strategies=strategies,
+            update=update,
+            num_micro_batches=micro_batches,
+            batch_axes=batch_axes,
+            layers=layers,
+            vocab=model.vocabulary,
+            overlapped=(self.parallel.schedule.p2p or self.framework.p2p) == "overlapped",
+            prefetch=self.framework.prefetch,
+            dispatch=self.framework.dispatch,
+            conduct=Conduct.of(self.framework, sharding, self.mesh, batch_axes, stage_axis),
+            compute=formats.compute,
+            gradients=formats.gradients,
+            master=formats.master,
+            sharding=sharding,
+            recipe=self._recipe(),
+            notes=tuple(self._notes(strategies, sharding, model.vocabulary)),
+            matmul=formats.matmul,
+            states=states,
+            clip=limit,
         )
 
     # -- what can be wrong before anything is built -----------------------------------------------------
@@ -314,27 +287,6 @@ class _Planner:
                 ways = math.lcm(ways, self.mesh.product(self.roles.resolve(axes, self.mesh)))
         return self.framework.vocabulary_multiple * ways
 
-    def _precision(self, sharding: Sharding) -> tuple[DType, DType, DType | None, bool]:
-        """(compute, gradients, master copy or None, whether whole fp32 weights are cast instead)."""
-        written = self.training.precision
-        compute = DType.of(written.compute)
-        mixed = compute is not DType.FP32
-        default = "fp32" if self.framework.gradients_in(written.compute) == "fp32" else written.compute
-        gradients = DType.of(written.gradients or default)
-        cast = mixed and written.master is None and self.framework.weights != "copied"
-        cast = cast and not sharding.weights
-        master = written.master or ("fp32" if mixed and not cast else "none")
-        return compute, gradients, None if master == "none" else DType.of(master), cast
-
-    def _fp8(self) -> Fp8Plan:
-        written = self.training.precision.fp8 or Fp8Spec()
-        return Fp8Plan(
-            operators=written.operators,
-            communicate=written.communication == "fp8",
-            keep=written.saved == "fp8",
-            transposed=self.framework.fp8_transposes,
-        )
-
     def _sharding(self, stage_axis: str) -> Sharding:
         """What lies sharded: as the scenario says, or else the recipe."""
         written = self.parallel.optimizer_sharding
@@ -364,32 +316,3 @@ def _roles(parallel: ParallelSpec) -> dict[str, tuple[str, ...]]:
     """The default roles with what the scenario says instead."""
     given = {role: (axes,) if isinstance(axes, str) else axes for role, axes in parallel.roles.items()}
     return {BATCH: ("data",), PIPELINE: (PIPELINE,), **given}
-
-
-def _states(update: Update, spec: OptimizerSpec) -> dict[str, DType]:
-    """The format of every state, in the optimizer's order; those that are not named are fp32."""
-    written = spec.states
-    if not update.states and "states" in spec.model_fields_set:
-        raise PlanError(
-            f"{update.kind} keeps no states", path="training.optimizer.states", hint="leave it out"
-        )
-    formats = dict.fromkeys(update.states, written) if isinstance(written, str) else dict(written)
-    for name in formats:
-        if name not in update.states:
-            raise PlanError(
-                f"{update.kind} keeps no state '{name}'",
-                path=f"training.optimizer.states.{name}",
-                hint=nearest(name, update.states),
-            )
-    return {name: DType.of(formats.get(name, "fp32")) for name in update.states}
-
-
-def _update(spec: OptimizerSpec) -> Update:
-    return _UPDATES[spec.kind](
-        learning_rate=spec.learning_rate,
-        weight_decay=spec.weight_decay,
-        momentum=spec.momentum,
-        beta1=spec.beta1,
-        beta2=spec.beta2,
-        eps=spec.eps,
-    )

@@ -1,0 +1,80 @@
+"""The passes in their order: from the forward graph to the one that is lowered (DESIGN 4.4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simcluster.layout import Mesh
+from simcluster.model import Graph
+from simcluster.plan.accumulate import ALL, accumulate
+from simcluster.plan.cast import cast_again, cast_weights
+from simcluster.plan.clip import clip
+from simcluster.plan.copies import once_per_step, per_use, repeated
+from simcluster.plan.decompose import decompose_updates
+from simcluster.plan.differentiate import differentiate
+from simcluster.plan.formats import Formats
+from simcluster.plan.framework import FrameworkSpec
+from simcluster.plan.fuse import fuse
+from simcluster.plan.optimize import OptimizerPlan, optimize
+from simcluster.plan.place import LAYERS
+from simcluster.plan.quantise import quantise
+from simcluster.plan.recompute import recompute
+from simcluster.plan.redistribute import Router
+from simcluster.plan.selective import recompute_operators
+from simcluster.plan.shard import shard
+from simcluster.plan.spec import RecomputeSpec
+from simcluster.plan.strategies import Strategies
+
+
+def differentiated(placed: Graph, formats: Formats) -> Graph:
+    """What one device would compute: forward and backward, products on fp8 copies where that is asked for."""
+    graph = differentiate(placed, formats.gradients)
+    return graph if formats.fp8 is None else quantise(graph, formats.fp8)
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """What the passes behind differentiation need to know; ``limit`` is that of the gradients' norm."""
+
+    mesh: Mesh
+    stage_axis: str
+    strategies: Strategies
+    router: Router
+    formats: Formats
+    framework: FrameworkSpec
+    optimizer: OptimizerPlan
+    recompute: RecomputeSpec
+    limit: float | None
+
+    def run(self, graph: Graph) -> Graph:
+        """Shards, recomputes, optimises and fuses a differentiated graph."""
+        graph = shard(graph, self.strategies, self.mesh, self.router)
+        graph = self._weights(graph)
+        # What is computed again reads weights as the backward does, which gathering them has to know.
+        graph = self._again(graph)
+        graph = optimize(graph, self.optimizer, self.mesh, self.router, self.stage_axis)
+        if self.limit is not None:
+            graph = clip(graph, self.limit, self.mesh, self.router, self.stage_axis)
+        graph = decompose_updates(graph, self.router)
+        return fuse(graph, self.framework.fuse, together=self.framework.optimizer == "together")
+
+    def _weights(self, graph: Graph) -> Graph:
+        """In which formats weights are read, how often they are cast, and who adds up their gradients."""
+        sharding = self.optimizer.sharding
+        graph = repeated(graph)
+        if not sharding.weights:
+            graph = once_per_step(graph)
+        # A gradient that is scattered first is added to its buffer by the scatter.
+        families = ALL if sharding.gradients else self.framework.accumulate
+        graph = accumulate(graph, families, self.formats.compute)
+        return cast_weights(graph) if self.formats.cast else graph
+
+    def _again(self, graph: Graph) -> Graph:
+        """What is computed or cast once more for the backward."""
+        if self.recompute.layers != "none":
+            count = None if self.recompute.layers == "all" else self.recompute.layers
+            graph = recompute(graph, LAYERS, count)
+        graph = recompute_operators(graph, self.recompute.operators)
+        if self.formats.cast and self.framework.weights == "cast_twice":
+            graph = cast_again(graph)
+        return per_use(graph) if self.optimizer.sharding.weights else graph
