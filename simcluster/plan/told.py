@@ -48,6 +48,14 @@ def _limit(size: Mapping[str, Any] | None) -> str:
     return f"gradient buckets of {size['elements']:,} elements{least}"
 
 
+def _vocabulary(multiple: int) -> str:
+    return (
+        f"vocabulary to multiples of {multiple} per rank"
+        if multiple > 1
+        else "vocabulary padded only to be shared"
+    )
+
+
 _PHRASES: Mapping[str, Callable[[Any], str]] = {
     "attention": {
         "flash": "attention in one kernel",
@@ -94,5 +102,5 @@ _PHRASES: Mapping[str, Callable[[Any], str]] = {
     }.__getitem__,
     "p2p": "p2p {}".format,
     "p2p_scatter": {True: "scatter-gather p2p", False: "whole p2p"}.__getitem__,
-    "vocabulary_multiple": "vocabulary to multiples of {} per rank".format,
+    "vocabulary_multiple": _vocabulary,
 }

@@ -33,6 +33,7 @@ PLANS = {
         "host": "dgx-h100",
         "training": {"precision": {"compute": "bf16", "matmul": "fp8", "fp8": {"communication": "fp8"}}},
     },
+    "pangu": {"recipe": "pangu", "model": TINY_GPT},
     "fsdp": {"recipe": "megatron", "optimizer_sharding": "fsdp"},
     "kept": {"model": TINY_GPT, "optimizer_sharding": {"fsdp": {"reshard_after_forward": False}}},
     "level3": {"optimizer_sharding": {"mindspore": "level3", "min_bytes": "0 B"}},
