@@ -17,13 +17,13 @@ from simcluster.model.graph import Block, Graph, Instance
 from simcluster.model.layers import HIDDEN, Layers, linear
 from simcluster.model.model import Model
 from simcluster.model.operator import TensorType
+from simcluster.model.operators.activation import Gelu, Tanh
 from simcluster.model.operators.cast import Cast
 from simcluster.model.operators.cross_entropy import CrossEntropy
 from simcluster.model.operators.embedding import Embedding, Positions
 from simcluster.model.operators.gather import First, Gather
 from simcluster.model.operators.matmul import Matmul
-from simcluster.model.operators.pointwise import Add, Bias, Gelu
-from simcluster.model.operators.tanh import Tanh
+from simcluster.model.operators.pointwise import Add, Bias
 from simcluster.work import DType
 
 _PICKED = ("batch", "picked", "hidden")

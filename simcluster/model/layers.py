@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from simcluster.model.builder import BlockBuilder
 from simcluster.model.operator import Operator
-from simcluster.model.operators.activation import Geglu, Relu, SquaredRelu
+from simcluster.model.operators.activation import Geglu, Gelu, Relu, SquaredRelu, Swiglu
 from simcluster.model.operators.attention import Attention
 from simcluster.model.operators.dropout import Dropout
 from simcluster.model.operators.matmul import Matmul
 from simcluster.model.operators.norm import LayerNorm, RmsNorm
-from simcluster.model.operators.pointwise import Add, Bias, Gelu, Swiglu
+from simcluster.model.operators.pointwise import Add, Bias
 from simcluster.model.operators.softmax import Softmax
 from simcluster.model.scores import LABELS as SCORES
 from simcluster.model.scores import Scores

@@ -17,10 +17,16 @@ from simcluster.model import ONE, Array, Operator, Region, TensorType
 from simcluster.model.operators.activation import (
     Geglu,
     GegluGrad,
+    Gelu,
+    GeluGrad,
     Relu,
     ReluGrad,
     SquaredRelu,
     SquaredReluGrad,
+    Swiglu,
+    SwigluGrad,
+    Tanh,
+    TanhGrad,
 )
 from simcluster.model.operators.attention import Attention, AttentionGrad
 from simcluster.model.operators.cast import Cast
@@ -47,21 +53,11 @@ from simcluster.model.operators.lamb import Lamb, LambDirection, LambStep
 from simcluster.model.operators.matmul import Matmul, MatmulSum
 from simcluster.model.operators.norm import LayerNorm, LayerNormGrad, RmsNorm, RmsNormGrad
 from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, Sgd
-from simcluster.model.operators.pointwise import (
-    Accumulate,
-    Add,
-    Bias,
-    Gelu,
-    GeluGrad,
-    SumTo,
-    Swiglu,
-    SwigluGrad,
-)
+from simcluster.model.operators.pointwise import Accumulate, Add, Bias, SumTo
 from simcluster.model.operators.prepend import Prepend, PrependGrad
 from simcluster.model.operators.relative_bias import RelativeBias, RelativeBiasGrad
 from simcluster.model.operators.rotary import Rotary
 from simcluster.model.operators.softmax import Softmax, SoftmaxGrad
-from simcluster.model.operators.tanh import Tanh, TanhGrad
 from simcluster.model.scores import LABELS as SCORES
 from simcluster.model.scores import Scores
 from simcluster.registry import kinds

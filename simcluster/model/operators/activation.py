@@ -1,7 +1,8 @@
-"""Activation functions besides GELU and SwiGLU: ReLU, squared ReLU, and the GELU gate."""
+"""Activation functions of one tensor, and gates: a function of one tensor times another."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,21 +11,30 @@ import numpy as np
 
 from simcluster.layout import Dims
 from simcluster.model.operator import Array, Region, Tape, TensorType
-from simcluster.model.operators.pointwise import Labels, Pointwise, gelu_slope
+from simcluster.model.operators.pointwise import Labels, Pointwise
+
+_SQRT_2_OVER_PI = 0.7978845608028654
+_GELU_CUBIC = 0.044715
 
 
-class _Plain(Pointwise):
-    """An activation of one tensor."""
-
-    labels: Labels
-
-    def dims(self) -> Dims:
-        """Nothing partial passes."""
-        return Dims((self.labels,), (self.labels,))
+def gelu(x: Array) -> tuple[Array, Array]:
+    """GELU (tanh form) and its derivative."""
+    inner = _SQRT_2_OVER_PI * (x + _GELU_CUBIC * x**3)
+    tanh = np.tanh(inner)
+    slope = 0.5 * (1 + tanh) + 0.5 * x * (1 - tanh**2) * _SQRT_2_OVER_PI * (1 + 3 * _GELU_CUBIC * x**2)
+    return 0.5 * x * (1 + tanh), slope
 
 
-class _PlainGrad(Pointwise):
-    """``dx`` from what the forward kept and dy."""
+def silu(x: Array) -> tuple[Array, Array]:
+    """``x s`` with s the sigmoid of x, and its derivative ``s (1 + x (1 - s))``."""
+    sigmoid = 1 / (1 + np.exp(-x))
+    value = x * sigmoid
+    return value, sigmoid + value * (1 - sigmoid)
+
+
+@dataclass(frozen=True, slots=True)
+class ActivationGrad(Pointwise):
+    """``dx`` from what the forward kept, x or y, and dy."""
 
     labels: Labels
 
@@ -32,110 +42,148 @@ class _PlainGrad(Pointwise):
         """Linear in dy."""
         return Dims((self.labels,) * 2, (self.labels,), linear=(frozenset({1}),))
 
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """Slope times dy."""
+        kept, dy = inputs
+        return (self.slope(kept) * dy,)
+
+    @staticmethod
+    @abstractmethod
+    def slope(kept: Array) -> Array:
+        """The derivative, from what was kept."""
+
 
 @dataclass(frozen=True, slots=True)
-class Relu(_Plain):
-    """``max(x, 0)``."""
+class Activation(Pointwise):
+    """A function of one tensor; its gradient reads the output if ``keeps_output``, else the input."""
 
     labels: Labels
 
-    kind: ClassVar[str] = "relu"
+    backward: ClassVar[type[ActivationGrad]]
+    keeps_output: ClassVar[bool] = False
+
+    def dims(self) -> Dims:
+        """Nothing partial passes."""
+        return Dims((self.labels,), (self.labels,))
 
     def gradient(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
     ) -> tuple[str | None, ...]:
-        """Reads the output, which the next projection keeps anyway: x need not live."""
+        """Reads what is kept again."""
         if grads[0] is None:
             return (None,)
-        return tape.emit("grad", ReluGrad(self.labels), [outputs[0], grads[0]])
+        kept = outputs[0] if self.keeps_output else inputs[0]
+        return tape.emit("grad", self.backward(self.labels), [kept, grads[0]])
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The activation."""
-        return (np.maximum(inputs[0], 0),)
+        return (self.function(inputs[0]),)
+
+    @staticmethod
+    @abstractmethod
+    def function(x: Array) -> Array:
+        """The function."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReluGrad(_PlainGrad):
+class GeluGrad(ActivationGrad):
+    """``dx`` of GELU from x and dy."""
+
+    kind: ClassVar[str] = "gelu_grad"
+
+    @staticmethod
+    def slope(kept: Array) -> Array:
+        """The derivative of GELU."""
+        return gelu(kept)[1]
+
+
+class Gelu(Activation):
+    """GELU in its tanh form."""
+
+    kind: ClassVar[str] = "gelu"
+    backward = GeluGrad
+
+    @staticmethod
+    def function(x: Array) -> Array:
+        """GELU of x."""
+        return gelu(x)[0]
+
+
+class ReluGrad(ActivationGrad):
     """``dx`` of ReLU from y and dy."""
-
-    labels: Labels
 
     kind: ClassVar[str] = "relu_grad"
 
-    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
-        """Dy where y is positive."""
-        y, dy = inputs
-        return (dy * (y > 0),)
+    @staticmethod
+    def slope(kept: Array) -> Array:
+        """One where y is positive."""
+        return (kept > 0).astype(kept.dtype)
 
 
-@dataclass(frozen=True, slots=True)
-class SquaredRelu(_Plain):
-    """``max(x, 0)^2`` (arXiv 2109.08668)."""
+class Relu(Activation):
+    """``max(x, 0)``; its output, which the next projection keeps anyway, is enough for the gradient."""
 
-    labels: Labels
+    kind: ClassVar[str] = "relu"
+    backward = ReluGrad
+    keeps_output = True
 
-    kind: ClassVar[str] = "squared_relu"
-
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
-        """Reads the input again."""
-        if grads[0] is None:
-            return (None,)
-        return tape.emit("grad", SquaredReluGrad(self.labels), [inputs[0], grads[0]])
-
-    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
-        """The activation."""
-        return (np.maximum(inputs[0], 0) ** 2,)
+    @staticmethod
+    def function(x: Array) -> Array:
+        """The positive part."""
+        return np.maximum(x, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class SquaredReluGrad(_PlainGrad):
+class SquaredReluGrad(ActivationGrad):
     """``dx`` of squared ReLU from x and dy."""
-
-    labels: Labels
 
     kind: ClassVar[str] = "squared_relu_grad"
 
-    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
-        """``2 max(x, 0) dy``."""
-        x, dy = inputs
-        return (2 * np.maximum(x, 0) * dy,)
+    @staticmethod
+    def slope(kept: Array) -> Array:
+        """``2 max(x, 0)``."""
+        return 2 * np.maximum(kept, 0)
+
+
+class SquaredRelu(Activation):
+    """``max(x, 0)^2`` (arXiv 2109.08668)."""
+
+    kind: ClassVar[str] = "squared_relu"
+    backward = SquaredReluGrad
+
+    @staticmethod
+    def function(x: Array) -> Array:
+        """The positive part squared."""
+        return np.maximum(x, 0) ** 2
+
+
+class TanhGrad(ActivationGrad):
+    """``dx`` of y = tanh(x) from y and dy."""
+
+    kind: ClassVar[str] = "tanh_grad"
+
+    @staticmethod
+    def slope(kept: Array) -> Array:
+        """``1 - y^2``."""
+        return 1 - kept * kept
+
+
+class Tanh(Activation):
+    """``tanh(x)``: the activation of BERT's pooler."""
+
+    kind: ClassVar[str] = "tanh"
+    backward = TanhGrad
+    keeps_output = True
+
+    @staticmethod
+    def function(x: Array) -> Array:
+        """The hyperbolic tangent."""
+        return np.tanh(x)
 
 
 @dataclass(frozen=True, slots=True)
-class Geglu(Pointwise):
-    """``gelu(gate) * up`` (arXiv 2002.05202), GELU in its tanh form."""
-
-    labels: Labels
-
-    kind: ClassVar[str] = "geglu"
-
-    def dims(self) -> Dims:
-        """Linear in up."""
-        return Dims((self.labels,) * 2, (self.labels,), linear=(frozenset({1}),))
-
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
-        """Reads both inputs again."""
-        if grads[0] is None:
-            return (None, None)
-        return tape.emit("grad", GegluGrad(self.labels), [*inputs, grads[0]])
-
-    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
-        """The gated activation."""
-        gate, up = inputs
-        return (gelu_slope(gate)[0] * up,)
-
-
-@dataclass(frozen=True, slots=True)
-class GegluGrad(Pointwise):
+class GateGrad(Pointwise):
     """Gradients of gate and up from gate, up and dy."""
 
     labels: Labels
-
-    kind: ClassVar[str] = "geglu_grad"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Two outputs like the gate."""
@@ -148,5 +196,71 @@ class GegluGrad(Pointwise):
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """By the product rule."""
         gate, up, dy = inputs
-        value, slope = gelu_slope(gate)
+        value, slope = self.function(gate)
         return (dy * up * slope, dy * value)
+
+    @staticmethod
+    @abstractmethod
+    def function(x: Array) -> tuple[Array, Array]:
+        """The gate's function and its derivative."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate(Pointwise):
+    """``f(gate) * up``."""
+
+    labels: Labels
+
+    backward: ClassVar[type[GateGrad]]
+
+    def dims(self) -> Dims:
+        """Linear in up."""
+        return Dims((self.labels,) * 2, (self.labels,), linear=(frozenset({1}),))
+
+    def gradient(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
+    ) -> tuple[str | None, ...]:
+        """Reads both inputs again."""
+        if grads[0] is None:
+            return (None, None)
+        return tape.emit("grad", self.backward(self.labels), [*inputs, grads[0]])
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The gated activation."""
+        gate, up = inputs
+        return (self.function(gate)[0] * up,)
+
+    @staticmethod
+    @abstractmethod
+    def function(x: Array) -> tuple[Array, Array]:
+        """The gate's function and its derivative."""
+
+
+class SwigluGrad(GateGrad):
+    """Gradients of the SiLU gate."""
+
+    kind: ClassVar[str] = "swiglu_grad"
+    function = staticmethod(silu)
+
+
+class Swiglu(Gate):
+    """``silu(gate) * up`` (arXiv 2002.05202)."""
+
+    kind: ClassVar[str] = "swiglu"
+    backward = SwigluGrad
+    function = staticmethod(silu)
+
+
+class GegluGrad(GateGrad):
+    """Gradients of the GELU gate."""
+
+    kind: ClassVar[str] = "geglu_grad"
+    function = staticmethod(gelu)
+
+
+class Geglu(Gate):
+    """``gelu(gate) * up`` (arXiv 2002.05202), GELU in its tanh form."""
+
+    kind: ClassVar[str] = "geglu"
+    backward = GegluGrad
+    function = staticmethod(gelu)

@@ -1,4 +1,4 @@
-"""Elementwise operators: sums, biases, activation functions."""
+"""Elementwise operators: sums and biases."""
 
 from __future__ import annotations
 
@@ -13,9 +13,6 @@ from simcluster.model.operator import Array, Operator, Region, Tape, TensorType,
 from simcluster.work import Kernel, Work
 
 Labels = tuple[str, ...]
-
-_SQRT_2_OVER_PI = 0.7978845608028654
-_GELU_CUBIC = 0.044715
 
 
 class Pointwise(Operator):
@@ -139,103 +136,3 @@ class SumTo(Operator):
         """The sum over the other axes."""
         gone = tuple(i for i, name in enumerate(self.labels) if name not in self.kept)
         return (np.asarray(inputs[0].sum(axis=gone)),)
-
-
-def gelu_slope(x: Array) -> tuple[Array, Array]:
-    """GELU (tanh form) and its derivative."""
-    inner = _SQRT_2_OVER_PI * (x + _GELU_CUBIC * x**3)
-    tanh = np.tanh(inner)
-    slope = 0.5 * (1 + tanh) + 0.5 * x * (1 - tanh**2) * _SQRT_2_OVER_PI * (1 + 3 * _GELU_CUBIC * x**2)
-    return 0.5 * x * (1 + tanh), slope
-
-
-@dataclass(frozen=True, slots=True)
-class Gelu(Pointwise):
-    """GELU in its tanh form."""
-
-    labels: Labels
-
-    kind: ClassVar[str] = "gelu"
-
-    def dims(self) -> Dims:
-        """Nothing partial passes."""
-        return Dims((self.labels,), (self.labels,))
-
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
-        """Reads the input again."""
-        if grads[0] is None:
-            return (None,)
-        return tape.emit("grad", GeluGrad(self.labels), [inputs[0], grads[0]])
-
-    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
-        """The activation."""
-        return (gelu_slope(inputs[0])[0],)
-
-
-@dataclass(frozen=True, slots=True)
-class GeluGrad(Pointwise):
-    """``dx`` of GELU from x and dy."""
-
-    labels: Labels
-
-    kind: ClassVar[str] = "gelu_grad"
-
-    def dims(self) -> Dims:
-        """Linear in dy."""
-        return Dims((self.labels,) * 2, (self.labels,), linear=(frozenset({1}),))
-
-    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
-        """Slope times dy."""
-        return (gelu_slope(inputs[0])[1] * inputs[1],)
-
-
-@dataclass(frozen=True, slots=True)
-class Swiglu(Pointwise):
-    """``silu(gate) * up``."""
-
-    labels: Labels
-
-    kind: ClassVar[str] = "swiglu"
-
-    def dims(self) -> Dims:
-        """Linear in up."""
-        return Dims((self.labels,) * 2, (self.labels,), linear=(frozenset({1}),))
-
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
-        """Reads both inputs again."""
-        if grads[0] is None:
-            return (None, None)
-        return tape.emit("grad", SwigluGrad(self.labels), [*inputs, grads[0]])
-
-    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
-        """The gated activation."""
-        gate, up = inputs
-        return (gate / (1 + np.exp(-gate)) * up,)
-
-
-@dataclass(frozen=True, slots=True)
-class SwigluGrad(Pointwise):
-    """Gradients of gate and up from gate, up and dy."""
-
-    labels: Labels
-
-    kind: ClassVar[str] = "swiglu_grad"
-
-    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """Two outputs like the gate."""
-        return (inputs[0], inputs[0])
-
-    def dims(self) -> Dims:
-        """Linear in dy."""
-        return Dims((self.labels,) * 3, (self.labels,) * 2, linear=(frozenset({2}),))
-
-    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
-        """``d silu`` is ``s (1 + g (1 - s))`` with s the sigmoid of the gate."""
-        gate, up, dy = inputs
-        sigmoid = 1 / (1 + np.exp(-gate))
-        silu = gate * sigmoid
-        return (dy * up * (sigmoid + silu * (1 - sigmoid)), dy * silu)

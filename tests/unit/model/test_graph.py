@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from simcluster.model import Block, Graph, Instance, Node, Phase, Role, TensorType, Value
-from simcluster.model.operators.pointwise import Gelu
+from simcluster.model.operators.activation import Gelu
 from simcluster.work import DType
 
 KIND = TensorType((2, 3), DType.FP32)

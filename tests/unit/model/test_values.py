@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from simcluster.model import Region, TensorType
+from simcluster.model.operators.activation import Gelu, Swiglu
 from simcluster.model.operators.attention import Attention
 from simcluster.model.operators.cross_entropy import CrossEntropy
 from simcluster.model.operators.embedding import Embedding, Positions
 from simcluster.model.operators.matmul import Matmul, MatmulSum
 from simcluster.model.operators.norm import LayerNorm, RmsNorm
 from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, Sgd
-from simcluster.model.operators.pointwise import Add, Bias, Gelu, SumTo, Swiglu
+from simcluster.model.operators.pointwise import Add, Bias, SumTo
 from simcluster.model.operators.rotary import Rotary
 from simcluster.work import DType
 

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from simcluster.model import Phase, Role
+from simcluster.model.operators.activation import Gelu, Swiglu
 from simcluster.model.operators.attention import AttentionGrad
 from simcluster.model.operators.cross_entropy import CrossEntropy
 from simcluster.model.operators.optimizer import Sgd
-from simcluster.model.operators.pointwise import Add, Gelu, Swiglu
+from simcluster.model.operators.pointwise import Add
 from simcluster.plan.differentiate import differentiate, gradient_name
 from simcluster.plan.place import place
 from simcluster.values import Oracle, Source

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from simcluster.errors import PlanError
 from simcluster.layout import Kind, Layout, Mesh, Movement, Strategy
 from simcluster.model import Phase
-from simcluster.model.operators.pointwise import Add, Bias, Gelu, Swiglu
+from simcluster.model.operators.activation import Gelu, Swiglu
+from simcluster.model.operators.pointwise import Add, Bias
 from simcluster.plan.differentiate import differentiate
 from simcluster.plan.shard import shard
 from simcluster.plan.spec import RecipeSpec

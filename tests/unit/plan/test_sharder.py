@@ -4,10 +4,11 @@ import pytest
 
 from simcluster.layout import Kind, Layout, Mesh, Movement
 from simcluster.model import Phase, Role
+from simcluster.model.operators.activation import Gelu, Swiglu
 from simcluster.model.operators.cross_entropy import CrossEntropy, JoinLoss
 from simcluster.model.operators.matmul import Matmul
 from simcluster.model.operators.norm import RmsNorm
-from simcluster.model.operators.pointwise import Add, Bias, Gelu, Swiglu
+from simcluster.model.operators.pointwise import Add, Bias
 from simcluster.work import DType
 from tests.unit.plan.graphs import (
     TENSOR,
