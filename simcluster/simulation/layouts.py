@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from simcluster.cluster import Span
 from simcluster.collectives import Operation, collective_time
 from simcluster.layout import Movement
 from simcluster.model import Block, Instance, Node, Operator, Phase
 from simcluster.plan.redistribute import collective_bytes, local_bytes
 from simcluster.plan.strategies import BATCH
+from simcluster.program import Action, Execution, Instruction
+from simcluster.program.lower import REDUCE
 from simcluster.simulation.build import Built
 
 
 def layouts(built: Built) -> list[dict[str, Any]]:
-    """One entry per block: its instances, and its nodes in order with strategy, layouts and cost."""
+    """One entry per block: its instances, and its nodes in order with strategy, layouts and cost.
+
+    Where gradients of several blocks travel together, the buckets of every stage follow.
+    """
     groups: dict[str, list[Instance]] = {}
     for instance in built.plan.graph.instances:
         groups.setdefault(instance.block, []).append(instance)
+    return [
+        *_blocks(built, groups),
+        *_buckets(built),
+    ]
+
+
+def _blocks(built: Built, groups: Mapping[str, list[Instance]]) -> list[dict[str, Any]]:
     return [
         {
             "block": name,
@@ -31,6 +44,47 @@ def layouts(built: Built) -> list[dict[str, Any]]:
         }
         for name, instances in groups.items()
     ]
+
+
+def _buckets(built: Built) -> list[dict[str, Any]]:
+    """The collectives of every stage's gradient buckets; stages with the same ones together."""
+    if built.plan.conduct.buckets is None:
+        return []
+    alike: dict[str, dict[str, Any]] = {}
+    for number, stage in enumerate(built.program.stages):
+        nodes = [
+            _bucket(built, run, each)
+            for run in stage.executions
+            if built.program.codes[run.code].phase == REDUCE
+            for each in built.program.codes[run.code].instructions
+            if each.action is Action.COLLECTIVE
+        ]
+        if nodes:
+            entry = alike.setdefault(str(nodes), {"block": "gradient buckets", "names": [], "nodes": nodes})
+            entry["names"].append(f"stage.{number}")
+    return [
+        each | {"instances": ranges(each["names"]), "count": len(each["names"])} for each in alike.values()
+    ]
+
+
+def _bucket(built: Built, run: Execution, each: Instruction) -> dict[str, Any]:
+    """A collective of a bucket, and what travels in it."""
+    slots = built.program.codes[run.code].slots
+    before, after = slots[each.calls[0].inputs[0]], slots[each.calls[0].outputs[0]]
+    alone = len(each.calls) == 1
+    what = before.name if alone else f"{before.name} and {len(each.calls) - 1} more"
+    spans, _ = built.cluster.spans(built.plan.mesh.groups(each.group))
+    return {
+        "name": f"{run.instance}.{each.name}",
+        "phase": str(Phase.END),
+        "kind": f"{each.operation} over {'+'.join(each.group)}",
+        "inputs": [[what, str(before.layout)]],
+        "outputs": [[after.name, str(after.layout)]],
+        "kernel": "",
+        "why": each.why if alone else f"{len(each.calls)} gradients travel together, once per step",
+        "bytes": each.num_bytes,
+        "seconds": _worst(built, Operation(each.operation), spans, each.num_bytes),
+    }
 
 
 def _node(built: Built, block: Block, instance: Instance, node: Node) -> dict[str, Any]:
@@ -59,9 +113,12 @@ def _cost(built: Built, block: Block, node: Node, movement: Movement) -> dict[st
     if not movement.is_collective:
         return {"bytes": size, "seconds": 0.0}
     spans, _ = built.cluster.spans(built.plan.mesh.groups(movement.axes))
-    operation = Operation(str(movement.kind))
-    seconds = max(collective_time(operation, span, size, built.cluster).seconds for span in spans)
-    return {"bytes": size, "seconds": seconds}
+    return {"bytes": size, "seconds": _worst(built, Operation(str(movement.kind)), spans, size)}
+
+
+def _worst(built: Built, operation: Operation, spans: Iterable[Span], size: int) -> float:
+    """Seconds of a collective over the worst of some groups."""
+    return max(collective_time(operation, span, size, built.cluster).seconds for span in spans)
 
 
 def strategies(built: Built) -> list[dict[str, Any]]:
