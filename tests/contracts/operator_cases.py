@@ -1,4 +1,4 @@
-"""One or more cases for every registered operator kind, and what is done to them on four ranks.
+"""One or more cases for every registered operator kind.
 
 Every dim that may be split has a size that divides by 4, so that both axes of a 2 x 2 mesh fit on it. What
 is declared unsplittable has an even size, so that a split that would have been right can be found.
@@ -6,14 +6,9 @@ is declared unsplittable has an even size, so that a split that would have been 
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-
 import numpy as np
 
-from simcluster.layout import Layout, Mesh, Strategy
-from simcluster.model import ONE, Array, Operator, Region, TensorType
+from simcluster.model import Operator
 from simcluster.model.operators.activation import (
     Geglu,
     GegluGrad,
@@ -62,61 +57,7 @@ from simcluster.model.scores import LABELS as SCORES
 from simcluster.model.scores import Scores
 from simcluster.registry import kinds
 from simcluster.work import DType
-
-WHOLE = Region({}, step=3)
-MESH = Mesh.of({"a": 2, "b": 2})
-RANKS = range(4)
-
-Draw = Callable[[np.random.Generator], "tuple[Array, ...]"]
-
-
-@dataclass(frozen=True)
-class Case:
-    """An operator with whole inputs, and what is deliberately not declared about it.
-
-    ``live`` are the outputs whose gradients the gradient is recorded for, or None if the kind has no
-    gradient; ``loss`` says that its output is the loss. ``unsplit`` gives the reason for every dim declared
-    whole although a split of it would compute the right values, ``nonlinear`` for every set of inputs in
-    which the operator is jointly linear though it does not say so. ``reads_part`` and ``writes_part`` are
-    inputs and outputs that a kernel touches only in places; ``odd`` dims have no size that divides.
-    """
-
-    name: str
-    operator: Operator
-    draw: Draw
-    live: tuple[int, ...] | None = None
-    loss: bool = False
-    unsplit: Mapping[str, str] = field(default_factory=dict)
-    nonlinear: Mapping[frozenset[int], str] = field(default_factory=dict)
-    reads_part: frozenset[int] = frozenset()
-    writes_part: frozenset[int] = frozenset()
-    odd: frozenset[str] = frozenset()
-
-    def __str__(self) -> str:
-        return self.name
-
-    @property
-    def inputs(self) -> tuple[Array, ...]:
-        """The whole inputs, the same at every call; nobody may write into them."""
-        arrays = self.draw(np.random.default_rng(7))
-        for array in arrays:
-            array.flags.writeable = False
-        return arrays
-
-    @property
-    def types(self) -> tuple[TensorType, ...]:
-        """The logical types of the inputs."""
-        return tuple(map(type_of, self.inputs))
-
-    @property
-    def floating(self) -> tuple[int, ...]:
-        """The inputs that hold numbers, not ids."""
-        return tuple(index for index, kind in enumerate(self.types) if kind.dtype.is_float)
-
-
-def type_of(array: Array) -> TensorType:
-    """The type an array stands for."""
-    return TensorType(array.shape, {"f": DType.FP32, "u": DType.UINT8}.get(array.dtype.kind, DType.INT64))
+from tests.contracts.operator_case import WHOLE, Case, Draw
 
 
 def normal(*shapes: tuple[int, ...]) -> Draw:
@@ -451,154 +392,4 @@ def cases_of(kind: str) -> tuple[Case, ...]:
     found = tuple(case for case in _CASES if case.operator.kind == kind)
     if not found:
         raise AssertionError(f"operator kind '{kind}' has no case: add one to _CASES in {__file__}")
-    return found
-
-
-# -- gradients ------------------------------------------------------------------------------------------
-
-
-class Recorder:
-    """A tape that keeps what is emitted."""
-
-    def __init__(self, types, needed):
-        self.types = dict(types)
-        self.needed = needed
-        self.emitted = []
-
-    def emit(self, suffix, operator, inputs):
-        assert all(name in self.types for name in inputs), (
-            f"{operator.kind} reads values nobody has: {inputs}"
-        )
-        names = tuple(f"{suffix}.{index}" for index in range(len(operator.dims().outputs)))
-        assert not any(name in self.types for name in names), f"suffix {suffix} is used twice"
-        kinds = operator.infer([self.types[name] for name in inputs])
-        self.types.update(zip(names, kinds, strict=True))
-        self.emitted.append((operator, tuple(inputs), names))
-        return names
-
-    def needs_gradient(self, value):
-        return value in self.needed
-
-
-def differentiated(case, needed=None, live=None):
-    """The recorder, and the names of the inputs' gradients."""
-    inputs = [f"in{index}" for index in range(len(case.inputs))]
-    types = dict(zip(inputs, case.types, strict=True))
-    kinds = case.operator.infer(case.types)
-    outputs = [f"out{index}" for index in range(len(kinds))]
-    types.update(zip(outputs, kinds, strict=True))
-    live = case.live if live is None else live
-    grads = [None] * len(outputs)
-    for index in live:
-        grads[index] = ONE if case.loss else f"grad{index}"
-        types[f"grad{index}"] = kinds[index]
-    needed = case.floating if needed is None else needed
-    tape = Recorder(types, {f"in{index}" for index in needed})
-    found = case.operator.gradient(tape, inputs, outputs, grads)
-    assert len(found) == len(inputs)
-    return tape, found
-
-
-def subsets(indices):
-    return [
-        chosen for count in range(1, len(indices) + 1) for chosen in itertools.combinations(indices, count)
-    ]
-
-
-# -- arrays on the mesh, by plain index arithmetic -------------------------------------------------------
-
-
-def coordinate(rank: int, axis: str) -> int:
-    return rank // 2 if axis == "a" else rank % 2
-
-
-def position(rank: int, axes: tuple[str, ...]) -> int:
-    return sum(coordinate(rank, axis) << (len(axes) - 1 - place) for place, axis in enumerate(axes))
-
-
-def part(whole, layout: Layout, rank: int):
-    for dim, axes in enumerate(layout.dims):
-        whole = np.split(whole, 2 ** len(axes), axis=dim)[position(rank, axes)]
-    return whole
-
-
-def mates(rank: int, axes) -> list[int]:
-    """The ranks that differ from ``rank`` along ``axes`` only."""
-    return [
-        other
-        for other in RANKS
-        if all(coordinate(other, axis) == coordinate(rank, axis) for axis in "ab" if axis not in axes)
-    ]
-
-
-def allowed(names, most: int = 2) -> list[Strategy]:
-    """All ways to give the axes a and b to these dims: none, one axis, both apart, both on one dim."""
-    found = [{}]
-    found += [{dim: (axis,)} for dim in names for axis in "ab"]
-    if most == 2:
-        found += [{dim: axes} for dim in names for axes in (("a", "b"), ("b", "a"))]
-        found += [{one: ("a",), two: ("b",)} for one, two in itertools.permutations(names, 2)]
-    return [Strategy.of(splits) for splits in found]
-
-
-def extents(operator, arrays) -> dict[str, int]:
-    dims, found = operator.dims(), {}
-    made = operator.infer([type_of(array) for array in arrays])
-    operands = [*(array.shape for array in arrays), *(kind.shape for kind in made)]
-    for names, shape in zip(dims.inputs + dims.outputs, operands, strict=True):
-        for name, size in zip(names, shape, strict=True):
-            assert found.setdefault(name, size) == size, f"{name} has two sizes"
-    return found
-
-
-def fits(strategy: Strategy, extent) -> bool:
-    return all(extent[dim] % 2 ** len(axes) == 0 for dim, axes in strategy.splits)
-
-
-def regions(strategy: Strategy, extent) -> list[Region]:
-    sizes = {dim: extent[dim] // 2 ** len(axes) for dim, axes in strategy.splits}
-    return [
-        Region(
-            {dim: position(rank, axes) * sizes[dim] for dim, axes in strategy.splits}, WHOLE.step, sizes=sizes
-        )
-        for rank in RANKS
-    ]
-
-
-def on_ranks(operator, strategy: Strategy, inputs, masked=()):
-    """What every rank computes; ``inputs`` are whole arrays, or one whole array per rank."""
-    dims = operator.dims()
-    layouts = dims.input_layouts(strategy)
-    wholes = [[each] * 4 if isinstance(each, np.ndarray) else each for each in inputs]
-    extent = extents(operator, [each[0] for each in wholes])
-    made = []
-    for rank, region in zip(RANKS, regions(strategy, extent), strict=True):
-        arrays = [part(each[rank], layout, rank) for each, layout in zip(wholes, layouts, strict=True)]
-        for index, axes in (*dims.masked(strategy), *masked):
-            if position(rank, axes):
-                arrays[index] = np.zeros_like(arrays[index])
-        made.append(operator.evaluate(arrays, region))
-    return made
-
-
-def reduced(values, layout: Layout, rank: int):
-    """What a rank holds once the partial values of its group are reduced."""
-    reductions = {how for _, how in layout.partial}
-    assert len(reductions) < 2
-    combine = {"max": np.maximum}.get(next(iter(reductions), "sum"), np.add)
-    return combine.reduce([values[other] for other in mates(rank, layout.partial_axes)])
-
-
-def differences(operator, strategy: Strategy, inputs, expected, passing=(), masked=()) -> list[str]:
-    """Where the ranks' results, reduced as their layouts say, are not the parts of the whole results."""
-    made = on_ranks(operator, strategy, inputs, masked)
-    layouts = operator.dims().output_layouts(strategy, passing)
-    assert len(made[0]) == len(layouts) == len(expected)
-    found = []
-    for index, (layout, whole) in enumerate(zip(layouts, expected, strict=True)):
-        values = [outputs[index] for outputs in made]
-        for rank in RANKS:
-            have, want = reduced(values, layout, rank), part(whole, layout, rank)
-            if have.shape != want.shape or not np.allclose(have, want, rtol=1e-9, atol=1e-11):
-                found.append(f"{strategy}: output {index} on rank {rank}, laid out {layout}")
     return found

@@ -15,22 +15,19 @@ import pytest
 
 from simcluster.layout import Strategy
 from simcluster.work import Kernel
-from tests.contracts.operator_cases import (
+from tests.contracts.operator_case import WHOLE, type_of
+from tests.contracts.operator_cases import cases, cases_of, registered
+from tests.contracts.operator_mesh import (
     MESH,
     RANKS,
-    WHOLE,
     allowed,
-    cases,
-    cases_of,
     coordinate,
     differences,
     differentiated,
     extents,
     fits,
     on_ranks,
-    registered,
     subsets,
-    type_of,
 )
 
 every_case = pytest.mark.parametrize("case", cases(), ids=str)
