@@ -17,7 +17,6 @@ from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 
 B, S, H, A, V = 2, 512, 1024, 16, 51_200
-UNIT = S * B * H
 SQUARE = A * S / H
 """``a s / h``: what one byte per attention score weighs in units of s b h."""
 
@@ -38,7 +37,7 @@ ONE, TENSOR = {}, {"tensor": 4}
 LOG_SUM_EXP = 4 * A / H
 
 
-def peaks(model, mesh, recipe, *, micro_batches=1, recompute="none", **profile):
+def peaks(model, mesh, recipe, *, seq=S, micro_batches=1, recompute="none", **profile):
     """Bytes of activations at their peak on every stage, in units of s b h."""
     ranks = math.prod(mesh.values())
     scenario = Scenario.of(
@@ -50,7 +49,7 @@ def peaks(model, mesh, recipe, *, micro_batches=1, recompute="none", **profile):
                 "hosts": 1,
             },
             "model": model,
-            "training": {"global_batch": micro_batches * B, "micro_batch": B, "seq_len": S},
+            "training": {"global_batch": micro_batches * B, "micro_batch": B, "seq_len": seq},
             "parallel": {"mesh": mesh, "recipe": recipe, "recompute": {"layers": recompute}},
         }
     )
@@ -60,7 +59,7 @@ def peaks(model, mesh, recipe, *, micro_batches=1, recompute="none", **profile):
     found = []
     for index in range(account["class"].max() + 1):
         level = np.cumsum(account["bytes"][ours & (account["class"] == index)])
-        found.append(level.max() / UNIT)
+        found.append(level.max() / (seq * B * H))
     return found
 
 
@@ -199,3 +198,30 @@ def test_logits_in_the_compute_type_take_half():
     _, full = layer_and_rest(GPT, ONE, "data", logits="fp32")
     _, half = layer_and_rest(GPT, ONE, "data")
     assert full - half == close(2 * V / H)
+
+
+@pytest.mark.parametrize(
+    ("mesh", "recipe", "per_layer"),
+    [
+        (ONE, "data", 34 + 5 * SQUARE),
+        (TENSOR, "megatron", 10 + 24 / 4 + 5 * SQUARE / 4),
+        (TENSOR, "megatron_sp", (34 + 5 * SQUARE) / 4),
+    ],
+)
+def test_a_layer_of_bert_keeps_as_much(mesh, recipe, per_layer):
+    """Norms stand behind the residual sums, not before: what they keep is the same."""
+    bert = {name: value for name, value in GPT.items() if name != "family"} | {"family": "bert"}
+    layer, _ = layer_and_rest(bert, mesh, recipe, **MEGATRON)
+    assert layer == close(per_layer)
+
+
+@pytest.mark.parametrize(
+    ("mesh", "recipe", "split"), [(ONE, "data", 1), (TENSOR, "megatron", 4)], ids=["one", "tensor"]
+)
+def test_a_layer_of_vit_keeps_as_much_without_dropout(mesh, recipe, split):
+    """No masks; the softmax's output is what the product with values keeps."""
+    image, patch = 352, 16
+    seq = (image // patch) ** 2 + 1
+    vit = {"family": "vit", "hidden": H, "heads": A, "image": image, "patch": patch, "classes": 1000}
+    layer, _ = layer_and_rest(vit, mesh, recipe, seq=seq, **MEGATRON)
+    assert layer == close(8 + (24 + 2 * A * seq / H) / split)
