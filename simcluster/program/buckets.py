@@ -13,6 +13,7 @@ from simcluster.layout import Mesh, Movement
 from simcluster.model import Block, Graph, Instance, Node, Phase, Value
 from simcluster.plan.conduct import Buckets
 from simcluster.program.lower import local_type, reduction
+from simcluster.program.ties import Ties
 
 Naming = Callable[[str, str], str]
 """(instance, value) -> the name of its buffer in the stage."""
@@ -37,24 +38,31 @@ class _Part:
     nodes: tuple[Node, ...]
     size: int
     is_loss: bool
+    tie: int | None
 
 
 def buckets(
-    graph: Graph, instances: Sequence[Instance], policy: Buckets, mesh: Mesh, naming: Naming
+    graph: Graph, instances: Sequence[Instance], policy: Buckets, mesh: Mesh, naming: Naming, ties: Ties
 ) -> list[Bucket]:
     """The buckets of a stage in the order in which they fill; ``instances`` in the order of their backward.
 
-    Losses have collectives of their own: they are no part of any buffer of gradients.
+    Losses have collectives of their own: they are no part of any buffer of gradients. So do ``ties``, which
+    are reduced with other stages and come last, in their order.
     """
     values: dict[str, Value] = {}
-    parts = [part for instance in instances for part in _parts(graph, instance, policy, mesh, naming, values)]
-    gradients = [part for part in parts if not part.is_loss]
-    groups = [[part] for part in parts if part.is_loss]
-    groups += [
-        [gradients[index] for index in group]
-        for group in policy.fill([gradients_part.size for gradients_part in gradients])
+    parts = [
+        part for instance in instances for part in _parts(graph, instance, policy, mesh, naming, values, ties)
     ]
-    return [_bucket(f"bucket.{number}", group, values) for number, group in enumerate(groups)]
+    own = [part for part in parts if not part.is_loss and part.tie is None]
+    filled = [[own[index] for index in group] for group in policy.fill([part.size for part in own])]
+    groups = [*([part] for part in parts if part.is_loss), *filled]
+    shared = [part for part in parts if part.tie is not None]
+    groups += [[part] for part in sorted(shared, key=lambda part: part.tie or 0)]
+    ready = [group[-1].instance if group[-1].tie is None else shared[-1].instance for group in groups]
+    return [
+        _bucket(f"bucket.{number}", group, last, values)
+        for number, (group, last) in enumerate(zip(groups, ready, strict=True))
+    ]
 
 
 def _parts(
@@ -64,6 +72,7 @@ def _parts(
     mesh: Mesh,
     naming: Naming,
     values: dict[str, Value],
+    ties: Ties,
 ) -> Iterator[_Part]:
     """The reductions of an instance in the order in which its gradients are ready."""
     block = graph.block_of(instance)
@@ -90,16 +99,17 @@ def _parts(
         )
         kind = local_type(block.values[gradient], mesh)
         size = kind.num_elements if policy.in_elements else kind.num_bytes
-        yield _Part(instance.name, renamed, size, gradient == block.loss)
+        tie = ties.get((instance.name, gradient))
+        yield _Part(instance.name, renamed, size, gradient == block.loss, tie)
 
 
-def _bucket(name: str, parts: Sequence[_Part], values: dict[str, Value]) -> Bucket:
+def _bucket(name: str, parts: Sequence[_Part], ready: str, values: dict[str, Value]) -> Bucket:
     nodes: list[Node] = []
     for step in range(max(len(part.nodes) for part in parts)):
         now = [part.nodes[step] for part in parts if step < len(part.nodes)]
         nodes += _together(now, step)
     held = {value: values[value] for node in nodes for value in node.inputs + node.outputs}
-    return Bucket(Block(name, (), (), (), (), held, tuple(nodes)), parts[-1].instance)
+    return Bucket(Block(name, (), (), (), (), held, tuple(nodes)), ready)
 
 
 def _together(nodes: Sequence[Node], step: int) -> Iterator[Node]:

@@ -39,6 +39,7 @@ from simcluster.program.lower import (
     lower,
 )
 from simcluster.program.program import Program, Resident, StageProgram
+from simcluster.program.ties import crossing_ties
 from simcluster.program.transfer import carried, transfer
 from simcluster.program.units import with_units
 from simcluster.work import DType
@@ -273,17 +274,30 @@ class _StageBuilder:
     # -- what happens once per step ---------------------------------------------------------------------
 
     def _reductions(self) -> Iterator[tuple[str, Execution]]:
-        """(instance whose backward must be over, execution) of every reduction, in order."""
+        """(instance whose backward must be over, execution) of every reduction, in order.
+
+        What several stages reduce together comes last, in the order of the ties.
+        """
         policy = self.codes.conduct.buckets
-        backward = self.instances[::-1]
-        if policy is None:
-            for instance in backward:
-                code = self.codes.of(self.graph.block_of(instance)).get(REDUCE)
-                if code is not None:
-                    yield instance.name, Execution(code, instance.name, ONCE, "end")
+        ties, backward = crossing_ties(self.graph), self.instances[::-1]
+        if policy is not None:
+            mesh = self.codes.settings.mesh
+            for bucket in buckets(self.graph, backward, policy, mesh, self._buffer, ties):
+                yield bucket.ready, self._bucket(bucket)
             return
-        for bucket in buckets(self.graph, backward, policy, self.codes.settings.mesh, self._buffer):
-            yield bucket.ready, self._bucket(bucket)
+        together: list[tuple[int, Execution]] = []
+        for instance in backward:
+            code = self.codes.of(self.graph.block_of(instance)).get(REDUCE)
+            if code is not None:
+                run = Execution(code, instance.name, ONCE, "end")
+                places = [place for (name, _), place in ties.items() if name == instance.name]
+                if places:
+                    together.append((min(places), run))
+                else:
+                    yield instance.name, run
+        last = together[-1][1].instance if together else ""
+        for _, run in sorted(together, key=lambda each: each[0]):
+            yield last, run
 
     def _buffer(self, instance: str, value: str) -> str:
         return self.names.get((instance, value)) or f"{instance}.{value}"

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simcluster.plan.spec import FrameworkSpec
 from simcluster.simulation import simulate
 from simcluster.simulation.build import prepare
-from tests.scenarios import TINY, TINY_GPT, scenario
+from tests.scenarios import TINY, TINY_GPT, scenario, under
 
 SHARDINGS = [
     {"zero": 0},
@@ -20,6 +21,13 @@ SHARDINGS = [
     {"fsdp": {"reshard_after_forward": False}},
     {"mindspore": "level2", "min_bytes": "0 B"},
 ]
+MESHES = [
+    {"data": 4},
+    {"pipeline": 2, "data": 2},
+    {"pipeline": 2, "tensor": 2},
+    {"pipeline": 2, "data": 2, "tensor": 2},
+]
+TINY_T5 = {"family": "t5", "encoder_layers": 1, "decoder_layers": 3, "hidden": 32, "heads": 4, "vocab": 64}
 COLUMNS = (
     "start",
     "end",
@@ -94,6 +102,31 @@ def test_casts_norms_and_clipping(sharding):
         run={"steps": 2},
     )
     assert_folded_is_unfolded(which)
+
+
+@pytest.mark.parametrize("framework", FrameworkSpec.entries())
+@settings(max_examples=3, deadline=None)
+@given(data=st.data())
+def test_every_framework_profile(framework, data):
+    """What profiles make wait, bucket, cast and copy, under models and formats they meet."""
+    mesh = data.draw(st.sampled_from(MESHES))
+    shardings = SHARDINGS if "data" in mesh else SHARDINGS[:1]
+    formats = ["bf16", {"compute": "bf16", "matmul": "fp8"}]
+    clip = data.draw(st.sampled_from([None, 1.0]))
+    which = scenario(
+        mesh,
+        host="dgx-h100",
+        model=data.draw(st.sampled_from([TINY, TINY_GPT, TINY_T5])),
+        micro_batches=data.draw(st.integers(1, 4)),
+        recipe="megatron" if "tensor" in mesh else "data",
+        training={
+            "precision": data.draw(st.sampled_from(formats)),
+            "optimizer": {"kind": "adam", "clip": clip},
+        },
+        optimizer_sharding=data.draw(st.sampled_from(shardings)),
+        recompute={"layers": data.draw(st.sampled_from(["none", "all"]))},
+    )
+    assert_folded_is_unfolded(under(which, use=framework))
 
 
 @settings(max_examples=15, deadline=None)
