@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from simcluster.document import validate_data
@@ -22,6 +23,7 @@ def scenario(
     micro_batch: int = 1,
     run: dict[str, Any] | None = None,
     training: dict[str, Any] | None = None,
+    changes: Sequence[dict[str, Any]] = (),
     **parallel: Any,
 ) -> Scenario:
     """A tiny model on hosts of ``devices`` devices; what is left over goes into the parallel section."""
@@ -35,6 +37,7 @@ def scenario(
         "cluster": {
             "host": {"use": host, "devices": devices, "network": {"nics": 1}},
             "hosts": ranks // devices,
+            "changes": list(changes),
         },
         "model": model or TINY,
         "training": {

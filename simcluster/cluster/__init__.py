@@ -14,8 +14,10 @@ from simcluster.cluster.link import Fabric, Island, Level, Link, Network, Path, 
 from simcluster.cluster.price import Price, nanoseconds
 from simcluster.cluster.span import Span
 from simcluster.cluster.spec import ClusterSpec, HostSpec
+from simcluster.cluster.speed import NOMINAL, Speed
 
 __all__ = [
+    "NOMINAL",
     "Assumption",
     "Cluster",
     "ClusterSpec",
@@ -34,6 +36,7 @@ __all__ = [
     "Protocol",
     "Reach",
     "Span",
+    "Speed",
     "Wiring",
     "device_names",
     "host_names",

@@ -6,8 +6,8 @@ things the rooms above ask about the wiring, so that richer fabrics can answer t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from simcluster.cluster.device import Device
 from simcluster.cluster.host import Host, Protocol
 from simcluster.cluster.link import Fabric, Level, Path, Reach, Wiring
 from simcluster.cluster.span import Places, Ranks, Span
+from simcluster.cluster.speed import NOMINAL, Speed
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +32,15 @@ class Assumption:
 class Cluster:
     """``num_hosts`` hosts of one kind, every network card joined to every other by an ideal network.
 
-    Two clusters are one only if they are the same object, which makes a cluster a cheap memo key.
+    ``speeds`` are those of the ranks whose device is not as the host has it. Two clusters are one only if
+    they are the same object, which makes a cluster a cheap memo key.
     """
 
     host: Host
     num_hosts: int
     assumptions: tuple[Assumption, ...] = ()
+    speeds: Mapping[int, Speed] = field(default_factory=dict)
+    _devices: dict[Speed, Device] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def num_devices(self) -> int:
@@ -44,10 +48,19 @@ class Cluster:
         return self.num_hosts * self.host.num_devices
 
     def device(self, rank: int) -> Device:
-        """The device that runs ``rank``; IndexError if there is none."""
+        """The device that runs ``rank``: one object for all of one speed; IndexError if there is none."""
+        speed = self.speed(rank)
+        if speed == NOMINAL:
+            return self.host.device
+        if speed not in self._devices:
+            self._devices[speed] = self.host.device.at(speed)
+        return self._devices[speed]
+
+    def speed(self, rank: int) -> Speed:
+        """How fast the device of ``rank`` is beside the host's; IndexError if there is none."""
         if not 0 <= rank < self.num_devices:
             raise IndexError(f"rank {rank} of a cluster with {self.num_devices} devices")
-        return self.host.device
+        return self.speeds.get(rank, NOMINAL)
 
     def hosts_of(self, ranks: Ranks) -> Ranks:
         """The host of each rank, in the shape of ``ranks``."""

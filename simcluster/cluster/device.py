@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from simcluster.cluster.attention import AttentionModel
 from simcluster.cluster.curve import Curve
 from simcluster.cluster.gemm import GemmModel
 from simcluster.cluster.price import Price, nanoseconds
+from simcluster.cluster.speed import Speed
 from simcluster.errors import PlanError
 from simcluster.work import DType, Kernel, Work
 
@@ -63,6 +64,15 @@ class Device:
             busy = min(nanoseconds(body), total)
             price = self._prices[key] = Price(busy, total - busy)
         return price
+
+    def at(self, speed: Speed) -> Device:
+        """The same device at another speed; what launches and dispatch cost stays."""
+        return replace(
+            self,
+            peak={dtype: rate * speed.compute for dtype, rate in self.peak.items()},
+            vector={dtype: rate * speed.compute for dtype, rate in self.vector.items()},
+            memory_bandwidth=self.memory_bandwidth * speed.memory_bandwidth,
+        )
 
     def _body(self, work: Work) -> float:
         seconds = self._bodies.get(work)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import model_validator
 
+from simcluster.cluster.changes import MOST_DEVICES, ChangeSpec, speeds
 from simcluster.cluster.cluster import Assumption, Cluster
 from simcluster.cluster.device_spec import ClockSpec, DeviceSpec
 from simcluster.cluster.host import Host, Protocol
@@ -25,7 +26,6 @@ from simcluster.document import (
     PositiveInt,
     Refused,
     Section,
-    Unsupported,
 )
 from simcluster.registry import data_files
 
@@ -200,20 +200,40 @@ class ClusterSpec(Section):
     hosts: PositiveInt
     """How many of them."""
 
-    changes: Unsupported = None
-    """Stragglers, degraded links, background traffic."""
+    changes: tuple[ChangeSpec, ...] = ()
+    """Devices that are slower or faster than their file says; those of one device multiply."""
 
     @model_validator(mode="after")
     def _has_a_host(self) -> ClusterSpec:
         if (self.use is None) == (self.host is None):
             raise Refused("name a host with 'use: dgx-h100', or write it under 'host'; one of the two")
         HostSpec.expanded(self.use)
+        if self.changes:
+            self._check_changes(self._host().devices.value)
         return self
 
-    def build(self) -> Cluster:
-        """The cluster, with the assumed figures it rests on."""
-        host = self.host or HostSpec.model_validate({"use": self.use})
-        return Cluster(host.build(), self.hosts, tuple(_assumptions(host, host.use or host.title)))
+    def _check_changes(self, per_host: int) -> None:
+        if (count := self.hosts * per_host) > MOST_DEVICES:
+            raise Refused(f"{count:,} devices; some can be changed in at most {MOST_DEVICES:,}", path="hosts")
+        for index, change in enumerate(self.changes):
+            try:
+                change.check(self.hosts, per_host)
+            except Refused as refused:
+                inner = refused.problems[0]
+                raise Refused(inner.message, path=f"changes.{index}.{inner.path}") from None
+
+    def build(self, seed: int = 0) -> Cluster:
+        """The cluster, with the assumed figures it rests on; ``seed`` draws what its changes leave to chance.
+
+        Raises PlanError if the changes of a device multiply to something out of all bounds.
+        """
+        host = self._host()
+        assumed = tuple(_assumptions(host, host.use or host.title))
+        changed = speeds(self.changes, self.hosts, host.devices.value, seed)
+        return Cluster(host.build(), self.hosts, assumed, changed)
+
+    def _host(self) -> HostSpec:
+        return self.host or HostSpec.model_validate({"use": self.use})
 
 
 def _protocol(name: str, spec: ProtocolSpec) -> Protocol:

@@ -12,4 +12,4 @@ class RunSpec(Section):
     """Training steps run back to back; results are per step."""
 
     seed: NonNegativeInt = 0
-    """Seed of everything that is drawn: weights and batches in verify."""
+    """Seed of everything that is drawn: weights and batches in verify, speeds in ``cluster.changes``."""

@@ -13,7 +13,7 @@ from simcluster.work import DType, Kernel, Work
 
 def movement_cost(cluster: Cluster, mesh: Mesh) -> Cost:
     """The cost function of a mesh on a cluster: seconds of a movement of so many bytes."""
-    device = cluster.device(0)
+    device = cluster.host.device
 
     @cache
     def spans(axes: tuple[str, ...]) -> tuple[Span, ...]:

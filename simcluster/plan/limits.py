@@ -28,6 +28,7 @@ _REMEDIES = {
     "micro-batches": ("training.global_batch", "use a smaller global_batch or a larger micro_batch"),
     "steps": ("run.steps", "use fewer steps"),
     "ranks of each stage": ("parallel.mesh", "do not unfold: equal ranks behave equally"),
+    "different ranks of each stage": ("cluster.changes", "change fewer devices, or more of them alike"),
 }
 
 
@@ -42,9 +43,20 @@ def too_large(mesh: Mesh, layers: int) -> list[Problem]:
     return problems
 
 
-def check_passes(layers: int, micro_batches: int, *, steps: int = 1, ranks: int = 1) -> None:
-    """PlanError if a run is too long: layers x micro-batches x steps x ranks simulated beside each other."""
-    factors = {"layers": layers, "micro-batches": micro_batches, "steps": steps, "ranks of each stage": ranks}
+def check_passes(
+    layers: int, micro_batches: int, *, steps: int = 1, ranks: int = 1, different: int = 1
+) -> None:
+    """PlanError if a run is too long: layers x micro-batches x steps x ranks simulated beside each other.
+
+    These are the ``ranks`` of an unfolded stage, or those that are ``different`` because of their devices.
+    """
+    factors = {
+        "layers": layers,
+        "micro-batches": micro_batches,
+        "steps": steps,
+        "ranks of each stage": ranks,
+        "different ranks of each stage": different,
+    }
     passes = math.prod(factors.values())
     if passes <= MOST_PASSES:
         return
@@ -56,7 +68,7 @@ def check_passes(layers: int, micro_batches: int, *, steps: int = 1, ranks: int 
 
 def check_rates(cluster: Cluster, *formats: DType) -> None:
     """PlanError if a device cannot multiply matrices in one of the formats."""
-    device = cluster.device(0)
+    device = cluster.host.device
     lacking = [each for each in dict.fromkeys(formats) if each not in device.peak]
     if lacking:
         raise PlanError(

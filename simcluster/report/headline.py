@@ -33,7 +33,19 @@ def _model(plan: Mapping[str, Any]) -> str:
 def _cluster(topology: Mapping[str, Any]) -> str:
     hosts, each = topology["hosts"], topology["devices_per_host"]
     memory = units.size(topology["device_memory_bytes"])
-    return f"{hosts:,} x {topology['host']} = {hosts * each:,} x {topology['device']} of {memory}"
+    whole = f"{hosts:,} x {topology['host']} = {hosts * each:,} x {topology['device']} of {memory}"
+    return whole + (f"; {_changed(topology['changed'])}" if "changed" in topology else "")
+
+
+def _changed(changed: Mapping[str, Any]) -> str:
+    """``1 device changed: compute x 0.9``, or the range of the factors where they differ."""
+    count = changed["devices"]
+    ranges = [(name, *changed[name]) for name in ("compute", "memory_bandwidth") if name in changed]
+    told = [
+        f"{name.replace('_', ' ')} x {low:.4g}" + (f" to {high:.4g}" if high != low else "")
+        for name, low, high in ranges
+    ]
+    return f"{count:,} device{'s' if count > 1 else ''} changed: {', '.join(told)}"
 
 
 def _plan(plan: Mapping[str, Any]) -> str:

@@ -53,7 +53,7 @@ class Scenario:
     @cached_property
     def cluster(self) -> Cluster:
         """The hardware."""
-        return self.spec.cluster.build()
+        return self.spec.cluster.build(self.spec.run.seed)
 
     @cached_property
     def model(self) -> Model:

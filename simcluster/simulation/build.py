@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from simcluster.cluster import Cluster
 from simcluster.errors import SimclusterError
@@ -31,9 +32,12 @@ def prepare(scenario: Scenario, *, unfold: bool = False) -> Built:
         spec = scenario.spec
         plan = make_plan(scenario.model, spec.training, spec.parallel, scenario.framework, cluster)
         beside = plan.mesh.num_ranks // plan.num_stages if unfold else 1
-        check_passes(sum(plan.layers), plan.num_micro_batches, steps=spec.run.steps, ranks=beside)
+        work = partial(check_passes, sum(plan.layers), plan.num_micro_batches, steps=spec.run.steps)
+        work(ranks=beside)
         program = lowered(plan)
         classes = partition(program, cluster, unfold=unfold)
+        if cluster.speeds and not unfold:
+            work(different=-(-len(classes) // plan.num_stages))
         check(program, classes)
         return Built(scenario, cluster, plan, program, classes)
     except SimclusterError as error:

@@ -13,6 +13,7 @@ from simcluster.plan.schedule import render
 from simcluster.plan.told import told
 from simcluster.simulation.build import Built
 from simcluster.simulation.layouts import layouts
+from simcluster.simulation.reached import reached
 from simcluster.simulation.summary import summarise
 from simcluster.trace import Table
 from simcluster.work import DType
@@ -108,8 +109,9 @@ def _framework(built: Built) -> list[str]:
 
 
 def _classes(built: Built) -> list[dict[str, Any]]:
-    """Which ranks were simulated together, and for whom."""
+    """Which ranks were simulated together, for whom, and what a changed device has to do with it."""
     classes = built.classes
+    why = reached(classes, built.cluster)
     return [
         {
             "class": index,
@@ -119,6 +121,7 @@ def _classes(built: Built) -> list[dict[str, Any]]:
             "members": members(np.flatnonzero(classes.of_rank == index).tolist()),
             "next_class": classes.next_stage[index][0] if index in classes.next_stage else None,
             "device": built.cluster.device(rank).name,
+            **({"changed": why[index]} if index in why else {}),
         }
         for index, rank in enumerate(classes.representatives)
     ]
@@ -133,7 +136,14 @@ def members(ranks: Sequence[int], shown: int = 3) -> str:
 
 
 def _topology(built: Built) -> dict[str, Any]:
+    """The cluster; ``changed``, only where devices are, has their number and the range of their factors."""
     host = built.cluster.host
+    speeds = list(built.cluster.speeds.values())
+    factors = {
+        "compute": [speed.compute for speed in speeds],
+        "memory_bandwidth": [speed.memory_bandwidth for speed in speeds],
+    }
+    changed = {name: [min(each), max(each)] for name, each in factors.items() if set(each) - {1.0}}
     device = host.device
     return {
         "host": host.name,
@@ -142,4 +152,5 @@ def _topology(built: Built) -> dict[str, Any]:
         "device": device.name,
         "device_memory_bytes": device.memory,
         "device_peak_flops_per_s": {str(dtype): rate for dtype, rate in device.peak.items()},
+        **({"changed": {"devices": len(speeds), **changed}} if speeds else {}),
     }

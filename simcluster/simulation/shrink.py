@@ -93,6 +93,9 @@ def shrink(scenario: Scenario) -> Shrunk:
     changes = tuple((name, old, after[name]) for name, old in before.items() if old != after[name])
     if threshold:
         changes = (*changes, ("smallest sharded parameter", f"{threshold:,} B", "0 B"))
+    if built.cluster.speeds:
+        # No value depends on how fast a device is.
+        changes = (*changes, ("changed devices", f"{len(built.cluster.speeds):,}", "0"))
     return Shrunk(replace(scenario, spec=small), model, cluster, changes)
 
 

@@ -29,7 +29,8 @@ def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
 
     Times are per step; figures without suffix are means over ranks, ``_max`` the largest of any class.
     ``mfu`` and ``hfu`` are shares of the peak in the format that matrix units multiply (fp8 where layers do,
-    though attention and head then still run in a slower one): the convention that never flatters.
+    though attention and head then still run in a slower one): the convention that never flatters. A changed
+    device counts with the peak of its file.
     """
     scenario, plan = built.scenario, built.plan
     steps = scenario.spec.run.steps
@@ -39,7 +40,7 @@ def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
     tokens = training.global_batch * training.seq_len
     forward = forward_flops(scenario.model.graph(1, training.seq_len, plan.compute, 1))
     model = forward * (3 * training.global_batch)
-    capacity = step * ranks * built.cluster.device(0).peak[plan.matmul]
+    capacity = step * ranks * built.cluster.host.device.peak[plan.matmul]
     cut = _Cut.of(built, timing, gaps)
     memory = peaks(built, account)
     executed = [_executed_flops(built, timing, index) * size for index, size in enumerate(cut.sizes.tolist())]

@@ -94,7 +94,7 @@ def test_a_host_can_be_written_inline():
         ("use: dgx-h100", "'hosts' is missing"),
         ("hosts: 2", "name a host with 'use: dgx-h100', or write it under 'host'"),
         ("use: dgx-h100\nhost: cpu-server\nhosts: 2", "one of the two"),
-        ("{use: dgx-h100, hosts: 2, changes: []}", "'changes' is not supported yet"),
+        ("{use: dgx-h100, hosts: 2, changes: [{link: a}]}", "'link' is not supported yet"),
         ("{use: dgx-h100, hosts: 2, nics: 4}", "unknown key 'nics'"),
         ("host: {use: dgx-h100, memory: 5}\nhosts: 2", "5 has no unit; write for example '64 GiB'"),
         (
@@ -137,4 +137,12 @@ def test_a_device_without_its_streaming_curves_is_incomplete():
 def test_the_schema_offers_the_catalog():
     schema = json_schema(ClusterSpec)
     text = str(schema)
-    assert "'dgx-h100'" in text and "'h100-sxm'" in text and "changes" not in schema["properties"]
+    assert "'dgx-h100'" in text and "'h100-sxm'" in text
+    assert "changes" in schema["properties"]
+    assert schema["$defs"]["ChangeSpec"]["properties"].keys() == {
+        "device",
+        "host",
+        "devices",
+        "compute",
+        "memory_bandwidth",
+    }

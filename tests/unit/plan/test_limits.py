@@ -29,6 +29,7 @@ def test_ranks_and_layers():
         ({"layers": 1024, "micro_batches": 1023}, "model.layers", "fewer layers"),
         ({"layers": 80, "micro_batches": 32, "steps": 1000}, "run.steps", "fewer steps"),
         ({"layers": 80, "micro_batches": 32, "ranks": 1024}, "parallel.mesh", "do not unfold"),
+        ({"layers": 80, "micro_batches": 32, "different": 1024}, "cluster.changes", "fewer devices"),
     ],
 )
 def test_passes(factors, path, hint):

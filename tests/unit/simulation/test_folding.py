@@ -129,7 +129,25 @@ def test_every_framework_profile(framework, data):
     assert_folded_is_unfolded(under(which, use=framework))
 
 
-@settings(max_examples=15, deadline=None)
+def changes(ranks, hosts):
+    """Slow and fast devices: single ones, lists, hosts, all by a factor or by a law."""
+    factor = st.sampled_from([0.5, 0.9, 1.0, 1.3])
+    devices = st.lists(st.integers(0, ranks - 1), min_size=1, max_size=3, unique=True)
+    one_of = [
+        st.fixed_dictionaries({"device": st.integers(0, ranks - 1) | devices}),
+        st.fixed_dictionaries({"host": st.integers(0, hosts - 1)}),
+        st.just({"devices": "all"}),
+    ]
+    law = st.just({"normal": [1.0, 0.1]})
+    slower = [
+        st.fixed_dictionaries({"compute": factor | law}),
+        st.fixed_dictionaries({"memory_bandwidth": factor}),
+        st.fixed_dictionaries({"compute": factor, "memory_bandwidth": factor | law}),
+    ]
+    return st.tuples(st.one_of(one_of), st.one_of(slower)).map(lambda parts: parts[0] | parts[1])
+
+
+@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_random_plans(data):
     mesh = {
@@ -153,6 +171,7 @@ def test_random_plans(data):
         },
         optimizer_sharding=data.draw(st.sampled_from(SHARDINGS)),
         recompute={"layers": data.draw(st.sampled_from(["none", "all"]))},
-        run={"steps": data.draw(st.sampled_from([1, 2]))},
+        run={"steps": data.draw(st.sampled_from([1, 2])), "seed": data.draw(st.integers(0, 3))},
+        changes=data.draw(st.lists(changes(ranks, ranks // devices), max_size=3)),
     )
     assert_folded_is_unfolded(which)
