@@ -51,8 +51,8 @@ def collective_time(
 
     time = base + sum over steps of repeat x (hop + max over levels of bytes / (rate x share)), with base, hop
     and share of the protocol; where both levels leave through the same ports (a pod), their times add up.
-    The fastest protocol is taken, and with ``auto`` the fastest algorithm. A group of one rank has nothing
-    to do.
+    The fastest protocol is taken, and with ``auto`` the fastest of the automatic algorithms. A group of one
+    rank has nothing to do.
 
     ``num_bytes`` counts as ``Operation`` says. Raises ScenarioError for an unknown algorithm, PlanError
     for one that cannot do the operation.
@@ -71,7 +71,7 @@ def collective_time(
     choices = [
         _choice(kind, protocol, each.steps(operation, span, num_bytes), span, cluster)
         for kind, each in able.items()
-        if algorithm in (AUTO, kind)
+        if (each.automatic if algorithm == AUTO else kind == algorithm)
         for protocol in cluster.host.protocols_of(kind)
     ]
     return min(choices, key=lambda choice: choice.seconds)
