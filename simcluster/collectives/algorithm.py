@@ -19,11 +19,13 @@ from simcluster.registry import kinds
 class Algorithm(ABC):
     """A collective algorithm. It has no state: the group's shape and the bytes are handed in.
 
-    ``kind`` names it in scenarios; ``operations`` are those it can do.
+    ``kind`` names it in scenarios; ``operations`` are those it can do; ``automatic`` says whether it may be
+    chosen where none is named.
     """
 
     kind: ClassVar[str]
     operations: ClassVar[frozenset[Operation]]
+    automatic: ClassVar[bool] = True
 
     def supports(self, operation: Operation, span: Span) -> bool:
         """Whether it can do ``operation`` for a group of this shape (at least two ranks)."""

@@ -13,7 +13,7 @@ from simcluster.cluster.span import Span
 from simcluster.collectives.algorithm import all_algorithms
 from simcluster.collectives.operation import Operation
 from simcluster.collectives.step import Step
-from simcluster.errors import PlanError, ScenarioError, nearest
+from simcluster.errors import PlanError, Problem, ScenarioError, nearest
 
 AUTO = "auto"
 
@@ -51,8 +51,8 @@ def collective_time(
 
     time = base + sum over steps of repeat x (hop + max over levels of bytes / (rate x share)), with base, hop
     and share of the protocol; where both levels leave through the same ports (a pod), their times add up.
-    The fastest protocol is taken, and with ``auto`` the fastest algorithm. A group of one rank has nothing
-    to do.
+    The fastest protocol is taken, and with ``auto`` the fastest of the automatic algorithms. A group of one
+    rank has nothing to do.
 
     ``num_bytes`` counts as ``Operation`` says. Raises ScenarioError for an unknown algorithm, PlanError
     for one that cannot do the operation.
@@ -71,10 +71,25 @@ def collective_time(
     choices = [
         _choice(kind, protocol, each.steps(operation, span, num_bytes), span, cluster)
         for kind, each in able.items()
-        if algorithm in (AUTO, kind)
+        if (each.automatic if algorithm == AUTO else kind == algorithm)
         for protocol in cluster.host.protocols_of(kind)
     ]
     return min(choices, key=lambda choice: choice.seconds)
+
+
+def refused_name(algorithm: str, operation: Operation | None = None) -> Problem | None:
+    """What is wrong with naming ``algorithm``, for one operation or for all; None if nothing is.
+
+    The problem has no path: whoever asks knows where the name was written.
+    """
+    known = all_algorithms()
+    fit = [kind for kind, each in known.items() if operation is None or operation in each.operations]
+    able = f"for {operation}: {', '.join((AUTO, *fit))}" if operation else f"known: {', '.join((AUTO, *fit))}"
+    if algorithm not in (AUTO, *known):
+        return Problem(f"unknown algorithm '{algorithm}'", hint=able)
+    if algorithm not in (AUTO, *fit):
+        return Problem(f"algorithm '{algorithm}' cannot do {operation}", hint=able)
+    return None
 
 
 def _choice(kind: str, protocol: Protocol, steps: tuple[Step, ...], span: Span, cluster: Cluster) -> Choice:

@@ -28,3 +28,17 @@ class Operation(enum.StrEnum):
     ALL_TO_ALL = "all_to_all"
     BROADCAST = "broadcast"
     SEND_RECEIVE = "send_receive"
+
+    def bus_factor(self, num_ranks: int) -> float:
+        """The ratio of busbw to algbw for a group of ``num_ranks``.
+
+        As nccl-tests defines it (``doc/PERFORMANCE.md``): what each rank must send at least, in units of S.
+        It makes rates comparable to a link's, whatever the operation and the number of ranks.
+        """
+        match self:
+            case Operation.ALL_REDUCE:
+                return 2 * (num_ranks - 1) / num_ranks
+            case Operation.ALL_GATHER | Operation.REDUCE_SCATTER | Operation.ALL_TO_ALL:
+                return (num_ranks - 1) / num_ranks
+            case Operation.BROADCAST | Operation.SEND_RECEIVE:
+                return 1.0

@@ -17,7 +17,7 @@ import simpy
 from numpy.typing import NDArray
 
 from simcluster.cluster import Cluster, Span
-from simcluster.collectives import Choice, Operation, collective_time
+from simcluster.collectives import AUTOMATIC, Choice, Operation, Selection, collective_time
 from simcluster.engine.linked import LinkedClass, LinkedStream, link
 from simcluster.engine.streams import Entries, Meeting, Stream, run_kernels, run_transfers
 from simcluster.engine.timed import NOTHING, TimedCode, timed
@@ -75,14 +75,15 @@ def run(
     *,
     steps: int = 1,
     dispatch: float = 1.0,
+    algorithms: Selection = AUTOMATIC,
     progress: Progress | None = None,
 ) -> Timing:
     """Runs the Program ``steps`` times over; SimulationError names who waits for whom if it cannot end.
 
-    ``dispatch`` scales the devices' host time per operator.
+    ``dispatch`` scales the devices' host time per operator; ``algorithms`` are those of collectives.
     """
     try:
-        return _Engine(program, cluster, classes, steps, dispatch, progress or Progress()).run()
+        return _Engine(program, cluster, classes, steps, dispatch, algorithms, progress or Progress()).run()
     except OverflowError:
         raise PlanError(
             "the run takes longer than 292 years, all that 64 bits of nanoseconds hold",
@@ -109,6 +110,7 @@ class _Engine:
     classes: Classes
     steps: int
     dispatch: float
+    algorithms: Selection
     progress: Progress
 
     def run(self) -> Timing:
@@ -182,7 +184,9 @@ class _Engine:
             if not each.group
             else self.classes.groups[index, each.group].span
         )
-        return collective_time(Operation(each.operation), span, each.num_bytes, self.cluster)
+        operation = Operation(each.operation)
+        algorithm = self.algorithms.of(operation)
+        return collective_time(operation, span, each.num_bytes, self.cluster, algorithm)
 
     def _peer(self, index: int, stream: str) -> tuple[int, Span]:
         """The class at the other end of a transfer stream, and how the pair lies on the cluster."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import cache
 
 from simcluster.cluster import Cluster, Span
-from simcluster.collectives import Operation, collective_time
+from simcluster.collectives import AUTOMATIC, Operation, Selection, collective_time
 from simcluster.layout import Mesh, Movement
 from simcluster.plan.redistribute import Cost
 from simcluster.work import DType, Kernel, Work
 
 
-def movement_cost(cluster: Cluster, mesh: Mesh) -> Cost:
+def movement_cost(cluster: Cluster, mesh: Mesh, algorithms: Selection = AUTOMATIC) -> Cost:
     """The cost function of a mesh on a cluster: seconds of a movement of so many bytes."""
     device = cluster.host.device
 
@@ -24,8 +24,10 @@ def movement_cost(cluster: Cluster, mesh: Mesh) -> Cost:
             copy = Work(Kernel.COPY, DType.UINT8, flops=0, bytes_read=num_bytes, bytes_written=num_bytes)
             return device.kernel_time(copy)
         operation = Operation(str(movement.kind))
+        algorithm = algorithms.of(operation)
         return max(
-            collective_time(operation, span, num_bytes, cluster).seconds for span in spans(movement.axes)
+            collective_time(operation, span, num_bytes, cluster, algorithm).seconds
+            for span in spans(movement.axes)
         )
 
     return cost

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from simcluster.cluster import Cluster
+from simcluster.collectives import AUTOMATIC, Selection
 from simcluster.document.pattern import matches
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Mesh
@@ -43,7 +44,8 @@ class Plan:
 
     ``logical`` is the differentiated graph before sharding: what one device would compute. ``compute`` is the
     format of activations, ``matmul`` the one in which matrix units multiply. ``layers`` are the layers of
-    each stage, ``vocab`` the padded vocabulary, ``notes`` what the user should be told.
+    each stage, ``vocab`` the padded vocabulary, ``notes`` what the user should be told, ``algorithms`` those
+    of collectives that the scenario names.
     """
 
     graph: Graph
@@ -70,6 +72,7 @@ class Plan:
     matmul: DType
     states: Mapping[str, DType]
     clip: float | None
+    algorithms: Selection
 
     @property
     def batch_ways(self) -> int:
@@ -88,9 +91,10 @@ def make_plan(
     parallel: ParallelSpec,
     framework: FrameworkSpec,
     cluster: Cluster,
+    algorithms: Selection = AUTOMATIC,
 ) -> Plan:
     """The plan of a model on a cluster; PlanError if it is impossible, with every reason it can tell."""
-    return _Planner(model, training, parallel, framework, cluster).plan()
+    return _Planner(model, training, parallel, framework, cluster, algorithms).plan()
 
 
 @dataclass
@@ -100,6 +104,7 @@ class _Planner:
     parallel: ParallelSpec
     framework: FrameworkSpec
     cluster: Cluster
+    algorithms: Selection
 
     def plan(self) -> Plan:
         """Decides what the passes need to know, and runs them."""
@@ -125,7 +130,7 @@ class _Planner:
         check_tensors(forward)
         placed = place(forward, layers)
         strategies = assign(placed, rules, self.mesh, self.roles)
-        router = Router(self.mesh, movement_cost(self.cluster, self.mesh))
+        router = Router(self.mesh, movement_cost(self.cluster, self.mesh, self.algorithms))
         update = update_of(self.training.optimizer)
         states = states_of(update, self.training.optimizer)
         optimizer = OptimizerPlan(
@@ -176,6 +181,7 @@ class _Planner:
             matmul=formats.matmul,
             states=states,
             clip=limit,
+            algorithms=self.algorithms,
         )
 
     # -- what can be wrong before anything is built -----------------------------------------------------
@@ -309,6 +315,8 @@ class _Planner:
             notes.append(
                 f"{strategies.unconfigured:,} operators unconfigured, replicated over {', '.join(rest)}"
             )
+        if self.algorithms.named:
+            notes.append(f"{self.algorithms}, as the scenario says; the rest by the fastest")
         return notes
 
 

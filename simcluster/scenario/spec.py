@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import model_validator
 
 from simcluster.cluster import ClusterSpec
+from simcluster.collectives import CollectivesSpec
 from simcluster.document import Name, Refused, Section, Unsupported
 from simcluster.engine.spec import RunSpec
 from simcluster.errors import nearest
@@ -59,7 +60,7 @@ class ScenarioSpec(Section):
     parallel: ParallelSpec
     """The parallel plan."""
 
-    collectives: Unsupported = None
+    collectives: CollectivesSpec = CollectivesSpec()
     """Choice of collective algorithms."""
 
     job: Unsupported = None

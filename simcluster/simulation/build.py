@@ -30,7 +30,14 @@ def prepare(scenario: Scenario, *, unfold: bool = False) -> Built:
     try:
         cluster = scenario.cluster
         spec = scenario.spec
-        plan = make_plan(scenario.model, spec.training, spec.parallel, scenario.framework, cluster)
+        plan = make_plan(
+            scenario.model,
+            spec.training,
+            spec.parallel,
+            scenario.framework,
+            cluster,
+            spec.collectives.build(),
+        )
         beside = plan.mesh.num_ranks // plan.num_stages if unfold else 1
         work = partial(check_passes, sum(plan.layers), plan.num_micro_batches, steps=spec.run.steps)
         work(ranks=beside)

@@ -118,7 +118,8 @@ def _cost(built: Built, block: Block, node: Node, movement: Movement) -> dict[st
 
 def _worst(built: Built, operation: Operation, spans: Iterable[Span], size: int) -> float:
     """Seconds of a collective over the worst of some groups."""
-    return max(collective_time(operation, span, size, built.cluster).seconds for span in spans)
+    algorithm = built.plan.algorithms.of(operation)
+    return max(collective_time(operation, span, size, built.cluster, algorithm).seconds for span in spans)
 
 
 def strategies(built: Built) -> list[dict[str, Any]]:

@@ -45,6 +45,7 @@ def timed(built: Built, progress: Progress | None = None) -> Timing:
         built.classes,
         steps=built.scenario.spec.run.steps,
         dispatch=built.plan.dispatch,
+        algorithms=built.plan.algorithms,
         progress=progress,
     )
 

@@ -80,7 +80,10 @@ def verify(scenario: Scenario, *, dtype: Literal["float64", "float32"] = "float6
     try:
         small = shrink(scenario)
         spec = small.scenario.spec
-        plan = make_plan(small.model, spec.training, spec.parallel, scenario.framework, small.cluster)
+        algorithms = spec.collectives.build()
+        plan = make_plan(
+            small.model, spec.training, spec.parallel, scenario.framework, small.cluster, algorithms
+        )
     except SimclusterError as error:
         raise scenario.located(error) from None
     comparisons, fault = proved(plan, small.cluster, dtype, spec.run.seed)
@@ -111,7 +114,9 @@ def proved(
     source = Source(seed, np.dtype(dtype))
     try:
         classes = partition(program, cluster, unfold=True)
-        timing = run(program, cluster, classes, steps=STEPS, dispatch=plan.dispatch)
+        timing = run(
+            program, cluster, classes, steps=STEPS, dispatch=plan.dispatch, algorithms=plan.algorithms
+        )
         table = spans(program, [instruction_times(each) for each in timing.classes], timing.classes)
         replay = Replay(program, table, source, STEPS)
         replay.run()

@@ -16,6 +16,7 @@ ROOMS = (
     "api",
     "baseline",
     "cluster",
+    "collectives",
     "document",
     "engine",
     "model",
@@ -83,10 +84,11 @@ def test_wrong_usage_imports_nothing_heavy():
 @pytest.mark.parametrize(
     ("words", "completed"),
     [
-        ("simcluster c", ["check", "catalog"]),
+        ("simcluster c", ["check", "collective", "catalog"]),
         ("simcluster run --tr", ["--trace"]),
         ("simcluster import m", ["megatron", "mindformers"]),
         ("simcluster init --cluster dgx-h10", ["dgx-h100"]),
+        ("simcluster collective all_reduce --cluster dgx-h10", ["dgx-h100"]),
         ("simcluster catalog m", ["models"]),
         ("simcluster catalog devices h100-s", ["h100-sxm"]),
     ],

@@ -6,7 +6,18 @@ from types import ModuleType
 
 import typer
 
-from simcluster.cli.commands import catalog, check, import_, init, layouts, lint, run, schema, verify
+from simcluster.cli.commands import (
+    catalog,
+    check,
+    collective,
+    import_,
+    init,
+    layouts,
+    lint,
+    run,
+    schema,
+    verify,
+)
 
 _IN_ORDER: tuple[ModuleType, ...] = (
     run,
@@ -16,6 +27,7 @@ _IN_ORDER: tuple[ModuleType, ...] = (
     verify,
     layouts,
     check,
+    collective,
     catalog,
     schema,
 )

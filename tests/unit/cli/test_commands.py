@@ -15,7 +15,7 @@ from simcluster.scenario import Scenario, ScenarioSpec
 from simcluster.simulation import Verification, prepare
 from tests.unit.cli.texts import CRAMPED, SMALL, but
 
-NAMES = ("run", "init", "import", "lint", "verify", "layouts", "check", "catalog", "schema")
+NAMES = ("run", "init", "import", "lint", "verify", "layouts", "check", "collective", "catalog", "schema")
 
 
 def test_version(simcluster):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from simcluster.cluster import Cluster, ClusterSpec
-from simcluster.collectives import Operation, collective_time
+from simcluster.collectives import Operation, Selection, collective_time
 from simcluster.document import validate_data
 from simcluster.layout import Kind, Mesh, Movement
 from simcluster.plan.costs import movement_cost
@@ -43,3 +43,16 @@ def test_a_slice_is_a_copy(cluster):
     found = movement_cost(cluster, Mesh.of({"data": 6}))(Movement(Kind.SLICE, ("data",)), SIZE)
     copy = Work(Kernel.COPY, DType.UINT8, flops=0, bytes_read=SIZE, bytes_written=SIZE)
     assert found == cluster.device(0).kernel_time(copy) > 0
+
+
+@pytest.mark.parametrize("kind", ["ring", "tree"])
+def test_a_named_algorithm_is_what_the_planner_counts_with(cluster, kind):
+    mesh = Mesh.of({"data": 6})
+    named = Selection.by("auto", {Operation.ALL_REDUCE: kind})
+    cost = movement_cost(cluster, mesh, named)
+    span = cluster.span(np.arange(6))
+    for size in (1 << 12, 1 << 30):
+        whole = collective_time(Operation.ALL_REDUCE, span, size, cluster, kind)
+        assert cost(Movement(Kind.ALL_REDUCE, ("data",)), size) == whole.seconds
+        gather = collective_time(Operation.ALL_GATHER, span, size, cluster)
+        assert cost(Movement(Kind.ALL_GATHER, ("data",)), size) == gather.seconds

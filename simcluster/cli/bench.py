@@ -1,0 +1,199 @@
+"""A collective's times and rates at several sizes: from the words of a command line to a table."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass, replace
+
+import numpy as np
+from rich.console import RenderableType
+from rich.text import Text
+
+from simcluster import units
+from simcluster.cluster import Cluster, load_cluster
+from simcluster.cluster.span import Ranks
+from simcluster.collectives import Operation, Row, benchmark, refused_name
+from simcluster.draw import Column, shown, table
+from simcluster.errors import PlanError, Problem, ScenarioError, nearest
+from simcluster.plan.limits import MOST_BYTES, MOST_RANKS
+
+_HEAD = (
+    "operation",
+    "cluster",
+    "num_devices",
+    "num_hosts",
+    "message_bytes",
+    "algorithm",
+    "protocol",
+    "time_us",
+    "latency_us",
+    "algbw_gb_s",
+    "busbw_gb_s",
+)
+_CARRIERS = ("links", "fabric", "island", "pod", "network", "collectives")
+"""The parts of a host and a device whose figures a collective's time rests on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What was asked and what was found: a row per size."""
+
+    operation: Operation
+    name: str
+    cluster: Cluster
+    ranks: Ranks
+    rows: list[Row]
+
+    @classmethod
+    def of(
+        cls, operation: str, cluster: str, hosts: int, sizes: str, algorithm: str, ranks: str | None
+    ) -> Bench:
+        """Reads the words and prices every size.
+
+        Raises ScenarioError with every wrong word, PlanError for a group that cannot do the operation.
+        """
+        problems: list[Problem] = []
+        if operation not in list(Operation):
+            hint = nearest(operation, list(Operation))
+            problems.append(Problem(f"there is no collective '{operation}'", hint=hint))
+        elif problem := refused_name(algorithm, Operation(operation)):
+            problems.append(replace(problem, where=f"--algorithm {algorithm}"))
+        try:
+            wanted = _sizes(sizes)
+        except ValueError as error:
+            problems.append(Problem(str(error), where=f"--sizes {sizes}"))
+        try:
+            built = load_cluster(cluster, hosts)
+        except ScenarioError as error:
+            problems += [
+                Problem(
+                    each.message, hint=each.hint, where="--hosts" if each.path == "hosts" else "--cluster"
+                )
+                for each in error.problems
+            ]
+        else:
+            try:
+                group = _group(ranks, built.num_devices)
+            except ValueError as error:
+                problems.append(Problem(str(error), where=f"--ranks {ranks}" if ranks else "--hosts"))
+        if problems:
+            raise ScenarioError(*problems)
+        asked = Operation(operation)
+        if asked is Operation.SEND_RECEIVE and group.size != 2:
+            hint = f"choose them, such as --ranks 0,1 or --ranks 0,{built.num_devices - 1}"
+            raise PlanError(f"send_receive has two ends, not {group.size}", hint=hint)
+        rows = benchmark(asked, built.span(group), wanted, built, algorithm)
+        return cls(asked, cluster, built, group, rows)
+
+
+def bench_text(bench: Bench, *, colour: bool = False) -> str:
+    """The table to read, below a line about the group and above the assumed figures."""
+    columns = [
+        Column("bytes", quantity=True),
+        Column("size", quantity=True),
+        Column("algorithm"),
+        Column("protocol"),
+        *(Column(title, quantity=True) for title in ("time us", "latency us", "algbw GB/s", "busbw GB/s")),
+    ]
+    rows = [
+        [
+            f"{row.num_bytes:,}",
+            units.size(row.num_bytes),
+            row.choice.algorithm,
+            row.choice.protocol,
+            f"{row.seconds * 1e6:,.2f}",
+            f"{row.choice.latency * 1e6:,.2f}",
+            f"{row.algbw * 1e-9:,.2f}",
+            f"{row.busbw * 1e-9:,.2f}",
+        ]
+        for row in bench.rows
+    ]
+    told: list[RenderableType] = [Text(_group_told(bench), "bold"), "", table(columns, rows)]
+    if assumed := _assumed(bench.cluster):
+        more = (
+            f"Leans on assumed figures: {', '.join(assumed)}. Their reasons: simcluster catalog {bench.name}"
+        )
+        told += ["", Text(more, "dim")]
+    return shown(*told, colour=colour)
+
+
+def bench_csv(bench: Bench) -> str:
+    """Comma-separated values, a row per size; times in microseconds, rates in 10^9 bytes/s."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_HEAD)
+    num_hosts = np.unique(bench.cluster.hosts_of(bench.ranks)).size
+    for row in bench.rows:
+        figures = (row.seconds * 1e6, row.choice.latency * 1e6, row.algbw * 1e-9, row.busbw * 1e-9)
+        writer.writerow(
+            [
+                bench.operation,
+                bench.name,
+                bench.ranks.size,
+                num_hosts,
+                row.num_bytes,
+                row.choice.algorithm,
+                row.choice.protocol,
+                *(f"{figure:.10g}" for figure in figures),
+            ]
+        )
+    return text.getvalue().rstrip("\n")
+
+
+def _group_told(bench: Bench) -> str:
+    """``all_reduce of 128 ranks on 16 x dgx-h100, 8 on each``."""
+    counts = np.unique(bench.cluster.hosts_of(bench.ranks), return_counts=True)[1]
+    most, fewest = counts.max(), counts.min()
+    each = f"{most}" if most == fewest else f"{fewest} to {most}"
+    where = f"on {counts.size} x {bench.name}, {each} on each" if counts.size > 1 else f"on one {bench.name}"
+    return f"{bench.operation} of {bench.ranks.size} ranks {where}"
+
+
+def _assumed(cluster: Cluster) -> list[str]:
+    """The names of the assumed figures of links and protocols."""
+    return [each.name for each in cluster.assumptions if each.name.split(".")[1] in _CARRIERS]
+
+
+def _sizes(text: str) -> list[int]:
+    """Bytes from ``1KiB..8GiB`` (doubled) or ``1KiB,3MiB``; ValueError says what is wrong."""
+    if ".." in text:
+        first, last = map(_bytes, text.split("..", 1))
+        if first > last:
+            raise ValueError("the first size is larger than the last")
+        return [first << doublings for doublings in range((last // first).bit_length())]
+    return [_bytes(each) for each in text.split(",")]
+
+
+def _bytes(text: str) -> int:
+    found = units.parse(text, units.Dimension.BYTES)
+    if found < 1 or found % 1:
+        raise ValueError(f"'{text.strip()}' is no whole number of bytes, at least one")
+    if found > MOST_BYTES:
+        raise ValueError(f"'{text.strip()}' is larger than {units.size(MOST_BYTES)}")
+    return int(found)
+
+
+def _group(text: str | None, num_devices: int) -> Ranks:
+    """The ranks ``0,8,16-23``, or all of them; ValueError says what is wrong."""
+    if text is None:
+        if num_devices > MOST_RANKS:
+            raise ValueError(f"{num_devices:,} ranks; at most {MOST_RANKS:,} are simulated")
+        return np.arange(num_devices, dtype=np.int64)
+    found: list[int] = []
+    for each in text.split(","):
+        first, _, last = (part.strip() for part in each.partition("-"))
+        if not first.isdecimal() or not (last or first).isdecimal() or (not last and "-" in each):
+            raise ValueError(f"'{each.strip()}' is no rank; write for example 0,8,16-23")
+        low, high = int(first), int(last or first)
+        if high < low:
+            raise ValueError(f"'{each.strip()}' counts down; write {high}-{low}")
+        if high >= num_devices:
+            raise ValueError(f"there is no rank {high}; the cluster has {num_devices:,}, from 0 on")
+        if high - low >= MOST_RANKS:
+            raise ValueError(f"'{each.strip()}' are {high - low + 1:,} ranks; at most {MOST_RANKS:,}")
+        found += range(low, high + 1)
+    ordered, counts = np.unique(np.array(found, dtype=np.int64), return_counts=True)
+    if counts.max() > 1:
+        raise ValueError(f"rank {ordered[counts > 1][0]} is named twice")
+    return ordered

@@ -1,0 +1,61 @@
+"""``simcluster collective``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from simcluster.cli.exit_code import ExitCode
+from simcluster.cli.options import completed
+
+EXAMPLES = (
+    "simcluster collective all_reduce --cluster dgx-h100 --hosts 16",
+    "simcluster collective all_gather --cluster atlas-800t-a2 --sizes 64KiB,64MiB",
+    "simcluster collective all_reduce --cluster dgx-a100 --hosts 4 --algorithm tree --csv",
+    "simcluster collective send_receive --cluster dgx-h100 --hosts 2 --ranks 0,8",
+)
+
+
+def collective(
+    operation: Annotated[
+        str,
+        typer.Argument(
+            metavar="OPERATION",
+            help="all_reduce, all_gather, reduce_scatter, all_to_all, broadcast or send_receive.",
+            show_default=False,
+        ),
+    ],
+    cluster: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="A host of the catalog.", autocompletion=completed("hosts")),
+    ],
+    hosts: Annotated[int, typer.Option(metavar="N", min=1, help="How many of them.")] = 1,
+    sizes: Annotated[
+        str,
+        typer.Option(
+            metavar="FROM..TO",
+            help="Doubled from FROM as long as TO is not exceeded; or a list: 1KiB,3MiB.",
+        ),
+    ] = "1KiB..8GiB",
+    algorithm: Annotated[
+        str, typer.Option(metavar="NAME", help="Use this one, not the fastest; its fastest protocol.")
+    ] = "auto",
+    ranks: Annotated[
+        str | None,
+        typer.Option(metavar="LIST", help="Only these ranks, such as 0,8,16-23; all if not given."),
+    ] = None,
+    csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
+) -> ExitCode:
+    """Show what a collective takes at several sizes, as nccl-tests prints it.
+
+    Sizes count as in nccl-tests: one rank's array; in all_gather the result. algbw is size / time; busbw is
+    algbw x 2(n-1)/n for all_reduce, x (n-1)/n for all_gather, reduce_scatter and all_to_all, x 1 for the
+    others. The group has the cluster to itself.
+    """
+    from simcluster.cli.bench import Bench, bench_csv, bench_text
+    from simcluster.cli.terminal import has_colour, out
+
+    found = Bench.of(operation, cluster, hosts, sizes, algorithm, ranks)
+    out(bench_csv(found) if csv else bench_text(found, colour=has_colour()))
+    return ExitCode.DONE

@@ -1,0 +1,69 @@
+"""The rates that nccl-tests prints, from what a collective takes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simcluster.cluster import Span, load_cluster
+from simcluster.collectives import Operation, all_algorithms, benchmark, collective_time, refused_name
+from simcluster.errors import PlanError
+
+CLUSTER = load_cluster("dgx-h100", 4)
+# nccl-tests, doc/PERFORMANCE.md, for 8 ranks.
+FACTORS = {
+    Operation.ALL_REDUCE: 14 / 8,
+    Operation.ALL_GATHER: 7 / 8,
+    Operation.REDUCE_SCATTER: 7 / 8,
+    Operation.ALL_TO_ALL: 7 / 8,
+    Operation.BROADCAST: 1,
+    Operation.SEND_RECEIVE: 1,
+}
+
+
+@pytest.mark.parametrize("operation", Operation)
+def test_bus_factors_are_those_of_nccl_tests(operation):
+    assert operation.bus_factor(8) == pytest.approx(FACTORS[operation])
+
+
+@given(st.sampled_from(Operation), st.integers(1, 2**34))
+def test_a_row_is_what_a_run_charges(operation, size):
+    span = CLUSTER.span([0, 8] if operation is Operation.SEND_RECEIVE else range(32))
+    (row,) = benchmark(operation, span, [size], CLUSTER)
+    choice = collective_time(operation, span, size, CLUSTER)
+    assert row.choice == choice
+    assert row.seconds == pytest.approx(choice.duration_ns / 1e9)
+    assert row.algbw * row.seconds == pytest.approx(size)
+    assert row.busbw == pytest.approx(row.algbw * operation.bus_factor(span.num_ranks))
+
+
+@pytest.mark.parametrize("operation", sorted(all_algorithms()["ring"].operations))
+def test_large_rings_run_at_the_rate_of_their_links(operation):
+    """What busbw is for: whatever the operation and the ranks, it tends to the link's usable rate."""
+    for ranks in (2, 4, 8):
+        (row,) = benchmark(operation, Span.even(1, ranks), [2**40], CLUSTER, "ring")
+        assert row.busbw == pytest.approx(CLUSTER.host.fabric.link.rate, rel=1e-3)
+
+
+def test_one_rank_has_nobody_to_talk_to():
+    with pytest.raises(PlanError, match="at least two ranks"):
+        benchmark(Operation.ALL_REDUCE, Span.even(1, 1), [1024], CLUSTER)
+
+
+@pytest.mark.parametrize("operation", Operation)
+@pytest.mark.parametrize("kind", all_algorithms())
+def test_a_name_is_refused_only_where_it_cannot_do_the_operation(kind, operation):
+    problem = refused_name(kind, operation)
+    assert (problem is None) == (operation in all_algorithms()[kind].operations)
+    assert refused_name(kind) is None and refused_name("auto", operation) is None
+
+
+def test_refusals_name_what_would_do():
+    problem = refused_name("tree", Operation.ALL_GATHER)
+    assert problem and str(problem).startswith(
+        "algorithm 'tree' cannot do all_gather\n    for all_gather: auto, "
+    )
+    problem = refused_name("rng")
+    assert problem and "unknown algorithm 'rng'" in problem.message
+    assert all(kind in problem.hint for kind in ("auto", *all_algorithms()))

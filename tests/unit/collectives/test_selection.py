@@ -1,0 +1,61 @@
+"""Named algorithms: which operation uses which, and which names are refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from simcluster.collectives import AUTOMATIC, CollectivesSpec, Operation, Selection, all_algorithms
+from simcluster.document import validate_data
+from simcluster.errors import ScenarioError
+
+
+def selection(**written) -> Selection:
+    return validate_data(written, CollectivesSpec).build()
+
+
+def test_nothing_named_is_automatic():
+    assert selection() == selection(algorithm="auto") == selection(all_reduce="auto") == AUTOMATIC
+    assert all(AUTOMATIC.of(operation) == "auto" for operation in Operation)
+
+
+@pytest.mark.parametrize("kind", all_algorithms())
+def test_a_name_for_all_holds_where_it_can_do_the_operation(kind):
+    found = selection(algorithm=kind)
+    for operation in Operation:
+        able = operation in all_algorithms()[kind].operations
+        assert found.of(operation) == (kind if able else "auto")
+
+
+def test_a_name_for_one_wins_over_the_name_for_all():
+    found = selection(algorithm="ring", all_reduce="tree", broadcast="auto")
+    assert [found.of(operation) for operation in Operation] == [
+        "tree",
+        "ring",
+        "ring",
+        "auto",
+        "auto",
+        "auto",
+    ]
+    assert str(found) == "all_reduce by tree, all_gather by ring, reduce_scatter by ring"
+
+
+def test_every_operation_has_a_key():
+    assert set(CollectivesSpec.model_fields) == {"algorithm", *Operation}
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ({"algorithm": "rng"}, "algorithm: unknown algorithm 'rng'; known: auto, direct, "),
+        ({"all_reduce": "rng"}, "all_reduce: unknown algorithm 'rng'; for all_reduce: auto, "),
+        (
+            {"all_gather": "tree"},
+            "all_gather: algorithm 'tree' cannot do all_gather; for all_gather: auto, ",
+        ),
+        ({"allreduce": "ring"}, "did you mean 'all_reduce'?"),
+    ],
+)
+def test_refused(written, message):
+    with pytest.raises(ScenarioError) as caught:
+        selection(**written)
+    assert message in str(caught.value)

@@ -1,0 +1,99 @@
+"""Algorithms that a scenario names reach the planner's costs, the engine's prices and the layouts."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import pytest
+
+from simcluster.collectives import Operation, collective_time
+from simcluster.scenario import Scenario
+from simcluster.simulation import prepare, simulate
+from simcluster.simulation.layouts import layouts
+from tests.unit.cli.texts import SMALL
+
+DATA = {
+    "simcluster": 1,
+    "name": "small",
+    "cluster": {"use": "dgx-a100", "hosts": 2},
+    "model": {"layers": 2, "hidden": 512, "heads": 8, "ffn": 1024, "vocab": 1024},
+    "training": {"global_batch": 8, "micro_batch": 1, "seq_len": 512, "precision": "bf16"},
+    "parallel": {"mesh": {"data": 8, "tensor": 2}, "recipe": "megatron"},
+}
+
+
+def scenario(**collectives) -> Scenario:
+    data = deepcopy(DATA)
+    return Scenario.of(data | ({"collectives": collectives} if collectives else {}))
+
+
+def priced(which: Scenario) -> dict[tuple[str, int, str], set[int]]:
+    """Nanoseconds of every all-reduce, by stream, bytes and operation."""
+    spans = simulate(which).spans
+    found: dict[tuple[str, int, str], set[int]] = {}
+    rows = zip(
+        spans.text("stream"),
+        spans["bytes"],
+        spans.text("operator"),
+        spans["end"] - spans["start"],
+        strict=True,
+    )
+    for stream, size, operator, taken in rows:
+        if "all_reduce" in operator and "slice" not in operator:
+            found.setdefault((str(stream).split(" ")[0], int(size), "all_reduce"), set()).add(int(taken))
+    return found
+
+
+def closed_form(which: Scenario, kind: str, key: tuple[str, int, str]) -> int:
+    built = prepare(which)
+    axes = tuple(key[0].split("+"))
+    span = built.cluster.spans(built.plan.mesh.groups(axes))[0][0]
+    return collective_time(Operation.ALL_REDUCE, span, key[1], built.cluster, kind).duration_ns
+
+
+@pytest.mark.parametrize("key", ["algorithm", "all_reduce"])
+@pytest.mark.parametrize("kind", ["ring", "tree"])
+def test_the_engine_charges_the_named_algorithm(key, kind):
+    which = scenario(**{key: kind})
+    found = priced(which)
+    assert len(found) > 1
+    for each, taken in found.items():
+        assert taken == {closed_form(which, kind, each)}
+
+
+def test_ring_and_tree_differ_here_and_auto_is_neither_slower():
+    ring, tree, auto = (priced(scenario(algorithm=kind)) for kind in ("ring", "tree", "auto"))
+    assert ring.keys() == tree.keys() == auto.keys()
+    assert any(ring[key] != tree[key] for key in ring)
+    assert all(max(auto[key]) == min(max(ring[key]), max(tree[key])) for key in auto)
+
+
+def test_absent_is_automatic():
+    assert priced(scenario()) == priced(scenario(algorithm="auto"))
+    assert not [note for note in prepare(scenario()).plan.notes if "scenario says" in note]
+
+
+def test_the_layouts_show_the_named_algorithms_cost():
+    def seconds(**collectives: str) -> list[float]:
+        built = prepare(scenario(**collectives))
+        return [
+            node["seconds"]
+            for block in layouts(built)
+            for node in block["nodes"]
+            if "all_reduce" in node["kind"]
+        ]
+
+    ring, tree = seconds(all_reduce="ring"), seconds(all_reduce="tree")
+    assert len(ring) == len(tree) and ring != tree
+
+
+def test_the_plan_says_what_was_named():
+    (note,) = (note for note in prepare(scenario(all_reduce="tree")).plan.notes if "scenario" in note)
+    assert note == "all_reduce by tree, as the scenario says; the rest by the fastest"
+
+
+def test_a_refusal_points_into_the_file(tmp_path):
+    file = tmp_path / "wrong.yaml"
+    file.write_text(SMALL + "collectives: {algorithm: auto, all_gather: tree}\n")
+    with pytest.raises(Exception, match=r"wrong\.yaml:9:44: algorithm 'tree' cannot do all_gather"):
+        Scenario.load(file)
