@@ -11,7 +11,7 @@ from simcluster._version import __version__
 from simcluster.engine import Timing
 from simcluster.plan.fusion import reduced_by
 from simcluster.plan.schedule import render
-from simcluster.plan.told import told
+from simcluster.plan.told import fusion_told, told
 from simcluster.simulation.build import Built
 from simcluster.simulation.layouts import layouts
 from simcluster.simulation.summary import summarise
@@ -65,6 +65,7 @@ def plan_document(built: Built) -> dict[str, Any]:
         "optimizer": training.optimizer.kind,
         "gradient_clip": plan.clip,
         "optimizer_sharding": plan.sharding.document(),
+        "fusion": fusion_told(plan.conduct),
         "gradient_buckets": plan.conduct.document(),
         "recompute": scenario.spec.parallel.recompute.model_dump(mode="json"),
         "recipe": plan.recipe,

@@ -183,6 +183,16 @@ def test_buffers_are_counted_in_what_travels():
     assert held(under(closed, **switches)) == held(under(closed, **plain))
 
 
+def test_the_plan_tells_what_is_fused():
+    def told(**fusion):
+        return plan_document(prepare(scenario({"data": 2}, **fusion)))["fusion"]
+
+    assert told() == told(fusion={"reduce_scatter": AUTO}) == []
+    assert told(fusion=CLOSED) == ["no collectives fused"]
+    assert told(fusion=INDEX) == ["all-reduces of gradients up to 3, 10 and the rest"]
+    assert told(fusion={"all_reduce": AUTO}) == ["all-reduces of gradients fused to 64.0 MiB"]
+
+
 def test_layouts_list_what_the_trace_has():
     which = scenario({"data": 2}, fusion=INDEX)
     (entry,) = [each for each in layouts(prepare(which)) if each["block"] == "gradient buckets"]
