@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from simcluster.layout import Mesh
 from simcluster.plan.framework import BucketSpec, FrameworkSpec
+from simcluster.plan.fusion import FusionSpec
 from simcluster.plan.sharding import Sharding
 
 
@@ -14,12 +16,14 @@ from simcluster.plan.sharding import Sharding
 class Buckets:
     """When a bucket of gradients is full: ``limit`` of its size, ``first`` that of the first bucket.
 
-    Sizes are bytes, or elements if ``in_elements``; without a limit everything is one bucket.
+    Sizes are bytes, or elements if ``in_elements``. Buckets are closed behind so many gradients besides, if
+    ``ends`` says so; with neither everything is one bucket.
     """
 
     limit: int | None = None
     first: int | None = None
     in_elements: bool = False
+    ends: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, spec: BucketSpec, ways: int) -> Buckets:
@@ -42,12 +46,38 @@ class Buckets:
             found[-1].append(position)
             held += size
             limit = self.first if self.first is not None and len(found) == 1 else self.limit
-            full = limit is not None and held >= limit
+            full = (limit is not None and held >= limit) or position + 1 in self.ends
         return found
 
     def num_bytes(self, itemsize: int) -> int:
         """The bytes of a full bucket of elements of ``itemsize`` bytes; 0 without a limit."""
         return (self.limit or 0) * (itemsize if self.in_elements else 1)
+
+    def document(self) -> dict[str, Any]:
+        """What closes a bucket, as JSON-able data; empty if nothing does."""
+        unit = "elements" if self.in_elements else "bytes"
+        told = {unit: self.limit, "first_bytes": self.first, "gradients": list(self.ends)}
+        return {key: value for key, value in told.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class Fusion:
+    """The buckets that the scenario gives to gradients by the operation that reduces them; None: the
+    profile's. Only gradients that take the same steps over the same groups are in one of these.
+    """
+
+    all_reduce: Buckets | None = None
+    reduce_scatter: Buckets | None = None
+
+    @classmethod
+    def of(cls, spec: FusionSpec) -> Fusion:
+        """The buckets of the scenario's section."""
+        found = cls()
+        if spec.all_reduce is not None:
+            found = replace(found, all_reduce=Buckets(spec.all_reduce.num_bytes, ends=spec.all_reduce.ends))
+        if spec.reduce_scatter is not None:
+            found = replace(found, reduce_scatter=Buckets(spec.reduce_scatter.num_bytes))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +89,7 @@ class Conduct:
     gathered. ``blocking_layers``: kernels wait for collectives of activations. ``scatter``: the axes over
     which equal activations cross stages in parts. ``buffers``: memory for buckets under way, in buckets.
     ``gather_once``: sharded weights that are not gathered again serve all micro-batches of a step.
+    ``fusion`` wins over ``buckets``; with ``apart`` nothing travels together at all.
     """
 
     buckets: Buckets | None = None
@@ -68,6 +99,8 @@ class Conduct:
     blocking_layers: bool = False
     scatter: tuple[str, ...] = ()
     gather_once: bool = False
+    fusion: Fusion | None = None
+    apart: bool = False
 
     @classmethod
     def of(
@@ -77,12 +110,16 @@ class Conduct:
         mesh: Mesh,
         batch_axes: Sequence[str],
         stage_axis: str,
+        fusion: FusionSpec | None = None,
     ) -> Conduct:
-        """What a profile and a sharding say on a mesh with these axes for data and stages."""
+        """What profile, sharding and scenario say on a mesh with these axes for data and stages."""
         reduction = framework.reduction
         buckets = Buckets() if reduction.bucket == "whole" else None
         if reduction.limit is not None:
             buckets = Buckets.of(reduction.limit, mesh.product(batch_axes))
+        fusion = FusionSpec() if fusion is None else fusion
+        if fusion.closed:
+            buckets = None
         rest = tuple(axis for axis in mesh.names if axis not in (*batch_axes, stage_axis))
         return cls(
             buckets,
@@ -92,7 +129,28 @@ class Conduct:
             framework.layer_collectives == "blocking",
             rest if framework.p2p_scatter else (),
             sharding.gather_once,
+            Fusion.of(fusion) if fusion.said else None,
+            fusion.closed,
         )
+
+    @property
+    def by_layer(self) -> bool:
+        """Whether the gradients of every layer travel by themselves, in buckets of none."""
+        return self.buckets is None and self.fusion is None
+
+    def document(self) -> dict[str, Any]:
+        """What travels together, by operation, as JSON-able data: sizes, numbers of gradients, or a word."""
+        fusion = self.fusion or Fusion()
+        return {
+            "all_reduce": self._told(fusion.all_reduce),
+            "reduce_scatter": self._told(fusion.reduce_scatter),
+        }
+
+    def _told(self, given: Buckets | None) -> dict[str, Any] | str:
+        if self.apart:
+            return "nothing"
+        buckets = given or self.buckets
+        return "layer" if buckets is None else buckets.document() or "everything"
 
 
 FREE = Conduct()

@@ -14,25 +14,33 @@ from simcluster.model import Block, Graph, Node, Phase
 Pairs = Collection[tuple[str, str]]
 
 
-def fuse(graph: Graph, pairs: Pairs, *, together: bool = True) -> Graph:
+def fuse(graph: Graph, pairs: Pairs, *, together: bool = True, apart: bool = False) -> Graph:
     """The graph with kernel names: nodes that share one are launched together.
 
     ``pairs`` lists (family, next family): a node joins the kernel before it if it directly follows in
     program order, reads one of its results, and the pair of its family with the last one's is listed.
     Optimizer updates of a block run as one multi-tensor kernel if ``together``; the casts of a unit's weights
-    always do, and its gathers, and the scatters of its gradients, are one collective.
+    always do, and its gathers, and the scatters of its gradients, are one collective unless every collective
+    stands ``apart``.
     """
     blocks = {
-        name: replace(block, nodes=_fused(block, pairs, together)) for name, block in graph.blocks.items()
+        name: replace(block, nodes=_fused(block, pairs, together, apart))
+        for name, block in graph.blocks.items()
     }
     return graph.with_blocks(blocks)
 
 
-def _fused(block: Block, pairs: Pairs, together: bool) -> tuple[Node, ...]:
+def _fused(block: Block, pairs: Pairs, together: bool, apart: bool) -> tuple[Node, ...]:
     made: list[Node] = []
     for node in block.nodes:
         kernel = node.name
-        if made and _joins(made, node, pairs, together) and _shares(block, made[-1]) == _shares(block, node):
+        alone = apart and _is_collective(node)
+        if (
+            made
+            and not alone
+            and _joins(made, node, pairs, together)
+            and _shares(block, made[-1]) == _shares(block, node)
+        ):
             kernel = made[-1].kernel
         made.append(replace(node, kernel=kernel))
     return tuple(made)

@@ -34,7 +34,10 @@ def differentiated(placed: Graph, formats: Formats) -> Graph:
 
 @dataclass(frozen=True, slots=True)
 class Passes:
-    """What the passes behind differentiation need to know; ``limit`` is that of the gradients' norm."""
+    """What the passes behind differentiation need to know; ``limit`` is that of the gradients' norm.
+
+    ``apart``: every collective travels by itself.
+    """
 
     mesh: Mesh
     stage_axis: str
@@ -45,6 +48,7 @@ class Passes:
     optimizer: OptimizerPlan
     recompute: RecomputeSpec
     limit: float | None
+    apart: bool = False
 
     def run(self, graph: Graph) -> Graph:
         """Shards, recomputes, optimises and fuses a differentiated graph."""
@@ -56,7 +60,8 @@ class Passes:
         if self.limit is not None:
             graph = clip(graph, self.limit, self.mesh, self.router, self.stage_axis)
         graph = decompose_updates(graph, self.router)
-        return fuse(graph, self.framework.fuse, together=self.framework.optimizer == "together")
+        together = self.framework.optimizer == "together"
+        return fuse(graph, self.framework.fuse, together=together, apart=self.apart)
 
     def _weights(self, graph: Graph) -> Graph:
         """In which formats weights are read, how often they are cast, and who adds up their gradients."""

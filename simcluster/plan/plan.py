@@ -16,6 +16,7 @@ from simcluster.model.operators.optimizer import Update
 from simcluster.plan.conduct import Conduct
 from simcluster.plan.costs import movement_cost
 from simcluster.plan.formats import Formats, states_of, update_of
+from simcluster.plan.fusion import idle, reduced_by
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
 from simcluster.plan.optimize import OptimizerPlan
 from simcluster.plan.passes import Passes, differentiated
@@ -142,6 +143,7 @@ class _Planner:
             self.framework.reduction.copies,
         )
         limit = self.training.optimizer.clip
+        fusion = self.parallel.fused
         logical = differentiated(placed, formats)
         passes = Passes(
             mesh=self.mesh,
@@ -153,6 +155,7 @@ class _Planner:
             optimizer=optimizer,
             recompute=self.parallel.recompute,
             limit=limit,
+            apart=fusion.closed,
         )
         graph = passes.run(logical)
         timetable = schedules()[self.parallel.schedule.kind]().timetable(num_stages, micro_batches)
@@ -171,13 +174,18 @@ class _Planner:
             overlapped=(self.parallel.schedule.p2p or self.framework.p2p) == "overlapped",
             prefetch=self.framework.prefetch,
             dispatch=self.framework.dispatch,
-            conduct=Conduct.of(self.framework, sharding, self.mesh, batch_axes, stage_axis),
+            conduct=Conduct.of(
+                self.framework, sharding, self.mesh, batch_axes, stage_axis, fusion.only(reduced_by(graph))
+            ),
             compute=formats.compute,
             gradients=formats.gradients,
             master=formats.master,
             sharding=sharding,
             recipe=self._recipe(),
-            notes=tuple(self._notes(strategies, sharding, model.vocabulary)),
+            notes=(
+                *self._notes(strategies, sharding, model.vocabulary),
+                *idle(fusion, graph, sharding),
+            ),
             matmul=formats.matmul,
             states=states,
             clip=limit,

@@ -21,6 +21,7 @@ from simcluster.document import (
 )
 from simcluster.errors import nearest
 from simcluster.plan.framework import FrameworkSpec as FrameworkSpec
+from simcluster.plan.fusion import AllReduceFusionSpec, Ends, FusionSpec, check_ends
 from simcluster.plan.quantise import PRODUCTS
 from simcluster.plan.schedule import Schedule
 from simcluster.plan.sharding import Written as WrittenSharding
@@ -289,8 +290,11 @@ class ParallelSpec(Section):
     offload: Unsupported = None
     """Offload to host memory and disk."""
 
-    fusion: Unsupported = None
-    """Fusion of collectives."""
+    fusion: FusionSpec = FusionSpec()
+    """Which gradients travel as one collective; the framework's choice if absent."""
+
+    all_reduce_fusion_config: Ends | None = None
+    """MindSpore's short form of ``fusion: {all_reduce: {mode: index, config: ...}}``: [20, 35]."""
 
     @model_validator(mode="after")
     def _is_consistent(self) -> ParallelSpec:
@@ -306,4 +310,18 @@ class ParallelSpec(Section):
         if self.mode == "data" and (self.recipe or self.strategies):
             given = "recipe" if self.recipe else "strategies"
             raise Refused(f"mode data takes no {given}; use mode semi_auto", path=given)
+        if self.all_reduce_fusion_config is not None:
+            path = "all_reduce_fusion_config"
+            check_ends(self.all_reduce_fusion_config, path)
+            if self.fusion.closed or self.fusion.all_reduce is not None:
+                raise Refused("fusion says already what is fused", path=path, hint="leave one of them out")
         return self
+
+    @property
+    def fused(self) -> FusionSpec:
+        """What the scenario says about fusion, in whichever form."""
+        ends = self.all_reduce_fusion_config
+        if ends is None:
+            return self.fusion
+        named = AllReduceFusionSpec(mode="index", config=ends)
+        return self.fusion.model_copy(update={"all_reduce": named})

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from simcluster import units
+from simcluster.plan.conduct import Conduct
+
 
 def told(changes: Mapping[str, Any]) -> list[str]:
     """A phrase for every change, as ``FrameworkSpec.changes`` gives them."""
@@ -12,6 +15,20 @@ def told(changes: Mapping[str, Any]) -> list[str]:
     if "reduction.limit" in said:
         said.pop("reduction.bucket", None)
     return [phrase(key, value) for key, value in said.items()]
+
+
+def fusion_told(conduct: Conduct) -> list[str]:
+    """What the scenario says about fusion, in words; nothing if the profile decides."""
+    if conduct.apart:
+        return ["no collectives fused"]
+    said = []
+    for name, what in (("all_reduce", "all-reduces"), ("reduce_scatter", "reduce-scatters")):
+        buckets = getattr(conduct.fusion, name, None)
+        if buckets is not None and buckets.ends:
+            said.append(f"{what} of gradients up to {', '.join(map(str, buckets.ends))} and the rest")
+        elif buckets is not None:
+            said.append(f"{what} of gradients fused to {units.size(buckets.limit)}")
+    return said
 
 
 def phrase(key: str, value: Any) -> str:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from simcluster.layout import Mesh, Movement
-from simcluster.model import Block, Graph, Instance, Node, Phase, Value
-from simcluster.plan.conduct import Buckets
+from simcluster.layout import Kind, Mesh, Movement
+from simcluster.model import Block, Graph, Instance, Node, Phase, TensorType, Value
+from simcluster.plan.conduct import Buckets, Conduct
 from simcluster.program.lower import local_type, reduction
 from simcluster.program.ties import Ties
 
@@ -32,43 +32,89 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The steps of one gradient's reduction, and its local size in the measure of the buckets."""
+    """The steps of one gradient's reduction, their places in that of the block, and its part on a rank."""
 
     instance: str
     nodes: tuple[Node, ...]
-    size: int
+    places: tuple[int, ...]
+    local: TensorType
     is_loss: bool
     tie: int | None
 
+    @property
+    def steps(self) -> tuple[Movement, ...]:
+        """The collectives it travels in."""
+        movements = (node.operator for node in self.nodes if isinstance(node.operator, Movement))
+        return tuple(movement for movement in movements if movement.is_collective)
+
 
 def buckets(
-    graph: Graph, instances: Sequence[Instance], policy: Buckets, mesh: Mesh, naming: Naming, ties: Ties
+    graph: Graph, instances: Sequence[Instance], conduct: Conduct, mesh: Mesh, naming: Naming, ties: Ties
 ) -> list[Bucket]:
     """The buckets of a stage in the order in which they fill; ``instances`` in the order of their backward.
 
-    Losses have collectives of their own: they are no part of any buffer of gradients. So do ``ties``, which
-    are reduced with other stages and come last, in their order.
+    Losses have collectives of their own: they are no part of any buffer of gradients. Only what travels layer
+    by layer takes them along. ``ties``, which are reduced with other stages, come last, in their order.
     """
     values: dict[str, Value] = {}
-    parts = [
-        part for instance in instances for part in _parts(graph, instance, policy, mesh, naming, values, ties)
-    ]
-    own = [part for part in parts if not part.is_loss and part.tie is None]
-    filled = [[own[index] for index in group] for group in policy.fill([part.size for part in own])]
-    groups = [*([part] for part in parts if part.is_loss), *filled]
-    shared = [part for part in parts if part.tie is not None]
-    groups += [[part] for part in sorted(shared, key=lambda part: part.tie or 0)]
-    ready = [group[-1].instance if group[-1].tie is None else shared[-1].instance for group in groups]
+    parts = [part for instance in instances for part in _parts(graph, instance, mesh, naming, values, ties)]
+    tied = [part for part in parts if part.tie is not None]
+    own = [part for part in parts if part.tie is None]
+    if conduct.buckets is None:
+        groups = _grouped(own, conduct)
+    else:
+        groups = [([part], True) for part in own if part.is_loss]
+        groups += _grouped([part for part in own if not part.is_loss], conduct)
+    ready = [group[-1].instance for group, _ in groups] + [tied[-1].instance for _ in tied]
+    groups += [([part], True) for part in sorted(tied, key=lambda part: part.tie or 0)]
     return [
-        _bucket(f"bucket.{number}", group, last, values)
+        _bucket(f"bucket.{number}", *group, last, values)
         for number, (group, last) in enumerate(zip(groups, ready, strict=True))
     ]
+
+
+def _grouped(gradients: Sequence[_Part], conduct: Conduct) -> list[tuple[list[_Part], bool]]:
+    """The gradients that travel together, in the order in which the last of them is ready; and whether they
+    share a buffer, or are those of a layer and travel as its block has them.
+
+    Those of operations with buckets of their own are sorted by their steps, since a bucket of these is one
+    collective per step; the rest fills the profile's buckets whatever their steps, or travels by layer.
+    """
+    sorted_by: dict[tuple[object, ...], list[int]] = {}
+    rules: dict[tuple[object, ...], Buckets | None] = {}
+    for position, part in enumerate(gradients):
+        own = _own_rule(part, conduct)
+        key: tuple[object, ...] = (part.instance,) if conduct.buckets is None else ()
+        if own is not None:
+            key = part.steps
+        rules[key] = own or conduct.buckets
+        sorted_by.setdefault(key, []).append(position)
+    found: list[tuple[list[int], bool]] = []
+    for key, positions in sorted_by.items():
+        rule = rules[key]
+        filled = _filled(rule, [gradients[position].local for position in positions])
+        found += [([positions[index] for index in group], rule is not None) for group in filled]
+    found.sort(key=lambda each: each[0][-1])
+    return [([gradients[position] for position in group], shared) for group, shared in found]
+
+
+def _own_rule(part: _Part, conduct: Conduct) -> Buckets | None:
+    """The buckets that the scenario gives to the operation which reduces a gradient, if it does."""
+    if conduct.fusion is None or part.is_loss or not part.steps:
+        return None
+    scattered = any(step.kind is Kind.REDUCE_SCATTER for step in part.steps)
+    return conduct.fusion.reduce_scatter if scattered else conduct.fusion.all_reduce
+
+
+def _filled(rule: Buckets | None, types: Sequence[TensorType]) -> list[list[int]]:
+    if rule is None:
+        return [list(range(len(types)))]
+    return rule.fill([each.num_elements if rule.in_elements else each.num_bytes for each in types])
 
 
 def _parts(
     graph: Graph,
     instance: Instance,
-    policy: Buckets,
     mesh: Mesh,
     naming: Naming,
     values: dict[str, Value],
@@ -79,8 +125,10 @@ def _parts(
     written = [value for node in block.phase(Phase.FORWARD, Phase.BACKWARD) for value in node.outputs]
     ready = {value: position for position, value in enumerate(written)}
     steps: dict[str, list[Node]] = {}
-    for node in reduction(block):
+    places: dict[str, list[int]] = {}
+    for place, node in enumerate(reduction(block)):
         steps.setdefault(node.origin, []).append(node)
+        places.setdefault(node.origin, []).append(place)
     for gradient in sorted(steps, key=lambda value: ready.get(value, -1)):
         nodes = steps[gradient]
         names = {
@@ -97,17 +145,20 @@ def _parts(
             )
             for node in nodes
         )
-        kind = local_type(block.values[gradient], mesh)
-        size = kind.num_elements if policy.in_elements else kind.num_bytes
+        local = local_type(block.values[gradient], mesh)
         tie = ties.get((instance.name, gradient))
-        yield _Part(instance.name, renamed, size, gradient == block.loss, tie)
+        yield _Part(instance.name, renamed, tuple(places[gradient]), local, gradient == block.loss, tie)
 
 
-def _bucket(name: str, parts: Sequence[_Part], ready: str, values: dict[str, Value]) -> Bucket:
+def _bucket(name: str, parts: Sequence[_Part], shared: bool, ready: str, values: dict[str, Value]) -> Bucket:
     nodes: list[Node] = []
-    for step in range(max(len(part.nodes) for part in parts)):
-        now = [part.nodes[step] for part in parts if step < len(part.nodes)]
-        nodes += _together(now, step)
+    if shared:
+        for step in range(max(len(part.nodes) for part in parts)):
+            now = [part.nodes[step] for part in parts if step < len(part.nodes)]
+            nodes += _together(now, step)
+    else:
+        placed = [each for part in parts for each in zip(part.places, part.nodes, strict=True)]
+        nodes += [node for _, node in sorted(placed, key=lambda each: each[0])]
     held = {value: values[value] for node in nodes for value in node.inputs + node.outputs}
     return Bucket(Block(name, (), (), (), (), held, tuple(nodes)), ready)
 

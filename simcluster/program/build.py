@@ -96,7 +96,7 @@ class _Codes:
         """Phase -> code index."""
         if block.name not in self.by_block:
             made = lower(block, self.settings)
-            if self.conduct.buckets is not None and block.parameters:
+            if not self.conduct.by_layer and block.parameters:
                 # Its gradients travel in buckets, which are blocks without parameters.
                 made.pop(REDUCE, None)
             self.by_block[block.name] = {phase: self._add(code) for phase, code in made.items()}
@@ -278,11 +278,11 @@ class _StageBuilder:
 
         What several stages reduce together comes last, in the order of the ties.
         """
-        policy = self.codes.conduct.buckets
+        conduct = self.codes.conduct
         ties, backward = crossing_ties(self.graph), self.instances[::-1]
-        if policy is not None:
+        if not conduct.by_layer:
             mesh = self.codes.settings.mesh
-            for bucket in buckets(self.graph, backward, policy, mesh, self._buffer, ties):
+            for bucket in buckets(self.graph, backward, conduct, mesh, self._buffer, ties):
                 yield bucket.ready, self._bucket(bucket)
             return
         together: list[tuple[int, Execution]] = []
@@ -346,9 +346,18 @@ class _StageBuilder:
 
     def _bucket_buffers(self, dtypes: Iterator[DType]) -> Iterator[Resident]:
         """What is held for buckets under way, where gradients travel at all."""
-        policy, count = self.codes.conduct.buckets, self.codes.conduct.buffers
+        conduct = self.codes.conduct
+        policy, count = conduct.buckets, conduct.buffers
         if policy is None or not count or not self.reductions:
             return
-        size = round(count * policy.num_bytes(max(dtype.itemsize for dtype in dtypes)))
+        full = policy.num_bytes(max(dtype.itemsize for dtype in dtypes))
+        if conduct.fusion is not None:
+            # The profile's limit is not what fills them: the largest that travels.
+            full = max(
+                each.num_bytes
+                for _, run in self.reductions
+                for each in self.codes.codes[run.code].instructions
+            )
+        size = round(count * full)
         nothing = TensorType((0,), DType.UINT8)
         yield Resident("reduction buffers", Category.COMMUNICATION, size, nothing, Layout.replicated(1))

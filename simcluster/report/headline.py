@@ -60,6 +60,8 @@ def _plan(plan: Mapping[str, Any]) -> str:
         parts.append("recompute all layers" if whole else f"recompute {again['layers']} layers of each stage")
     if again["operators"]:
         parts.append(f"recompute {', '.join(again['operators'])}")
+    # Files of earlier versions say nothing about it.
+    parts += plan.get("fusion", [])
     return "; ".join(parts)
 
 

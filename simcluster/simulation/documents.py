@@ -9,8 +9,9 @@ import numpy as np
 
 from simcluster._version import __version__
 from simcluster.engine import Timing
+from simcluster.plan.fusion import reduced_by
 from simcluster.plan.schedule import render
-from simcluster.plan.told import told
+from simcluster.plan.told import fusion_told, told
 from simcluster.simulation.build import Built
 from simcluster.simulation.layouts import layouts
 from simcluster.simulation.reached import reached
@@ -65,6 +66,8 @@ def plan_document(built: Built) -> dict[str, Any]:
         "optimizer": training.optimizer.kind,
         "gradient_clip": plan.clip,
         "optimizer_sharding": plan.sharding.document(),
+        "fusion": fusion_told(plan.conduct),
+        "gradient_buckets": plan.conduct.document(),
         "recompute": scenario.spec.parallel.recompute.model_dump(mode="json"),
         "recipe": plan.recipe,
         "vocabulary": plan.vocab,
@@ -95,6 +98,9 @@ def _framework(built: Built) -> list[str]:
         "accumulate": plan.sharding.gradients,
         "fp8_transposes": plan.matmul is not DType.FP8,
         "gather": not plan.sharding.states or plan.sharding.weights or alone,
+        "reduction.bucket": alone or _buckets_are_given(built),
+        "reduction.limit": alone or _buckets_are_given(built),
+        "reduction.buffers": alone or plan.conduct.apart,
         "p2p": one_stage or schedule.p2p is not None,
         "p2p_scatter": one_stage or not plan.conduct.scatter,
     }
@@ -106,6 +112,12 @@ def _framework(built: Built) -> list[str]:
             if not idle.get(key, alone and key.startswith("reduction"))
         }
     )
+
+
+def _buckets_are_given(built: Built) -> bool:
+    """Whether the scenario's fusion leaves no gradients to the buckets of the profile."""
+    fusion = built.scenario.spec.parallel.fused
+    return fusion.closed or (bool(fusion.said) and reduced_by(built.plan.graph) <= set(fusion.said))
 
 
 def _classes(built: Built) -> list[dict[str, Any]]:

@@ -48,7 +48,7 @@ def _blocks(built: Built, groups: Mapping[str, list[Instance]]) -> list[dict[str
 
 def _buckets(built: Built) -> list[dict[str, Any]]:
     """The collectives of every stage's gradient buckets; stages with the same ones together."""
-    if built.plan.conduct.buckets is None:
+    if built.plan.conduct.by_layer:
         return []
     alike: dict[str, dict[str, Any]] = {}
     for number, stage in enumerate(built.program.stages):

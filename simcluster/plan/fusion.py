@@ -1,0 +1,203 @@
+"""The scenario's ``fusion``: which gradients travel as one collective, as in MindSpore's ``comm_fusion``.
+
+What is said here wins over the buckets of the framework profile; whether they wait for the backward pass,
+and whether gradients are copied into them, remains the profile's to say.
+
+- ``all_reduce`` and ``reduce_scatter`` each concern the gradients that are reduced so, once per step. Which
+  these are follows from the layouts: a gradient that is reduce-scattered on its way is one of
+  ``reduce_scatter``, whatever other steps it takes. If one of the two is not given, its gradients travel as
+  the profile says.
+- Only gradients that take the same steps over the same groups travel together, as in MindSpore. They join
+  in the order in which they become ready: the last layer's first, the order of the reductions in MindSpore's
+  backward graph and not that of the model's parameters. Every pipeline stage has buckets of its own.
+- ``openstate: false``: nothing is fused; every weight that is gathered and every gradient that is reduced is
+  a collective of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from itertools import pairwise
+from typing import Annotated, Literal
+
+from pydantic import AliasChoices, Field, model_validator
+
+from simcluster.document import PositiveInt, Refused, Section, Unsupported
+from simcluster.errors import PlanError
+from simcluster.layout import Kind, Movement
+from simcluster.model import Graph, Phase
+from simcluster.plan.sharding import Sharding
+
+AUTO_MB = 64
+"""The size of a bucket in mode auto (MindSpore's ``comm_fusion``)."""
+
+MB = 2**20
+"""Bytes of the MB in which MindSpore counts."""
+
+Ends = Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
+"""``[20, 35]``: the first 20 gradients, the next 15, the rest."""
+
+
+def check_ends(ends: Ends, path: str) -> None:
+    """Refused unless every bucket ends behind the one before it."""
+    for before, after in pairwise(ends):
+        if after <= before:
+            raise Refused(
+                f"a bucket cannot end behind gradient {after} after one that ends behind {before}",
+                path=path,
+                hint="[20, 35] are the first 20 gradients, the next 15, and the rest",
+            )
+
+
+class SizeFusionSpec(Section):
+    """Gradients join until they are so large together."""
+
+    mode: Literal["auto", "size"]
+    """auto: 64 MB. size: what config says."""
+
+    config: PositiveInt | None = None
+    """The size in MB of 2^20 bytes: a bucket is closed by the gradient that fills it to this or beyond."""
+
+    @model_validator(mode="after")
+    def _is_complete(self) -> SizeFusionSpec:
+        _check_config(self.mode, self.config is not None)
+        return self
+
+    @property
+    def num_bytes(self) -> int:
+        """The size of a bucket in bytes."""
+        return (self.config or AUTO_MB) * MB
+
+
+class AllReduceFusionSpec(Section):
+    """Gradients join until they are so large, or so many, together."""
+
+    mode: Literal["auto", "size", "index"]
+    """auto: 64 MB. size: config is a size in MB. index: config is a list of numbers of gradients."""
+
+    config: PositiveInt | Ends | None = None
+    """25: MB of 2^20 bytes; a bucket is closed by the gradient that fills it to this or beyond. [20, 35]: the
+    first 20 gradients in the order in which they become ready, the next 15, the rest."""
+
+    @model_validator(mode="after")
+    def _is_complete(self) -> AllReduceFusionSpec:
+        _check_config(self.mode, self.config is not None)
+        if self.mode == "size" and not isinstance(self.config, int):
+            raise Refused("mode size takes one size in MB", path="config", hint="write config: 25")
+        if self.mode == "index":
+            if not isinstance(self.config, tuple):
+                raise Refused(
+                    "mode index takes a list of numbers of gradients",
+                    path="config",
+                    hint="[20, 35] are the first 20 gradients, the next 15, and the rest",
+                )
+            check_ends(self.config, "config")
+        return self
+
+    @property
+    def num_bytes(self) -> int | None:
+        """The size of a bucket in bytes; None if gradients are counted."""
+        if self.mode == "index":
+            return None
+        return (self.config if isinstance(self.config, int) else AUTO_MB) * MB
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Behind how many gradients a bucket is closed; empty if their size matters."""
+        return self.config if isinstance(self.config, tuple) else ()
+
+
+def _check_config(mode: str, given: bool) -> None:
+    if mode == "auto" and given:
+        raise Refused(
+            f"mode auto is {AUTO_MB} MB, so config says nothing", path="config", hint="write mode: size"
+        )
+    if mode != "auto" and not given:
+        raise Refused(f"mode {mode} needs a config", hint="config: 25" if mode == "size" else "config: [20]")
+
+
+class FusionSpec(Section):
+    """Which gradients travel as one collective; what is not said is the framework profile's choice."""
+
+    openstate: bool | None = None
+    """false: nothing is fused, every weight and every gradient travels by itself. true: as said beside it."""
+
+    all_reduce: AllReduceFusionSpec | None = Field(
+        default=None, validation_alias=AliasChoices("all_reduce", "allreduce")
+    )
+    """Gradients that are all-reduced."""
+
+    reduce_scatter: SizeFusionSpec | None = Field(
+        default=None, validation_alias=AliasChoices("reduce_scatter", "reducescatter")
+    )
+    """Gradients that are reduce-scattered once per step (ZeRO-1, MindSpore's level1)."""
+
+    all_gather: Unsupported = Field(default=None, validation_alias=AliasChoices("all_gather", "allgather"))
+    """Gathers of weights."""
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> FusionSpec:
+        if self.openstate and not self.said:
+            raise Refused(
+                "openstate: true says nothing by itself",
+                path="openstate",
+                hint="say how: all_reduce: {mode: auto}",
+            )
+        if self.closed and self.said:
+            raise Refused(
+                f"nothing is fused with openstate: false, so {self.said[0]} says nothing", path=self.said[0]
+            )
+        return self
+
+    @property
+    def closed(self) -> bool:
+        """Whether every weight and every gradient travels by itself."""
+        return self.openstate is False
+
+    def only(self, used: Collection[str]) -> FusionSpec:
+        """The section without the buckets of operations that are not used."""
+        return self.model_copy(update={name: None for name in self.said if name not in used})
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """The operations whose buckets are given."""
+        return tuple(name for name in ("all_reduce", "reduce_scatter") if getattr(self, name) is not None)
+
+
+def reduced_by(graph: Graph) -> set[str]:
+    """The operations of FusionSpec that have gradients of a sharded graph to reduce, once per step."""
+    found = set()
+    for block in graph.blocks.values():
+        gradients = set(block.gradients.values())
+        steps: dict[str, set[Kind]] = {}
+        for node in block.phase(Phase.END):
+            moved = isinstance(node.operator, Movement) and node.operator.is_collective
+            if moved and node.origin in gradients:
+                assert isinstance(node.operator, Movement)
+                steps.setdefault(node.origin, set()).add(node.operator.kind)
+        for kinds in steps.values():
+            found.add("reduce_scatter" if Kind.REDUCE_SCATTER in kinds else "all_reduce")
+    return found
+
+
+def idle(spec: FusionSpec, graph: Graph, sharding: Sharding) -> list[str]:
+    """What of the section changes nothing in this plan, in words.
+
+    PlanError if it asks for other scatters than those of sharded gradients, which travel unit by unit.
+    """
+    found = reduced_by(graph)
+    if sharding.gradients and spec.reduce_scatter is not None and "reduce_scatter" not in found:
+        raise PlanError(
+            "sharded gradients are scattered in every micro-batch, those of a layer together: "
+            "other units are not supported yet",
+            path="parallel.fusion.reduce_scatter",
+            hint="leave it out, or keep gradients whole (zero: 1, mindspore: level1)",
+        )
+    if spec.closed and not found and not sharding.states:
+        return ["fusion.openstate changes nothing: no gradients are reduced and no weights are gathered"]
+    words = {"all_reduce": "all-reduced", "reduce_scatter": "reduce-scattered"}
+    return [
+        f"fusion.{name} fuses nothing: no gradients are {words[name]} once per step"
+        for name in spec.said
+        if name not in found
+    ]

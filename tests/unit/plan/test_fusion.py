@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simcluster.document import validate_data
+from simcluster.errors import SimclusterError
+from simcluster.plan.conduct import Buckets, Fusion
+from simcluster.plan.fusion import MB, FusionSpec
+from simcluster.plan.spec import ParallelSpec
+
+
+def read(written):
+    return validate_data({"mesh": {"data": 2}, **written}, ParallelSpec)
+
+
+@given(st.lists(st.integers(1, 100), max_size=40), st.sets(st.integers(1, 50), min_size=1))
+def test_indices_close_buckets_behind_so_many_gradients(sizes, ends):
+    found = Buckets(ends=tuple(sorted(ends))).fill(sizes)
+    borders = [0, *(end for end in sorted(ends) if end < len(sizes)), len(sizes)]
+    wanted = [list(range(a, b)) for a, b in pairwise(borders) if a < b]
+    assert found == wanted
+
+
+@pytest.mark.parametrize(
+    ("written", "wanted"),
+    [
+        ({"all_reduce": {"mode": "auto"}}, Fusion(all_reduce=Buckets(64 * MB))),
+        ({"allreduce": {"mode": "size", "config": 25}}, Fusion(all_reduce=Buckets(25 * MB))),
+        (
+            {"all_reduce": {"mode": "index", "config": [20, 35]}},
+            Fusion(all_reduce=Buckets(ends=(20, 35))),
+        ),
+        (
+            {"openstate": True, "reducescatter": {"mode": "size", "config": 8}},
+            Fusion(reduce_scatter=Buckets(8 * MB)),
+        ),
+    ],
+)
+def test_what_is_written_is_what_fills_buckets(written, wanted):
+    assert Fusion.of(validate_data(written, FusionSpec)) == wanted
+
+
+def test_the_short_form_of_mindspore_is_the_long_one():
+    long = read({"fusion": {"all_reduce": {"mode": "index", "config": [20, 35]}}})
+    assert read({"all_reduce_fusion_config": [20, 35]}).fused == long.fused
+    with_other = {"fusion": {"reduce_scatter": {"mode": "auto"}}, "all_reduce_fusion_config": [2]}
+    assert read(with_other).fused.said == ("all_reduce", "reduce_scatter")
+
+
+def test_what_is_not_used_says_nothing():
+    spec = read({"fusion": {"all_reduce": {"mode": "auto"}, "reduce_scatter": {"mode": "auto"}}}).fused
+    assert spec.only({"all_reduce"}).said == ("all_reduce",)
+    assert spec.only({"all_reduce", "reduce_scatter"}) == spec
+
+
+@pytest.mark.parametrize(
+    ("written", "path", "words"),
+    [
+        ({"fusion": {"all_gather": {"mode": "auto"}}}, "fusion.all_gather", "not supported yet"),
+        ({"fusion": {"allgather": {"mode": "auto"}}}, "fusion.allgather", "not supported yet"),
+        ({"fusion": {"openstate": True}}, "fusion.openstate", "says nothing by itself"),
+        (
+            {"fusion": {"openstate": False, "all_reduce": {"mode": "auto"}}},
+            "fusion.all_reduce",
+            "nothing is fused with openstate: false",
+        ),
+        ({"fusion": {"all_reduce": {"mode": "auto", "config": 3}}}, "fusion.all_reduce.config", "64 MB"),
+        ({"fusion": {"all_reduce": {"mode": "size"}}}, "fusion.all_reduce", "needs a config"),
+        ({"fusion": {"all_reduce": {"mode": "size", "config": [3]}}}, "fusion.all_reduce.config", "one size"),
+        ({"fusion": {"all_reduce": {"mode": "index", "config": 3}}}, "fusion.all_reduce.config", "a list"),
+        (
+            {"fusion": {"all_reduce": {"mode": "index", "config": [3, 3]}}},
+            "fusion.all_reduce.config",
+            "cannot end behind gradient 3",
+        ),
+        ({"fusion": {"reduce_scatter": {"mode": "index", "config": [3]}}}, "fusion.reduce_scatter", ""),
+        ({"all_reduce_fusion_config": [5, 2]}, "all_reduce_fusion_config", "cannot end behind gradient 2"),
+        (
+            {"fusion": {"all_reduce": {"mode": "auto"}}, "all_reduce_fusion_config": [5]},
+            "all_reduce_fusion_config",
+            "fusion says already",
+        ),
+        (
+            {"fusion": {"openstate": False}, "all_reduce_fusion_config": [5]},
+            "all_reduce_fusion_config",
+            "fusion says already",
+        ),
+    ],
+)
+def test_what_would_say_nothing_or_two_things_is_refused(written, path, words):
+    with pytest.raises(SimclusterError) as caught:
+        read(written)
+    assert any(each.path.startswith(path) and words in each.message for each in caught.value.problems)
