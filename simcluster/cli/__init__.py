@@ -5,7 +5,12 @@ Commands are thin and import their rooms when they are called, so that ``simclus
 
 from __future__ import annotations
 
+from types import FrameType
+
 INTERRUPTED, TERMINATED = 130, 143
+
+_interrupts: list[int] = []
+"""The interrupts that came."""
 
 
 def main() -> None:
@@ -16,14 +21,33 @@ def main() -> None:
         import sys
 
         signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(TERMINATED))
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, _interrupt)
         from simcluster.cli.app import command_line
 
         code = command_line(sys.argv[1:])
         # What is left is the interpreter's own end, where an interrupt could only cause noise.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-    except KeyboardInterrupt:
+    except BaseException as error:
+        # Compiled code that calls back into Python may wrap the interrupt into an error of its own.
+        if not _interrupts and not isinstance(error, KeyboardInterrupt):
+            raise
         import os
 
         os.write(2, b"interrupted\n")
         os._exit(INTERRUPTED)
     sys.exit(code)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """KeyboardInterrupt, but not in the middle of an import: compiled modules may crash on it."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            import _thread
+            import threading
+
+            threading.Timer(0.01, _thread.interrupt_main).start()
+            return
+        frame = frame.f_back
+    _interrupts.append(number)
+    raise KeyboardInterrupt

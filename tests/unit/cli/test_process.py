@@ -40,7 +40,7 @@ def start(*arguments):
     return process
 
 
-@pytest.mark.parametrize("moment", [0.1, 1.0])
+@pytest.mark.parametrize("moment", [0.05, 0.1, 0.3, 0.6, 1.0])
 def test_an_interrupt_is_130_and_leaves_nothing(small, here, moment):
     process = start("run", small, "--out", "out", "--json", "result.json", *ENDLESS)
     time.sleep(moment)
