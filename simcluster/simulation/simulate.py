@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 
-from simcluster.engine import Progress, Timing, instruction_times, memory, run, spans, waits
+import numpy as np
+
+from simcluster.engine import Progress, Timing, instruction_times, memory, record, run, waits
 from simcluster.errors import SimclusterError
-from simcluster.program import Action
 from simcluster.scenario import Scenario
 from simcluster.simulation.build import Built, prepare
 from simcluster.simulation.documents import documents
@@ -27,14 +28,14 @@ def simulate(scenario: Scenario, *, unfold: bool = False, progress: Progress | N
     except SimclusterError as error:
         raise scenario.located(error) from None
     found = [instruction_times(each) for each in timing.classes]
-    table = spans(built.program, found, timing.classes)
     stages = [built.program.stage_of(rank) for rank in built.classes.representatives]
     devices = [built.cluster.device(rank) for rank in built.classes.representatives]
+    recording = record(built.program, stages, timing.classes)
     account = memory(built.program, stages, devices, timing.classes, found)
     gaps = waits(timing.classes, timing.end, built.plan.stage_axis, built.plan.num_stages)
     made = documents(built, timing, account, gaps)
     made["summary"]["wall_s"] = time.perf_counter() - began
-    return Run(table, account, _transfers(table), gaps, made)
+    return Run(recording, account, gaps, _ranks(built), made)
 
 
 def timed(built: Built, progress: Progress | None = None) -> Timing:
@@ -50,7 +51,11 @@ def timed(built: Built, progress: Progress | None = None) -> Timing:
     )
 
 
-def _transfers(table: Table) -> Table:
-    """The spans that move data between devices."""
-    kernels = table.index("kind", str(Action.COMPUTE))
-    return table.where(table["kind"] != kernels)
+def _ranks(built: Built) -> Table:
+    """The class of every rank, and the next rank along the pipeline (-1: none)."""
+    mesh, axis = built.program.mesh, built.program.stage_axis
+    following = np.full(mesh.num_ranks, -1, dtype=np.int32)
+    if axis in mesh.sizes:
+        lines = mesh.groups((axis,))
+        following[lines[:, :-1]] = lines[:, 1:]
+    return Table({"class": built.classes.of_rank.astype(np.int32), "next": following})

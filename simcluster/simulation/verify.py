@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from simcluster.cluster import Cluster
-from simcluster.engine import instruction_times, run, spans
+from simcluster.engine import record, run
 from simcluster.errors import SimclusterError, SimulationError
 from simcluster.model.operators.fp8 import E4M3, E5M2
 from simcluster.plan import Plan, make_plan
@@ -117,7 +117,8 @@ def proved(
         timing = run(
             program, cluster, classes, steps=STEPS, dispatch=plan.dispatch, algorithms=plan.algorithms
         )
-        table = spans(program, [instruction_times(each) for each in timing.classes], timing.classes)
+        stages = [program.stage_of(rank) for rank in classes.representatives]
+        table = record(program, stages, timing.classes).table()
         replay = Replay(program, table, source, STEPS)
         replay.run()
     except SimulationError as error:

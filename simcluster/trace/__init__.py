@@ -1,6 +1,7 @@
 """What a simulation records: tables of columns, documents, and the file that holds both."""
 
+from simcluster.trace.recording import Recording
 from simcluster.trace.run import Run
 from simcluster.trace.table import Table, concatenated
 
-__all__ = ["Run", "Table", "concatenated"]
+__all__ = ["Recording", "Run", "Table", "concatenated"]

@@ -42,6 +42,11 @@ class Table:
         """The rows chosen by a mask or by indices."""
         return Table({name: column[chosen] for name, column in self.columns.items()}, self.names)
 
+    def among(self, column: str, value: int) -> Table:
+        """The rows with a value, of a table that is sorted by the column."""
+        first, last = np.searchsorted(self[column], [value, value + 1]).tolist()
+        return Table({name: each[first:last] for name, each in self.columns.items()}, self.names)
+
     def structured(self) -> NDArray[np.void]:
         """The table as a NumPy structured array, names as text."""
         found = {name: self.text(name) if name in self.names else self.columns[name] for name in self.columns}

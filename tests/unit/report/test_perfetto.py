@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from simcluster.errors import TraceError
 from simcluster.report import write_perfetto
-from simcluster.report.events import WAITS, levels, microseconds
+from simcluster.report.events import WAITS, levels
+from simcluster.report.woven import microseconds
 from simcluster.trace import Table
 from tests.unit.report.trace_rules import checked, nanoseconds
 
@@ -189,21 +190,25 @@ def test_names_are_quoted(run, tmp_path):
     document["plan"] = {**document["plan"], "name": 'a "name" \\ of\nlines'}
     found = written(replace(run, documents=document), tmp_path / "t.json")
     assert found["otherData"]["name"] == 'a "name" \\ of\nlines'
-    names = {**run.spans.names, "operator": [f'"{name}"\\' for name in run.spans.names["operator"]]}
-    checked(written(replace(run, spans=Table(run.spans.columns, names)), tmp_path / "t.json"))
+    codes = run.recording.codes
+    names = {**codes.names, "name": [f'"{name}\x01"\\' for name in codes.names["name"]]}
+    recording = replace(run.recording, codes=Table(codes.columns, names))
+    found = checked(written(replace(run, recording=recording), tmp_path / "t.json"))
+    operators = {each["args"]["operator"] for each in found.slices if "operator" in each.get("args", {})}
+    assert operators == set(recording.operators)
 
 
 def test_nothing_is_left_after_an_error(run, tmp_path, monkeypatch):
     path = tmp_path / "trace.json"
     path.write_text("before")
-    calls = iter(range(3))
+    calls, dumps = iter(range(100)), orjson.dumps
 
     def broken(value, *rest, **options):
         if next(calls, None) is None:
             raise OSError(28, "No space left on device")
-        return orjson.dumps(value, *rest, **options)
+        return dumps(value, *rest, **options)
 
-    monkeypatch.setattr("simcluster.report.events.orjson.dumps", broken)
+    monkeypatch.setattr("simcluster.report.woven.orjson.dumps", broken)
     with pytest.raises(TraceError, match="No space left on device"):
         write_perfetto(run, path)
     assert [each.name for each in tmp_path.iterdir()] == ["trace.json"]
@@ -211,8 +216,8 @@ def test_nothing_is_left_after_an_error(run, tmp_path, monkeypatch):
 
 
 def test_nothing_is_left_after_an_interruption(run, tmp_path, monkeypatch):
-    def interrupted(run):
-        yield [run.documents["plan"]["name"]]
+    def interrupted(run, ranks):
+        yield run.documents["plan"]["name"].encode() * 2**20
         raise KeyboardInterrupt
 
     monkeypatch.setattr("simcluster.report.perfetto.blocks", interrupted)
