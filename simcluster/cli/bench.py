@@ -11,6 +11,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from simcluster import units
+from simcluster.cli.ranks import rank_list
 from simcluster.cluster import Cluster, load_cluster
 from simcluster.cluster.span import Ranks
 from simcluster.collectives import Operation, Row, benchmark, refused_name
@@ -180,20 +181,4 @@ def _group(text: str | None, num_devices: int) -> Ranks:
         if num_devices > MOST_RANKS:
             raise ValueError(f"{num_devices:,} ranks; at most {MOST_RANKS:,} are simulated")
         return np.arange(num_devices, dtype=np.int64)
-    found: list[int] = []
-    for each in text.split(","):
-        first, _, last = (part.strip() for part in each.partition("-"))
-        if not first.isdecimal() or not (last or first).isdecimal() or (not last and "-" in each):
-            raise ValueError(f"'{each.strip()}' is no rank; write for example 0,8,16-23")
-        low, high = int(first), int(last or first)
-        if high < low:
-            raise ValueError(f"'{each.strip()}' counts down; write {high}-{low}")
-        if high >= num_devices:
-            raise ValueError(f"there is no rank {high}; the cluster has {num_devices:,}, from 0 on")
-        if high - low >= MOST_RANKS:
-            raise ValueError(f"'{each.strip()}' are {high - low + 1:,} ranks; at most {MOST_RANKS:,}")
-        found += range(low, high + 1)
-    ordered, counts = np.unique(np.array(found, dtype=np.int64), return_counts=True)
-    if counts.max() > 1:
-        raise ValueError(f"rank {ordered[counts > 1][0]} is named twice")
-    return ordered
+    return rank_list(text, num_devices)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from simcluster.errors import TraceError
 from simcluster.trace.recording import COMPUTE, Recording
@@ -48,7 +49,7 @@ class Run:
     @property
     def transfers(self) -> Table:
         """The spans that move data between devices."""
-        return moves(self.spans)
+        return self.spans.where(moves(self.spans))
 
     def classes_of(self, ranks: Iterable[int]) -> dict[int, int]:
         """Each of these ranks with its class, in order; TraceError if there is no such rank."""
@@ -95,9 +96,10 @@ _TABLES = ("memory", "waits", "ranks")
 _RECORDED = tuple(each.name for each in fields(Recording))
 
 
-def moves(spans: Table) -> Table:
-    """Those of the spans that move data between devices."""
-    return spans.where(spans["kind"] != spans.index("kind", COMPUTE))
+def moves(spans: Table) -> NDArray[np.bool_]:
+    """Which of the spans move data between devices."""
+    found: NDArray[np.bool_] = spans["kind"] != spans.index("kind", COMPUTE)
+    return found
 
 
 def _write(archive: zipfile.ZipFile, name: str, table: Table) -> None:

@@ -38,8 +38,8 @@ class Table:
         """A column of names as text."""
         return np.array(self.names[column] or [""], dtype=np.str_)[self.columns[column]]
 
-    def where(self, chosen: NDArray[Any]) -> Table:
-        """The rows chosen by a mask or by indices."""
+    def where(self, chosen: NDArray[Any] | slice) -> Table:
+        """The rows chosen by a mask, by indices or by a slice."""
         return Table({name: column[chosen] for name, column in self.columns.items()}, self.names)
 
     def among(self, column: str, value: int) -> Table:
