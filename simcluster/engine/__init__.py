@@ -1,8 +1,26 @@
 """A Program in time: SimPy streams, rendezvous, and the tables that follow from their times."""
 
 from simcluster.engine.engine import ClassTiming, Progress, Timing, run
+from simcluster.engine.fabric import Background, CapacityChange, Fabric, Links, Phase, Transfer
 from simcluster.engine.memory import memory
 from simcluster.engine.spans import instruction_times, spans
+from simcluster.engine.vectors import Vectors
 from simcluster.engine.waits import waits
 
-__all__ = ["ClassTiming", "Progress", "Timing", "instruction_times", "memory", "run", "spans", "waits"]
+__all__ = [
+    "Background",
+    "CapacityChange",
+    "ClassTiming",
+    "Fabric",
+    "Links",
+    "Phase",
+    "Progress",
+    "Timing",
+    "Transfer",
+    "Vectors",
+    "instruction_times",
+    "memory",
+    "run",
+    "spans",
+    "waits",
+]
