@@ -139,6 +139,40 @@ def test_equal_flows_on_equal_links_fold_to_the_last_bit(structure, copies, data
     assert apart == np.repeat(rates, copies).tolist()
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_large_random_structures_fold_and_shuffle_to_the_last_bit(seed):
+    """Rates and loads with all their digits, where a sum in another order would show."""
+    rng = np.random.default_rng(seed)
+    num_flows, num_links, copies = 60, 40, 5
+    rows = [
+        [(int(link), int(rng.integers(1, 2**20)) * GRAIN) for link in rng.choice(num_links, 3, replace=False)]
+        for _ in range(num_flows)
+    ]
+    caps = rng.uniform(1e8, 1e11, num_flows)
+    capacity = rng.uniform(1e9, 1e11, num_links)
+    folded, lifted = [], [[] for _ in range(num_flows * copies)]
+    for flow, row in enumerate(rows):
+        widths = rng.integers(1, copies + 1, len(row)).tolist()
+        folded.append([(link, load * width) for (link, load), width in zip(row, widths, strict=True)])
+        for copy in range(copies):
+            lifted[flow * copies + copy] = [
+                (link * copies + (copy + step) % copies, load)
+                for (link, load), width in zip(row, widths, strict=True)
+                for step in range(width)
+            ]
+    rates = solve_many(Vectors.of(folded), caps, capacity)
+    assert len(set(rates.tolist())) > 10
+    order = rng.permutation(len(lifted))
+    many = np.empty(len(lifted))
+    many[order] = solve_many(
+        Vectors.of([lifted[flow] for flow in order]),
+        np.repeat(caps, copies)[order],
+        np.repeat(capacity, copies),
+    )
+    assert many.tolist() == np.repeat(rates, copies).tolist()
+    assert solve_few(folded, caps.tolist(), capacity.tolist()) == rates.tolist()
+
+
 @given(structures(), structures())
 def test_components_do_not_touch_each_other(one, other):
     rows, caps, capacity = one
