@@ -140,6 +140,7 @@ class _Engine:
 
     def run(self) -> Timing:
         self.meetings: dict[tuple[object, ...], Meeting] = {}
+        self.met: dict[tuple[int, str], Sequence[Meeting | None]] = {}
         self.known: dict[tuple[object, ...], tuple[dict[int, TimedCode], LinkedClass]] = {}
         self.env = simpy.Environment()
         lowered = [self._lowered(index) for index in range(len(self.classes))]
@@ -242,6 +243,7 @@ class _Engine:
             transfer = self.fabric.transfer(index, instruction) if self.fabric else None
             if transfer is not None:
                 moves[position] = transfer
+        self.met[index, each.name] = meetings
         return moves, meetings
 
     def _meeting_key(self, index: int, each: Instruction) -> tuple[tuple[object, ...], int]:
@@ -267,7 +269,9 @@ class _Engine:
                 what = self._entry_name(found, each, stream.done)
                 other = int(each.wait_stream[stream.done])
                 if len(stream.arrivals) > stream.done:
-                    reason = "the other members of its group"
+                    meeting = self.met[index, each.name][stream.done]
+                    late = meeting is not None and meeting.arrived < meeting.size
+                    reason = "the other members of its group" if late else "links that carry nothing"
                 elif other == NOTHING:
                     reason = "nothing"
                 else:
