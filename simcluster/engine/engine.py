@@ -21,6 +21,7 @@ from simcluster.collectives import AUTOMATIC, Choice, Operation, Selection, coll
 from simcluster.engine.fabric import NO_LINKS, Fabric
 from simcluster.engine.flows import Network
 from simcluster.engine.linked import LinkedClass, LinkedStream, link
+from simcluster.engine.merged import merged
 from simcluster.engine.streams import (
     Communications,
     Kernels,
@@ -149,7 +150,7 @@ class _Engine:
         every = [stream for found in streams for stream in found]
         self.progress.env, self.progress.streams = self.env, every
         self.progress.total = sum(stream.length for stream in every)
-        network = Network(self.env, self.fabric.links if self.fabric else NO_LINKS)
+        network = Network(self.env, merged(self.fabric.links) if self.fabric else NO_LINKS)
         for index, found in enumerate(linked):
             for stream, each in zip(streams[index], found.streams, strict=True):
                 waits = self._waits(each, streams[index])

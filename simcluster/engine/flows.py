@@ -123,7 +123,11 @@ class Network:
         self._active[flow] = None
         if alone:
             self._set(flow, self._rate_alone(flow), now)
-            if flow.end < NEVER:
+            if flow.end == now:
+                # Others that start at this very instant may slow it, before it has ended.
+                flow.rate, flow.end = 0.0, NEVER
+                self._touch(row)
+            elif flow.end < NEVER:
                 flow.own = True
                 flow.done = self.env.timeout(flow.end - now)
         else:

@@ -6,37 +6,15 @@ import math
 
 import numpy as np
 import pytest
-import simpy
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from simcluster.engine import Background, CapacityChange, Links, Phase, Transfer, Vectors
 from simcluster.engine import flows as flows_module
-from simcluster.engine.flows import Network
+from tests.flows import ends, network
 
 GB = 1e9
 ONE = Vectors.of([[(0, 1.0)]])
-
-
-def network(rows, capacity, **more):
-    env = simpy.Environment()
-    links = Links(np.array(capacity, dtype=np.float64), Vectors.of(rows), **more)
-    return env, Network(env, links)
-
-
-def ends(env, net, transfers):
-    """When each of (start, Transfer) is over, in nanoseconds."""
-    found = [-1] * len(transfers)
-
-    def process(index, start, transfer):
-        yield env.timeout(start)
-        yield from net.carry(transfer)
-        found[index] = env.now
-
-    for index, (start, transfer) in enumerate(transfers):
-        env.process(process(index, start, transfer))
-    env.run()
-    return found
 
 
 def bytes_of(vector, num_bytes, *, cap=math.inf, latency=0):
@@ -159,7 +137,11 @@ def traffic(draw):
     return rows, capacity, draw(st.lists(one, min_size=1, max_size=6))
 
 
+SHORT = Transfer(0, (Phase(0, 1.0, math.inf), Phase(0, 1.0, math.inf)))
+
+
 @given(traffic(), st.integers(2, 4))
+@example(([[(0, 1.0)]], [3 * GB], [(0, SHORT)]), 2)  # a third of a nanosecond alone, two thirds for two
 def test_folded_and_unfolded_networks_end_in_the_same_nanosecond(found, copies):
     rows, capacity, transfers = found
     folded = [[(link, load * copies) for link, load in row] for row in rows]
