@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from simcluster.cluster import Cluster, Span
 from simcluster.collectives import AUTOMATIC, Choice, Operation, Selection, collective_time
-from simcluster.engine.fabric import NO_LINKS, Fabric
+from simcluster.engine.fabric import NO_LINKS, Fabric, Transfer
 from simcluster.engine.flows import Network
 from simcluster.engine.linked import LinkedClass, LinkedStream, link
 from simcluster.engine.merged import merged
@@ -234,6 +234,7 @@ class _Engine:
         moves: list[Moves] = each.duration.tolist()
         meetings: list[Meeting | None] = [None] * len(each)
         counts: defaultdict[tuple[object, ...], int] = defaultdict(int)
+        known: dict[tuple[int, int], Transfer | None] = {}
         for position in np.flatnonzero(each.meeting != NOTHING).tolist():
             execution = linked.executions[each.execution[position]]
             instruction = self.program.codes[execution.code].instructions[each.meeting[position]]
@@ -241,9 +242,11 @@ class _Engine:
             if size > 1:
                 counts[key] += 1
                 meetings[position] = self.meetings.setdefault((*key, counts[key]), Meeting(size))
-            transfer = self.fabric.transfer(index, instruction) if self.fabric else None
-            if transfer is not None:
-                moves[position] = transfer
+            if self.fabric:
+                place = execution.code, int(each.meeting[position])
+                if place not in known:
+                    known[place] = self.fabric.transfer(index, instruction)
+                moves[position] = known[place] or moves[position]
         self.met[index, each.name] = meetings
         return moves, meetings
 

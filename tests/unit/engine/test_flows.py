@@ -179,6 +179,7 @@ def test_solving_all_flows_at_once_is_the_same(found):
         ({"capacity": np.zeros(0)}, "link 0 of 0"),
         ({"changes": (CapacityChange(0, 1, 1.0),)}, "change"),
         ({"background": (Background(1, 1.0),)}, "background"),
+        ({"background": (Background(0, 1.0, 5, 5),)}, "background"),
     ],
 )
 def test_links_that_do_not_fit_together_are_refused(faulty, fault):
