@@ -69,7 +69,7 @@ class Links:
             if not (0 <= change.link < len(self.capacity) and 0 <= change.capacity < np.inf):
                 raise ValueError(f"no such change of capacity: {change}")
         for flow in self.background:
-            lasts = 0 <= flow.begin and (flow.end is None or flow.begin < flow.end)
+            lasts = flow.begin >= 0 and (flow.end is None or flow.begin < flow.end)
             if not (0 <= flow.vector < len(self.vectors) and 0 < flow.rate < np.inf and lasts):
                 raise ValueError(f"no such background flow: {flow}")
 
