@@ -1,9 +1,27 @@
 """A Program in time: SimPy streams, rendezvous, and the tables that follow from their times."""
 
 from simcluster.engine.engine import ClassTiming, Progress, Timing, run
+from simcluster.engine.fabric import Background, CapacityChange, Fabric, Links, Phase, Transfer
 from simcluster.engine.memory import memory
 from simcluster.engine.record import record
 from simcluster.engine.spans import instruction_times
+from simcluster.engine.vectors import Vectors
 from simcluster.engine.waits import waits
 
-__all__ = ["ClassTiming", "Progress", "Timing", "instruction_times", "memory", "record", "run", "waits"]
+__all__ = [
+    "Background",
+    "CapacityChange",
+    "ClassTiming",
+    "Fabric",
+    "Links",
+    "Phase",
+    "Progress",
+    "Timing",
+    "Transfer",
+    "Vectors",
+    "instruction_times",
+    "memory",
+    "record",
+    "run",
+    "waits",
+]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -18,8 +18,19 @@ from numpy.typing import NDArray
 
 from simcluster.cluster import Cluster, Span
 from simcluster.collectives import AUTOMATIC, Choice, Operation, Selection, collective_time
+from simcluster.engine.fabric import NO_LINKS, Fabric, Transfer
+from simcluster.engine.flows import Network
 from simcluster.engine.linked import LinkedClass, LinkedStream, link
-from simcluster.engine.streams import Entries, Meeting, Stream, run_kernels, run_transfers
+from simcluster.engine.merged import merged
+from simcluster.engine.streams import (
+    Communications,
+    Kernels,
+    Meeting,
+    Moves,
+    Stream,
+    run_kernels,
+    run_transfers,
+)
 from simcluster.engine.timed import NOTHING, TimedCode, timed
 from simcluster.errors import PlanError, SimulationError
 from simcluster.program import COMPUTE, Action, Classes, Instruction, Program
@@ -32,21 +43,32 @@ _PAIRS = {SEND_NEXT: RECV_PREV, SEND_PREV: RECV_NEXT}
 
 @dataclass(frozen=True)
 class ClassTiming:
-    """What one class did: its linked entries, and per stream the start of each entry and its arrival."""
+    """What one class did: its linked entries, and per stream when each entry started and ended.
+
+    ``arrivals`` has when communication entries were ready to start, and nothing for the compute stream. The
+    ends of communication entries are results: ``linked`` has what they take alone.
+    """
 
     linked: LinkedClass
     codes: Mapping[int, TimedCode]
     starts: Sequence[Ints]
     arrivals: Sequence[Ints]
+    ends: Sequence[Ints]
 
 
 @dataclass(frozen=True)
 class Timing:
-    """What every class did, the time at which the last one ended (ns), and the number of entries run."""
+    """What every class did, the time at which the last one ended (ns), and the number of entries run.
+
+    ``num_flows`` counts what was carried over shared links, ``num_solves`` how often rates were worked out
+    anew where flows shared one.
+    """
 
     classes: Sequence[ClassTiming]
     end: int
     num_events: int
+    num_flows: int = 0
+    num_solves: int = 0
 
 
 @dataclass
@@ -76,14 +98,17 @@ def run(
     steps: int = 1,
     dispatch: float = 1.0,
     algorithms: Selection = AUTOMATIC,
+    fabric: Fabric | None = None,
     progress: Progress | None = None,
 ) -> Timing:
     """Runs the Program ``steps`` times over; SimulationError names who waits for whom if it cannot end.
 
-    ``dispatch`` scales the devices' host time per operator; ``algorithms`` are those of collectives.
+    ``dispatch`` scales the devices' host time per operator; ``algorithms`` are those of collectives. Links of
+    the ``fabric`` are shared; without one, every collective and transfer takes what it would alone.
     """
+    watched = progress or Progress()
     try:
-        return _Engine(program, cluster, classes, steps, dispatch, algorithms, progress or Progress()).run()
+        return _Engine(program, cluster, classes, steps, dispatch, algorithms, fabric, watched).run()
     except OverflowError:
         raise PlanError(
             "the run takes longer than 292 years, all that 64 bits of nanoseconds hold",
@@ -111,10 +136,12 @@ class _Engine:
     steps: int
     dispatch: float
     algorithms: Selection
+    fabric: Fabric | None
     progress: Progress
 
     def run(self) -> Timing:
         self.meetings: dict[tuple[object, ...], Meeting] = {}
+        self.met: dict[tuple[int, str], Sequence[Meeting | None]] = {}
         self.known: dict[tuple[object, ...], tuple[dict[int, TimedCode], LinkedClass]] = {}
         self.env = simpy.Environment()
         lowered = [self._lowered(index) for index in range(len(self.classes))]
@@ -123,25 +150,24 @@ class _Engine:
         every = [stream for found in streams for stream in found]
         self.progress.env, self.progress.streams = self.env, every
         self.progress.total = sum(stream.length for stream in every)
+        network = Network(self.env, merged(self.fabric.links) if self.fabric else NO_LINKS)
         for index, found in enumerate(linked):
             for stream, each in zip(streams[index], found.streams, strict=True):
-                entries = self._entries(index, each, found, streams[index])
-                process = run_kernels if each.name == COMPUTE else run_transfers
-                self.env.process(process(stream, entries))
+                waits = self._waits(each, streams[index])
+                if each.name == COMPUTE:
+                    process = run_kernels(stream, Kernels(*waits, each.duration.tolist()))
+                else:
+                    met = self._communications(index, each, found)
+                    process = run_transfers(stream, Communications(*waits, *met), network)
+                self.env.process(process)
         with _no_collection():
             self.env.run()
         if any(stream.done < stream.length for stream in every):
             raise SimulationError(*self._stuck(streams, linked))
-        timings = [
-            ClassTiming(
-                found,
-                codes[index],
-                [np.array(stream.starts, dtype=np.int64) for stream in streams[index]],
-                [np.array(stream.arrivals, dtype=np.int64) for stream in streams[index]],
-            )
-            for index, found in enumerate(linked)
-        ]
-        return Timing(timings, int(self.env.now), self.progress.total)
+        timings = [_class_timing(found, codes[index], streams[index]) for index, found in enumerate(linked)]
+        # What changes on the links after the last entry does not count.
+        end = max((int(ends[-1]) for timing in timings for ends in timing.ends if len(ends)), default=0)
+        return Timing(timings, end, self.progress.total, network.num_flows, network.num_solves)
 
     # -- prices -----------------------------------------------------------------------------------------
 
@@ -195,30 +221,34 @@ class _Engine:
 
     # -- entries ----------------------------------------------------------------------------------------
 
-    def _entries(
-        self,
-        index: int,
-        each: LinkedStream,
-        linked: LinkedClass,
-        streams: Sequence[Stream],
-    ) -> Entries:
+    @staticmethod
+    def _waits(each: LinkedStream, streams: Sequence[Stream]) -> tuple[list[Stream | None], list[int]]:
+        """What every entry of a stream waits for: the stream, and how many entries of it must have ended."""
         table: list[Stream | None] = [*streams, None]
+        return [table[other] for other in each.wait_stream.tolist()], each.wait_position.tolist()
+
+    def _communications(
+        self, index: int, each: LinkedStream, linked: LinkedClass
+    ) -> tuple[list[Moves], list[Meeting | None]]:
+        """What every entry of a communication stream moves, and who meets in it."""
+        moves: list[Moves] = each.duration.tolist()
         meetings: list[Meeting | None] = [None] * len(each)
-        if each.name != COMPUTE:
-            counts: defaultdict[tuple[object, ...], int] = defaultdict(int)
-            for position in np.flatnonzero(each.meeting != NOTHING):
-                execution = linked.executions[each.execution[position]]
-                instruction = self.program.codes[execution.code].instructions[each.meeting[position]]
-                key, size = self._meeting_key(index, instruction)
-                if size > 1:
-                    counts[key] += 1
-                    meetings[position] = self.meetings.setdefault((*key, counts[key]), Meeting(size))
-        return Entries(
-            [table[other] for other in each.wait_stream.tolist()],
-            each.wait_position.tolist(),
-            each.duration.tolist(),
-            meetings,
-        )
+        counts: defaultdict[tuple[object, ...], int] = defaultdict(int)
+        known: dict[tuple[int, int], Transfer | None] = {}
+        for position in np.flatnonzero(each.meeting != NOTHING).tolist():
+            execution = linked.executions[each.execution[position]]
+            instruction = self.program.codes[execution.code].instructions[each.meeting[position]]
+            key, size = self._meeting_key(index, instruction)
+            if size > 1:
+                counts[key] += 1
+                meetings[position] = self.meetings.setdefault((*key, counts[key]), Meeting(size))
+            if self.fabric:
+                place = execution.code, int(each.meeting[position])
+                if place not in known:
+                    known[place] = self.fabric.transfer(index, instruction)
+                moves[position] = known[place] or moves[position]
+        self.met[index, each.name] = meetings
+        return moves, meetings
 
     def _meeting_key(self, index: int, each: Instruction) -> tuple[tuple[object, ...], int]:
         """Who meets: the classes of a group, or sender and receiver."""
@@ -243,7 +273,9 @@ class _Engine:
                 what = self._entry_name(found, each, stream.done)
                 other = int(each.wait_stream[stream.done])
                 if len(stream.arrivals) > stream.done:
-                    reason = "the other members of its group"
+                    meeting = self.met[index, each.name][stream.done]
+                    late = meeting is not None and meeting.arrived < meeting.size
+                    reason = "the other members of its group" if late else "links that carry nothing"
                 elif other == NOTHING:
                     reason = "nothing"
                 else:
@@ -262,3 +294,19 @@ class _Engine:
         instruction = int(each.meeting[position])
         inner = code.instructions[instruction].name if instruction != NOTHING else code.name
         return f"{execution.instance}.{inner} ({execution.action})"
+
+
+def _class_timing(
+    linked: LinkedClass, codes: Mapping[int, TimedCode], streams: Sequence[Stream]
+) -> ClassTiming:
+    """What the streams of a class recorded, as columns."""
+
+    def columns(lists: Iterable[Sequence[int]]) -> list[Ints]:
+        return [np.array(each, dtype=np.int64) for each in lists]
+
+    starts = columns(stream.starts for stream in streams)
+    ends = columns(stream.ends for stream in streams)
+    for number, each in enumerate(linked.streams):
+        if each.name == COMPUTE:
+            ends[number] = starts[number] + each.duration
+    return ClassTiming(linked, codes, starts, columns(stream.arrivals for stream in streams), ends)

@@ -75,8 +75,7 @@ class _Recorder:
         prices = {code: self._price(code, timing.codes[code]) for code in sorted(timing.codes)}
         first = {}
         for number, stream in enumerate(linked.streams):
-            starts, arrivals = timing.starts[number], timing.arrivals[number]
-            ends = starts + stream.duration
+            starts, ends, arrivals = timing.starts[number], timing.ends[number], timing.arrivals[number]
             if stream.name == COMPUTE:
                 first[stream.name] = self.segments.add(starts, ends, starts)
             else:

@@ -42,13 +42,19 @@ def instruction_times(timing: ClassTiming) -> dict[int, InstructionTimes]:
         timed = timing.codes[code]
         count = len(timed.duration)
         starts = np.empty((len(executions), count), dtype=np.int64)
-        arrivals = np.empty_like(starts)
+        ends, arrivals = np.empty_like(starts), np.empty_like(starts)
         for index, stream in enumerate(timed.streams):
             mine = np.flatnonzero(timed.stream_of == index)
             where = number[stream]
             first = timing.linked.bases[executions, where]
             entries = first[:, None] + timed.entry[mine][None, :]
             starts[:, mine] = timing.starts[where][entries] + timed.offset[mine][None, :]
-            arrivals[:, mine] = starts[:, mine] if stream == COMPUTE else timing.arrivals[where][entries]
-        found[code] = InstructionTimes(executions, starts, starts + timed.duration[None, :], arrivals)
+            if stream == COMPUTE:
+                # Several kernels are one entry.
+                ends[:, mine] = starts[:, mine] + timed.duration[mine][None, :]
+                arrivals[:, mine] = starts[:, mine]
+            else:
+                ends[:, mine] = timing.ends[where][entries]
+                arrivals[:, mine] = timing.arrivals[where][entries]
+        found[code] = InstructionTimes(executions, starts, ends, arrivals)
     return found
