@@ -13,13 +13,16 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 
+GRAIN = 2.0**-20
+"""What one unit of a load is of the load on the group's most loaded link."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loads:
     """What each of some groups loads on each link it uses, in rows.
 
-    Row i is ``links[offsets[i]:offsets[i + 1]]`` with ``loads`` beside it: whole multiples of 2^-20 of the
-    load on the group's most loaded link. ``offsets`` has one entry more than there are groups.
+    Row i is ``links[offsets[i]:offsets[i + 1]]`` with ``loads`` beside it, in units of ``GRAIN`` of the load
+    on the group's most loaded link. ``offsets`` has one entry more than there are groups; rows may be empty.
     """
 
     offsets: Ints
@@ -34,6 +37,14 @@ class Loads:
             raise ValueError("offsets must not decrease")
         if entries and self.loads.min() < 1:
             raise ValueError("loads must be whole and at least 1: a link that is not loaded has no entry")
+
+    @classmethod
+    def of(cls, offsets: Ints, links: Ints, parts: NDArray[np.float64]) -> Loads:
+        """Loads written as parts of the most loaded link; ValueError if one is no multiple of ``GRAIN``."""
+        units = np.rint(parts / GRAIN)
+        if not np.array_equal(units * GRAIN, parts):
+            raise ValueError("a load is no multiple of 2^-20")
+        return cls(offsets, links, units.astype(np.int64))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -156,14 +156,15 @@ def _pairs(draw, num_ranks):
 
 @st.composite
 def _loads(draw, num_groups, num_links):
-    """Each group some links on from the one before, with a pattern of loads, one group perhaps odd."""
+    """Each group some links on from the one before, with a pattern of loads, one perhaps odd, or idle."""
     width, stride = draw(st.integers(0, 3)), draw(st.integers(0, 3))
     pattern = draw(st.lists(st.sampled_from([1, 2]), min_size=width, max_size=width))
     odd = draw(st.none() | st.integers(0, num_groups - 1))
+    unlike = draw(st.sampled_from([0, 3]))
     found = []
     for group in range(num_groups):
         row = {}
         for place, load in enumerate(pattern):
-            row[(group * stride + place) % num_links] = 3 if group == odd else load
-        found.append(row)
+            row[(group * stride + place) % num_links] = unlike if group == odd else load
+        found.append({link: load for link, load in row.items() if load})
     return rows(*found)

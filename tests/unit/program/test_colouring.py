@@ -180,6 +180,11 @@ def test_patterns_are_kept_apart():
     assert apart.ranks.of.tolist() == [0, 1]
 
 
+def test_loads_may_be_written_as_parts_of_the_largest():
+    loads = Loads.of(np.array([0, 2]), np.array([3, 5]), np.array([1.0, 0.75]))
+    assert loads.row(0) == {3: 1 << 20, 5: 3 << 18}
+
+
 def test_separate_classes_are_everything_itself():
     whole = ring(4, 3)
     found = separate(whole)
@@ -242,6 +247,7 @@ def test_sixteen_thousand_ranks_take_two_passes_over_their_loads():
         (lambda: Loads(np.array([0, 2]), np.array([1]), np.array([1])), "offsets must run"),
         (lambda: Loads(np.array([0, 2, 1, 2]), np.array([1, 2]), np.array([1, 1])), "not decrease"),
         (lambda: rows({0: 0}), "at least 1"),
+        (lambda: Loads.of(np.array([0, 1]), np.array([0]), np.array([1 / 3])), "no multiple of 2"),
         (lambda: meetings([[0, 1]], rows([0], [1])), "a row in each pattern"),
         (lambda: meetings([[0, 1], [1, 2]]), "more than one of the groups"),
         (lambda: structure([0], meetings([[0, 1]])), "not one of the ranks"),
