@@ -275,13 +275,10 @@ class _Refinement:
         rounds = 0
         while True:
             rounds += 1
-            new = self._round_of_ranks()
-            split = new is not None
-            while new is not None and new.size:
-                new = self._spread(new)
-            if self.used.size:
-                split |= self._round_of_links()
-            if not split:
+            while (new := self._round_of_ranks()) is not None:
+                while new.size:
+                    new = self._spread(new)
+            if not (self.used.size and self._round_of_links()):
                 break
         links = self.links.numbering()
         of = np.full(len(self.structure.links), -1, dtype=np.int64)
