@@ -95,54 +95,42 @@ def words(numbers: Ints, salt: int) -> Words:
 
 
 class _Colours:
-    """Colours of some elements, which only ever split."""
+    """Colours of some elements, which only ever split; ``first`` is the smallest element of each."""
 
-    __slots__ = ("count", "of")
+    __slots__ = ("first", "of")
 
     def __init__(self, start: Ints) -> None:
-        different, of = np.unique(start, return_inverse=True)
-        self.count, self.of = len(different), of.reshape(-1).astype(np.int64)
+        _, first, of = np.unique(start, return_index=True, return_inverse=True)
+        self.first, self.of = first.astype(np.int64), of.reshape(-1).astype(np.int64)
 
     def words(self, salt: int) -> Words:
         """The word of each element's colour."""
-        return words(np.arange(self.count), salt)[self.of]
+        return words(np.arange(len(self.first)), salt)[self.of]
 
-    def split(self, sums: Words) -> Ints:
-        """Gives elements of one colour with different sums different colours; those that have new ones.
+    def split(self, sums: Words) -> bool:
+        """Gives elements of one colour with different sums different colours; whether there were any.
 
-        Those that agree with one of their colour, whichever, keep it: where nothing splits nothing is sorted.
+        Those that agree with the first of a colour keep it, so where nothing splits nothing is sorted.
         """
-        some = np.empty(self.count, dtype=np.int64)
-        some[self.of] = np.arange(len(self.of))
-        apart = np.flatnonzero(sums != sums[some][self.of])
-        return self.split_off(apart, sums[apart]) if apart.size else apart
-
-    def split_off(self, apart: Ints, sums: Words) -> Ints:
-        """Parts some elements from the rest of their colours, and by their sums; those that have new colours.
-
-        Where all of a colour are among them, those with one sum keep it.
-        """
-        order = np.lexsort((sums, self.of[apart]))
-        apart, sums = apart[order], sums[order]
-        ours = self.of[apart]
+        apart = np.flatnonzero(sums != sums[self.first][self.of])
+        if not apart.size:
+            return False
+        ours, theirs = self.of[apart], sums[apart]
+        order = np.lexsort((theirs, ours))
+        ours, theirs = ours[order], theirs[order]
         starts = np.ones(len(order), dtype=np.bool_)
-        starts[1:] = (ours[1:] != ours[:-1]) | (sums[1:] != sums[:-1])
-        part, colour = np.cumsum(starts) - 1, ours[starts]
-        whole = np.bincount(ours, minlength=self.count) == np.bincount(self.of, minlength=self.count)
-        kept = whole[colour]
-        kept[1:] &= colour[1:] != colour[:-1]
-        number = np.where(kept, colour, self.count - 1 + np.cumsum(~kept))
-        self.of[apart] = number[part]
-        self.count += int(np.count_nonzero(~kept))
-        return np.asarray(apart[~kept[part]])
+        starts[1:] = (ours[1:] != ours[:-1]) | (theirs[1:] != theirs[:-1])
+        self.of[apart[order]] = len(self.first) - 1 + np.cumsum(starts)
+        self.first = np.concatenate([self.first, apart[order[starts]]])
+        return True
 
     def numbering(self) -> Numbering:
         """The classes, numbered by their first element."""
-        _, first, of, sizes = np.unique(self.of, return_index=True, return_inverse=True, return_counts=True)
-        order = np.argsort(first)
+        order = np.argsort(self.first)
         number = np.empty_like(order)
         number[order] = np.arange(len(order))
-        return Numbering(number[of.reshape(-1)], first[order], sizes[order].astype(np.int64))
+        of = number[self.of]
+        return Numbering(of, self.first[order], np.bincount(of, minlength=len(order)).astype(np.int64))
 
 
 class _Edges:
@@ -177,22 +165,14 @@ class _Edges:
 
 
 class _Meet:
-    """The groups of one meeting while they are refined; ``group_at`` [places, ranks], -1 for none.
+    """The groups of one meeting while they are refined."""
 
-    Members of an unordered group are all at one place.
-    """
+    __slots__ = ("colours", "edges", "members", "number", "ordered", "places")
 
-    __slots__ = ("colours", "edges", "group_at", "members", "number", "places")
-
-    def __init__(self, meetings: Meetings, number: int, num_ranks: int) -> None:
-        self.number, size = number, meetings.members.shape[1]
-        self.members = meetings.members.T if meetings.ordered else meetings.members.reshape(1, -1)
-        self.group_at = np.full((len(self.members), num_ranks), -1, dtype=np.int64)
-        groups = np.arange(len(meetings)) if meetings.ordered else np.repeat(np.arange(len(meetings)), size)
-        for place, ranks in enumerate(self.members):
-            self.group_at[place, ranks] = groups
+    def __init__(self, meetings: Meetings, number: int) -> None:
+        self.members, self.number, self.ordered = meetings.members, number, meetings.ordered
         self.colours = _Colours(meetings.colours)
-        self.places = words(np.arange(len(self.members)), _FIXED + number)
+        self.places = words(np.arange(self.members.shape[1]), _FIXED + number)
         # Reducing and gathering over one ring load the links alike: what says the same is heard once.
         different: list[Loads] = []
         for loads in meetings.loads:
@@ -201,39 +181,28 @@ class _Meet:
         salts = range((number + 1) << 20, (number + 2) << 20)
         self.edges = [_Edges(each, 2 * _FIXED + salt) for each, salt in zip(different, salts, strict=False)]
 
-    def from_ranks(self, of_ranks: Words) -> Ints:
-        """Splits groups by their members; those that have new colours."""
-        sums = np.zeros(len(self.colours.of), dtype=np.uint64)
-        for ranks, word in zip(self.members, self.places, strict=True):
-            sums += of_ranks[ranks].reshape(len(sums), -1).sum(axis=1, dtype=np.uint64) * word
-        return self.colours.split(sums)
-
-    def from_some(self, ranks: Ints, of_ranks: Words) -> Ints:
-        """Splits groups by those of their members that have new colours."""
-        found = [groups[ranks] for groups in self.group_at]
-        said = [of_ranks[groups >= 0] * word for groups, word in zip(found, self.places, strict=True)]
-        return _split_off(self.colours, [groups[groups >= 0] for groups in found], said)
+    def from_ranks(self, of_ranks: Words) -> bool:
+        """Splits groups by their members."""
+        each = of_ranks[self.members]
+        if self.ordered:
+            each *= self.places
+        return self.colours.split(each.sum(axis=1, dtype=np.uint64))
 
     def into_ranks(self, salt: int, sums: Words) -> None:
         """Adds to each rank's sum what its group says."""
         mine = self.colours.words(salt + self.number)
-        for ranks, word in zip(self.members, self.places, strict=True):
-            said = (mine * word)[:, np.newaxis]
-            sums[ranks] += np.broadcast_to(said, (len(mine), len(ranks) // len(mine))).ravel()
-
-    def into_some(self, groups: Ints, salt: int) -> tuple[list[Ints], list[Words]]:
-        """The members of some groups, and what their groups say to them."""
-        mine = words(self.colours.of[groups], salt + self.number)
-        found = [ranks.reshape(len(self.colours.of), -1)[groups] for ranks in self.members]
-        said = [np.repeat(mine * word, each.shape[1]) for each, word in zip(found, self.places, strict=True)]
-        return [each.ravel() for each in found], said
+        if self.ordered:
+            for place, word in zip(self.members.T, self.places, strict=True):
+                sums[place] += mine * word
+        else:
+            sums[self.members] += mine[:, np.newaxis]
 
     def from_links(self, of_links: Words) -> bool:
-        """Splits groups by the links they load; whether any did."""
-        sums = np.zeros(len(self.colours.of), dtype=np.uint64)
+        """Splits groups by the links they load."""
+        sums = np.zeros(len(self.members), dtype=np.uint64)
         for each in self.edges:
             each.into_groups(of_links, sums)
-        return bool(self.edges) and self.colours.split(sums).size > 0
+        return bool(self.edges) and self.colours.split(sums)
 
     def into_links(self, salt: int, sums: Words) -> None:
         """Adds to each link's sum what the groups that load it say."""
@@ -241,14 +210,6 @@ class _Meet:
             mine = self.colours.words(salt + self.number)
             for each in self.edges:
                 each.into_links(mine, sums)
-
-
-def _split_off(colours: _Colours, elements: Sequence[Ints], said: Sequence[Words]) -> Ints:
-    """Splits those who hear of new colours from all others, who cannot be equal to them any more."""
-    heard, place = np.unique(np.concatenate(elements), return_inverse=True)
-    sums = np.zeros(len(heard), dtype=np.uint64)
-    np.add.at(sums, place.reshape(-1), np.concatenate(said))
-    return colours.split_off(heard, sums)
 
 
 def _equal(one: Loads, other: Loads) -> bool:
@@ -263,9 +224,7 @@ class _Refinement:
         self.structure = structure
         self.ranks = _Colours(structure.ranks)
         self.meets = [
-            _Meet(each, number, len(structure.ranks))
-            for number, each in enumerate(structure.meetings)
-            if each.members.size
+            _Meet(each, number) for number, each in enumerate(structure.meetings) if each.members.size
         ]
         self.used = structure.used
         self.links = _Colours(structure.links[self.used])
@@ -275,9 +234,8 @@ class _Refinement:
         rounds = 0
         while True:
             rounds += 1
-            while (new := self._round_of_ranks()) is not None:
-                while new.size:
-                    new = self._spread(new)
+            while self._round_of_ranks():
+                pass
             if not (self.used.size and self._round_of_links()):
                 break
         links = self.links.numbering()
@@ -300,33 +258,21 @@ class _Refinement:
         self.salt += 1 + len(self.structure.meetings)
         return self.salt
 
-    def _round_of_ranks(self) -> Ints | None:
-        """Groups by their members, then ranks by their groups; ranks with new colours, None if none split."""
+    def _round_of_ranks(self) -> bool:
+        """Groups by their members, then ranks by their groups; whether anything split."""
         of_ranks = self.ranks.words(self._salt())
-        split = [meet.from_ranks(of_ranks).size > 0 for meet in self.meets]
+        split = [meet.from_ranks(of_ranks) for meet in self.meets]
         sums, salt = np.zeros(len(self.structure.ranks), dtype=np.uint64), self._salt()
         for meet in self.meets:
             meet.into_ranks(salt, sums)
-        new = self.ranks.split(sums)
-        return new if new.size or any(split) else None
-
-    def _spread(self, ranks: Ints) -> Ints:
-        """As a round, but from ranks that have new colours, to those who meet them; ranks with newer ones."""
-        of_ranks, salt = words(self.ranks.of[ranks], self._salt()), self._salt()
-        members, said = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.uint64)]
-        for meet in self.meets:
-            groups = meet.from_some(ranks, of_ranks)
-            found, words_to = meet.into_some(groups, salt)
-            members += found
-            said += words_to
-        return _split_off(self.ranks, members, said)
+        return self.ranks.split(sums) or any(split)
 
     def _round_of_links(self) -> bool:
         """Links by the groups that load them, then groups by their links; whether anything split."""
         sums, salt = np.zeros(len(self.structure.links), dtype=np.uint64), self._salt()
         for meet in self.meets:
             meet.into_links(salt, sums)
-        split = self.links.split(sums[self.used]).size > 0
+        split = self.links.split(sums[self.used])
         of_links = np.zeros(len(self.structure.links), dtype=np.uint64)
         of_links[self.used] = self.links.words(self._salt())
         for meet in self.meets:
