@@ -121,7 +121,7 @@ def _buckets_are_given(built: Built) -> bool:
 
 
 def _classes(built: Built) -> list[dict[str, Any]]:
-    """Which ranks were simulated together, for whom, and what a changed device has to do with it."""
+    """Which ranks were simulated together, for whom, and what a changed device or link has to do with it."""
     classes = built.classes
     why = reached(classes, built.cluster)
     return [
