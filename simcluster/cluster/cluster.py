@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from simcluster.cluster.device import Device
 from simcluster.cluster.host import Host, Protocol
 from simcluster.cluster.link import Fabric, Level, Path, Reach, Wiring
+from simcluster.cluster.placement import Placement, alike, appearing, placement
 from simcluster.cluster.span import Places, Ranks, Span
 from simcluster.cluster.speed import NOMINAL, Speed
+from simcluster.cluster.topology import Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +43,51 @@ class Cluster:
     assumptions: tuple[Assumption, ...] = ()
     speeds: Mapping[int, Speed] = field(default_factory=dict)
     _devices: dict[Speed, Device] = field(default_factory=dict, init=False, repr=False)
+    _topologies: list[Topology] = field(default_factory=list, init=False, repr=False)
 
     @property
     def num_devices(self) -> int:
         """Devices of all hosts, which is the number of ranks."""
         return self.num_hosts * self.host.num_devices
+
+    @property
+    def topology(self) -> Topology:
+        """Its nodes, links and routes; the same object each time."""
+        if not self._topologies:
+            self._topologies.append(Topology(self.host, self.num_hosts))
+        return self._topologies[0]
+
+    def placement(self, ranks: Ranks | Sequence[int]) -> Placement:
+        """How one group of ranks [size] lies on the cluster."""
+        found, _ = self.placements(np.asarray(ranks, dtype=np.int64)[np.newaxis])
+        return found[0]
+
+    def placements(self, groups: Ranks) -> tuple[list[Placement], NDArray[np.intp]]:
+        """The different placements of ``groups`` [num_groups, size], and for each group the index of its own.
+
+        Members count in the order in which they are given. Placements are sorted, so the answer does not
+        depend on the order of the groups.
+        """
+        places = self._places
+        hosts, pods = appearing(places.hosts(groups)), appearing(places.pods(groups))
+        own = groups % self.host.num_devices
+        parts = self.topology.network.places(places.hosts(groups))
+        first, index, signatures = alike([own, hosts, pods, *parts])
+        rails = own * self.host.network.nics // self.host.num_devices
+        islands = places.islands(groups) if self.host.island else None
+        return [
+            placement(
+                signature,
+                groups[row],
+                hosts[row],
+                pods[row],
+                own[row],
+                rails[row],
+                None if islands is None else islands[row],
+                self.host.pod is not None,
+            )
+            for row, signature in zip(first.tolist(), signatures, strict=True)
+        ], index
 
     def device(self, rank: int) -> Device:
         """The device that runs ``rank``: one object for all of one speed; IndexError if there is none."""

@@ -12,8 +12,8 @@ from simcluster.cluster.changes import MOST_DEVICES, ChangeSpec, speeds
 from simcluster.cluster.cluster import Assumption, Cluster
 from simcluster.cluster.device_spec import ClockSpec, DeviceSpec
 from simcluster.cluster.host import Host, Protocol
-from simcluster.cluster.link import Island, Link, Network
-from simcluster.cluster.link_spec import FabricSpec, IslandSpec, LinkSpec, NetworkSpec, PodSpec
+from simcluster.cluster.link import Island, Link, Network, Wiring
+from simcluster.cluster.link_spec import FabricSpec, IslandSpec, NetworkSpec, PcieSpec, PodSpec
 from simcluster.document import (
     Bandwidth,
     Bytes,
@@ -122,7 +122,7 @@ class HostSpec(CatalogSection):
     network: NetworkSpec
     """Its way to other hosts."""
 
-    pcie: LinkSpec | None = None
+    pcie: PcieSpec | None = None
     """Between each device and the host's memory; none where the device is the host's processor."""
 
     collectives: dict[Name, dict[Name, Figure[ProtocolSpec]]]
@@ -138,6 +138,7 @@ class HostSpec(CatalogSection):
                 f"{devices} devices are no whole islands of {size}; write island: null if there are none",
                 path="island.devices",
             )
+        self._fits_together()
         for name, part in (("fabric", self.fabric), ("island", self.island), ("pod", self.pod)):
             if part and (lacking := part.lacking(self.device.links)):
                 raise Refused(
@@ -153,6 +154,27 @@ class HostSpec(CatalogSection):
         if empty := [name for name, protocols in self.collectives.items() if not protocols]:
             raise Refused("give at least one protocol", path=f"collectives.{empty[0]}")
         return self
+
+    def _fits_together(self) -> None:
+        """Refused if the wiring speaks of parts that the host does not have."""
+        devices = self.devices.value
+        switched = self.island is not None and self.island.wiring is Wiring.SWITCH
+        if self.fabric.wiring is Wiring.TRUNK and not switched:
+            raise Refused(
+                "a trunk joins islands with a switch; write them under island", path="fabric.wiring"
+            )
+        if self.island and self.island.wiring is Wiring.TRUNK:
+            raise Refused("a trunk joins islands; it is not inside one", path="island.wiring")
+        for name, part in (("fabric", self.fabric), ("island", self.island)):
+            if part and part.over_pcie and part.over_pcie.value and not self.pcie:
+                raise Refused("the host has no 'pcie'", path=f"{name}.over_pcie")
+        if self.fabric.wiring is Wiring.PARTIAL_MESH:
+            joined = {end for one, other, _ in self._pairs() for end in (one, other)}
+            if joined != set(range(devices)):
+                raise Refused(f"'pairs' joins {len(joined)} devices of {devices}", path="fabric")
+
+    def _pairs(self) -> tuple[tuple[int, int, int], ...]:
+        return self.fabric.pairs.value if self.fabric.pairs else ()
 
     def completed(self) -> Self:
         """The same with every figure of the links between its devices, also those that the device gives."""
@@ -171,12 +193,19 @@ class HostSpec(CatalogSection):
         bundle = max(1, self.network.nics.value // self.devices.value)
         card = self.network.build()
         port = Link(card.bandwidth * bundle, card.efficiency, card.latency)
+        sockets = self.processors.sockets.value if self.processors else 1
+        near = self.processors.numa_of_device if self.processors else None
+        shared = self.pcie.devices_per_switch if self.pcie else None
         return Host(
             name=self.use or self.title,
             device=self.device.build(),
             num_devices=self.devices.value,
             fabric=self.fabric.build(own),
-            network=Network(self.network.nics.value // bundle, port),
+            network=Network(
+                self.network.nics.value // bundle,
+                port,
+                bool(self.network.on_device and self.network.on_device.value),
+            ),
             pcie=self.pcie.build() if self.pcie else None,
             memory=round(self.memory.value),
             protocols={
@@ -185,6 +214,10 @@ class HostSpec(CatalogSection):
             },
             island=Island(self.island.devices.value, self.island.build(own)) if self.island else None,
             pod=self.pod.build(own) if self.pod else None,
+            sockets=sockets,
+            numa_nodes=self.processors.numa_nodes.value if self.processors else 1,
+            numa_of_device=near.value if near else (),
+            devices_per_switch=shared.value if shared else 1,
         )
 
 

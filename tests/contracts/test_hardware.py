@@ -207,3 +207,25 @@ def test_a_wider_group_is_never_faster_to_reach(name):
         for algorithm in host.protocols:
             for protocol in host.protocols_of(algorithm):
                 assert all(cluster.hop(level, span, protocol) > 0 for level in Level)
+
+
+@each_host
+def test_routes_are_as_fast_as_the_links_of_the_host_say(name):
+    """Between devices: the latency of their reach, and on a switch or a mesh the rate of its link."""
+    cluster = load_cluster(name, hosts=2 * load_host(name).num_hosts_per_pod)
+    topology, devices = cluster.topology, cluster.host.num_devices
+    near = np.arange(2 * devices)
+    far = np.concatenate([near, np.arange(cluster.num_devices - devices, cluster.num_devices)])
+    src, dst = np.repeat(near, far.size), np.tile(far, near.size)
+    src, dst = src[src != dst], dst[src != dst]
+    found = topology.routes(src, dst)
+    ways, index = cluster.paths(src, dst)
+    assert found.reach.tolist() == [ways[way].reach for way in index]
+    rate = np.where(found.links < 0, np.inf, topology.rates(found.links)).min(axis=1)
+    hops = (found.links >= 0).sum(axis=1)
+    if name == "dgx-1v":  # pairs have one link or two, and some none
+        near = hops > 2
+        assert set(np.round(rate[~near] / 1e9)) == {20, 40}
+        rate, index, found = rate[near], index[near], topology.routes(src[near], dst[near])
+    assert found.latency == pytest.approx([ways[way].latency for way in index])
+    assert rate == pytest.approx([ways[way].bandwidth for way in index])
