@@ -48,6 +48,7 @@ class Host:
     numa_nodes: int = 1
     numa_of_device: tuple[int, ...] = ()
     devices_per_switch: int = 1
+    library: str = "nccl"
 
     def protocols_of(self, algorithm: str) -> tuple[Protocol, ...]:
         """The protocols under which ``algorithm`` can run here."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from functools import cache
 from typing import ClassVar
 
@@ -15,13 +16,13 @@ from simcluster.registry import kinds
 class Algorithm(ABC):
     """A collective algorithm. It has no state: the operation and where the group stands are handed in.
 
-    ``kind`` names it in scenarios; ``operations`` are those it can do; ``libraries`` are the communication
-    libraries that choose it by themselves (none: it runs only where it is named).
+    ``kind`` names it in scenarios; ``operations`` are those it can do; ``chosen`` says, by communication
+    library, for which of them the library may choose it; elsewhere it runs only where it is named.
     """
 
     kind: ClassVar[str]
     operations: ClassVar[frozenset[Operation]]
-    libraries: ClassVar[frozenset[str]] = frozenset()
+    chosen: ClassVar[Mapping[str, frozenset[Operation]]] = {}
 
     def supports(self, operation: Operation, site: Site) -> bool:
         """Whether it can do ``operation`` for such a group (of at least two ranks)."""

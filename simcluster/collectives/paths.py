@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -34,43 +34,46 @@ def rings(site: Site) -> Ints:
 def chains(site: Site) -> list[list[Ints]]:
     """Ways through the ranks of every unit, by channel and unit; a channel's ways start beside one rail.
 
-    Through a switch each rail's way passes the ranks around from the one beside the rail. In a full mesh the
+    Through a switch each rail's way passes the ranks around from the one beside the rail. In full meshes the
     ways zigzag, so that all of them together use each link equally; in a partial one they follow its rings.
     """
-    rails = site.rails if site.num_units > 1 else site.most
-    starts = site.starts
-    found = []
-    heads = [site.heads(rail) if site.num_units > 1 else np.array([rail]) for rail in range(rails)]
-    for shape in _shapes(site):
-        for head in heads:
-            channel = []
-            for start, count, at in zip(starts.tolist(), site.units, head.tolist(), strict=True):
-                way = shape if shape.size == count else np.arange(count)
-                place = int(np.flatnonzero(way == at)[0]) if site.widths is not None and _is_partial(site) else 0
-                turned = np.roll(way, -place) if place else way
-                around = turned if _is_partial(site) else (way + at) % count
-                channel.append(start + around)
-            found.append(channel)
-    return found
+    alone = site.num_units == 1
+    rails = site.most if alone else site.rails
+    heads = [np.array([rail]) if alone else site.heads(rail) for rail in range(rails)]
+    return [
+        [
+            start + way(at, unit)
+            for unit, (start, at) in enumerate(zip(site.starts.tolist(), head.tolist(), strict=True))
+        ]
+        for way in _ways(site)
+        for head in heads
+    ]
 
 
-def _is_partial(site: Site) -> bool:
-    widths = site.widths
-    if widths is None or site.most < 3:
-        return False
-    apart = widths[~np.eye(len(widths), dtype=bool)]
-    return bool(apart.min() != apart.max())
+def _ways(site: Site) -> list[Callable[[int, int], Ints]]:
+    """Functions from the place of a head and its unit to a way through the unit that starts there."""
+    if site.widths is not None:
+        cycles = _partial(site.widths)
+        return [lambda at, unit, cycle=cycle: np.roll(cycle, -int(np.argmax(cycle == at))) for cycle in cycles]
+    if site.mesh is None:
+        return [lambda at, unit: (np.arange(site.units[unit]) + at) % site.units[unit]]
+    meshes = np.split(site.mesh, site.starts[1:])
 
+    def way(at: int, unit: int, back: bool) -> Ints:
+        mesh = meshes[unit]
+        own = mesh[at]
+        found = []
+        for number, part in enumerate([own, *(each for each in np.unique(mesh) if each != own)]):
+            places = np.flatnonzero(mesh == part)
+            first = int(np.argmax(np.flatnonzero(mesh == own) == at))
+            steps = -zigzag(places.size) if back else zigzag(places.size)
+            line = places[(first + steps) % places.size]
+            found.append(line[::-1] if number % 2 else line)
+        return np.concatenate(found)
 
-def _shapes(site: Site) -> list[Ints]:
-    """Orders of the places in a unit, of which every channel is a rotation."""
-    count = site.most
-    if site.widths is None or len(site.widths) != count:
-        return [np.arange(count)]
-    if _is_partial(site):
-        return list(_cycles(site))
-    forth = zigzag(count)
-    return [forth] if count % 2 == 0 else [forth, -forth % count]
+    sizes = np.concatenate([np.bincount(mesh) for mesh in meshes])
+    both = (sizes % 2).any()
+    return [lambda at, unit, back=back: way(at, unit, back) for back in ((False, True) if both else (False,))]
 
 
 def zigzag(count: int) -> Ints:
@@ -83,17 +86,25 @@ def _cycles(site: Site) -> Ints:
     """Rings within one unit [rings, n]."""
     count = site.num_ranks
     whole = np.arange(count)[np.newaxis]
-    if site.widths is None or count < 3:
+    if count < 3:
         return whole
-    if _is_partial(site):
-        packed = packing(site.widths) or [whole[0]]
-        return np.array([cycle[::way] for cycle in packed for way in (1, -1)])
+    if site.widths is not None:
+        return np.array(_partial(site.widths))
+    if site.mesh is None:
+        return whole
+    if np.unique(site.mesh).size > 1:
+        return np.array([channel[0] for channel in chains(site)])
     # Walecki's construction: zigzags around a circle, closed through one rank outside it.
     around = zigzag(count - 1)
     turns = np.arange(count - 1 if count % 2 == 0 else (count - 1) // 2)
     inner = (around + turns[:, None]) % (count - 1)
     forth = np.concatenate([np.full((turns.size, 1), count - 1), inner], axis=1)
     return np.concatenate([forth, forth[:, ::-1]])
+
+
+def _partial(widths: Ints) -> list[Ints]:
+    """The cycles of a partial mesh, both ways round; one through all places where links make none."""
+    return [cycle[::way] for cycle in packing(widths) or [np.arange(len(widths))] for way in (1, -1)]
 
 
 def packing(widths: Ints) -> list[Ints]:

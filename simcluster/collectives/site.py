@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from simcluster.cluster.link import Reach, Wiring
+from simcluster.cluster.placement import Placement
+from simcluster.cluster.topology import Topology
 from simcluster.collectives.step import Ints
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Site:
@@ -18,8 +20,13 @@ class Site:
     group of rank i here, and rank 0 is the group's first. ``units``: ranks of each unit. ``rail_of`` [n]:
     the rail beside each rank, counted in its unit from 0; ``rails``: how many every unit has.
 
-    ``widths`` [p, p]: links of their own between the ranks of the first unit, absent where all are joined
-    through a switch. ``switched``: whether each unit has a switch that reduces: id ``num_ranks + unit``.
+    ``host_of`` and ``pod_of`` [n] number its hosts and pods; a host of no pod is one by itself. ``inside`` and
+    ``between`` say how far ranks lie apart in a unit and from unit to unit; a unit lies on ``hosts_inside``
+    hosts.
+
+    ``mesh`` [n]: which ranks of a unit have links of their own to each other, all pairs of equal numbers;
+    ``widths`` [p, p]: how many links there are between the ranks of every unit where only some pairs have.
+    Both are absent where ranks are joined through a switch. ``switched``: whether each unit has a switch that reduces: id ``num_ranks + unit``.
     ``aggregated``: whether the network's root reduces: id ``num_ranks + num_units``.
     """
 
@@ -27,6 +34,12 @@ class Site:
     units: tuple[int, ...]
     rail_of: Ints
     rails: int
+    host_of: Ints
+    pod_of: Ints
+    inside: Reach = Reach.HOST
+    between: Reach = Reach.NETWORK
+    hosts_inside: int = 1
+    mesh: Ints | None = None
     widths: Ints | None = None
     switched: bool = False
     aggregated: bool = False
@@ -36,8 +49,9 @@ class Site:
         cls,
         units: Sequence[int],
         rails: int | None = None,
-        widths: Ints | None = None,
         *,
+        mesh: Ints | None = None,
+        widths: Ints | None = None,
         switched: bool = False,
         aggregated: bool = False,
     ) -> Site:
@@ -47,7 +61,53 @@ class Site:
             raise ValueError(f"{rails} rails for units of {tuple(units)} ranks")
         beside = [np.arange(count) * rails // count for count in units]
         rail_of = np.concatenate(beside).astype(np.int64)
-        return cls(np.arange(sum(units)), tuple(units), rail_of, rails, widths, switched, aggregated)
+        unit_of = np.repeat(np.arange(len(units)), units)
+        return cls(
+            np.arange(sum(units)),
+            tuple(units),
+            rail_of,
+            rails,
+            unit_of,
+            unit_of,
+            mesh=mesh,
+            widths=widths,
+            switched=switched,
+            aggregated=aggregated,
+        )
+
+    @classmethod
+    def of(cls, placement: Placement, topology: Topology) -> Site:
+        """Where a group of this placement stands."""
+        wide = placement.num_pods > 1 and topology.host.pod is not None
+        unit_of = placement.pod_of if wide else placement.host_of
+        order = np.argsort(unit_of, kind="stable").astype(np.int64)
+        units = np.bincount(unit_of)
+        hosts = placement.host_of[order]
+        # Inside a pod every device is a way out of its host; else its host's network cards are.
+        through_pod = not wide and placement.between is Reach.POD and units.size > 1
+        rail_of = np.arange(order.size) if through_pod else placement.rail_of[order]
+        if wide:
+            rail_of = hosts * topology.host.network.nics + rail_of
+        rails = min(
+            np.unique(part).size for part in np.split(rail_of, np.cumsum(units)[:-1])
+        )
+        hosts_inside = max(np.unique(part).size for part in np.split(hosts, np.cumsum(units)[:-1]))
+        ranks = placement.ranks[order]
+        even = bool((units == units[0]).all())
+        return cls(
+            order,
+            tuple(units.tolist()),
+            rail_of,
+            rails,
+            hosts,
+            placement.pod_of[order],
+            Reach.POD if hosts_inside > 1 else placement.inside,
+            placement.between,
+            hosts_inside,
+            None if wide else _mesh(ranks, topology),
+            _widths(ranks[: units[0]], topology) if even and not wide else None,
+            bool((topology.switch_of(ranks) >= 0).all()),
+        )
 
     @property
     def num_ranks(self) -> int:
@@ -106,3 +166,30 @@ class Site:
     def root(self) -> int:
         """The id of the network's root switch."""
         return self.num_ranks + self.num_units
+
+
+def _mesh(ranks: Ints, topology: Topology) -> Ints | None:
+    """The full mesh that each rank is in on its host; None where hosts have none, or only pairs."""
+    host = topology.host
+    if host.fabric.wiring is Wiring.FULL_MESH:
+        return np.zeros(ranks.size, dtype=np.int64)
+    island = host.island
+    if island and island.fabric.wiring is Wiring.FULL_MESH and island.num_devices > 2:
+        return np.asarray(ranks % host.num_devices // island.num_devices, dtype=np.int64)
+    return None
+
+
+def _widths(ranks: Ints, topology: Topology) -> Ints | None:
+    """Links of their own between ranks of a host with a partial mesh, in units of the narrowest.
+
+    None in other hosts, and where all pairs have none or as many.
+    """
+    if topology.host.fabric.wiring is not Wiring.PARTIAL_MESH or ranks.size < 3:
+        return None
+    here, there = np.divmod(np.arange(ranks.size**2), ranks.size)
+    routes = topology.routes(ranks[here], ranks[there])
+    alone = (routes.links >= 0).sum(axis=1) == 1
+    if not alone.any():
+        return None
+    rates = np.where(alone, topology.rates(np.maximum(routes.links[:, 0], 0)), 0.0)
+    return np.rint(rates / rates[alone].min()).astype(np.int64).reshape(ranks.size, ranks.size)

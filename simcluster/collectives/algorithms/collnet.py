@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from simcluster.collectives.algorithm import Algorithm
@@ -21,7 +22,7 @@ class Collnet(Algorithm):
 
     kind: ClassVar[str] = "collnet"
     operations: ClassVar[frozenset[Operation]] = frozenset({Operation.ALL_REDUCE, Operation.BARRIER})
-    libraries: ClassVar[frozenset[str]] = frozenset({"nccl"})
+    chosen: ClassVar[Mapping[str, frozenset[Operation]]] = {"nccl": operations}
 
     def supports(self, operation: Operation, site: Site) -> bool:
         """Several equal units on a network that reduces."""

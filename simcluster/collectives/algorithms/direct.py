@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -23,7 +24,11 @@ class Direct(Algorithm):
 
     kind: ClassVar[str] = "direct"
     operations: ClassVar[frozenset[Operation]] = frozenset(Operation)
-    libraries: ClassVar[frozenset[str]] = frozenset({"nccl", "hccl"})
+    chosen: ClassVar[Mapping[str, frozenset[Operation]]] = {
+        # Grouped sends and receives; HCCL has meshes for the rest, see ``chosen_on``.
+        "nccl": frozenset({Operation.SEND_RECEIVE, Operation.GATHER, Operation.SCATTER}),
+        "hccl": frozenset({Operation.SEND_RECEIVE, Operation.GATHER, Operation.SCATTER}),
+    }
 
     def supports(self, operation: Operation, site: Site) -> bool:
         """A transfer has two ends."""

@@ -23,7 +23,6 @@ class Hierarchical(TwoLevel):
 
     kind: ClassVar[str] = "hierarchical"
     operations: ClassVar[frozenset[Operation]] = frozenset(Operation) - {Operation.SEND_RECEIVE}
-    libraries: ClassVar[frozenset[str]] = frozenset({"hccl"})
 
     def across(self, columns: Ints, base: Ints | int, width: int, *, reduce: bool) -> tuple[Step, ...]:
         """See ``TwoLevel.across``: a ring."""

@@ -16,7 +16,6 @@ class Nhr(TwoLevel):
     """
 
     kind: ClassVar[str] = "nhr"
-    libraries: ClassVar[frozenset[str]] = frozenset({"hccl"})
 
     def across(self, columns: Ints, base: Ints | int, width: int, *, reduce: bool) -> tuple[Step, ...]:
         """See ``TwoLevel.across``."""

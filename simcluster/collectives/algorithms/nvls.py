@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from simcluster.collectives.algorithm import Algorithm
@@ -23,7 +24,7 @@ class Nvls(Algorithm):
     operations: ClassVar[frozenset[Operation]] = frozenset(
         {Operation.ALL_REDUCE, Operation.ALL_GATHER, Operation.REDUCE_SCATTER, Operation.BARRIER}
     )
-    libraries: ClassVar[frozenset[str]] = frozenset({"nccl"})
+    chosen: ClassVar[Mapping[str, frozenset[Operation]]] = {"nccl": operations}
 
     def supports(self, operation: Operation, site: Site) -> bool:
         """One unit whose switch reduces; all-reduce also several, if the network reduces."""

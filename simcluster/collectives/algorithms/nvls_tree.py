@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -22,7 +23,7 @@ class NvlsTree(Algorithm):
 
     kind: ClassVar[str] = "nvls_tree"
     operations: ClassVar[frozenset[Operation]] = frozenset({Operation.ALL_REDUCE, Operation.BARRIER})
-    libraries: ClassVar[frozenset[str]] = frozenset({"nccl"})
+    chosen: ClassVar[Mapping[str, frozenset[Operation]]] = {"nccl": operations}
 
     def supports(self, operation: Operation, site: Site) -> bool:
         """Several equal units whose switches reduce."""

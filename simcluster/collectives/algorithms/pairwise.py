@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -21,7 +22,7 @@ class Pairwise(Algorithm):
 
     kind: ClassVar[str] = "pairwise"
     operations: ClassVar[frozenset[Operation]] = frozenset({Operation.ALL_TO_ALL, Operation.ALL_TO_ALL_V})
-    libraries: ClassVar[frozenset[str]] = frozenset({"nccl", "hccl"})
+    chosen: ClassVar[Mapping[str, frozenset[Operation]]] = {"nccl": operations, "hccl": operations}
 
     def steps(self, operation: Operation, site: Site) -> Routine:
         """See ``Algorithm.steps``; what they are is told above."""

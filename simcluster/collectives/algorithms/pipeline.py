@@ -25,7 +25,6 @@ class Pipeline(Algorithm):
     operations: ClassVar[frozenset[Operation]] = frozenset(
         {Operation.ALL_REDUCE, Operation.ALL_GATHER, Operation.REDUCE_SCATTER, Operation.BARRIER}
     )
-    libraries: ClassVar[frozenset[str]] = frozenset({"hccl"})
 
     def supports(self, operation: Operation, site: Site) -> bool:
         """Equal units of two ranks and more."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -34,7 +35,7 @@ class Ring(Algorithm):
             Operation.BARRIER,
         }
     )
-    libraries: ClassVar[frozenset[str]] = frozenset({"nccl", "hccl"})
+    chosen: ClassVar[Mapping[str, frozenset[Operation]]] = {"nccl": operations, "hccl": operations}
 
     def steps(self, operation: Operation, site: Site) -> Routine:
         """See ``Algorithm.steps``; what they are is told above."""
@@ -42,7 +43,7 @@ class Ring(Algorithm):
         ranks, units = site.num_ranks, site.num_units
         hops = (ranks - units, units - 1)
         if operation in (Operation.BROADCAST, Operation.REDUCE):
-            return _open(operation, orders, hops, units == 1)
+            return _open(operation, orders, hops, site.units[0])
         cut = Cut(ranks, len(orders), orders)
         base = np.arange(len(orders)) * ranks
         steps: tuple[Step, ...] = ()
@@ -53,22 +54,29 @@ class Ring(Algorithm):
         return Routine(cut, steps)
 
 
-def _open(operation: Operation, orders: Ints, hops: tuple[int, int], whole: bool) -> Routine:
-    """Along every ring from the first rank on, or back to it; a rank passes on what it has got."""
+def _open(operation: Operation, orders: Ints, hops: tuple[int, int], near: int) -> Routine:
+    """Along every ring from the first rank on, or back to it; a rank passes on what it has got.
+
+    ``near``: ranks of the first rank's unit.
+    """
     count, size = orders.shape
     at = np.argmax(orders == 0, axis=1)
-    if whole:
+    if near == size:
         ways = np.take_along_axis(orders, (at[:, None] + np.arange(size)) % size, axis=1)
     else:
         # The first rank is taken out of its place, so that no ring comes back to its host.
         behind = np.arange(size) - (np.arange(size) <= at[:, None])
         ways = np.take_along_axis(orders, behind, axis=1)
         ways[:, 0] = 0
+    before, after = ways[:, :-1].copy(), ways[:, 1:]
+    if near < size:
+        # A ring that would leave the unit at the first rank leaves it there at once, beside the unit's chain.
+        before[at == near - 1, near - 1] = 0
     inwards = operation is Operation.REDUCE
     turns = np.tile(np.arange(size - 1), count)
     sends = Sends(
-        src=(ways[:, 1:] if inwards else ways[:, :-1]).ravel(),
-        dst=(ways[:, :-1] if inwards else ways[:, 1:]).ravel(),
+        src=(after if inwards else before).ravel(),
+        dst=(before if inwards else after).ravel(),
         first=np.repeat(np.arange(count), size - 1),
         modulus=count,
         combine=inwards,

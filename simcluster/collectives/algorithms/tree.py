@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from simcluster.collectives.algorithm import Algorithm
@@ -25,7 +26,7 @@ class Tree(Algorithm):
 
     kind: ClassVar[str] = "tree"
     operations: ClassVar[frozenset[Operation]] = frozenset({Operation.ALL_REDUCE, Operation.BARRIER})
-    libraries: ClassVar[frozenset[str]] = frozenset({"nccl"})
+    chosen: ClassVar[Mapping[str, frozenset[Operation]]] = {"nccl": operations}
 
     def steps(self, operation: Operation, site: Site) -> Routine:
         """See ``Algorithm.steps``; what they are is told above."""

@@ -48,7 +48,7 @@ PLAIN = plain()
 
 @given(st.integers(2, 64), st.integers(0, 10**12))
 def test_a_ring_on_one_host(ranks, num_bytes):
-    span = Span.even(1, ranks)
+    span = PLAIN.placement(range(ranks))
     reduce = collective_time(Operation.ALL_REDUCE, span, num_bytes, PLAIN, "ring")
     steps = 2 * (ranks - 1)
     assert reduce.seconds == pytest.approx(BASE + steps * HOST_HOP + steps / ranks * num_bytes / HOST_RATE)
@@ -77,7 +77,7 @@ def test_fewer_rails_carry_more_each():
 
 
 def test_a_ring_broadcast_streams_behind_its_first_byte():
-    found = collective_time(Operation.BROADCAST, Span.even(1, 8), 1e9, PLAIN)
+    found = collective_time(Operation.BROADCAST, PLAIN.placement(range(8)), 1e9, PLAIN)
     assert found.seconds == pytest.approx(BASE + 7 * HOST_HOP + 1e9 / HOST_RATE)
 
 
@@ -101,7 +101,7 @@ def test_two_hosts_reduce_in_a_tree_with_about_half_the_network_traffic_of_a_rin
 
 
 def test_all_to_all_sends_each_peer_its_block():
-    inside = collective_time(Operation.ALL_TO_ALL, Span.even(1, 8), 1e9, PLAIN)
+    inside = collective_time(Operation.ALL_TO_ALL, PLAIN.placement(range(8)), 1e9, PLAIN)
     assert inside.seconds == pytest.approx(BASE + 7 * HOST_HOP + 7 / 8 * 1e9 / HOST_RATE)
     across = collective_time(Operation.ALL_TO_ALL, Span.even(2, 8), 1e9, PLAIN)
     assert across.latency == pytest.approx(BASE + 7 * HOST_HOP + 8 * NETWORK_HOP)
@@ -109,7 +109,7 @@ def test_all_to_all_sends_each_peer_its_block():
 
 
 def test_a_transfer_takes_its_level():
-    inside = collective_time(Operation.SEND_RECEIVE, Span.even(1, 2), 1e9, PLAIN)
+    inside = collective_time(Operation.SEND_RECEIVE, PLAIN.placement(range(2)), 1e9, PLAIN)
     across = collective_time(Operation.SEND_RECEIVE, Span.even(2, 1), 1e9, PLAIN)
     assert inside.seconds == pytest.approx(BASE + HOST_HOP + 1e9 / HOST_RATE)
     assert across.seconds == pytest.approx(BASE + NETWORK_HOP + 1e9 / NETWORK_RATE)
@@ -119,7 +119,7 @@ def test_a_full_mesh_gets_wider_with_the_group():
     # Mesh all-reduce as HCCL documents it: 2 S / p over one link, less where the ring's latency counts.
     mesh = plain(Wiring.FULL_MESH)
     for ranks in (2, 4, 8):
-        found = collective_time(Operation.ALL_REDUCE, Span.even(1, ranks), 1e12, mesh, "ring")
+        found = collective_time(Operation.ALL_REDUCE, PLAIN.placement(range(ranks)), 1e12, mesh, "ring")
         assert found.transfer == pytest.approx(2 / ranks * 1e12 / HOST_RATE)
 
 
@@ -140,7 +140,7 @@ def test_the_fastest_protocol_is_taken_and_an_algorithm_may_have_its_own():
     cluster = plain(
         protocols={"default": (eager, bulk), "tree": (Protocol("slow", 1.0, (0, 0), (1.0, 1.0)),)}
     )
-    span = Span.even(1, 8)
+    span = PLAIN.placement(range(8))
     assert collective_time(Operation.ALL_REDUCE, span, 8, cluster).protocol == "eager"
     assert collective_time(Operation.ALL_REDUCE, span, 10**9, cluster).protocol == "bulk"
     assert collective_time(Operation.ALL_REDUCE, span, 8, cluster, "tree").protocol == "slow"
@@ -149,12 +149,12 @@ def test_the_fastest_protocol_is_taken_and_an_algorithm_may_have_its_own():
 
 
 def test_one_rank_has_nothing_to_do():
-    found = collective_time(Operation.ALL_REDUCE, Span.even(1, 1), 10**9, PLAIN)
+    found = collective_time(Operation.ALL_REDUCE, PLAIN.placement(range(1)), 10**9, PLAIN)
     assert (found.seconds, found.duration_ns, found.steps) == (0.0, 0, ())
 
 
 def test_a_duration_is_rounded_once():
-    found = collective_time(Operation.ALL_REDUCE, Span.even(1, 3), 1, PLAIN)
+    found = collective_time(Operation.ALL_REDUCE, PLAIN.placement(range(3)), 1, PLAIN)
     assert found.duration_ns == round((found.latency + found.transfer) * 1e9)
 
 
@@ -168,14 +168,14 @@ def test_a_duration_is_rounded_once():
 )
 def test_what_cannot_be_done_is_said(operation, ranks, algorithm, error, message):
     with pytest.raises(error, match=message):
-        collective_time(operation, Span.even(1, ranks), 8, PLAIN, algorithm)
+        collective_time(operation, PLAIN.placement(range(ranks)), 8, PLAIN, algorithm)
 
 
 # Bus bandwidth in GB/s of large messages on one host: stas00/ml-engineering, network/benchmarks (2026-08).
 @pytest.mark.parametrize(("host", "measured"), [("dgx-h100", 367.6), ("dgx-a100", 234.9)])
 def test_the_ceiling_of_a_ring_of_eight(host, measured):
     size = 16 * 2**30
-    found = collective_time(Operation.ALL_REDUCE, Span.even(1, 8), size, load_cluster(host), "ring")
+    found = collective_time(Operation.ALL_REDUCE, PLAIN.placement(range(8)), size, load_cluster(host), "ring")
     assert 2 * 7 / 8 * size / found.seconds / 1e9 == pytest.approx(measured, rel=0.03)
 
 
@@ -196,7 +196,7 @@ def test_the_ceiling_of_a_ring_of_eight(host, measured):
     ],
 )
 def test_small_messages_on_one_host(host, operation, ranks, measured):
-    found = collective_time(operation, Span.even(1, ranks), 512, load_cluster(host))
+    found = collective_time(operation, PLAIN.placement(range(ranks)), 512, load_cluster(host))
     assert found.seconds * 1e6 == pytest.approx(measured, rel=0.27)
 
 
@@ -204,9 +204,9 @@ def test_small_messages_on_one_host(host, operation, ranks, measured):
 @pytest.mark.parametrize(("ranks", "reduce", "gather"), [(2, 18, 38), (4, 30, 64), (8, 72, 149)])
 def test_an_ascend_full_mesh(ranks, reduce, gather):
     cluster, size = load_cluster("atlas-800t-a2"), 2**32
-    found = collective_time(Operation.ALL_REDUCE, Span.even(1, ranks), size, cluster)
+    found = collective_time(Operation.ALL_REDUCE, PLAIN.placement(range(ranks)), size, cluster)
     assert size / found.seconds / 1e9 == pytest.approx(reduce, rel=0.23)
-    found = collective_time(Operation.ALL_GATHER, Span.even(1, ranks), size, cluster)
+    found = collective_time(Operation.ALL_GATHER, PLAIN.placement(range(ranks)), size, cluster)
     assert size / found.seconds / 1e9 == pytest.approx(gather, rel=0.16)
 
 
