@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from simcluster.cluster.device import Device
 from simcluster.cluster.host import Host, Protocol
 from simcluster.cluster.link import Fabric, Level, Path, Reach, Wiring
+from simcluster.cluster.network import Lay
+from simcluster.cluster.networks.switch import Switch
 from simcluster.cluster.placement import Placement, alike, appearing, placement
 from simcluster.cluster.span import Places, Ranks, Span
 from simcluster.cluster.speed import NOMINAL, Speed
@@ -32,7 +34,7 @@ class Assumption:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cluster:
-    """``num_hosts`` hosts of one kind, every network card joined to every other by an ideal network.
+    """``num_hosts`` hosts of one kind, their network cards joined as ``network`` lays them.
 
     ``speeds`` are those of the ranks whose device is not as the host has it. Two clusters are one only if
     they are the same object, which makes a cluster a cheap memo key.
@@ -42,6 +44,7 @@ class Cluster:
     num_hosts: int
     assumptions: tuple[Assumption, ...] = ()
     speeds: Mapping[int, Speed] = field(default_factory=dict)
+    network: Lay = Switch
     _devices: dict[Speed, Device] = field(default_factory=dict, init=False, repr=False)
     _topologies: list[Topology] = field(default_factory=list, init=False, repr=False)
 
@@ -54,7 +57,7 @@ class Cluster:
     def topology(self) -> Topology:
         """Its nodes, links and routes; the same object each time."""
         if not self._topologies:
-            self._topologies.append(Topology(self.host, self.num_hosts))
+            self._topologies.append(Topology(self.host, self.num_hosts, self.network))
         return self._topologies[0]
 
     def placement(self, ranks: Ranks | Sequence[int]) -> Placement:
