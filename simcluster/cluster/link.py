@@ -110,12 +110,14 @@ class Pod:
 class Network:
     """The network as a host sees it: ``nics`` network cards, each one ``link``.
 
-    ``on_device``: the cards are part of the devices, which reach them without PCIe.
+    ``on_device``: the cards are part of the devices, which reach them without PCIe. ``hop``: seconds
+    that each switch behind the first adds.
     """
 
     nics: int
     link: Link
     on_device: bool = False
+    hop: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

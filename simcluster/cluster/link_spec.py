@@ -7,6 +7,7 @@ from typing import Self
 from pydantic import model_validator
 
 from simcluster.cluster.link import Fabric, Link, Pod, Wiring
+from simcluster.cluster.network_choice import AnyNetwork
 from simcluster.document import (
     Bandwidth,
     Duration,
@@ -187,6 +188,12 @@ class NetworkSpec(LinkSpec):
 
     on_device: Figure[bool] | None = None
     """Whether the cards are part of the devices, reached without PCIe; not, if nothing is written."""
+
+    switch_latency: Figure[Duration] | None = None
+    """What each switch on the way behind the first adds to the latency; nothing, if not written."""
+
+    fabric: AnyNetwork | None = None
+    """How the cards of all hosts are joined; by one ideal switch, if nothing is written."""
 
 
 class PcieSpec(LinkSpec):

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cluster.family import Block, Family, Numbers
 from simcluster.cluster.link import Link
+from simcluster.document import Section
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
     """What a fabric joins: ``nics`` cards of each of ``num_hosts`` hosts, numbered host by host.
 
-    Its nodes and links are numbered from ``first_node`` and ``first_link``.
+    ``card`` is one direction of a card's link, with the latency of a way through one switch; each further
+    switch adds ``hop`` seconds. Nodes and links of the fabric are numbered from ``first_node`` and
+    ``first_link``.
     """
 
     num_hosts: int
     nics: int
     card: Link
+    hop: float = 0.0
     first_node: int = 0
     first_link: int = 0
 
@@ -38,13 +43,34 @@ class Crossing:
     latency: NDArray[np.float64]
 
 
+Lay: TypeAlias = Callable[[Site], "NetworkFabric"]
+"""What a scenario says about the network, ready to join the cards of a site."""
+
+
+class NetworkFabricSpec(Section):
+    """What a document says about one kind of fabric; each has a ``kind``."""
+
+    @abstractmethod
+    def lay(self) -> Lay:
+        """The fabric, for any site."""
+
+    def check(self, num_hosts: int, nics: int) -> None:
+        """Refused, with the key, if it does not fit so many hosts of so many cards."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class NetworkFabric(ABC):
     """How the network cards of all hosts are joined."""
 
     kind: ClassVar[str]
+    spec: ClassVar[type[NetworkFabricSpec]]
 
     site: Site
+
+    @property
+    def moves_inside(self) -> bool:
+        """Whether a message to another rail first moves to the device on that rail, inside its host."""
+        return False
 
     @abstractmethod
     def nodes(self) -> list[Block]:

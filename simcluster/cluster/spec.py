@@ -14,6 +14,8 @@ from simcluster.cluster.device_spec import ClockSpec, DeviceSpec
 from simcluster.cluster.host import Host, Protocol
 from simcluster.cluster.link import Island, Link, Network, Wiring
 from simcluster.cluster.link_spec import FabricSpec, IslandSpec, NetworkSpec, PcieSpec, PodSpec
+from simcluster.cluster.network_choice import AnyNetwork
+from simcluster.cluster.networks.switch import Switch
 from simcluster.document import (
     Bandwidth,
     Bytes,
@@ -205,6 +207,7 @@ class HostSpec(CatalogSection):
                 self.network.nics.value // bundle,
                 port,
                 bool(self.network.on_device and self.network.on_device.value),
+                self.network.switch_latency.value if self.network.switch_latency else 0.0,
             ),
             pcie=self.pcie.build() if self.pcie else None,
             memory=round(self.memory.value),
@@ -233,6 +236,9 @@ class ClusterSpec(Section):
     hosts: PositiveInt
     """How many of them."""
 
+    network: AnyNetwork | None = None
+    """How the network cards are joined; as the host has it, if nothing is written."""
+
     changes: tuple[ChangeSpec, ...] = ()
     """Devices that are slower or faster than their file says; those of one device multiply."""
 
@@ -241,9 +247,23 @@ class ClusterSpec(Section):
         if (self.use is None) == (self.host is None):
             raise Refused("name a host with 'use: dgx-h100', or write it under 'host'; one of the two")
         HostSpec.expanded(self.use)
+        self._check_network(self._host())
         if self.changes:
             self._check_changes(self._host().devices.value)
         return self
+
+    def _check_network(self, host: HostSpec) -> None:
+        """Refused if the network does not fit the hosts."""
+        nics = min(host.network.nics.value, host.devices.value)
+        for path, network in (("network", self.network), ("host.network.fabric", host.network.fabric)):
+            if network is None:
+                continue
+            try:
+                network.check(self.hosts, nics)
+            except Refused as refused:
+                inner = refused.problems[0]
+                raise Refused(inner.message, path=f"{path}.{inner.path}") from None
+            return
 
     def _check_changes(self, per_host: int) -> None:
         if (count := self.hosts * per_host) > MOST_DEVICES:
@@ -263,7 +283,8 @@ class ClusterSpec(Section):
         host = self._host()
         assumed = tuple(_assumptions(host, host.use or host.title))
         changed = speeds(self.changes, self.hosts, host.devices.value, seed)
-        return Cluster(host.build(), self.hosts, assumed, changed)
+        network = self.network or host.network.fabric
+        return Cluster(host.build(), self.hosts, assumed, changed, network.lay() if network else Switch)
 
     def _host(self) -> HostSpec:
         return self.host or HostSpec.model_validate({"use": self.use})

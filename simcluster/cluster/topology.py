@@ -17,7 +17,7 @@ from simcluster.cluster.family import Block, Ends, Family, Numbering, Numbers
 from simcluster.cluster.host import Host
 from simcluster.cluster.inside import Wire, inside
 from simcluster.cluster.link import Reach
-from simcluster.cluster.network import NetworkFabric, Site
+from simcluster.cluster.network import Lay, NetworkFabric, Site
 from simcluster.cluster.networks.switch import Switch
 from simcluster.cluster.table import Table
 
@@ -38,7 +38,7 @@ class Routes:
 class Topology:
     """Nodes, links and routes of ``num_hosts`` equal hosts."""
 
-    def __init__(self, host: Host, num_hosts: int) -> None:
+    def __init__(self, host: Host, num_hosts: int, lay: Lay = Switch) -> None:
         self.host = host
         self.num_hosts = num_hosts
         self.num_devices = num_hosts * host.num_devices
@@ -57,10 +57,9 @@ class Topology:
         self._wire_stride = np.zeros(len(self._inside.wires), dtype=np.int64)
         families = list(self._inner_families())
         last = families[-1] if families else None
-        site = Site(
-            num_hosts, host.network.nics, host.network.link, first, last.first + last.size if last else 0
-        )
-        self.network: NetworkFabric = Switch(site)
+        nics, card, hop = host.network.nics, host.network.link, host.network.hop
+        site = Site(num_hosts, nics, card, hop, first, last.first + last.size if last else 0)
+        self.network: NetworkFabric = lay(site)
         self._nodes = Numbering.of([*inner, *self.network.nodes()])
         self._links = Numbering.of([*families, *self.network.families()])
         self.families: tuple[Family, ...] = tuple(
@@ -127,8 +126,9 @@ class Topology:
         """The ways from nodes ``src`` [pairs] to nodes ``dst`` [pairs]: devices, or places of hosts and pods.
 
         Between hosts a message leaves through the card beside its source and arrives through the one beside
-        its destination; with ``rail`` [pairs] through the card of that index on both. A node's way to itself
-        has no links. ValueError if no links lead from one to the other.
+        its destination (where the network says that messages change rails inside the source's host, also
+        leaves through the card of that index); with ``rail`` [pairs] through the card of that index on both.
+        A node's way to itself has no links. ValueError if no links lead from one to the other.
         """
         src, dst = np.asarray(src, dtype=np.int64), np.asarray(dst, dtype=np.int64)
         (src_host, src_place), (dst_host, dst_place) = self._at(src), self._at(dst)
@@ -166,8 +166,8 @@ class Topology:
         self, src_host: Numbers, src: Numbers, dst_host: Numbers, dst: Numbers, rail: Numbers | None
     ) -> list[_Leg]:
         nics = self.host.network.nics
-        leaves = self.card_of(src) if rail is None else rail
         arrives = self.card_of(dst) if rail is None else rail
+        leaves = arrives if self.network.moves_inside else self.card_of(src) if rail is None else rail
         crossing = self.network.cross(src_host * nics + leaves, dst_host * nics + arrives)
         length = (crossing.links >= 0).sum(axis=1)
         return [

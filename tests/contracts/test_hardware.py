@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from simcluster.cluster import (
+    ClusterSpec,
     DeviceSpec,
     HostSpec,
     Level,
@@ -212,7 +213,9 @@ def test_a_wider_group_is_never_faster_to_reach(name):
 @each_host
 def test_routes_are_as_fast_as_the_links_of_the_host_say(name):
     """Between devices: the latency of their reach, and on a switch or a mesh the rate of its link."""
-    cluster = load_cluster(name, hosts=2 * load_host(name).num_hosts_per_pod)
+    hosts = 2 * load_host(name).num_hosts_per_pod
+    spec = {"use": name, "hosts": hosts, "network": {"kind": "switch"}}
+    cluster = validate_data(spec, ClusterSpec).build()
     topology, devices = cluster.topology, cluster.host.num_devices
     near = np.arange(2 * devices)
     far = np.concatenate([near, np.arange(cluster.num_devices - devices, cluster.num_devices)])

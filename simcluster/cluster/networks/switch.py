@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from simcluster.cluster.family import Block, Family, Numbers
-from simcluster.cluster.network import Crossing, NetworkFabric
+from simcluster.cluster.network import Crossing, Lay, NetworkFabric, NetworkFabricSpec
 
 
+class SwitchSpec(NetworkFabricSpec):
+    """``{kind: switch}``."""
+
+    kind: Literal["switch"]
+    """One ideal switch."""
+
+    def lay(self) -> Lay:
+        """The switch."""
+        return Switch
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Switch(NetworkFabric):
     """Every card reaches every other at its full rate."""
 
     kind: ClassVar[str] = "switch"
+    spec: ClassVar[type[NetworkFabricSpec]] = SwitchSpec
 
     def nodes(self) -> list[Block]:
         """The switch."""

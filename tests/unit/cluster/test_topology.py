@@ -19,7 +19,7 @@ def test_links_of_a_host_behind_a_switch_are_ports():
         "host.1.nic.1.in",
         "host.1.device.1.pcie.in",
     ]
-    found = topology.routes(np.array([3, 3]), np.array([3, 9]))
+    found = topology.routes(np.array([3, 3]), np.array([3, 11]))
     assert found.links[0].tolist() == [-1] * 4
     assert found.latency.tolist() == [0, pytest.approx(2.7e-6)]
 
