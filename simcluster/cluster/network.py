@@ -72,6 +72,14 @@ class NetworkFabric(ABC):
         """Whether a message to another rail first moves to the device on that rail, inside its host."""
         return False
 
+    @property
+    def is_tree(self) -> bool:
+        """Whether a way goes up by links that only its source decides, and down by those of its end alone.
+
+        Up to the smallest of ``places`` that both lie in; so pairs can be counted instead of being listed.
+        """
+        return False
+
     @abstractmethod
     def nodes(self) -> list[Block]:
         """Its switches, in numbers."""

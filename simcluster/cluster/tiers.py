@@ -126,6 +126,11 @@ class Tiers(NetworkFabric):
         links = np.where(apart[:, np.newaxis], np.stack(columns, axis=1), -1)
         return Crossing(links, (apart * 2 + far * 2) * self.site.hop)
 
+    @property
+    def is_tree(self) -> bool:
+        """See ``NetworkFabric.is_tree``: unless a hash picks the way."""
+        return not self.hashed
+
     def places(self, hosts: Numbers) -> list[Numbers]:
         """Units and blocks, in order of appearance; the hosts themselves where a hash tells all apart."""
         if self.hashed:

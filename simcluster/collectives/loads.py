@@ -166,45 +166,69 @@ def _counted(
 ) -> Iterator[tuple[Ints, float, NDArray[np.bool_]]]:
     """What can be counted of an exchange; returns the sends that are left.
 
-    A way over the network is its sender's way out, the network's own links, and its receiver's way in. Where
-    all ranks of a row have as many partners over the network, a way out serves them all: it is enough to look
-    at one partner of each, one to one, and to count it as often. Within pods the same holds.
+    Parts of the cluster lie in one another: hosts, pods, units of the network. What leaves a part takes links
+    that depend on its sender and on the place of its receiver in its host, and arrives over links that depend
+    on its receiver. So where all parts of a tier are equal, it is enough to look at one receiver of each place,
+    in another part, and to count it for all.
     """
-    tiers = [site.host_of, site.pod_of, np.zeros(site.num_ranks, dtype=np.int64)]
-    rows, size = step.groups.shape
+    rows = step.groups
     left: list[tuple[Ints, Ints]] = []
     below = np.arange(site.num_ranks)
-    for tier in tiers:
-        lower, upper = below[step.groups], tier[step.groups]
+    for number, tier in enumerate(_tiers(site, nodes, topology)):
+        lower, upper = below[rows], tier[rows]
         below = tier
-        even = _turns(lower, upper)
-        if tier is tiers[0] or even is None or (tier is tiers[-1] and topology.network.families()):
-            left.append(_apart(step.groups, lower, upper))
+        partners = None
+        if number:
+            places = nodes[0, rows] % topology.host.num_devices
+            partners = _partners(lower, upper, site.host_of[rows], places)
+        if partners is None:
+            left.append(_apart(rows, lower, upper))
             continue
-        partners, times = even
-        if not times:
-            continue
-        src = step.groups.ravel()
-        dst = np.take_along_axis(step.groups, partners, axis=1).ravel()
-        groups = np.repeat(np.arange(len(nodes)), src.size)
-        yield _routed(nodes[:, src].ravel(), nodes[:, dst].ravel(), groups, topology, times)
+        columns, times = partners
+        src = np.broadcast_to(rows[:, np.newaxis, :], (len(rows), *columns.shape)).ravel()
+        dst = rows[:, columns].ravel()
+        if times:
+            groups = np.repeat(np.arange(len(nodes)), src.size)
+            yield _routed(nodes[:, src].ravel(), nodes[:, dst].ravel(), groups, topology, times)
     return (np.concatenate([src for src, _ in left]), np.concatenate([dst for _, dst in left]))
 
 
-def _turns(lower: Ints, upper: Ints) -> tuple[Ints, int] | None:
-    """For each rank of each row a partner in the same ``upper`` part and another ``lower`` one, each taken
-    once, and how many partners it has like that; None unless parts are equal and lie side by side."""
-    rows, size = lower.shape
-    parts = int(np.sum(np.diff(upper[0], prepend=-1) != 0))
-    inner = int(np.sum(np.diff(lower[0], prepend=-1) != 0))
-    if size % parts or size % inner:
+def _tiers(site: Site, nodes: Ints, topology: Topology) -> list[Ints]:
+    """The part of every rank [n], tier by tier from its host to all; the network's are equal in all groups.
+
+    Where each pair of cards takes a way of its own, the last but one is the pod, and all is left to routes.
+    """
+    whole = np.zeros(site.num_ranks, dtype=np.int64)
+    hosts = nodes[0, : site.num_ranks] // topology.host.num_devices
+    if _is_told_apart(topology):
+        return [site.host_of, site.pod_of, np.full(site.num_ranks, -1)]
+    units = [part[0] for part in topology.network.places(hosts[np.newaxis])]
+    return [site.host_of, site.pod_of, *units, whole]
+
+
+def _is_told_apart(topology: Topology) -> bool:
+    return bool(topology.network.families()) and not topology.network.is_tree
+
+
+def _partners(lower: Ints, upper: Ints, hosts: Ints, places: Ints) -> tuple[Ints, int] | None:
+    """For each column one of every place in a host, in the same ``upper`` part and another ``lower`` one
+    [places, columns], and how many each stands for; None unless parts are equal and lie side by side."""
+    size = lower.shape[1]
+    wide, narrow, mates = (_run(part) for part in (upper, lower, hosts))
+    if not (wide and narrow and mates) or wide % narrow or narrow % mates or (upper < 0).any():
         return None
-    wide, narrow = size // parts, size // inner
-    if not _are_runs(upper, wide) or not _are_runs(lower, narrow):
+    if (places.reshape(len(places), -1, mates) != places[:, np.newaxis, :mates]).any():
         return None
-    place = np.arange(size)
-    partner = place // wide * wide + (place % wide + narrow) % wide
-    return np.broadcast_to(partner, lower.shape), wide - narrow
+    column = np.arange(size)
+    there = column // wide * wide + (column % wide - column % mates + narrow) % wide
+    place = (column % mates + np.arange(mates)[:, np.newaxis]) % mates
+    return there + place, (wide - narrow) // mates
+
+
+def _run(values: Ints) -> int:
+    """The length of the runs of equal values that every row is made of; 0 if it is not, or they differ."""
+    length = int(np.argmax(np.diff(values[0], append=values[0, -1] + 1) != 0)) + 1
+    return length if values.shape[1] % length == 0 and _are_runs(values, length) else 0
 
 
 def _are_runs(values: Ints, length: int) -> bool:

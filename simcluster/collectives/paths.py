@@ -23,6 +23,12 @@ def rings(site: Site) -> Ints:
     if site.num_units == 1:
         return _cycles(site)
     ways = chains(site)
+    if site.num_units % 2 and site.mesh is None and site.widths is None:
+        # The last unit cannot turn back: a ring leaves it far from where it entered, for a rail that only the
+        # ring's first rank there is beside.
+        start, count = int(site.starts[-1]), site.units[-1]
+        for channel in ways:
+            channel[-1] = start + (channel[-1][0] - start + zigzag(count)) % count
     return np.array(
         [
             np.concatenate([way if unit % 2 == 0 else way[::-1] for unit, way in enumerate(channel)])

@@ -150,12 +150,19 @@ class Site:
         return np.arange(self.num_ranks).reshape(self.num_units, self.most)
 
     def heads(self, rail: int) -> Ints:
-        """In each unit, the place among its ranks of the first one beside a rail [units]."""
+        """In each unit, the place among its ranks of the first one beside a rail [units].
+
+        Units that lie on different rails use those that all of them have, if there are enough.
+        """
+        beside = np.split(self.rail_of, self.starts[1:])
+        common = beside[0]
+        for cards in beside[1:]:
+            common = np.intersect1d(common, cards)
+        common = np.unique(common)
         found = []
-        for start, count in zip(self.starts.tolist(), self.units, strict=True):
-            beside = self.rail_of[start : start + count]
-            cards = np.unique(beside)
-            found.append(int(np.flatnonzero(beside == cards[rail * cards.size // self.rails])[0]))
+        for own in beside:
+            cards = common if common.size >= self.rails else np.unique(own)
+            found.append(int(np.argmax(own == cards[rail * cards.size // self.rails])))
         return np.array(found, dtype=np.int64)
 
     def switch(self, unit: Ints | int) -> Ints:

@@ -19,7 +19,7 @@ def busiest(hosts: int) -> float:
 
 
 @pytest.mark.parametrize("hosts", [*range(1, 70), 127, 128, 129, 1000])
-def test_both_trees_reach_every_host_in_logarithmicdepth(double_tree(hosts)):
+def test_both_trees_reach_every_host_in_logarithmic_depth(hosts):
     for parents in double_tree(hosts):
         assert parents.count(ROOT) == 1 and len(parents) == hosts
         for host in range(hosts):
