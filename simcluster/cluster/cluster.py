@@ -7,14 +7,15 @@ things the rooms above ask about the wiring, so that richer fabrics can answer t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cluster.device import Device
 from simcluster.cluster.host import Host, Protocol
-from simcluster.cluster.link import Fabric, Level, Path, Reach, Wiring
+from simcluster.cluster.link import Fabric, Level, Path, Reach, Storage, Wiring
+from simcluster.cluster.link_changes import Background, LinkChange, LinkChanges, LinkChangeSpec
 from simcluster.cluster.network import Lay
 from simcluster.cluster.networks.switch import Switch
 from simcluster.cluster.placement import Placement, alike, appearing, placement
@@ -45,6 +46,8 @@ class Cluster:
     assumptions: tuple[Assumption, ...] = ()
     speeds: Mapping[int, Speed] = field(default_factory=dict)
     network: Lay = Switch
+    storage: Storage | None = None
+    changed_links: LinkChanges = field(default_factory=LinkChanges)
     _devices: dict[Speed, Device] = field(default_factory=dict, init=False, repr=False)
     _topologies: list[Topology] = field(default_factory=list, init=False, repr=False)
 
@@ -57,8 +60,28 @@ class Cluster:
     def topology(self) -> Topology:
         """Its nodes, links and routes; the same object each time."""
         if not self._topologies:
-            self._topologies.append(Topology(self.host, self.num_hosts, self.network))
+            parts = self.host, self.num_hosts, self.network, self.storage, self.changed_links.dead
+            self._topologies.append(Topology(*parts))
         return self._topologies[0]
+
+    @property
+    def link_changes(self) -> tuple[LinkChange, ...]:
+        """Links that carry less or more, or take longer, for a while or for good."""
+        return self.changed_links.changes
+
+    @property
+    def background(self) -> tuple[Background, ...]:
+        """What others send over links."""
+        return self.changed_links.background
+
+    def with_links(self, specs: Sequence[tuple[int, LinkChangeSpec]]) -> Cluster:
+        """The cluster with changes of its links, each with its index among all changes.
+
+        Raises PlanError for a pattern that fits no link, and for a lost link that nothing leads around.
+        """
+        if not specs:
+            return self
+        return replace(self, changed_links=LinkChanges.of(specs, self.topology))
 
     def placement(self, ranks: Ranks | Sequence[int]) -> Placement:
         """How one group of ranks [size] lies on the cluster."""

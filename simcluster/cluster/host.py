@@ -31,7 +31,8 @@ class Host:
     ``pcie``: the link between a device and the host's memory, absent where the device is the processor;
     ``memory``: bytes of the host. ``protocols``: what the communication library can choose from, by
     algorithm; algorithms not named there use ``default``. ``island``: a closer part of the host; ``pod``:
-    the hosts that are reached without the network; both are absent in most hosts.
+    the hosts that are reached without the network; both are absent in most hosts. ``memory_bandwidth`` (of
+    all memory), ``between_sockets`` and the rates of the disks are bytes/s, 0 where nothing is said.
     """
 
     name: str
@@ -49,6 +50,10 @@ class Host:
     numa_of_device: tuple[int, ...] = ()
     devices_per_switch: int = 1
     library: str = "nccl"
+    memory_bandwidth: float = 0.0
+    between_sockets: float = 0.0
+    disk_read: float = 0.0
+    disk_write: float = 0.0
 
     def protocols_of(self, algorithm: str) -> tuple[Protocol, ...]:
         """The protocols under which ``algorithm`` can run here."""

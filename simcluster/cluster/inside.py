@@ -6,19 +6,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from simcluster.cluster.host import Host
-from simcluster.cluster.link import Fabric, Link, Wiring
+from simcluster.cluster.link import Fabric, Link, Storage, Wiring
 
 CLOSE, OUTER, CARD, TREE, TRUNK, SOCKET, MEMORY, AWAY = 1, 3, 1, 2, 4, 1, 1, 100
 """What a step over a wire costs when the way is chosen: device links before the PCIe tree, no way through a
 network card and back."""
 
 
+SHARED = ("storage.door", "storage")
+"""The places that all hosts share: the door to their storage, and the storage."""
+
+
 @dataclass(frozen=True, slots=True)
 class Wire:
     """One directed link of every host, from place ``tail`` to place ``head``.
 
-    ``pattern`` names its family, with ``{}`` for the host and ``{}`` for its ``label`` there; ``cost`` is
-    what choosing a way counts.
+    ``pattern`` names its family, with ``{}`` for the host (without it the link is one for all hosts) and
+    ``{}`` for its ``label`` there; ``cost`` is what choosing a way counts.
     """
 
     pattern: str
@@ -61,13 +65,15 @@ class Inside:
         self.join(one, other, out, back)
 
 
-def inside(host: Host) -> Inside:
-    """The graph of a host."""
+def inside(host: Host, storage: Storage | None = None) -> Inside:
+    """The graph of a host, with its way to shared storage if there is any."""
     found = Inside([device(place) for place in range(host.num_devices)])
     _device_links(found, host)
     _pod(found, host)
     _tree(found, host)
     _cards(found, host)
+    if storage:
+        _storage(found, host, storage)
     return found
 
 
@@ -175,16 +181,49 @@ def _tree(found: Inside, host: Host) -> None:
     for switch, socket in roots.items():
         label = switch.partition(".")[2]
         found.both_ways("pcie.{}", label, switch, socket, lane, TRUNK, "host.pcie")
-    between = Link(host.pcie.bandwidth * host.num_devices, host.pcie.efficiency, 0.0)
+    _sockets(found, host)
+
+
+def _sockets(found: Inside, host: Host) -> None:
+    """What is at the sockets: one another, memory, cores and disks. What is not said is no bottleneck."""
+    assert host.pcie is not None
+    asked = host.pcie.rate * host.num_devices
+    between = Link(host.between_sockets or asked, 1.0, 0.0)
     for one in range(host.sockets):
         for other in range(one + 1, host.sockets):
             ends = f"socket.{one}", f"socket.{other}"
             labels = f"{one}-{other}", f"{other}-{one}"
-            _pair(found, "sockets", labels, ends, between, SOCKET, "host.pcie")
-    memory = Link(between.bandwidth, between.efficiency, 2 * host.pcie.latency)
+            _pair(found, "sockets", labels, ends, between, SOCKET, "host.processors.between")
+    source = "host.processors.memory_bandwidth"
+    memory = Link((host.memory_bandwidth or asked) / host.numa_nodes, 1.0, 2 * host.pcie.latency)
     for part in range(host.numa_nodes):
         socket = f"socket.{host.socket_of_numa(part)}"
-        found.both_ways("memory.{}", str(part), f"memory.{part}", socket, memory, MEMORY, "host.pcie")
+        found.both_ways("memory.{}", str(part), f"memory.{part}", socket, memory, MEMORY, source)
+    if host.memory_bandwidth:
+        cores = Link(host.memory_bandwidth / host.sockets, 1.0, 0.0)
+        for number in range(host.sockets):
+            place, socket = f"cores.{number}", f"socket.{number}"
+            found.both_ways("cores.{}", str(number), place, socket, cores, MEMORY, source)
+    if host.disk_read and host.disk_write:
+        ends = "disks", "socket.0"
+        out, into = (
+            Wire(f"host.{{}}.disks.{way}", "", *along, rate, 0.0, MEMORY, "host.disks")
+            for way, along, rate in (
+                ("out", ends, host.disk_read),
+                ("in", ends[::-1], host.disk_write),
+            )
+        )
+        found.join(*ends, out, into)
+
+
+def _storage(found: Inside, host: Host, storage: Storage) -> None:
+    """The way to shared storage, from the first socket or, without one, the first device."""
+    at = "socket.0" if host.pcie else device(0)
+    card = Link(storage.host, 1.0, storage.latency)
+    found.both_ways("storage", "", at, SHARED[0], card, AWAY, "storage")
+    into = Wire("storage.in", "", *SHARED, storage.write, 0.0, AWAY, "storage")
+    out = Wire("storage.out", "", *SHARED[::-1], storage.read, 0.0, AWAY, "storage")
+    found.join(*SHARED, into, out)
 
 
 def _cards(found: Inside, host: Host) -> None:

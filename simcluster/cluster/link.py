@@ -121,6 +121,16 @@ class Network:
 
 
 @dataclass(frozen=True, slots=True)
+class Storage:
+    """Storage that all hosts share: bytes/s it reads and writes for all, and for one host; seconds to it."""
+
+    read: float
+    write: float
+    host: float
+    latency: float
+
+
+@dataclass(frozen=True, slots=True)
 class Path:
     """The way from one rank to another.
 

@@ -21,7 +21,7 @@ class Site:
 
     ``card`` is one direction of a card's link, with the latency of a way through one switch; each further
     switch adds ``hop`` seconds. Nodes and links of the fabric are numbered from ``first_node`` and
-    ``first_link``.
+    ``first_link``; ``dead`` links carry nothing.
     """
 
     num_hosts: int
@@ -30,6 +30,7 @@ class Site:
     hop: float = 0.0
     first_node: int = 0
     first_link: int = 0
+    dead: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,6 +96,10 @@ class NetworkFabric(ABC):
     @abstractmethod
     def cross(self, src: Numbers, dst: Numbers) -> Crossing:
         """The way from cards to cards, one by one."""
+
+    def may_lose(self, links: Numbers) -> bool:
+        """Whether all cards still reach one another without these links."""
+        return False
 
     @abstractmethod
     def places(self, hosts: Numbers) -> list[Numbers]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources.abc import Traversable
 from typing import Any, ClassVar, Self
 
 from pydantic import model_validator
 
-from simcluster.cluster.changes import MOST_DEVICES, ChangeSpec, speeds
+from simcluster.cluster.changes import MOST_DEVICES, AnyChange, ChangeSpec, speeds
 from simcluster.cluster.cluster import Assumption, Cluster
 from simcluster.cluster.device_spec import ClockSpec, DeviceSpec
 from simcluster.cluster.host import Host, Protocol
-from simcluster.cluster.link import Island, Link, Network, Wiring
+from simcluster.cluster.link import Island, Link, Network, Storage, Wiring
+from simcluster.cluster.link_changes import LinkChangeSpec
 from simcluster.cluster.link_spec import FabricSpec, IslandSpec, NetworkSpec, PcieSpec, PodSpec
 from simcluster.cluster.network_choice import AnyNetwork
 from simcluster.cluster.networks.switch import Switch
@@ -52,9 +53,9 @@ class ProtocolSpec(Section):
 
 
 class ProcessorSpec(Section):
-    """A host's own processors, and which of its parts are near which: facts for reading.
+    """A host's own processors, and which of its parts are near which.
 
-    Nothing is priced by them until links have routes.
+    Topology draws its PCIe tree and memories by them; no time rests on them yet.
     """
 
     model: Figure[Name]
@@ -69,9 +70,25 @@ class ProcessorSpec(Section):
     numa_of_device: Figure[tuple[NonNegativeInt, ...]] | None = None
     """The part that each device is near to."""
 
+    memory_bandwidth: Figure[Bandwidth] | None = None
+    """Of all memory channels of the host together; as much as PCIe can ask for, if not written."""
+
+    between: Figure[Bandwidth] | None = None
+    """Between each two sockets, one way, usable; as much as PCIe can ask for, if not written."""
+
+    @model_validator(mode="after")
+    def _parts_belong_to_sockets(self) -> ProcessorSpec:
+        parts, sockets = self.numa_nodes.value, self.sockets.value
+        if parts % sockets:
+            raise Refused(f"{parts} parts do not spread evenly over {sockets} sockets", path="numa_nodes")
+        for part in self.numa_of_device.value if self.numa_of_device else ():
+            if part >= parts:
+                raise Refused(f"there is no part {part} of {parts}", path="numa_of_device")
+        return self
+
 
 class DiskSpec(Section):
-    """A host's local disks, facts for reading: no checkpoint is written to them yet."""
+    """A host's local disks: part of its topology; no checkpoint is written to them yet."""
 
     count: Figure[PositiveInt] | None = None
     """How many."""
@@ -84,6 +101,27 @@ class DiskSpec(Section):
 
     write: Figure[Bandwidth] | None = None
     """All together."""
+
+
+class StorageSpec(Section):
+    """Storage that all hosts share, on a network of its own; nothing is read from it yet."""
+
+    read: Figure[Bandwidth]
+    """All hosts together."""
+
+    write: Figure[Bandwidth]
+    """All hosts together."""
+
+    host: Figure[Bandwidth]
+    """What one host can read, or write, at a time."""
+
+    latency: Figure[Duration] | None = None
+    """Until the first byte is there; nothing, if not written."""
+
+    def build(self) -> Storage:
+        """The storage."""
+        latency = self.latency.value if self.latency else 0.0
+        return Storage(self.read.value, self.write.value, self.host.value, latency)
 
 
 class HostSpec(CatalogSection):
@@ -221,6 +259,10 @@ class HostSpec(CatalogSection):
             numa_nodes=self.processors.numa_nodes.value if self.processors else 1,
             numa_of_device=near.value if near else (),
             devices_per_switch=shared.value if shared else 1,
+            memory_bandwidth=_rate(self.processors.memory_bandwidth if self.processors else None),
+            between_sockets=_rate(self.processors.between if self.processors else None),
+            disk_read=_rate(self.disks.read if self.disks else None),
+            disk_write=_rate(self.disks.write if self.disks else None),
         )
 
 
@@ -239,7 +281,10 @@ class ClusterSpec(Section):
     network: AnyNetwork | None = None
     """How the network cards are joined; as the host has it, if nothing is written."""
 
-    changes: tuple[ChangeSpec, ...] = ()
+    storage: StorageSpec | None = None
+    """Storage that all hosts share."""
+
+    changes: tuple[AnyChange, ...] = ()
     """Devices that are slower or faster than their file says; those of one device multiply."""
 
     @model_validator(mode="after")
@@ -269,6 +314,8 @@ class ClusterSpec(Section):
         if (count := self.hosts * per_host) > MOST_DEVICES:
             raise Refused(f"{count:,} devices; some can be changed in at most {MOST_DEVICES:,}", path="hosts")
         for index, change in enumerate(self.changes):
+            if not isinstance(change, ChangeSpec):
+                continue
             try:
                 change.check(self.hosts, per_host)
             except Refused as refused:
@@ -282,12 +329,21 @@ class ClusterSpec(Section):
         """
         host = self._host()
         assumed = tuple(_assumptions(host, host.use or host.title))
-        changed = speeds(self.changes, self.hosts, host.devices.value, seed)
+        devices = [change for change in self.changes if isinstance(change, ChangeSpec)]
+        changed = speeds(devices, self.hosts, host.devices.value, seed)
         network = self.network or host.network.fabric
-        return Cluster(host.build(), self.hosts, assumed, changed, network.lay() if network else Switch)
+        lay = network.lay() if network else Switch
+        storage = self.storage.build() if self.storage else None
+        every: Sequence[Section] = self.changes
+        links = [(at, each) for at, each in enumerate(every) if isinstance(each, LinkChangeSpec)]
+        return Cluster(host.build(), self.hosts, assumed, changed, lay, storage).with_links(links)
 
     def _host(self) -> HostSpec:
         return self.host or HostSpec.model_validate({"use": self.use})
+
+
+def _rate(figure: Figure[Bandwidth] | None) -> float:
+    return figure.value if figure else 0.0
 
 
 def _protocol(name: str, spec: ProtocolSpec) -> Protocol:

@@ -7,7 +7,7 @@ composed by formula: what leads out of a host is looked up in one table for all 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from simcluster.cluster.family import Block, Ends, Family, Numbering, Numbers
 from simcluster.cluster.host import Host
-from simcluster.cluster.inside import Wire, inside
-from simcluster.cluster.link import Reach
+from simcluster.cluster.inside import SHARED, Wire, inside
+from simcluster.cluster.link import Reach, Storage
 from simcluster.cluster.network import Lay, NetworkFabric, Site
 from simcluster.cluster.networks.switch import Switch
 from simcluster.cluster.table import Table
@@ -38,11 +38,18 @@ class Routes:
 class Topology:
     """Nodes, links and routes of ``num_hosts`` equal hosts."""
 
-    def __init__(self, host: Host, num_hosts: int, lay: Lay = Switch) -> None:
+    def __init__(
+        self,
+        host: Host,
+        num_hosts: int,
+        lay: Lay = Switch,
+        storage: Storage | None = None,
+        dead: Iterable[int] = (),
+    ) -> None:
         self.host = host
         self.num_hosts = num_hosts
         self.num_devices = num_hosts * host.num_devices
-        self._inside = inside(host)
+        self._inside = inside(host, storage)
         self._table = Table.of(self._inside)
         self._index = {place: number for number, place in enumerate(self._inside.places)}
         self._hosts_per_pod = host.pod.num_hosts if host.pod else 1
@@ -50,6 +57,11 @@ class Topology:
         self._cards = np.array([self._index[place] for place in self._inside.cards], dtype=np.int64)
         self._node_base = np.zeros(len(self._inside.places), dtype=np.int64)
         self._node_stride = np.zeros(len(self._inside.places), dtype=np.int64)
+        self._shared = [self._index[place] for place in SHARED if place in self._index]
+        self._common = [self._gate, *self._shared] if self._gate >= 0 else self._shared
+        elsewhere = {*self._common, *self._cards.tolist()}
+        self._own = [i for i in range(host.num_devices, len(self._inside.places)) if i not in elsewhere]
+        self._first_behind_hosts = self.num_devices + num_hosts * len(self._own)
         inner = list(self._inner_nodes())
         first = inner[-1].first + inner[-1].size
         self._first_of_network = first
@@ -58,7 +70,7 @@ class Topology:
         families = list(self._inner_families())
         last = families[-1] if families else None
         nics, card, hop = host.network.nics, host.network.link, host.network.hop
-        site = Site(num_hosts, nics, card, hop, first, last.first + last.size if last else 0)
+        site = Site(num_hosts, nics, card, hop, first, last.first + last.size if last else 0, frozenset(dead))
         self.network: NetworkFabric = lay(site)
         self._nodes = Numbering.of([*inner, *self.network.nodes()])
         self._links = Numbering.of([*families, *self.network.families()])
@@ -137,6 +149,9 @@ class Topology:
             near = src_pod == dst_pod  # a pod's switch is a place of each of its hosts
             src_host = np.where(near & (src_place == self._gate), dst_host, src_host)
             dst_host = np.where(near & (dst_place == self._gate), src_host, dst_host)
+        for shared in self._shared:  # and storage one of all hosts
+            src_host = np.where(src_place == shared, dst_host, src_host)
+            dst_host = np.where(dst_place == shared, src_host, dst_host)
         found = _Composed(len(src))
         same = src_host == dst_host
         pod = ~same & (src_pod == dst_pod) & (self._gate >= 0)
@@ -190,22 +205,20 @@ class Topology:
 
     def _at(self, nodes: Numbers) -> tuple[Numbers, Numbers]:
         """Host and place of nodes; that of a pod's switch is the first host of the pod."""
-        size, places = self.host.num_devices, len(self._inside.places)
+        size = self.host.num_devices
         host, place = nodes // size, nodes % size
         inner = nodes >= self.num_devices
         if inner.any():
             if nodes.max() >= self._first_of_network:
                 raise ValueError(f"routes do not lead to {self.node_name(int(nodes.max()))}")
-            for index in range(size, places):
-                base, stride = int(self._node_base[index]), int(self._node_stride[index])
-                if index in self._cards:
-                    continue
-                count = self._num_pods if index == self._gate else self.num_hosts
-                mine = inner & (nodes >= base) & ((nodes - base) % stride == 0)
-                mine &= (nodes - base) // stride < count
-                number = (nodes[mine] - base) // stride
-                host[mine] = number * (self._hosts_per_pod if index == self._gate else 1)
-                place[mine] = index
+            own = np.array(self._own, dtype=np.int64)
+            mine = inner & (nodes < self._first_behind_hosts)
+            host[mine] = (nodes[mine] - self.num_devices) // own.size
+            place[mine] = own[(nodes[mine] - self.num_devices) % own.size]
+            for index in self._common:
+                number = nodes - self._node_base[index]
+                mine = inner & (number >= 0) & (number <= (self._num_pods - 1) * self._node_stride[index])
+                host[mine], place[mine] = number[mine] * self._hosts_per_pod, index
         return host, place
 
     def _pod(self, hosts: Numbers) -> Numbers:
@@ -230,16 +243,18 @@ class Topology:
         devices, names = self.host.num_devices, self._inside.places
         yield Block("host.{}.device.{}", 0, (self.num_hosts, devices))
         self._node_base[:devices], self._node_stride[:devices] = np.arange(devices), devices
-        own = [i for i in range(devices, len(names)) if i != self._gate and i not in self._cards]
+        own, first = self._own, self.num_devices
         labels = tuple(names[index] for index in own)
-        first = self.num_devices
         yield Block("host.{}.{}", first, (self.num_hosts, len(own)), (None, labels))
         self._node_base[own], self._node_stride[own] = first + np.arange(len(own)), len(own)
-        first += self.num_hosts * len(own)
-        pods = self._num_pods if self._gate >= 0 else 0
-        yield Block("pod.{}.switch", first, (pods,))
+        first = self._first_behind_hosts
+        yield Block("pod.{}.switch", first, (self._num_pods if self._gate >= 0 else 0,))
         if self._gate >= 0:
             self._node_base[self._gate], self._node_stride[self._gate] = first, 1
+            first += self._num_pods
+        for index in self._shared:
+            yield Block(names[index], first, ())
+            self._node_base[index], first = first, first + 1
 
     def _inner_families(self) -> Iterator[Family]:
         """The links inside hosts, equal ones of one name together."""
@@ -248,15 +263,13 @@ class Topology:
             groups.setdefault((wire.pattern, wire.rate, wire.latency, wire.source), []).append(number)
         first = 0
         for (pattern, rate, latency, source), numbers in groups.items():
-            named = pattern.count("{}") > 1
+            named = pattern.count("{}")
             labels = tuple(self._inside.wires[number].label for number in numbers)
-            shape = (self.num_hosts, len(numbers)) if named else (self.num_hosts,)
+            shape = (self.num_hosts, len(numbers))[:named]
             self._wire_base[numbers] = first + np.arange(len(numbers))
-            self._wire_stride[numbers] = len(numbers)
+            self._wire_stride[numbers] = len(numbers) if named else 0
             ends = self._ends([self._inside.wires[number] for number in numbers])
-            family = Family(
-                pattern, first, shape, (None, labels) if named else (), rate, latency, source, ends
-            )
+            family = Family(pattern, first, shape, (None, labels)[:named], rate, latency, source, ends)
             yield family
             first += family.size
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Annotated, ClassVar, Literal
@@ -148,13 +148,12 @@ class CustomSpec(NetworkFabricSpec):
 
 @dataclass(frozen=True, eq=False)
 class Custom(NetworkFabric):
-    """Switches and cables of a document; ``dead`` are links that carry nothing."""
+    """Switches and cables of a document."""
 
     kind: ClassVar[str] = "custom"
     spec: ClassVar[type[NetworkFabricSpec]] = CustomSpec
 
     plan: CustomSpec = None  # type: ignore[assignment]
-    dead: frozenset[int] = frozenset()
     _found: dict[tuple[int, int], list[tuple[int, ...]]] = field(default_factory=dict)
 
     def nodes(self) -> list[Block]:
@@ -203,6 +202,21 @@ class Custom(NetworkFabric):
         latency = np.where(links < 0, 0.0, self._latency[links - self.site.first_link]).sum(axis=1)
         return Crossing(links, latency)
 
+    def may_lose(self, links: Numbers) -> bool:
+        """Whether all cards still reach one another without these links."""
+        families = self.families()
+        if not families or links.min() < families[0].first:
+            return False
+        without = replace(self, site=replace(self.site, dead=frozenset(links.tolist())), _found={})
+        ends = np.unique(self._switch_of).tolist()
+        try:
+            for one in ends:
+                for other in ends:
+                    without._ways(one, other)
+        except ValueError:
+            return False
+        return True
+
     def places(self, hosts: Numbers) -> list[Numbers]:
         """The hosts themselves: nothing is said to be alike."""
         return [hosts]
@@ -236,7 +250,7 @@ class Custom(NetworkFabric):
                 tail, head = (
                     int(end[0]) - self.site.first_node for end in family.ends(np.zeros(1, np.int64))
                 )
-                live = [i for i in range(family.first, family.first + family.size) if i not in self.dead]
+                live = [i for i in range(family.first, family.first + family.size) if i not in self.site.dead]
                 if live:
                     graph.add_edge(tail, head, None)
                     between[tail, head] = live

@@ -176,8 +176,9 @@ def test_routes_over_the_network_are_shortest_and_links_lead_both_ways(network, 
     every = np.arange(topology.num_links)
     tails, heads = topology.ends(every)
     rates = np.round(topology.rates(every)).astype(np.int64)
-    there = Counter(zip(tails.tolist(), heads.tolist(), rates.tolist(), strict=True))
-    back = Counter(zip(heads.tolist(), tails.tolist(), rates.tolist(), strict=True))
+    both = ~np.isin(every, topology.matching("host.*.disks.*"))  # they write slower than they read
+    there = Counter(zip(tails[both].tolist(), heads[both].tolist(), rates[both].tolist(), strict=True))
+    back = Counter(zip(heads[both].tolist(), tails[both].tolist(), rates[both].tolist(), strict=True))
     assert there == back, "as much comes back as goes there"
     rank = st.integers(0, built.num_devices - 1)
     pairs = np.array(data.draw(st.lists(st.tuples(rank, rank), min_size=1, max_size=20)))

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcluster.cluster import Reach, host_names, load_cluster
+from simcluster.cluster import ClusterSpec, Reach, host_names, load_cluster
+from simcluster.document import validate_data
 from simcluster.document.pattern import matches
 from tests.unit.cluster.routed import connected, names
 
@@ -144,3 +145,17 @@ def test_every_route_is_a_chain_from_its_source_to_its_destination(data):
         card = st.integers(0, cluster.host.network.nics - 1)
         rails = np.array(data.draw(st.lists(card, min_size=len(pairs), max_size=len(pairs))))
     connected(cluster.topology, pairs[:, 0], pairs[:, 1], rails)
+
+
+def test_disks_cores_and_shared_storage_are_places_that_routes_lead_to():
+    storage = {"read": "100 GB/s", "write": "50 GB/s", "host": "20 GB/s", "latency": "100 us"}
+    spec = {"use": "dgx-h100", "hosts": 3, "storage": storage}
+    topology = validate_data(spec, ClusterSpec).build().topology
+    store, disks = topology.node("storage"), topology.node("host.1.disks")
+    assert names(topology, 9, store)[-2:] == ["host.1.storage.out", "storage.in"]
+    assert names(topology, store, 17)[:2] == ["storage.out", "host.2.storage.in"]
+    assert names(topology, 12, disks)[-2:] == ["host.1.sockets.1-0", "host.1.disks.in"]
+    connected(topology, np.array([9, store, 12, disks]), np.array([store, 17, disks, 8]))
+    assert topology.rates(topology.matching("storage.*")).tolist() == [50e9, 100e9]
+    assert topology.rates(topology.matching("host.0.cores.1.in")) == pytest.approx([307.2e9])
+    assert load_cluster("dgx-h100").topology.matching("*storage*").size == 0
