@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from simcluster.cluster import NOMINAL, Cluster, Span
+from simcluster.cluster import NOMINAL, Cluster, Placement
 from simcluster.layout import Mesh
 from simcluster.program.colouring import Colouring, Numbering, refined, separate
 from simcluster.program.program import Program
@@ -30,7 +30,7 @@ class Group:
     """
 
     id: int
-    span: Span
+    span: Placement
     members: tuple[int, ...]
     flow: int = 0
     count: int = 1
@@ -87,8 +87,8 @@ class Classes:
     representatives: tuple[int, ...]
     sizes: tuple[int, ...]
     groups: Mapping[tuple[int, Axes], Group]
-    next_stage: Mapping[int, tuple[int, Span]]
-    prev_stage: Mapping[int, tuple[int, Span]]
+    next_stage: Mapping[int, tuple[int, Placement]]
+    prev_stage: Mapping[int, tuple[int, Placement]]
     flows: Flows
 
     def __len__(self) -> int:
@@ -140,9 +140,9 @@ class _Wiring:
     """Who meets whom: groups by axes, pairs along the pipeline, and the different spans of them."""
 
     meetings: Mapping[Axes, Meetings]
-    spans: Mapping[Axes, Sequence[Span]]
+    spans: Mapping[Axes, Sequence[Placement]]
     pairs: Meetings
-    pair_spans: Sequence[Span]
+    pair_spans: Sequence[Placement]
     loading: Loading
 
     @classmethod
@@ -150,18 +150,18 @@ class _Wiring:
         meetings, spans = {}, {}
         for axes in program.groups:
             members = program.mesh.groups(axes)
-            spans[axes], index = cluster.spans(members)
+            spans[axes], index = cluster.placements(members)
             meetings[axes] = Meetings(members, index.astype(np.int64), loading.groups.get(axes, ()))
         pairs = pipeline_pairs(program.mesh, program.stage_axis)
-        pair_spans, index = cluster.spans(pairs) if len(pairs) else ([], np.zeros(0, dtype=np.int64))
+        pair_spans, index = cluster.placements(pairs) if len(pairs) else ([], np.zeros(0, dtype=np.int64))
         along = Meetings(pairs, index.astype(np.int64), loading.transfers, ordered=True)
         return cls(meetings, spans, along, pair_spans, loading)
 
     def classes(self, found: Colouring) -> Classes:
         """Binds groups and peers of the representatives."""
         representatives = found.ranks.first.tolist()
-        following: dict[int, tuple[int, Span]] = {}
-        preceding: dict[int, tuple[int, Span]] = {}
+        following: dict[int, tuple[int, Placement]] = {}
+        preceding: dict[int, tuple[int, Placement]] = {}
         rows: dict[int, int] = {}
         of_rank = found.ranks.of
         pair_of = np.full(len(of_rank), -1, dtype=np.int64)
