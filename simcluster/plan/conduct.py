@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from simcluster.layout import Mesh
 from simcluster.plan.framework import BucketSpec, FrameworkSpec
 from simcluster.plan.fusion import FusionSpec
+from simcluster.plan.fusion_ids import USUAL
 from simcluster.plan.sharding import Sharding
 
 
@@ -63,21 +65,29 @@ class Buckets:
 @dataclass(frozen=True, slots=True)
 class Fusion:
     """The buckets that the scenario gives to gradients by the operation that reduces them; None: the
-    profile's. Only gradients that take the same steps over the same groups are in one of these.
+    profile's. Only gradients that take the same steps over the same groups are in one of these, and only
+    those of one fusion id: ``ids`` has the parameters with another than the usual one.
     """
 
     all_reduce: Buckets | None = None
     reduce_scatter: Buckets | None = None
+    ids: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, spec: FusionSpec) -> Fusion:
-        """The buckets of the scenario's section."""
-        found = cls()
+    def of(cls, spec: FusionSpec, ids: Mapping[str, int] = MappingProxyType({})) -> Fusion:
+        """The buckets of the scenario's section, with the fusion ids of parameters."""
+        found = cls(ids=dict(ids))
         if spec.all_reduce is not None:
-            found = replace(found, all_reduce=Buckets(spec.all_reduce.num_bytes, ends=spec.all_reduce.ends))
+            said = spec.all_reduce
+            found = replace(found, all_reduce=Buckets(said.num_bytes, said.first_bytes, ends=said.ends))
         if spec.reduce_scatter is not None:
-            found = replace(found, reduce_scatter=Buckets(spec.reduce_scatter.num_bytes))
+            scattered = Buckets(spec.reduce_scatter.num_bytes, spec.reduce_scatter.first_bytes)
+            found = replace(found, reduce_scatter=scattered)
         return found
+
+    def id_of(self, parameter: str) -> int:
+        """The fusion id of a parameter."""
+        return self.ids.get(parameter, USUAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +121,12 @@ class Conduct:
         batch_axes: Sequence[str],
         stage_axis: str,
         fusion: FusionSpec | None = None,
+        ids: Mapping[str, int] = MappingProxyType({}),
     ) -> Conduct:
-        """What profile, sharding and scenario say on a mesh with these axes for data and stages."""
+        """What profile, sharding and scenario say on a mesh with these axes for data and stages.
+
+        ``ids`` are the fusion ids of parameters that have another than the usual one.
+        """
         reduction = framework.reduction
         buckets = Buckets() if reduction.bucket == "whole" else None
         if reduction.limit is not None:
@@ -129,7 +143,7 @@ class Conduct:
             framework.layer_collectives == "blocking",
             rest if framework.p2p_scatter else (),
             sharding.gather_once,
-            Fusion.of(fusion) if fusion.said else None,
+            Fusion.of(fusion, ids) if fusion.said else None,
             fusion.closed,
         )
 
@@ -141,10 +155,11 @@ class Conduct:
     def document(self) -> dict[str, Any]:
         """What travels together, by operation, as JSON-able data: sizes, numbers of gradients, or a word."""
         fusion = self.fusion or Fusion()
-        return {
+        found: dict[str, Any] = {
             "all_reduce": self._told(fusion.all_reduce),
             "reduce_scatter": self._told(fusion.reduce_scatter),
         }
+        return found | ({"ids": dict(sorted(fusion.ids.items()))} if fusion.ids else {})
 
     def _told(self, given: Buckets | None) -> dict[str, Any] | str:
         if self.apart:

@@ -10,6 +10,8 @@ and whether gradients are copied into them, remains the profile's to say.
 - Only gradients that take the same steps over the same groups travel together, as in MindSpore. They join
   in the order in which they become ready: the last layer's first, the order of the reductions in MindSpore's
   backward graph and not that of the model's parameters. Every pipeline stage has buckets of its own.
+- ``ids`` give parameters a fusion id, as MindSpore's ``Parameter.comm_fusion``: 1 unless said otherwise. Only
+  equal ids travel together, 0 never does.
 - ``openstate: false``: nothing is fused; every weight that is gathered and every gradient that is reduced is
   a collective of its own.
 """
@@ -26,6 +28,7 @@ from simcluster.document import PositiveInt, Refused, Section, Unsupported
 from simcluster.errors import PlanError
 from simcluster.layout import Kind, Movement
 from simcluster.model import Graph, Phase
+from simcluster.plan.fusion_ids import FusionIdSpec
 from simcluster.plan.sharding import Sharding
 
 AUTO_MB = 64
@@ -50,13 +53,13 @@ def check_ends(ends: Ends, path: str) -> None:
 
 
 class SizeFusionSpec(Section):
-    """Gradients join until they are so large together."""
+    """What travels joins until it is so large together."""
 
     mode: Literal["auto", "size"]
     """auto: 64 MB. size: what config says."""
 
     config: PositiveInt | None = None
-    """The size in MB of 2^20 bytes: a bucket is closed by the gradient that fills it to this or beyond."""
+    """The size in MB of 2^20 bytes: a bucket is closed by what fills it to this or beyond."""
 
     @model_validator(mode="after")
     def _is_complete(self) -> SizeFusionSpec:
@@ -69,6 +72,23 @@ class SizeFusionSpec(Section):
         return (self.config or AUTO_MB) * MB
 
 
+class ReduceScatterFusionSpec(SizeFusionSpec):
+    """Gradients join until they are so large together."""
+
+    first: PositiveInt | None = None
+    """The size of the first bucket in MB, where it is smaller so that the network starts early (DDP: 1)."""
+
+    @model_validator(mode="after")
+    def _first_has_a_size(self) -> ReduceScatterFusionSpec:
+        _check_first(self.mode, self.first is not None)
+        return self
+
+    @property
+    def first_bytes(self) -> int | None:
+        """The size of the first bucket in bytes; None: that of the others."""
+        return None if self.first is None else self.first * MB
+
+
 class AllReduceFusionSpec(Section):
     """Gradients join until they are so large, or so many, together."""
 
@@ -79,9 +99,13 @@ class AllReduceFusionSpec(Section):
     """25: MB of 2^20 bytes; a bucket is closed by the gradient that fills it to this or beyond. [20, 35]: the
     first 20 gradients in the order in which they become ready, the next 15, the rest."""
 
+    first: PositiveInt | None = None
+    """The size of the first bucket in MB, where it is smaller so that the network starts early (DDP: 1)."""
+
     @model_validator(mode="after")
     def _is_complete(self) -> AllReduceFusionSpec:
         _check_config(self.mode, self.config is not None)
+        _check_first(self.mode, self.first is not None)
         if self.mode == "size" and not isinstance(self.config, int):
             raise Refused("mode size takes one size in MB", path="config", hint="write config: 25")
         if self.mode == "index":
@@ -102,6 +126,11 @@ class AllReduceFusionSpec(Section):
         return (self.config if isinstance(self.config, int) else AUTO_MB) * MB
 
     @property
+    def first_bytes(self) -> int | None:
+        """The size of the first bucket in bytes; None: that of the others."""
+        return None if self.first is None else self.first * MB
+
+    @property
     def ends(self) -> tuple[int, ...]:
         """Behind how many gradients a bucket is closed; empty if their size matters."""
         return self.config if isinstance(self.config, tuple) else ()
@@ -112,8 +141,17 @@ def _check_config(mode: str, given: bool) -> None:
         raise Refused(
             f"mode auto is {AUTO_MB} MB, so config says nothing", path="config", hint="write mode: size"
         )
-    if mode != "auto" and not given:
+    if mode not in ("auto", "search") and not given:
         raise Refused(f"mode {mode} needs a config", hint="config: 25" if mode == "size" else "config: [20]")
+
+
+def _check_first(mode: str, given: bool) -> None:
+    if given and mode != "size":
+        raise Refused(
+            f"first is a size beside that of the other buckets, and mode {mode} has none",
+            path="first",
+            hint="write mode: size and config: 25",
+        )
 
 
 class FusionSpec(Section):
@@ -127,13 +165,16 @@ class FusionSpec(Section):
     )
     """Gradients that are all-reduced."""
 
-    reduce_scatter: SizeFusionSpec | None = Field(
+    reduce_scatter: ReduceScatterFusionSpec | None = Field(
         default=None, validation_alias=AliasChoices("reduce_scatter", "reducescatter")
     )
     """Gradients that are reduce-scattered once per step (ZeRO-1, MindSpore's level1)."""
 
     all_gather: Unsupported = Field(default=None, validation_alias=AliasChoices("all_gather", "allgather"))
     """Gathers of weights."""
+
+    ids: tuple[FusionIdSpec, ...] = ()
+    """Fusion ids of parameters by pattern, later entries win: only equal ids travel together, 0 alone."""
 
     @model_validator(mode="after")
     def _is_consistent(self) -> FusionSpec:
@@ -146,6 +187,12 @@ class FusionSpec(Section):
         if self.closed and self.said:
             raise Refused(
                 f"nothing is fused with openstate: false, so {self.said[0]} says nothing", path=self.said[0]
+            )
+        if self.ids and not self.said:
+            raise Refused(
+                "ids say what may travel together, but nothing says how much does",
+                path="ids",
+                hint="write all_reduce: {mode: auto} beside them",
             )
         return self
 

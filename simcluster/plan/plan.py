@@ -17,6 +17,7 @@ from simcluster.plan.conduct import Conduct
 from simcluster.plan.costs import movement_cost
 from simcluster.plan.formats import Formats, states_of, update_of
 from simcluster.plan.fusion import idle, reduced_by
+from simcluster.plan.fusion_ids import fusion_ids
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
 from simcluster.plan.optimize import OptimizerPlan
 from simcluster.plan.passes import Passes, differentiated
@@ -145,6 +146,7 @@ class _Planner:
         limit = self.training.optimizer.clip
         fusion = self.parallel.fused
         logical = differentiated(placed, formats)
+        ids = fusion_ids(fusion.ids, [name for name, _ in logical.parameters()])
         passes = Passes(
             mesh=self.mesh,
             stage_axis=stage_axis,
@@ -175,7 +177,13 @@ class _Planner:
             prefetch=self.framework.prefetch,
             dispatch=self.framework.dispatch,
             conduct=Conduct.of(
-                self.framework, sharding, self.mesh, batch_axes, stage_axis, fusion.only(reduced_by(graph))
+                self.framework,
+                sharding,
+                self.mesh,
+                batch_axes,
+                stage_axis,
+                fusion.only(reduced_by(graph)),
+                ids,
             ),
             compute=formats.compute,
             gradients=formats.gradients,

@@ -27,7 +27,11 @@ def fusion_told(conduct: Conduct) -> list[str]:
         if buckets is not None and buckets.ends:
             said.append(f"{what} of gradients up to {', '.join(map(str, buckets.ends))} and the rest")
         elif buckets is not None:
-            said.append(f"{what} of gradients fused to {units.size(buckets.limit)}")
+            first = f", the first to {units.size(buckets.first)}" if buckets.first else ""
+            said.append(f"{what} of gradients fused to {units.size(buckets.limit)}{first}")
+    if said and conduct.fusion is not None and conduct.fusion.ids:
+        numbers = sorted(set(conduct.fusion.ids.values()))
+        said.append(f"{len(conduct.fusion.ids)} parameters with fusion id {', '.join(map(str, numbers))}")
     return said
 
 

@@ -12,8 +12,12 @@ from dataclasses import dataclass, replace
 from simcluster.layout import Kind, Mesh, Movement
 from simcluster.model import Block, Graph, Instance, Node, Phase, TensorType, Value
 from simcluster.plan.conduct import Buckets, Conduct
+from simcluster.plan.fusion_ids import ALONE
 from simcluster.program.lower import local_type, reduction
 from simcluster.program.ties import Ties
+
+_SINGLE = Buckets(1)
+"""Every gradient is a bucket."""
 
 Naming = Callable[[str, str], str]
 """(instance, value) -> the name of its buffer in the stage."""
@@ -32,9 +36,13 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The steps of one gradient's reduction, their places in that of the block, and its part on a rank."""
+    """The steps of one gradient's reduction, their places in that of the block, and its part on a rank.
+
+    ``parameter`` is the one it belongs to, by the name under which it counts; empty for a loss.
+    """
 
     instance: str
+    parameter: str
     nodes: tuple[Node, ...]
     places: tuple[int, ...]
     local: TensorType
@@ -77,8 +85,9 @@ def _grouped(gradients: Sequence[_Part], conduct: Conduct) -> list[tuple[list[_P
     """The gradients that travel together, in the order in which the last of them is ready; and whether they
     share a buffer, or are those of a layer and travel as its block has them.
 
-    Those of operations with buckets of their own are sorted by their steps, since a bucket of these is one
-    collective per step; the rest fills the profile's buckets whatever their steps, or travels by layer.
+    Those of operations with buckets of their own are sorted by their steps and fusion ids, since a bucket of
+    these is one collective per step; the rest fills the profile's buckets whatever their steps, or travels by
+    layer.
     """
     sorted_by: dict[tuple[object, ...], list[int]] = {}
     rules: dict[tuple[object, ...], Buckets | None] = {}
@@ -86,7 +95,10 @@ def _grouped(gradients: Sequence[_Part], conduct: Conduct) -> list[tuple[list[_P
         own = _own_rule(part, conduct)
         key: tuple[object, ...] = (part.instance,) if conduct.buckets is None else ()
         if own is not None:
-            key = part.steps
+            assert conduct.fusion is not None
+            number = conduct.fusion.id_of(part.parameter)
+            key = (part.steps, number)
+            own = _SINGLE if number == ALONE else own
         rules[key] = own or conduct.buckets
         sorted_by.setdefault(key, []).append(position)
     found: list[tuple[list[int], bool]] = []
@@ -124,6 +136,7 @@ def _parts(
     block = graph.block_of(instance)
     written = [value for node in block.phase(Phase.FORWARD, Phase.BACKWARD) for value in node.outputs]
     ready = {value: position for position, value in enumerate(written)}
+    owners = {block.gradients[name]: name for name in block.parameters if name in block.gradients}
     steps: dict[str, list[Node]] = {}
     places: dict[str, list[int]] = {}
     for place, node in enumerate(reduction(block)):
@@ -147,7 +160,11 @@ def _parts(
         )
         local = local_type(block.values[gradient], mesh)
         tie = ties.get((instance.name, gradient))
-        yield _Part(instance.name, renamed, tuple(places[gradient]), local, gradient == block.loss, tie)
+        owner = owners.get(gradient)
+        parameter = "" if owner is None else graph.canonical(f"{instance.name}.{owner}")
+        yield _Part(
+            instance.name, parameter, renamed, tuple(places[gradient]), local, gradient == block.loss, tie
+        )
 
 
 def _bucket(name: str, parts: Sequence[_Part], shared: bool, ready: str, values: dict[str, Value]) -> Bucket:

@@ -35,6 +35,10 @@ def test_indices_close_buckets_behind_so_many_gradients(sizes, ends):
             Fusion(all_reduce=Buckets(ends=(20, 35))),
         ),
         (
+            {"all_reduce": {"mode": "size", "config": 25, "first": 1}},
+            Fusion(all_reduce=Buckets(25 * MB, MB)),
+        ),
+        (
             {"openstate": True, "reducescatter": {"mode": "size", "config": 8}},
             Fusion(reduce_scatter=Buckets(8 * MB)),
         ),
@@ -78,6 +82,27 @@ def test_what_is_not_used_says_nothing():
             "cannot end behind gradient 3",
         ),
         ({"fusion": {"reduce_scatter": {"mode": "index", "config": [3]}}}, "fusion.reduce_scatter", ""),
+        (
+            {"fusion": {"all_reduce": {"mode": "auto", "first": 1}}},
+            "fusion.all_reduce.first",
+            "mode auto has none",
+        ),
+        (
+            {"fusion": {"all_reduce": {"mode": "index", "config": [3], "first": 1}}},
+            "fusion.all_reduce.first",
+            "mode index has none",
+        ),
+        (
+            {"fusion": {"reduce_scatter": {"mode": "auto", "first": 1}}},
+            "fusion.reduce_scatter.first",
+            "mode auto has none",
+        ),
+        ({"fusion": {"ids": [{"match": "layers.*", "id": 2}]}}, "fusion.ids", "how much"),
+        (
+            {"fusion": {"all_reduce": {"mode": "auto"}, "ids": [{"match": "layers.*", "id": -1}]}},
+            "fusion.ids.0.id",
+            "",
+        ),
         ({"all_reduce_fusion_config": [5, 2]}, "all_reduce_fusion_config", "cannot end behind gradient 2"),
         (
             {"fusion": {"all_reduce": {"mode": "auto"}}, "all_reduce_fusion_config": [5]},
