@@ -64,13 +64,16 @@ class Buckets:
 
 @dataclass(frozen=True, slots=True)
 class Fusion:
-    """The buckets that the scenario gives to gradients by the operation that reduces them; None: the
-    profile's. Only gradients that take the same steps over the same groups are in one of these, and only
-    those of one fusion id: ``ids`` has the parameters with another than the usual one.
+    """The buckets that the scenario gives to gradients by the operation that reduces them, and to weights
+    that are gathered; None: the profile's.
+
+    Only what takes the same steps over the same groups is in one of these, and only what has one fusion id:
+    ``ids`` has the parameters with another than the usual one.
     """
 
     all_reduce: Buckets | None = None
     reduce_scatter: Buckets | None = None
+    all_gather: Buckets | None = None
     ids: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
@@ -83,7 +86,14 @@ class Fusion:
         if spec.reduce_scatter is not None:
             scattered = Buckets(spec.reduce_scatter.num_bytes, spec.reduce_scatter.first_bytes)
             found = replace(found, reduce_scatter=scattered)
+        if spec.all_gather is not None:
+            found = replace(found, all_gather=Buckets(spec.all_gather.num_bytes))
         return found
+
+    @property
+    def reduces(self) -> bool:
+        """Whether it gives buckets to gradients."""
+        return self.all_reduce is not None or self.reduce_scatter is not None
 
     def id_of(self, parameter: str) -> int:
         """The fusion id of a parameter."""
@@ -150,7 +160,12 @@ class Conduct:
     @property
     def by_layer(self) -> bool:
         """Whether the gradients of every layer travel by themselves, in buckets of none."""
-        return self.buckets is None and self.fusion is None
+        return self.buckets is None and (self.fusion is None or not self.fusion.reduces)
+
+    @property
+    def gathers_together(self) -> bool:
+        """Whether the scenario gives sizes to gathers of weights."""
+        return self.fusion is not None and self.fusion.all_gather is not None
 
     def document(self) -> dict[str, Any]:
         """What travels together, by operation, as JSON-able data: sizes, numbers of gradients, or a word."""
@@ -159,6 +174,8 @@ class Conduct:
             "all_reduce": self._told(fusion.all_reduce),
             "reduce_scatter": self._told(fusion.reduce_scatter),
         }
+        if fusion.all_gather is not None:
+            found["all_gather"] = fusion.all_gather.document()
         return found | ({"ids": dict(sorted(fusion.ids.items()))} if fusion.ids else {})
 
     def _told(self, given: Buckets | None) -> dict[str, Any] | str:

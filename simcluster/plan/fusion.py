@@ -1,4 +1,4 @@
-"""The scenario's ``fusion``: which gradients travel as one collective, as in MindSpore's ``comm_fusion``.
+"""The scenario's ``fusion``: what travels as one collective, as in MindSpore's ``comm_fusion``.
 
 What is said here wins over the buckets of the framework profile; whether they wait for the backward pass,
 and whether gradients are copied into them, remains the profile's to say.
@@ -10,6 +10,9 @@ and whether gradients are copied into them, remains the profile's to say.
 - Only gradients that take the same steps over the same groups travel together, as in MindSpore. They join
   in the order in which they become ready: the last layer's first, the order of the reductions in MindSpore's
   backward graph and not that of the model's parameters. Every pipeline stage has buckets of its own.
+- ``all_gather`` concerns weights: those of a sharded optimizer, gathered once per step, and sharded weights,
+  gathered for each use. They join in the order in which they are used. Weights of several layers that travel
+  together do so when the first of them would, and each is held until its own last reader is done.
 - ``ids`` give parameters a fusion id, as MindSpore's ``Parameter.comm_fusion``: 1 unless said otherwise. Only
   equal ids travel together, 0 never does.
 - ``openstate: false``: nothing is fused; every weight that is gathered and every gradient that is reduced is
@@ -24,7 +27,7 @@ from typing import Annotated, Literal
 
 from pydantic import AliasChoices, Field, model_validator
 
-from simcluster.document import PositiveInt, Refused, Section, Unsupported
+from simcluster.document import PositiveInt, Refused, Section
 from simcluster.errors import PlanError
 from simcluster.layout import Kind, Movement
 from simcluster.model import Graph, Phase
@@ -36,6 +39,9 @@ AUTO_MB = 64
 
 MB = 2**20
 """Bytes of the MB in which MindSpore counts."""
+
+OPERATIONS = ("all_reduce", "reduce_scatter", "all_gather")
+"""What has buckets: gradients by how they are reduced, and weights."""
 
 Ends = Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
 """``[20, 35]``: the first 20 gradients, the next 15, the rest."""
@@ -170,8 +176,11 @@ class FusionSpec(Section):
     )
     """Gradients that are reduce-scattered once per step (ZeRO-1, MindSpore's level1)."""
 
-    all_gather: Unsupported = Field(default=None, validation_alias=AliasChoices("all_gather", "allgather"))
-    """Gathers of weights."""
+    all_gather: SizeFusionSpec | None = Field(
+        default=None, validation_alias=AliasChoices("all_gather", "allgather")
+    )
+    """Weights that are gathered, once per step or for each use, by the size they have then; those of several
+    layers may travel together."""
 
     ids: tuple[FusionIdSpec, ...] = ()
     """Fusion ids of parameters by pattern, later entries win: only equal ids travel together, 0 alone."""
@@ -208,7 +217,15 @@ class FusionSpec(Section):
     @property
     def said(self) -> tuple[str, ...]:
         """The operations whose buckets are given."""
-        return tuple(name for name in ("all_reduce", "reduce_scatter") if getattr(self, name) is not None)
+        return tuple(name for name in OPERATIONS if getattr(self, name) is not None)
+
+
+_GATHERS = (Phase.BEGIN, Phase.GATHER, Phase.REGATHER)
+_WHAT = {
+    "all_reduce": "gradients are all-reduced once per step",
+    "reduce_scatter": "gradients are reduce-scattered once per step",
+    "all_gather": "weights are gathered",
+}
 
 
 def reduced_by(graph: Graph) -> set[str]:
@@ -227,12 +244,19 @@ def reduced_by(graph: Graph) -> set[str]:
     return found
 
 
+def used_by(graph: Graph) -> set[str]:
+    """The operations of FusionSpec that a sharded graph has collectives for."""
+    nodes = [node for block in graph.blocks.values() for node in block.phase(*_GATHERS)]
+    gathers = any(isinstance(node.operator, Movement) and node.operator.is_collective for node in nodes)
+    return reduced_by(graph) | ({"all_gather"} if gathers else set())
+
+
 def idle(spec: FusionSpec, graph: Graph, sharding: Sharding) -> list[str]:
     """What of the section changes nothing in this plan, in words.
 
     PlanError if it asks for other scatters than those of sharded gradients, which travel unit by unit.
     """
-    found = reduced_by(graph)
+    found = used_by(graph)
     if sharding.gradients and spec.reduce_scatter is not None and "reduce_scatter" not in found:
         raise PlanError(
             "sharded gradients are scattered in every micro-batch, those of a layer together: "
@@ -242,9 +266,4 @@ def idle(spec: FusionSpec, graph: Graph, sharding: Sharding) -> list[str]:
         )
     if spec.closed and not found and not sharding.states:
         return ["fusion.openstate changes nothing: no gradients are reduced and no weights are gathered"]
-    words = {"all_reduce": "all-reduced", "reduce_scatter": "reduce-scattered"}
-    return [
-        f"fusion.{name} fuses nothing: no gradients are {words[name]} once per step"
-        for name in spec.said
-        if name not in found
-    ]
+    return [f"fusion.{name} fuses nothing: no {_WHAT[name]}" for name in spec.said if name not in found]

@@ -16,7 +16,7 @@ from simcluster.model.operators.optimizer import Update
 from simcluster.plan.conduct import Conduct
 from simcluster.plan.costs import movement_cost
 from simcluster.plan.formats import Formats, states_of, update_of
-from simcluster.plan.fusion import idle, reduced_by
+from simcluster.plan.fusion import idle, used_by
 from simcluster.plan.fusion_ids import fusion_ids
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
 from simcluster.plan.optimize import OptimizerPlan
@@ -182,7 +182,7 @@ class _Planner:
                 self.mesh,
                 batch_axes,
                 stage_axis,
-                fusion.only(reduced_by(graph)),
+                fusion.only(used_by(graph)),
                 ids,
             ),
             compute=formats.compute,

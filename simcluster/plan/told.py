@@ -29,6 +29,9 @@ def fusion_told(conduct: Conduct) -> list[str]:
         elif buckets is not None:
             first = f", the first to {units.size(buckets.first)}" if buckets.first else ""
             said.append(f"{what} of gradients fused to {units.size(buckets.limit)}{first}")
+    gathers = conduct.fusion.all_gather if conduct.fusion is not None else None
+    if gathers is not None:
+        said.append(f"all-gathers of weights fused to {units.size(gathers.limit or 0)}")
     if said and conduct.fusion is not None and conduct.fusion.ids:
         numbers = sorted(set(conduct.fusion.ids.values()))
         said.append(f"{len(conduct.fusion.ids)} parameters with fusion id {', '.join(map(str, numbers))}")

@@ -16,8 +16,8 @@ from simcluster.plan.fusion_ids import ALONE
 from simcluster.program.lower import local_type, reduction
 from simcluster.program.ties import Ties
 
-_SINGLE = Buckets(1)
-"""Every gradient is a bucket."""
+SINGLE = Buckets(1)
+"""Buckets of one."""
 
 Naming = Callable[[str, str], str]
 """(instance, value) -> the name of its buffer in the stage."""
@@ -98,7 +98,7 @@ def _grouped(gradients: Sequence[_Part], conduct: Conduct) -> list[tuple[list[_P
             assert conduct.fusion is not None
             number = conduct.fusion.id_of(part.parameter)
             key = (part.steps, number)
-            own = _SINGLE if number == ALONE else own
+            own = SINGLE if number == ALONE else own
         rules[key] = own or conduct.buckets
         sorted_by.setdefault(key, []).append(position)
     found: list[tuple[list[int], bool]] = []
@@ -170,14 +170,18 @@ def _parts(
 def _bucket(name: str, parts: Sequence[_Part], shared: bool, ready: str, values: dict[str, Value]) -> Bucket:
     nodes: list[Node] = []
     if shared:
-        for step in range(max(len(part.nodes) for part in parts)):
-            now = [part.nodes[step] for part in parts if step < len(part.nodes)]
-            nodes += _together(now, step)
+        nodes += step_by_step([part.nodes for part in parts])
     else:
         placed = [each for part in parts for each in zip(part.places, part.nodes, strict=True)]
         nodes += [node for _, node in sorted(placed, key=lambda each: each[0])]
     held = {value: values[value] for node in nodes for value in node.inputs + node.outputs}
     return Bucket(Block(name, (), (), (), (), held, tuple(nodes)), ready)
+
+
+def step_by_step(parts: Sequence[Sequence[Node]]) -> Iterator[Node]:
+    """The nodes of all that travels in a bucket: first steps, then second steps, equal collectives as one."""
+    for step in range(max(map(len, parts))):
+        yield from _together([nodes[step] for nodes in parts if step < len(nodes)], step)
 
 
 def _together(nodes: Sequence[Node], step: int) -> Iterator[Node]:

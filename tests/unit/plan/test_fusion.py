@@ -38,6 +38,7 @@ def test_indices_close_buckets_behind_so_many_gradients(sizes, ends):
             {"all_reduce": {"mode": "size", "config": 25, "first": 1}},
             Fusion(all_reduce=Buckets(25 * MB, MB)),
         ),
+        ({"allgather": {"mode": "size", "config": 3}}, Fusion(all_gather=Buckets(3 * MB))),
         (
             {"openstate": True, "reducescatter": {"mode": "size", "config": 8}},
             Fusion(reduce_scatter=Buckets(8 * MB)),
@@ -64,8 +65,9 @@ def test_what_is_not_used_says_nothing():
 @pytest.mark.parametrize(
     ("written", "path", "words"),
     [
-        ({"fusion": {"all_gather": {"mode": "auto"}}}, "fusion.all_gather", "not supported yet"),
-        ({"fusion": {"allgather": {"mode": "auto"}}}, "fusion.allgather", "not supported yet"),
+        ({"fusion": {"all_gather": {"mode": "index", "config": [3]}}}, "fusion.all_gather.mode", ""),
+        ({"fusion": {"allgather": {"mode": "size"}}}, "fusion.allgather", "needs a config"),
+        ({"fusion": {"all_gather": {"mode": "size", "config": 9, "first": 1}}}, "fusion.all_gather", ""),
         ({"fusion": {"openstate": True}}, "fusion.openstate", "says nothing by itself"),
         (
             {"fusion": {"openstate": False, "all_reduce": {"mode": "auto"}}},
