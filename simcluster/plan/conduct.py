@@ -19,13 +19,16 @@ class Buckets:
     """When a bucket of gradients is full: ``limit`` of its size, ``first`` that of the first bucket.
 
     Sizes are bytes, or elements if ``in_elements``. Buckets are closed behind so many gradients besides, if
-    ``ends`` says so; with neither everything is one bucket.
+    ``ends`` says so, and behind the gradients that ``behind`` names by their buffers; with nothing of all
+    this everything is one bucket. ``searched``: a search is to find, or has found, the best.
     """
 
     limit: int | None = None
     first: int | None = None
     in_elements: bool = False
     ends: tuple[int, ...] = ()
+    behind: frozenset[str] = frozenset()
+    searched: bool = False
 
     @classmethod
     def of(cls, spec: BucketSpec, ways: int) -> Buckets:
@@ -36,8 +39,11 @@ class Buckets:
         first = None if spec.first_bytes is None else int(spec.first_bytes)
         return cls(int(spec.bytes), first)
 
-    def fill(self, sizes: Sequence[int]) -> list[list[int]]:
-        """Consecutive positions together: a bucket is closed by whoever fills it to its limit or beyond."""
+    def fill(self, sizes: Sequence[int], names: Sequence[str] = ()) -> list[list[int]]:
+        """Consecutive positions together: a bucket is closed by whoever fills it to its limit or beyond.
+
+        ``names`` are those of the buffers, which matter if some of them close buckets.
+        """
         found: list[list[int]] = []
         full = True
         held = 0
@@ -49,6 +55,7 @@ class Buckets:
             held += size
             limit = self.first if self.first is not None and len(found) == 1 else self.limit
             full = (limit is not None and held >= limit) or position + 1 in self.ends
+            full = full or (bool(self.behind) and names[position] in self.behind)
         return found
 
     def num_bytes(self, itemsize: int) -> int:
@@ -58,8 +65,18 @@ class Buckets:
     def document(self) -> dict[str, Any]:
         """What closes a bucket, as JSON-able data; empty if nothing does."""
         unit = "elements" if self.in_elements else "bytes"
-        told = {unit: self.limit, "first_bytes": self.first, "gradients": list(self.ends)}
+        told = {
+            unit: self.limit,
+            "first_bytes": self.first,
+            "gradients": list(self.ends),
+            "behind": sorted(self.behind),
+            "searched": self.searched,
+        }
         return {key: value for key, value in told.items() if value}
+
+
+TO_SEARCH = Buckets(1, searched=True)
+"""Every gradient by itself, until a search has found what is best."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +99,31 @@ class Fusion:
         found = cls(ids=dict(ids))
         if spec.all_reduce is not None:
             said = spec.all_reduce
-            found = replace(found, all_reduce=Buckets(said.num_bytes, said.first_bytes, ends=said.ends))
+            reduced = Buckets(said.num_bytes, said.first_bytes, ends=said.ends)
+            found = replace(found, all_reduce=TO_SEARCH if said.mode == "search" else reduced)
         if spec.reduce_scatter is not None:
-            scattered = Buckets(spec.reduce_scatter.num_bytes, spec.reduce_scatter.first_bytes)
-            found = replace(found, reduce_scatter=scattered)
+            wanted = spec.reduce_scatter
+            scattered = Buckets(wanted.num_bytes, wanted.first_bytes)
+            found = replace(found, reduce_scatter=TO_SEARCH if wanted.mode == "search" else scattered)
         if spec.all_gather is not None:
             found = replace(found, all_gather=Buckets(spec.all_gather.num_bytes))
         return found
+
+    @property
+    def searched(self) -> tuple[str, ...]:
+        """The operations whose buckets a search finds."""
+        given = {"all_reduce": self.all_reduce, "reduce_scatter": self.reduce_scatter}
+        return tuple(name for name, buckets in given.items() if buckets is not None and buckets.searched)
+
+    def found(self, buckets: Buckets) -> Fusion:
+        """The same with these buckets for all operations that are searched."""
+        chosen = replace(buckets, searched=True)
+        names = self.searched
+        return replace(
+            self,
+            all_reduce=chosen if "all_reduce" in names else self.all_reduce,
+            reduce_scatter=chosen if "reduce_scatter" in names else self.reduce_scatter,
+        )
 
     @property
     def reduces(self) -> bool:

@@ -13,6 +13,7 @@ and whether gradients are copied into them, remains the profile's to say.
 - ``all_gather`` concerns weights: those of a sharded optimizer, gathered once per step, and sharded weights,
   gathered for each use. They join in the order in which they are used. Weights of several layers that travel
   together do so when the first of them would, and each is held until its own last reader is done.
+- ``mode: search``: the simulation tries buckets and keeps the best (``simulation/bucket_search``).
 - ``ids`` give parameters a fusion id, as MindSpore's ``Parameter.comm_fusion``: 1 unless said otherwise. Only
   equal ids travel together, 0 never does.
 - ``openstate: false``: nothing is fused; every weight that is gathered and every gradient that is reduced is
@@ -78,16 +79,28 @@ class SizeFusionSpec(Section):
         return (self.config or AUTO_MB) * MB
 
 
-class ReduceScatterFusionSpec(SizeFusionSpec):
-    """Gradients join until they are so large together."""
+class ReduceScatterFusionSpec(Section):
+    """Gradients join until they are so large together, or as a search finds best."""
+
+    mode: Literal["auto", "size", "search"]
+    """auto: 64 MB. size: what config says. search: the buckets that leave least of their time exposed."""
+
+    config: PositiveInt | None = None
+    """The size in MB of 2^20 bytes: a bucket is closed by the gradient that fills it to this or beyond."""
 
     first: PositiveInt | None = None
     """The size of the first bucket in MB, where it is smaller so that the network starts early (DDP: 1)."""
 
     @model_validator(mode="after")
-    def _first_has_a_size(self) -> ReduceScatterFusionSpec:
+    def _is_complete(self) -> ReduceScatterFusionSpec:
+        _check_config(self.mode, self.config is not None)
         _check_first(self.mode, self.first is not None)
         return self
+
+    @property
+    def num_bytes(self) -> int:
+        """The size of a bucket in bytes."""
+        return (self.config or AUTO_MB) * MB
 
     @property
     def first_bytes(self) -> int | None:
@@ -96,10 +109,11 @@ class ReduceScatterFusionSpec(SizeFusionSpec):
 
 
 class AllReduceFusionSpec(Section):
-    """Gradients join until they are so large, or so many, together."""
+    """Gradients join until they are so large, or so many, together, or as a search finds best."""
 
-    mode: Literal["auto", "size", "index"]
-    """auto: 64 MB. size: config is a size in MB. index: config is a list of numbers of gradients."""
+    mode: Literal["auto", "size", "index", "search"]
+    """auto: 64 MB. size: config is a size in MB. index: config is a list of numbers of gradients. search: the
+    buckets that leave least of their time exposed, of those that were looked at."""
 
     config: PositiveInt | Ends | None = None
     """25: MB of 2^20 bytes; a bucket is closed by the gradient that fills it to this or beyond. [20, 35]: the
@@ -146,6 +160,10 @@ def _check_config(mode: str, given: bool) -> None:
     if mode == "auto" and given:
         raise Refused(
             f"mode auto is {AUTO_MB} MB, so config says nothing", path="config", hint="write mode: size"
+        )
+    if mode == "search" and given:
+        raise Refused(
+            "a search finds the buckets, so config says nothing", path="config", hint="write mode: size"
         )
     if mode not in ("auto", "search") and not given:
         raise Refused(f"mode {mode} needs a config", hint="config: 25" if mode == "size" else "config: [20]")

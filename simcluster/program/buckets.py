@@ -104,7 +104,7 @@ def _grouped(gradients: Sequence[_Part], conduct: Conduct) -> list[tuple[list[_P
     found: list[tuple[list[int], bool]] = []
     for key, positions in sorted_by.items():
         rule = rules[key]
-        filled = _filled(rule, [gradients[position].local for position in positions])
+        filled = _filled(rule, [gradients[position] for position in positions])
         found += [([positions[index] for index in group], rule is not None) for group in filled]
     found.sort(key=lambda each: each[0][-1])
     return [([gradients[position] for position in group], shared) for group, shared in found]
@@ -118,10 +118,12 @@ def _own_rule(part: _Part, conduct: Conduct) -> Buckets | None:
     return conduct.fusion.reduce_scatter if scattered else conduct.fusion.all_reduce
 
 
-def _filled(rule: Buckets | None, types: Sequence[TensorType]) -> list[list[int]]:
+def _filled(rule: Buckets | None, parts: Sequence[_Part]) -> list[list[int]]:
     if rule is None:
-        return [list(range(len(types)))]
-    return rule.fill([each.num_elements if rule.in_elements else each.num_bytes for each in types])
+        return [list(range(len(parts)))]
+    types = [part.local for part in parts]
+    sizes = [each.num_elements if rule.in_elements else each.num_bytes for each in types]
+    return rule.fill(sizes, [part.nodes[0].inputs[0] for part in parts])
 
 
 def _parts(

@@ -11,6 +11,7 @@ from simcluster.plan import Plan, make_plan
 from simcluster.plan.limits import check_passes
 from simcluster.program import Classes, Program, build, check, partition
 from simcluster.scenario import Scenario
+from simcluster.simulation.bucket_search import searched
 from simcluster.work import DType
 
 
@@ -38,6 +39,7 @@ def prepare(scenario: Scenario, *, unfold: bool = False) -> Built:
             cluster,
             spec.collectives.build(),
         )
+        plan = searched(plan, cluster, lowered)
         beside = plan.mesh.num_ranks // plan.num_stages if unfold else 1
         work = partial(check_passes, sum(plan.layers), plan.num_micro_batches, steps=spec.run.steps)
         work(ranks=beside)

@@ -75,6 +75,17 @@ def test_what_is_not_used_says_nothing():
             "nothing is fused with openstate: false",
         ),
         ({"fusion": {"all_reduce": {"mode": "auto", "config": 3}}}, "fusion.all_reduce.config", "64 MB"),
+        (
+            {"fusion": {"all_reduce": {"mode": "search", "config": 3}}},
+            "fusion.all_reduce.config",
+            "a search finds",
+        ),
+        (
+            {"fusion": {"reduce_scatter": {"mode": "search", "config": 3}}},
+            "fusion.reduce_scatter.config",
+            "a search finds",
+        ),
+        ({"fusion": {"all_gather": {"mode": "search"}}}, "fusion.all_gather.mode", ""),
         ({"fusion": {"all_reduce": {"mode": "size"}}}, "fusion.all_reduce", "needs a config"),
         ({"fusion": {"all_reduce": {"mode": "size", "config": [3]}}}, "fusion.all_reduce.config", "one size"),
         ({"fusion": {"all_reduce": {"mode": "index", "config": 3}}}, "fusion.all_reduce.config", "a list"),

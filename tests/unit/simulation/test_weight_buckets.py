@@ -82,8 +82,8 @@ def test_recipes_agree():
 
 
 def test_what_is_gathered_together_is_held_together():
-    """FSDP holds two units at a time. Level1 keeps those of all layers until the last backward either way, but
-    all casts of the shards, half of it on each of two ranks, live while they travel."""
+    """FSDP holds two units at a time. Level1 keeps those of all layers until the last backward either way,
+    but the casts of all shards, half of everything on each of two ranks, live while they travel."""
 
     def more(sharded):
         plain = scenario({"data": 2}, optimizer_sharding=sharded)
