@@ -17,12 +17,14 @@ import simpy
 from numpy.typing import NDArray
 
 from simcluster.cluster import Cluster, Span
+from simcluster.cluster.price import nanoseconds
 from simcluster.collectives import AUTOMATIC, Choice, Operation, Selection, collective_time
 from simcluster.engine.linked import LinkedClass, LinkedStream, link
 from simcluster.engine.streams import Entries, Meeting, Stream, run_kernels, run_transfers
 from simcluster.engine.timed import NOTHING, TimedCode, timed
 from simcluster.errors import PlanError, SimulationError
 from simcluster.program import COMPUTE, Action, Classes, Instruction, Program
+from simcluster.program.calls import FREE_CALLS, Calls, HostCalls
 from simcluster.program.instruction import RECV_NEXT, RECV_PREV, SEND_NEXT, SEND_PREV
 
 Ints = NDArray[np.int64]
@@ -76,14 +78,18 @@ def run(
     steps: int = 1,
     dispatch: float = 1.0,
     algorithms: Selection = AUTOMATIC,
+    host: HostCalls = FREE_CALLS,
     progress: Progress | None = None,
 ) -> Timing:
     """Runs the Program ``steps`` times over; SimulationError names who waits for whom if it cannot end.
 
-    ``dispatch`` scales the devices' host time per operator; ``algorithms`` are those of collectives.
+    ``dispatch`` scales the devices' host time per operator; ``algorithms`` are those of collectives, ``host``
+    what it spends on these.
     """
+    calls = Calls.of(program, host)
+    watched = progress or Progress()
     try:
-        return _Engine(program, cluster, classes, steps, dispatch, algorithms, progress or Progress()).run()
+        return _Engine(program, cluster, classes, steps, dispatch, algorithms, calls, watched).run()
     except OverflowError:
         raise PlanError(
             "the run takes longer than 292 years, all that 64 bits of nanoseconds hold",
@@ -111,6 +117,7 @@ class _Engine:
     steps: int
     dispatch: float
     algorithms: Selection
+    calls: Calls
     progress: Progress
 
     def run(self) -> Timing:
@@ -160,12 +167,13 @@ class _Engine:
         key = (stage, self.cluster.device(rank), spans, peers)
         if key not in self.known:
             used = sorted({execution.code for execution in self.program.stages[stage].executions})
-            codes = {code: timed(self.program.codes[code], self._pricer(index)) for code in used}
+            codes = {code: timed(self.program.codes[code], self._pricer(index, code)) for code in used}
             self.known[key] = codes, link(self.program, stage, codes, self.steps)
         return self.known[key]
 
-    def _pricer(self, index: int) -> Callable[[Instruction], tuple[int, int]]:
+    def _pricer(self, index: int, number: int) -> Callable[[Instruction], tuple[int, int]]:
         device = self.cluster.device(self.classes.representatives[index])
+        code = self.program.codes[number]
 
         def price(each: Instruction) -> tuple[int, int]:
             if each.action is Action.COMPUTE:
@@ -173,7 +181,11 @@ class _Engine:
                     return 1, 0
                 found = device.price(each.works, self.dispatch * device.dispatch)
                 return found.total_ns, found.host_ns
-            return max(1, self.choice(index, each).duration_ns), 0
+            alone = max(1, self.choice(index, each).duration_ns)
+            if each.action is not Action.COLLECTIVE:
+                return alone, 0
+            total = max(alone, nanoseconds(self.calls.seconds(code, each)))
+            return total, total - alone
 
         return price
 

@@ -47,7 +47,8 @@ class Plan:
     ``logical`` is the differentiated graph before sharding: what one device would compute. ``compute`` is the
     format of activations, ``matmul`` the one in which matrix units multiply. ``layers`` are the layers of
     each stage, ``vocab`` the padded vocabulary, ``notes`` what the user should be told, ``algorithms`` those
-    of collectives that the scenario names.
+    of collectives that the scenario names; ``call`` is the host's seconds for each call of collectives, of
+    which ``reuse`` that are alike are one.
     """
 
     graph: Graph
@@ -75,6 +76,8 @@ class Plan:
     states: Mapping[str, DType]
     clip: float | None
     algorithms: Selection
+    call: float
+    reuse: int | None
 
     @property
     def batch_ways(self) -> int:
@@ -198,6 +201,8 @@ class _Planner:
             states=states,
             clip=limit,
             algorithms=self.algorithms,
+            call=float(self.framework.collective_call or 0.0),
+            reuse=self.parallel.reuse,
         )
 
     # -- what can be wrong before anything is built -----------------------------------------------------

@@ -105,6 +105,7 @@ _PHRASES: Mapping[str, Callable[[Any], str]] = {
     }.__getitem__,
     "prefetch": "gathers up to {} kernels ahead".format,
     "dispatch": "host dispatch x {:g}".format,
+    "collective_call": "host calls for a collective in {}".format,
     "gradients": _gradients,
     "fp8_transposes": {
         False: "casts to fp8 write one copy",

@@ -27,6 +27,7 @@ from simcluster.plan.cuts import Line
 from simcluster.plan.fusion import AUTO_MB, MB
 from simcluster.plan.fusion_ids import ALONE
 from simcluster.program import Action, Classes, Code, Program, partition
+from simcluster.program.calls import HostCalls
 from simcluster.program.instruction import COMPUTE
 from simcluster.program.lower import MEASURE, NORM, REDUCE, UPDATE
 from simcluster.program.ties import crossing_ties
@@ -36,7 +37,7 @@ Lower = Callable[[Plan], Program]
 _RULE, _ONE, _NONE = f"{AUTO_MB} MB", "one bucket", "none fused"
 
 
-def searched(plan: Plan, cluster: Cluster, lower: Lower) -> Plan:
+def searched(plan: Plan, cluster: Cluster, lower: Lower, host: HostCalls) -> Plan:
     """The plan with the buckets of the fastest step, and a note on what was compared; as it is if it leaves
     nothing to be searched.
     """
@@ -50,7 +51,7 @@ def searched(plan: Plan, cluster: Cluster, lower: Lower) -> Plan:
         candidate = replace(plan, conduct=conduct)
         program = lower(candidate)
         classes = partition(program, cluster)
-        timing = run(program, cluster, classes, dispatch=plan.dispatch, algorithms=plan.algorithms)
+        timing = run(program, cluster, classes, dispatch=plan.dispatch, algorithms=plan.algorithms, host=host)
         timings[name] = candidate, timing.end
         return program, classes, timing
 
@@ -63,10 +64,10 @@ def searched(plan: Plan, cluster: Cluster, lower: Lower) -> Plan:
         tried(found, Buckets(behind=cuts))
     order = [name for name in (_RULE, _ONE, _NONE, found) if name in timings]
     best = min(order, key=lambda name: timings[name][1])
-    told = ", ".join(f"{name} {units.seconds(timings[name][1] * 1e-9)}" for name in order)
-    saved = timings[_RULE][1] - timings[best][1]
-    gain = f", {units.seconds(saved * 1e-9)} less than {_RULE}" if saved else ""
-    note = f"search for gradient buckets: {best}{gain} (steps of {told})"
+    least = timings[best][1]
+    more = {name: timings[name][1] - least for name in order if name != best}
+    told = ", ".join(f"{name} {units.seconds(lost * 1e-9)}" for name, lost in more.items())
+    note = f"search for gradient buckets: {best}; a step would take longer with {told}"
     return replace(timings[best][0], notes=(*plan.notes, note))
 
 

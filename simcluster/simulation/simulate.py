@@ -8,7 +8,7 @@ from simcluster.engine import Progress, Timing, instruction_times, memory, run, 
 from simcluster.errors import SimclusterError
 from simcluster.program import Action
 from simcluster.scenario import Scenario
-from simcluster.simulation.build import Built, prepare
+from simcluster.simulation.build import Built, host_calls, prepare
 from simcluster.simulation.documents import documents
 from simcluster.trace import Run, Table
 
@@ -46,6 +46,7 @@ def timed(built: Built, progress: Progress | None = None) -> Timing:
         steps=built.scenario.spec.run.steps,
         dispatch=built.plan.dispatch,
         algorithms=built.plan.algorithms,
+        host=host_calls(built.plan),
         progress=progress,
     )
 

@@ -90,7 +90,7 @@ def test_the_plan_says_what_was_found_and_against_what():
     document = plan_document(prepare(scenario({"data": 2}, model=WIDE, fusion={"all_reduce": SEARCH})))
     (note,) = document["notes"]
     assert note.startswith("search for gradient buckets: ")
-    assert "less than 64 MB (steps of 64 MB " in note
+    assert "; a step would take longer with 64 MB " in note
     buckets = document["gradient_buckets"]["all_reduce"]
     assert buckets["searched"]
     count = len(buckets["behind"])
