@@ -215,6 +215,12 @@ def test_only_equal_fusion_ids_travel_together():
     assert told["gradient_buckets"]["ids"]["embedding.tokens.weight"] == 0
 
 
+def test_ids_of_layers_that_verification_leaves_out_do_not_hinder_it():
+    ids = [{"match": "layers.7.*", "id": 2}, {"match": "layers.*.mlp.*", "id": 3}]
+    which = scenario({"data": 2}, model={**TINY, "layers": 8}, fusion={"all_reduce": AUTO, "ids": ids})
+    agrees(which)
+
+
 def test_an_id_of_zero_is_that_of_openstate_false():
     alone = scenario({"data": 2}, fusion={"all_reduce": AUTO, "ids": [{"match": "*", "id": 0}]})
     closed = scenario({"data": 2}, fusion=CLOSED)
