@@ -87,10 +87,10 @@ def _parts(
     values: dict[str, Value],
     lives: dict[str, Scope],
 ) -> Iterator[_Part]:
-    """The gathers of an instance by weight, in the order of its block."""
+    """The gathers of an instance by weight, in the order of its block; the backward uses the last first."""
     block = graph.block_of(instance)
     own = scopes(block)
-    for chain in _chains(block, phase):
+    for chain in _chains(block, phase)[:: -1 if phase is Phase.REGATHER else 1]:
         held = [value for node in chain for value in (*node.inputs, *node.outputs)]
         names = {value: naming(instance.name, value) for value in held}
         values.update({name: block.values[value] for value, name in names.items()})

@@ -67,6 +67,34 @@ def test_a_bucket_is_closed_by_the_weight_that_fills_it():
     assert plan_document(prepare(which))["gradient_buckets"]["all_gather"] == {"bytes": 2**20}
 
 
+def test_the_backward_gathers_its_last_layers_last_weights_first():
+    """Cut into single weights, both directions gather them in the order of use."""
+    ids = [{"match": "*", "id": 0}]
+    which = scenario({"data": 2}, optimizer_sharding=FSDP, fusion={"all_gather": AUTO, "ids": ids})
+    spans = simulate(which).spans
+    rows = sorted(
+        (start, name.partition(".all_gather")[0])
+        for start, batch, name in zip(
+            spans["start"].tolist(),
+            spans["micro_batch"].tolist(),
+            spans.text("operator").tolist(),
+            strict=True,
+        )
+        if batch == 0 and "all_gather" in name
+    )
+    program = prepare(which).program
+    slots = {
+        run.instance: program.codes[run.code].slots[0].name.removesuffix(".weight")
+        for run in program.stages[0].executions
+        if "gathers." in run.instance
+    }
+    order = [slots[".".join(name.split(".")[:2])] for _, name in rows]
+    count = len(order) // 2
+    assert order[0] == "embedding.tokens"
+    assert order[count - 1] == "head.logits"
+    assert order[count:] == order[:count][::-1]
+
+
 def test_recipes_agree():
     for sharded in (ZERO_1, FSDP, LEVEL_1):
         which = scenario(
