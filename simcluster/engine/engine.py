@@ -17,6 +17,7 @@ import simpy
 from numpy.typing import NDArray
 
 from simcluster.cluster import Cluster, Placement
+from simcluster.cluster.price import nanoseconds
 from simcluster.collectives import AUTOMATIC, Choice, Operation, Selection, collective_time
 from simcluster.engine.fabric import NO_LINKS, Fabric, Transfer
 from simcluster.engine.flows import Network
@@ -34,6 +35,7 @@ from simcluster.engine.streams import (
 from simcluster.engine.timed import NOTHING, TimedCode, timed
 from simcluster.errors import PlanError, SimulationError
 from simcluster.program import COMPUTE, Action, Classes, Instruction, Program
+from simcluster.program.calls import FREE_CALLS, Calls, HostCalls
 from simcluster.program.instruction import RECV_NEXT, RECV_PREV, SEND_NEXT, SEND_PREV
 
 Ints = NDArray[np.int64]
@@ -99,16 +101,19 @@ def run(
     dispatch: float = 1.0,
     algorithms: Selection = AUTOMATIC,
     fabric: Fabric | None = None,
+    host: HostCalls = FREE_CALLS,
     progress: Progress | None = None,
 ) -> Timing:
     """Runs the Program ``steps`` times over; SimulationError names who waits for whom if it cannot end.
 
-    ``dispatch`` scales the devices' host time per operator; ``algorithms`` are those of collectives. Links of
-    the ``fabric`` are shared; without one, every collective and transfer takes what it would alone.
+    ``dispatch`` scales the devices' host time per operator; ``algorithms`` are those of collectives, ``host``
+    what it spends on these. Links of the ``fabric`` are shared; without one, every collective and transfer
+    takes what it would alone.
     """
+    calls = Calls.of(program, host)
     watched = progress or Progress()
     try:
-        return _Engine(program, cluster, classes, steps, dispatch, algorithms, fabric, watched).run()
+        return _Engine(program, cluster, classes, steps, dispatch, algorithms, fabric, calls, watched).run()
     except OverflowError:
         raise PlanError(
             "the run takes longer than 292 years, all that 64 bits of nanoseconds hold",
@@ -137,6 +142,7 @@ class _Engine:
     dispatch: float
     algorithms: Selection
     fabric: Fabric | None
+    calls: Calls
     progress: Progress
 
     def run(self) -> Timing:
@@ -186,12 +192,13 @@ class _Engine:
         key = (stage, self.cluster.device(rank), spans, peers)
         if key not in self.known:
             used = sorted({execution.code for execution in self.program.stages[stage].executions})
-            codes = {code: timed(self.program.codes[code], self._pricer(index)) for code in used}
+            codes = {code: timed(self.program.codes[code], self._pricer(index, code)) for code in used}
             self.known[key] = codes, link(self.program, stage, codes, self.steps)
         return self.known[key]
 
-    def _pricer(self, index: int) -> Callable[[Instruction], tuple[int, int]]:
+    def _pricer(self, index: int, number: int) -> Callable[[Instruction], tuple[int, int]]:
         device = self.cluster.device(self.classes.representatives[index])
+        code = self.program.codes[number]
 
         def price(each: Instruction) -> tuple[int, int]:
             if each.action is Action.COMPUTE:
@@ -199,7 +206,11 @@ class _Engine:
                     return 1, 0
                 found = device.price(each.works, self.dispatch * device.dispatch)
                 return found.total_ns, found.host_ns
-            return max(1, self.choice(index, each).duration_ns), 0
+            alone = max(1, self.choice(index, each).duration_ns)
+            if each.action is not Action.COLLECTIVE:
+                return alone, 0
+            total = max(alone, nanoseconds(self.calls.seconds(code, each)))
+            return total, total - alone
 
         return price
 

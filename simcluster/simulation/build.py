@@ -10,7 +10,9 @@ from simcluster.errors import SimclusterError
 from simcluster.plan import Plan, make_plan
 from simcluster.plan.limits import check_passes
 from simcluster.program import Classes, Program, build, check, partition
+from simcluster.program.calls import HostCalls
 from simcluster.scenario import Scenario
+from simcluster.simulation.bucket_search import searched
 from simcluster.work import DType
 
 
@@ -38,6 +40,7 @@ def prepare(scenario: Scenario, *, unfold: bool = False) -> Built:
             cluster,
             spec.collectives.build(),
         )
+        plan = searched(plan, cluster, lowered, host_calls(plan))
         beside = plan.mesh.num_ranks // plan.num_stages if unfold else 1
         work = partial(check_passes, sum(plan.layers), plan.num_micro_batches, steps=spec.run.steps)
         work(ranks=beside)
@@ -49,6 +52,11 @@ def prepare(scenario: Scenario, *, unfold: bool = False) -> Built:
         return Built(scenario, cluster, plan, program, classes)
     except SimclusterError as error:
         raise scenario.located(error) from None
+
+
+def host_calls(plan: Plan) -> HostCalls:
+    """What the host spends on the collectives of a plan."""
+    return HostCalls(plan.call, plan.reuse)
 
 
 def lowered(plan: Plan) -> Program:

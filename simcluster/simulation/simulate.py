@@ -9,7 +9,7 @@ import numpy as np
 from simcluster.engine import Progress, Timing, instruction_times, memory, record, run, waits
 from simcluster.errors import SimclusterError
 from simcluster.scenario import Scenario
-from simcluster.simulation.build import Built, prepare
+from simcluster.simulation.build import Built, host_calls, prepare
 from simcluster.simulation.documents import documents
 from simcluster.trace import Run, Table
 
@@ -47,6 +47,7 @@ def timed(built: Built, progress: Progress | None = None) -> Timing:
         steps=built.scenario.spec.run.steps,
         dispatch=built.plan.dispatch,
         algorithms=built.plan.algorithms,
+        host=host_calls(built.plan),
         progress=progress,
     )
 

@@ -15,7 +15,7 @@ from simcluster.model.operators.fp8 import E4M3, E5M2
 from simcluster.plan import Plan, make_plan
 from simcluster.program import Program, partition
 from simcluster.scenario import Scenario
-from simcluster.simulation.build import lowered
+from simcluster.simulation.build import host_calls, lowered
 from simcluster.simulation.shrink import shrink
 from simcluster.values import Comparison, Oracle, Replay, Source, Tolerance, compare
 from simcluster.work import DType
@@ -115,7 +115,13 @@ def proved(
     try:
         classes = partition(program, cluster, unfold=True)
         timing = run(
-            program, cluster, classes, steps=STEPS, dispatch=plan.dispatch, algorithms=plan.algorithms
+            program,
+            cluster,
+            classes,
+            steps=STEPS,
+            dispatch=plan.dispatch,
+            algorithms=plan.algorithms,
+            host=host_calls(plan),
         )
         stages = [program.stage_of(rank) for rank in classes.representatives]
         table = record(program, stages, timing.classes).table()
