@@ -81,7 +81,7 @@ class _Wiring:
         meetings = {}
         for axes in program.groups:
             members = mesh.groups(axes)
-            spans, index = cluster.placements(members)
+            spans, index = _placements(cluster, members)
             group_of = np.full(mesh.num_ranks, -1, dtype=np.int64)
             group_of[members] = np.arange(len(members))[:, None]
             meetings[axes] = _Meeting(members, spans, np.asarray(index, dtype=np.int64), group_of)
@@ -90,9 +90,16 @@ class _Wiring:
         pair_index = np.full(mesh.num_ranks, -1, dtype=np.int64)
         pair_spans: list[Placement] = []
         if has.size:
-            pair_spans, index = cluster.placements(np.stack([has, following[has]], axis=1))
+            pair_spans, index = _placements(cluster, np.stack([has, following[has]], axis=1))
             pair_index[has] = index
         return cls(meetings, following, pair_spans, pair_index)
+
+
+def _placements(cluster: Cluster, groups: Ints) -> tuple[list[Placement], Ints]:
+    """A placement for every shape of group, that of its first one, and each group's index among them."""
+    shapes, index = cluster.spans(groups)
+    first = [int(np.argmax(index == number)) for number in range(len(shapes))]
+    return [cluster.placement(groups[row]) for row in first], np.asarray(index, dtype=np.int64)
 
 
 def _next_ranks(mesh: Mesh, stage_axis: str) -> Ints:
