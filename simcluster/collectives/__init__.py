@@ -1,4 +1,4 @@
-"""Collectives: algorithms as steps that are timed, load links and, the same steps, compute their operation."""
+"""Collectives: algorithms as steps that are timed, load links and compute their operation."""
 
 from simcluster.collectives.algorithm import Algorithm, all_algorithms
 from simcluster.collectives.benchmark import Row, benchmark

@@ -18,10 +18,12 @@ class Algorithm(ABC):
 
     ``kind`` names it in scenarios; ``operations`` are those it can do; ``chosen`` says, by communication
     library, for which of them the library may choose it; elsewhere it runs only where it is named.
+    With ``own_protocols`` it needs a host that lists protocols for it: those of the ring say nothing of it.
     """
 
     kind: ClassVar[str]
     operations: ClassVar[frozenset[Operation]]
+    own_protocols: ClassVar[bool] = False
     chosen: ClassVar[Mapping[str, frozenset[Operation]]] = {}
 
     def supports(self, operation: Operation, site: Site) -> bool:

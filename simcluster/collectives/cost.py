@@ -132,7 +132,11 @@ def refused_name(algorithm: str, operation: Operation | None = None) -> Problem 
 def _able(operation: Operation, placement: Placement, cluster: Cluster, algorithm: str) -> list[str]:
     """The algorithms to try."""
     where = site(placement, cluster)
-    able = [kind for kind, each in all_algorithms().items() if each.supports(operation, where)]
+    able = [
+        kind
+        for kind, each in all_algorithms().items()
+        if each.supports(operation, where) and (not each.own_protocols or kind in cluster.host.protocols)
+    ]
     if algorithm != AUTO:
         if algorithm in able:
             return [algorithm]
@@ -179,7 +183,7 @@ def _deciding(seconds: Floats) -> Floats:
     ordered = seconds[np.lexsort((-seconds[:, 1], -seconds[:, 0]))]
     best = np.maximum.accumulate(ordered[:, 1])
     kept = np.concatenate([[True], ordered[1:, 1] > best[:-1]])
-    return ordered[kept]
+    return np.asarray(ordered[kept], dtype=np.float64)
 
 
 def _choice(

@@ -17,9 +17,7 @@ def gathered(site: Site, width: int, *, hops: tuple[int, int]) -> tuple[Step, ..
     count = site.most * width
     switch = site.switch(site.unit_of)
     up = Sends(src=ranks, dst=switch, modulus=count, count=count, combine=True, hops=hops)
-    own = Sends(
-        src=switch, dst=ranks, first=ranks % site.most, modulus=site.most, width=width, streams=True
-    )
+    own = Sends(src=switch, dst=ranks, first=ranks % site.most, modulus=site.most, width=width, streams=True)
     return up, own
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,9 @@ from simcluster.cluster.topology import Topology
 from simcluster.collectives.site import Site
 from simcluster.collectives.step import Exchange, Ints, Routine, Step
 
-Floats = NDArray[np.float64]
+Floats: TypeAlias = NDArray[np.float64]
+
+_Loaded: TypeAlias = tuple[Ints, float, NDArray[np.bool_]]
 
 GRAIN = 2.0**-20
 """Loads are whole multiples of this part of a group's most loaded link."""
@@ -40,7 +43,8 @@ class Load:
 @dataclass(frozen=True, slots=True, eq=False)
 class Traffic:
     """Bytes per byte of S in one phase: of ``groups`` and ``links`` (pairs rising), by sends between hosts
-    over the network and by all others."""
+    over the network and by all others.
+    """
 
     groups: Ints
     links: Ints
@@ -94,25 +98,31 @@ def _nodes(site: Site, members: Ints, topology: Topology) -> Ints:
     return np.concatenate(parts, axis=1)
 
 
-def _traffic(
-    steps: Sequence[Step], routine: Routine, site: Site, nodes: Ints, topology: Topology
-) -> Traffic:
-    chunk = site.num_ranks / routine.cut.num_chunks if _is_all_to_all(routine, site) else 1 / routine.cut.num_chunks
+def _traffic(steps: Sequence[Step], routine: Routine, site: Site, nodes: Ints, topology: Topology) -> Traffic:
+    chunk = (
+        site.num_ranks / routine.cut.num_chunks
+        if _is_all_to_all(routine, site)
+        else 1 / routine.cut.num_chunks
+    )
     size = len(nodes) * topology.num_links
     keys, weights, networks = [], [], []
     for step in steps:
         each = chunk * step.size * step.repeat
-        for key, weight, network in _sends(step, site, nodes, topology):
+        for key, times, network in _sends(step, site, nodes, topology):
             keys.append(key)
-            weights.append(np.broadcast_to(weight * each, key.shape))
+            weights.append(np.broadcast_to(times * each, key.shape))
             networks.append(network)
     key, weight = np.concatenate(keys), np.concatenate(weights)
     network = np.concatenate(networks)
     used, place = _numbered(key, size)
-    across = np.bincount(place[network], weight[network], minlength=used.size)
-    inside = np.bincount(place[~network], weight[~network], minlength=used.size)
+    across = _summed(place[network], weight[network], used.size)
+    inside = _summed(place[~network], weight[~network], used.size)
     groups, links = np.divmod(used, topology.num_links)
     return Traffic(groups, links, across, inside)
+
+
+def _summed(places: Ints, weights: Floats, size: int) -> Floats:
+    return np.asarray(np.bincount(places, weights, minlength=size), dtype=np.float64)
 
 
 def _is_all_to_all(routine: Routine, site: Site) -> bool:
@@ -132,16 +142,14 @@ def _numbered(keys: Ints, size: int) -> tuple[Ints, Ints]:
     return used, number[keys]
 
 
-def _sends(
-    step: Step, site: Site, nodes: Ints, topology: Topology
-) -> Iterator[tuple[Ints, float, NDArray[np.bool_]]]:
+def _sends(step: Step, site: Site, nodes: Ints, topology: Topology) -> Iterator[_Loaded]:
     """For every link of every send: group x links + link, how many sends it stands for, whether it is of one
-    over the network."""
+    over the network.
+    """
     if isinstance(step, Exchange):
-        rest = yield from _counted(step, site, nodes, topology)
+        src, dst = yield from _counted(step, site, nodes, topology)
     else:
-        rest = step.sends()
-    src, dst = rest
+        src, dst = step.sends()
     for group, own in enumerate(nodes) if nodes.shape[0] * src.size > BLOCK else ():
         for begin in range(0, src.size, BLOCK):
             here, there = own[src[begin : begin + BLOCK]], own[dst[begin : begin + BLOCK]]
@@ -151,9 +159,7 @@ def _sends(
         yield _routed(nodes[:, src].ravel(), nodes[:, dst].ravel(), groups, topology)
 
 
-def _routed(
-    here: Ints, there: Ints, groups: Ints, topology: Topology, times: float = 1.0
-) -> tuple[Ints, float, NDArray[np.bool_]]:
+def _routed(here: Ints, there: Ints, groups: Ints, topology: Topology, times: float = 1.0) -> _Loaded:
     routes = topology.routes(here, there)
     crossed = routes.links >= 0
     key = (routes.links + (groups * topology.num_links)[:, np.newaxis])[crossed]
@@ -163,13 +169,13 @@ def _routed(
 
 def _counted(
     step: Exchange, site: Site, nodes: Ints, topology: Topology
-) -> Iterator[tuple[Ints, float, NDArray[np.bool_]]]:
+) -> Generator[_Loaded, None, tuple[Ints, Ints]]:
     """What can be counted of an exchange; returns the sends that are left.
 
     Parts of the cluster lie in one another: hosts, pods, units of the network. What leaves a part takes links
     that depend on its sender and on the place of its receiver in its host, and arrives over links that depend
-    on its receiver. So where all parts of a tier are equal, it is enough to look at one receiver of each place,
-    in another part, and to count it for all.
+    on its receiver. So where all parts of a tier are equal, it is enough to look at one receiver of each
+    place, in another part, and to count it for all.
     """
     rows = step.groups
     left: list[tuple[Ints, Ints]] = []
@@ -212,7 +218,8 @@ def _is_told_apart(topology: Topology) -> bool:
 
 def _partners(lower: Ints, upper: Ints, hosts: Ints, places: Ints) -> tuple[Ints, int] | None:
     """For each column one of every place in a host, in the same ``upper`` part and another ``lower`` one
-    [places, columns], and how many each stands for; None unless parts are equal and lie side by side."""
+    [places, columns], and how many each stands for; None unless parts are equal and lie side by side.
+    """
     size = lower.shape[1]
     wide, narrow, mates = (_run(part) for part in (upper, lower, hosts))
     if not (wide and narrow and mates) or wide % narrow or narrow % mates or (upper < 0).any():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
@@ -59,27 +60,35 @@ def chains(site: Site) -> list[list[Ints]]:
 def _ways(site: Site) -> list[Callable[[int, int], Ints]]:
     """Functions from the place of a head and its unit to a way through the unit that starts there."""
     if site.widths is not None:
-        cycles = _partial(site.widths)
-        return [lambda at, unit, cycle=cycle: np.roll(cycle, -int(np.argmax(cycle == at))) for cycle in cycles]
+        return [partial(_turned, cycle) for cycle in _partial(site.widths)]
     if site.mesh is None:
-        return [lambda at, unit: (np.arange(site.units[unit]) + at) % site.units[unit]]
+        return [partial(_rotated, site.units)]
     meshes = np.split(site.mesh, site.starts[1:])
-
-    def way(at: int, unit: int, back: bool) -> Ints:
-        mesh = meshes[unit]
-        own = mesh[at]
-        found = []
-        for number, part in enumerate([own, *(each for each in np.unique(mesh) if each != own)]):
-            places = np.flatnonzero(mesh == part)
-            first = int(np.argmax(np.flatnonzero(mesh == own) == at))
-            steps = -zigzag(places.size) if back else zigzag(places.size)
-            line = places[(first + steps) % places.size]
-            found.append(line[::-1] if number % 2 else line)
-        return np.concatenate(found)
-
     sizes = np.concatenate([np.bincount(mesh) for mesh in meshes])
-    both = (sizes % 2).any()
-    return [lambda at, unit, back=back: way(at, unit, back) for back in ((False, True) if both else (False,))]
+    both = (False, True) if (sizes % 2).any() else (False,)
+    return [partial(_zigzagging, meshes, back) for back in both]
+
+
+def _turned(cycle: Ints, at: int, unit: int) -> Ints:
+    return np.roll(cycle, -int(np.argmax(cycle == at)))
+
+
+def _rotated(units: tuple[int, ...], at: int, unit: int) -> Ints:
+    return (np.arange(units[unit]) + at) % units[unit]
+
+
+def _zigzagging(meshes: list[Ints], back: bool, at: int, unit: int) -> Ints:
+    """Mesh by mesh, that of the head first; every second one the other way round."""
+    mesh = meshes[unit]
+    own = mesh[at]
+    first = int(np.argmax(np.flatnonzero(mesh == own) == at))
+    found = []
+    for number, part in enumerate([own, *(each for each in np.unique(mesh) if each != own)]):
+        places = np.flatnonzero(mesh == part)
+        steps = -zigzag(places.size) if back else zigzag(places.size)
+        line = places[(first + steps) % places.size]
+        found.append(line[::-1] if number % 2 else line)
+    return np.concatenate(found)
 
 
 def zigzag(count: int) -> Ints:

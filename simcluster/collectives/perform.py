@@ -213,5 +213,5 @@ def _shared(sizes: Ints, parts: int) -> Ints:
     return np.asarray(each + (np.arange(parts)[:, None] < more), dtype=np.int64)
 
 
-def _least(kind: np.dtype) -> float | int:  # type: ignore[type-arg]
+def _least(kind: np.dtype) -> float | int:
     return int(np.iinfo(kind).min) if kind.kind in "iu" else -np.inf

@@ -28,7 +28,7 @@ def around(
     hops: tuple[int, int],
     streams: bool = False,
 ) -> tuple[Step, ...]:
-    """q - 1 rounds around a ring: reduce-scatter or all-gather."""
+    """Q - 1 rounds around a ring: reduce-scatter or all-gather."""
     size = grid.shape[1]
     if size == 1:
         return ()
@@ -130,7 +130,7 @@ def everyone(
     streams: bool = False,
 ) -> tuple[Step, ...]:
     """One round in which each rank sends to each other of its group: reduce-scatter or all-gather."""
-    rows, size = grid.shape
+    size = grid.shape[1]
     if size == 1:
         return ()
     own = np.broadcast_to(np.arange(size) * width, grid.shape) + _each(base, grid).reshape(grid.shape)

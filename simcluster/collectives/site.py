@@ -1,4 +1,4 @@
-"""Where a group stands, as far as an algorithm looks: units of neighbours, rails between them, links inside."""
+"""Where a group stands, as far as an algorithm looks: units of neighbours, rails, links inside."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from simcluster.cluster.placement import Placement
 from simcluster.cluster.topology import Topology
 from simcluster.collectives.step import Ints
 
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Site:
     """A group in units: its hosts, or pods where it lies on several of them.
@@ -20,14 +21,15 @@ class Site:
     group of rank i here, and rank 0 is the group's first. ``units``: ranks of each unit. ``rail_of`` [n]:
     the rail beside each rank, counted in its unit from 0; ``rails``: how many every unit has.
 
-    ``host_of`` and ``pod_of`` [n] number its hosts and pods; a host of no pod is one by itself. ``inside`` and
-    ``between`` say how far ranks lie apart in a unit and from unit to unit; a unit lies on ``hosts_inside``
-    hosts.
+    ``host_of`` and ``pod_of`` [n] number its hosts and pods; a host of no pod is one by itself. ``inside``
+    and ``between`` say how far ranks lie apart in a unit and from unit to unit; a unit lies on
+    ``hosts_inside`` hosts.
 
     ``mesh`` [n]: which ranks of a unit have links of their own to each other, all pairs of equal numbers;
-    ``widths`` [p, p]: how many links there are between the ranks of every unit where only some pairs have.
-    Both are absent where ranks are joined through a switch. ``switched``: whether each unit has a switch that reduces: id ``num_ranks + unit``.
-    ``aggregated``: whether the network's root reduces: id ``num_ranks + num_units``.
+    ``widths`` [p, p]: how many links there are between the ranks of every unit where only some pairs have
+    any. Both are absent where ranks are joined through a switch. ``switched``: whether each unit has a switch
+    that reduces: id ``num_ranks + unit``. ``aggregated``: whether the network's root reduces: id
+    ``num_ranks + num_units``.
     """
 
     order: Ints
@@ -88,9 +90,7 @@ class Site:
         rail_of = np.arange(order.size) if through_pod else placement.rail_of[order]
         if wide:
             rail_of = hosts * topology.host.network.nics + rail_of
-        rails = min(
-            np.unique(part).size for part in np.split(rail_of, np.cumsum(units)[:-1])
-        )
+        rails = min(np.unique(part).size for part in np.split(rail_of, np.cumsum(units)[:-1]))
         hosts_inside = max(np.unique(part).size for part in np.split(hosts, np.cumsum(units)[:-1]))
         ranks = placement.ranks[order]
         even = bool((units == units[0]).all())
@@ -199,4 +199,5 @@ def _widths(ranks: Ints, topology: Topology) -> Ints | None:
     if not alone.any():
         return None
     rates = np.where(alone, topology.rates(np.maximum(routes.links[:, 0], 0)), 0.0)
-    return np.rint(rates / rates[alone].min()).astype(np.int64).reshape(ranks.size, ranks.size)
+    widths = np.rint(rates / rates[alone].min()).astype(np.int64)
+    return np.asarray(widths.reshape(ranks.size, ranks.size), dtype=np.int64)

@@ -81,8 +81,8 @@ class Sends(Step):
     """Sends from ``src`` to ``dst`` [k] of runs of chunks that move on from round to round.
 
     In round t a send carries the chunks ``base + ((first + advance t + stride j) % modulus) width + w`` for
-    j below ``count`` and w below ``width``. ``turns`` [k]: sends of a later turn pass on what those of earlier
-    turns of the round brought, while all their bytes flow; absent where all go at once.
+    j below ``count`` and w below ``width``. ``turns`` [k]: sends of a later turn pass on what those of
+    earlier turns of the round brought, while all their bytes flow; absent where all go at once.
     """
 
     src: Ints

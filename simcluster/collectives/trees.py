@@ -67,9 +67,9 @@ def climb(
 ) -> tuple[Step, Step]:
     """Reduction up every tree for every channel, and the result down again.
 
-    ``ways`` are by channel and unit: the ranks from the head, which talks to other units, to the tail. Channel
-    c and tree t carry chunk ``c x trees + t``. ``hops`` are those of one way. Steps stream: the way up behind
-    what was before where ``streams`` says so, the way down behind the way up.
+    ``ways`` are by channel and unit: the ranks from the head, which talks to other units, to the tail.
+    Channel c and tree t carry chunk ``c x trees + t``. ``hops`` are those of one way. Steps stream: the way
+    up behind what was before where ``streams`` says so, the way down behind the way up.
     """
     numbers = len(ways) * len(trees)
     deepest = max(way.size for channel in ways for way in channel)

@@ -123,7 +123,9 @@ def _cost(built: Built, block: Block, node: Node, movement: Movement) -> dict[st
 def _worst(built: Built, operation: Operation, placements: Iterable[Placement], size: int) -> float:
     """Seconds of a collective over the worst of some groups."""
     algorithm = built.plan.algorithms.of(operation)
-    return max(collective_time(operation, where, size, built.cluster, algorithm).seconds for where in placements)
+    return max(
+        collective_time(operation, where, size, built.cluster, algorithm).seconds for where in placements
+    )
 
 
 def strategies(built: Built) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Every collective algorithm computes its operations on every group, in no fewer waits than it is charged for."""
+"""Every collective algorithm computes its operations on every group, in no more waits than charged."""
 
 from __future__ import annotations
 

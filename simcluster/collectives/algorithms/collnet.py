@@ -22,6 +22,7 @@ class Collnet(Algorithm):
 
     kind: ClassVar[str] = "collnet"
     operations: ClassVar[frozenset[Operation]] = frozenset({Operation.ALL_REDUCE, Operation.BARRIER})
+    own_protocols: ClassVar[bool] = True
     chosen: ClassVar[Mapping[str, frozenset[Operation]]] = {"nccl": operations}
 
     def supports(self, operation: Operation, site: Site) -> bool:

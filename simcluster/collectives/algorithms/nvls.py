@@ -24,6 +24,7 @@ class Nvls(Algorithm):
     operations: ClassVar[frozenset[Operation]] = frozenset(
         {Operation.ALL_REDUCE, Operation.ALL_GATHER, Operation.REDUCE_SCATTER, Operation.BARRIER}
     )
+    own_protocols: ClassVar[bool] = True
     chosen: ClassVar[Mapping[str, frozenset[Operation]]] = {"nccl": operations}
 
     def supports(self, operation: Operation, site: Site) -> bool:

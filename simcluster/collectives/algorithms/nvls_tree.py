@@ -23,6 +23,7 @@ class NvlsTree(Algorithm):
 
     kind: ClassVar[str] = "nvls_tree"
     operations: ClassVar[frozenset[Operation]] = frozenset({Operation.ALL_REDUCE, Operation.BARRIER})
+    own_protocols: ClassVar[bool] = True
     chosen: ClassVar[Mapping[str, frozenset[Operation]]] = {"nccl": operations}
 
     def supports(self, operation: Operation, site: Site) -> bool:

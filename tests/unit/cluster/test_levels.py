@@ -11,7 +11,7 @@ GB = 10**9
 
 
 def ring(cluster, ranks, num_bytes):
-    return collective_time(Operation.ALL_REDUCE, cluster.span(ranks), num_bytes, cluster, "ring")
+    return collective_time(Operation.ALL_REDUCE, cluster.placement(ranks), num_bytes, cluster, "ring")
 
 
 def test_a_cube_mesh_drives_more_links_the_larger_the_group():
@@ -74,7 +74,7 @@ def test_one_gpu_of_each_tray_is_a_ring_too():
 def test_an_all_to_all_in_a_rack_is_bound_by_the_port():
     cluster = load_cluster("gb200-nvl72", hosts=18)
     size = 2**36
-    found = collective_time(Operation.ALL_TO_ALL, cluster.span(range(72)), size, cluster)
+    found = collective_time(Operation.ALL_TO_ALL, cluster.placement(range(72)), size, cluster)
     assert found.transfer == pytest.approx(71 / 72 * size / (900 * GB * 0.802 * 0.78))
 
 

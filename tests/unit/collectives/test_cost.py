@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.cluster import (
     Cluster,
     Fabric,
     Host,
-    Level,
     Link,
     Network,
     Placement,
@@ -53,6 +52,7 @@ def even(hosts: int, mates: int, cluster: Cluster = PLAIN) -> Placement:
     return cluster.placement([host * size + mate for host in range(hosts) for mate in range(mates)])
 
 
+@settings(deadline=None)
 @given(st.integers(2, 64), st.integers(0, 10**12))
 def test_a_ring_on_one_host(ranks, num_bytes):
     span = even(1, ranks, BIG)
@@ -65,6 +65,7 @@ def test_a_ring_on_one_host(ranks, num_bytes):
         assert half.seconds - BASE == pytest.approx((reduce.seconds - BASE) / 2)
 
 
+@settings(deadline=None)
 @given(st.integers(2, 64), st.integers(1, 8), st.integers(0, 10**12))
 def test_a_ring_over_hosts_waits_for_the_network_only_where_it_leaves_a_host(hosts, mates, num_bytes):
     ranks = hosts * mates
@@ -88,6 +89,7 @@ def test_a_ring_broadcast_streams_behind_its_first_byte():
     assert found.seconds == pytest.approx(BASE + 7 * HOST_HOP + 1e9 / HOST_RATE)
 
 
+@settings(deadline=None)
 @given(st.sampled_from([2, 4, 8, 16, 64, 1024]), st.integers(1, 8), st.integers(0, 10**12))
 def test_a_tree_has_logarithmic_latency_and_sends_twice_the_data(hosts, mates, num_bytes):
     found = collective_time(Operation.ALL_REDUCE, even(hosts, mates), num_bytes, PLAIN, "tree")
@@ -100,16 +102,11 @@ def test_a_tree_has_logarithmic_latency_and_sends_twice_the_data(hosts, mates, n
 
 def test_two_hosts_reduce_in_a_tree_with_about_half_the_network_traffic_of_a_ring():
     ring, tree = (
-        collective_time(Operation.ALL_REDUCE, even(2, 1), 2**30, PLAIN, kind).phases
-        for kind in ("ring", "tree")
-    )
-    assert sum(each.num_bytes for each in ring) == sum(each.num_bytes for each in tree) == 2**30
-    ring, tree = (
         collective_time(Operation.ALL_REDUCE, even(2, 8), 2**30, PLAIN, kind).transfer
         for kind in ("ring", "tree")
     )
     assert ring == pytest.approx(2 * 15 / 16 * 2**30 / 8 / NETWORK_RATE)
-    assert tree == pytest.approx(2**30 / 8 / NETWORK_RATE)
+    assert tree == pytest.approx(2**30 * max(1 / 8 / NETWORK_RATE, (2 - 2 / 8) / HOST_RATE))
 
 
 def test_all_to_all_sends_each_peer_its_block():
@@ -141,8 +138,7 @@ def test_auto_takes_the_fastest_algorithm():
     assert (small.algorithm, large.algorithm) == ("tree", "ring")
     for size, auto in ((1024, small), (2**36, large)):
         each = [
-            collective_time(Operation.ALL_REDUCE, even(64, 8), size, PLAIN, kind)
-            for kind in ("ring", "tree")
+            collective_time(Operation.ALL_REDUCE, even(64, 8), size, PLAIN, kind) for kind in ("ring", "tree")
         ]
         assert auto == min(each, key=lambda choice: choice.seconds)
 
@@ -187,7 +183,9 @@ def test_what_cannot_be_done_is_said(operation, ranks, algorithm, error, message
 @pytest.mark.parametrize(("host", "measured"), [("dgx-h100", 367.6), ("dgx-a100", 234.9)])
 def test_the_ceiling_of_a_ring_of_eight(host, measured):
     size = 16 * 2**30
-    found = collective_time(Operation.ALL_REDUCE, load_cluster(host).placement(range(8)), size, load_cluster(host), "ring")
+    found = collective_time(
+        Operation.ALL_REDUCE, load_cluster(host).placement(range(8)), size, load_cluster(host), "ring"
+    )
     assert 2 * 7 / 8 * size / found.seconds / 1e9 == pytest.approx(measured, rel=0.03)
 
 
@@ -226,8 +224,7 @@ def test_an_ascend_full_mesh(ranks, reduce, gather):
 @pytest.mark.parametrize("ranks", [2048 * 8])
 def test_all_ranks_of_a_large_cluster(ranks):
     cluster = load_cluster("dgx-h100", hosts=2048)
-    span = cluster.span(np.arange(ranks))
-    assert span == even(2048, 8)
+    span = cluster.placement(np.arange(ranks))
     found = collective_time(Operation.ALL_REDUCE, span, 64 * MIB, cluster)
     assert found.algorithm == "tree"
     assert 0 < found.seconds < 0.01
