@@ -60,6 +60,11 @@ class Host:
         return self.protocols.get(algorithm, self.protocols["default"])
 
     @property
+    def joins_all_alike(self) -> bool:
+        """Whether any pair of its devices is joined as any other."""
+        return self.island is None and self.fabric.wiring in (Wiring.SWITCH, Wiring.FULL_MESH)
+
+    @property
     def num_hosts_per_pod(self) -> int:
         """Hosts that are joined without the network; 1 where there are no pods."""
         return self.pod.num_hosts if self.pod else 1

@@ -15,6 +15,7 @@ from simcluster.cluster.speed import FASTEST
 from simcluster.cluster.topology import Topology
 from simcluster.document import Bandwidth, Duration, Name, Refused, Section
 from simcluster.errors import PlanError, nearest
+from simcluster.units import bandwidth, seconds
 
 
 class LinkChangeSpec(Section):
@@ -78,6 +79,11 @@ class LinkChange:
     begin_ns: int
     end_ns: int | None
 
+    def __str__(self) -> str:
+        parts = [f"bandwidth x {self.rate:.4g}"] if self.rate != 1 else []
+        parts += [f"latency + {seconds(self.latency)}"] if self.latency else []
+        return " and ".join(parts) + _when(self.begin_ns, self.end_ns)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Background:
@@ -87,6 +93,9 @@ class Background:
     rate: float
     begin_ns: int
     end_ns: int | None
+
+    def __str__(self) -> str:
+        return f"others send {bandwidth(self.rate)}" + _when(self.begin_ns, self.end_ns)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,6 +142,11 @@ class LinkChanges:
                 path="cluster.changes",
             )
         return cls(tuple(changes), tuple(background), tuple(gone.tolist()))
+
+
+def _when(begin_ns: int, end_ns: int | None) -> str:
+    begin = f" from {seconds(begin_ns * 1e-9)}" if begin_ns else ""
+    return begin + (f" until {seconds(end_ns * 1e-9)}" if end_ns is not None else "")
 
 
 def examples(topology: Topology) -> list[str]:

@@ -98,6 +98,12 @@ class Topology:
         """Seconds that links add to a message, in their shape."""
         return self._latencies[self._links.block_of(links)]
 
+    def lead_away(self, links: Numbers) -> NDArray[np.bool_]:
+        """Whether links are those of network cards or lie behind them, in their shape."""
+        tails, heads = self.ends(links)
+        cards = np.isin(np.stack([tails, heads]), self._card_nodes).any(axis=0)
+        return np.asarray(cards | (links >= self.network.site.first_link))
+
     def name(self, link: int) -> str:
         """What a link is called: ``host.3.device.2.nvlink.out``; IndexError if there is none."""
         return self._links.name(link)

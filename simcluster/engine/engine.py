@@ -10,15 +10,16 @@ import gc
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from simcluster.cluster import Cluster, Placement
+from simcluster.cluster import Cluster
 from simcluster.cluster.price import nanoseconds
-from simcluster.collectives import AUTOMATIC, Choice, Operation, Selection, collective_time
+from simcluster.collectives import AUTOMATIC, Selection
+from simcluster.engine.choices import Choices
 from simcluster.engine.fabric import NO_LINKS, Fabric, Transfer
 from simcluster.engine.flows import Network
 from simcluster.engine.linked import LinkedClass, LinkedStream, link
@@ -149,6 +150,7 @@ class _Engine:
         self.meetings: dict[tuple[object, ...], Meeting] = {}
         self.met: dict[tuple[int, str], Sequence[Meeting | None]] = {}
         self.known: dict[tuple[object, ...], tuple[dict[int, TimedCode], LinkedClass]] = {}
+        self.choices = Choices(self.classes, self.cluster, self.algorithms)
         self.env = simpy.Environment()
         lowered = [self._lowered(index) for index in range(len(self.classes))]
         codes, linked = [each for each, _ in lowered], [each for _, each in lowered]
@@ -181,15 +183,15 @@ class _Engine:
         """A class's codes, priced, and its executions, linked; classes that differ in nothing share them."""
         rank = self.classes.representatives[index]
         stage = self.program.stage_of(rank)
-        spans = tuple(
-            self.classes.groups[index, axes].span if (index, axes) in self.classes.groups else None
+        places = tuple(
+            self.classes.groups[index, axes].placement if (index, axes) in self.classes.groups else None
             for axes in self.program.groups
         )
         peers = tuple(
             pair[index][1] if index in pair else None
             for pair in (self.classes.next_stage, self.classes.prev_stage)
         )
-        key = (stage, self.cluster.device(rank), spans, peers)
+        key = (stage, self.cluster.device(rank), places, peers)
         if key not in self.known:
             used = sorted({execution.code for execution in self.program.stages[stage].executions})
             codes = {code: timed(self.program.codes[code], self._pricer(index, code)) for code in used}
@@ -206,29 +208,13 @@ class _Engine:
                     return 1, 0
                 found = device.price(each.works, self.dispatch * device.dispatch)
                 return found.total_ns, found.host_ns
-            alone = max(1, self.choice(index, each).duration_ns)
+            alone = max(1, self.choices.of(index, each).duration_ns)
             if each.action is not Action.COLLECTIVE:
                 return alone, 0
             total = max(alone, nanoseconds(self.calls.seconds(code, each)))
             return total, total - alone
 
         return price
-
-    def choice(self, index: int, each: Instruction) -> Choice:
-        """How a class's collective or transfer is done, and how long it takes."""
-        span = (
-            self._peer(index, each.stream)[1]
-            if not each.group
-            else self.classes.groups[index, each.group].span
-        )
-        operation = Operation(each.operation)
-        algorithm = self.algorithms.of(operation)
-        return collective_time(operation, span, each.num_bytes, self.cluster, algorithm)
-
-    def _peer(self, index: int, stream: str) -> tuple[int, Placement]:
-        """The class at the other end of a transfer stream, and how the pair lies on the cluster."""
-        forward = stream in (SEND_NEXT, RECV_NEXT)
-        return (self.classes.next_stage if forward else self.classes.prev_stage)[index]
 
     # -- entries ----------------------------------------------------------------------------------------
 
@@ -256,17 +242,24 @@ class _Engine:
             if self.fabric:
                 place = execution.code, int(each.meeting[position])
                 if place not in known:
-                    known[place] = self.fabric.transfer(index, instruction)
+                    known[place] = self._transfer(index, instruction, moves[position])
                 moves[position] = known[place] or moves[position]
         self.met[index, each.name] = meetings
         return moves, meetings
+
+    def _transfer(self, index: int, each: Instruction, priced: Moves) -> Transfer | None:
+        """What an instruction puts on the fabric, not before the host has called for it."""
+        assert self.fabric and isinstance(priced, int)
+        found = self.fabric.transfer(index, each)
+        called = priced - max(1, self.choices.of(index, each).duration_ns)
+        return replace(found, latency_ns=found.latency_ns + called) if found and called else found
 
     def _meeting_key(self, index: int, each: Instruction) -> tuple[tuple[object, ...], int]:
         """Who meets: the classes of a group, or sender and receiver."""
         if each.action is Action.COLLECTIVE:
             group = self.classes.groups[index, each.group]
             return ("group", each.stream, group.id), len(group.members)
-        peer, _ = self._peer(index, each.stream)
+        peer, _ = self.choices.peer(index, each)
         sends = each.action is Action.SEND
         stream = each.stream if sends else next(s for s, r in _PAIRS.items() if r == each.stream)
         return ("transfer", stream, *((index, peer) if sends else (peer, index))), 2

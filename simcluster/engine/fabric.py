@@ -21,11 +21,31 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True)
+class Late:
+    """Between ``begin`` and ``end`` (None: for good) a transfer starts to flow ``delay`` later; all in ns."""
+
+    begin: int
+    end: int | None
+    delay: int
+
+
+@dataclass(frozen=True, slots=True)
 class Transfer:
-    """A collective or transfer: nanoseconds in which no link is loaded, then phases one after another."""
+    """A collective or transfer: nanoseconds in which no link is loaded, then phases one after another.
+
+    What begins while links are ``late`` waits longer.
+    """
 
     latency_ns: int
     phases: tuple[Phase, ...]
+    late: tuple[Late, ...] = ()
+
+    def latency(self, now: int) -> int:
+        """Nanoseconds until bytes flow, for what begins ``now``."""
+        if not self.late:
+            return self.latency_ns
+        held = (each for each in self.late if each.begin <= now and (each.end is None or now < each.end))
+        return self.latency_ns + sum(each.delay for each in held)
 
 
 @dataclass(frozen=True, slots=True)

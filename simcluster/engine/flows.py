@@ -91,8 +91,9 @@ class Network:
         """Waits until a transfer is over: its latency, then its phases; it takes 1 ns at least."""
         env = self.env
         began = env.now
-        if transfer.latency_ns:
-            yield env.timeout(transfer.latency_ns)
+        latency = transfer.latency(int(began)) if transfer.late else transfer.latency_ns
+        if latency:
+            yield env.timeout(latency)
         for phase in transfer.phases:
             self.num_flows += 1
             flow = self._begin(phase)

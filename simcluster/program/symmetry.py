@@ -24,16 +24,43 @@ Axes = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One group as a class meets it: an id shared by all who meet in it, its span, and the classes in it.
+    """One group as a class meets it: an id shared by all who meet in it, where it lies, and the classes in it.
 
     ``flow`` is its row in the flows of its axes; ``count`` says how many groups behave like it.
     """
 
     id: int
-    span: Placement
+    placement: Placement
     members: tuple[int, ...]
     flow: int = 0
     count: int = 1
+
+
+TRANSFERS: Axes = ()
+"""What stands for the pairs along the pipeline among groups over axes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placed:
+    """Where groups lie: the different placements, of which each group has which [groups], and colours [groups].
+
+    Groups of one colour take as long for whatever they do, alone on links that are alike.
+    """
+
+    placements: Sequence[Placement]
+    index: Ints
+    colours: Ints
+
+    @classmethod
+    def of(cls, cluster: Cluster, members: Ints) -> Placed:
+        """With a colour for each placement."""
+        if not len(members):
+            return cls((), *(np.zeros(0, dtype=np.int64),) * 2)
+        placements, index = cluster.placements(members)
+        return cls(placements, index.astype(np.int64), index.astype(np.int64))
+
+    def __getitem__(self, group: int) -> Placement:
+        return self.placements[self.index[group]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,13 +71,15 @@ class Loading:
     ``groups`` has, by axes, the loads of every pattern, with a row per group as ``Mesh.groups`` orders them;
     ``transfers`` those of every pattern of a transfer (forward and back), with a row per pair of
     ``pipeline_pairs``. ``changed`` says of a link that is not as its family what it is and why: its name and
-    the change, as ``host.3.nic.2.out: bandwidth x 0.5``.
+    the change, as ``host.3.nic.2.out: bandwidth x 0.5``. ``placed`` says where groups lie, of pairs under
+    ``TRANSFERS``, where that is known.
     """
 
     links: Ints
     groups: Mapping[Axes, Sequence[Loads]] = field(default_factory=dict)
     transfers: Sequence[Loads] = ()
     changed: Mapping[int, str] = field(default_factory=dict)
+    placed: Mapping[Axes, Placed] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +108,7 @@ class Classes:
 
     ``of_rank`` [ranks] gives the class of a rank; ``representatives`` the smallest rank of each class and
     ``sizes`` how many ranks it has. ``groups`` maps (class, axes) to the group its representative is in;
-    ``next_stage`` and ``prev_stage`` map a class to its pipeline neighbour's class and the pair's span.
+    ``next_stage`` and ``prev_stage`` map a class to its pipeline neighbour's class and where the pair lies.
     ``flows`` say what that loads on which links; without a ``Loading`` there are no links in them.
     """
 
@@ -137,25 +166,26 @@ def _first_colours(program: Program, cluster: Cluster) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class _Wiring:
-    """Who meets whom: groups by axes, pairs along the pipeline, and the different spans of them."""
+    """Who meets whom, groups by axes and pairs along the pipeline, and where they lie."""
 
     meetings: Mapping[Axes, Meetings]
-    spans: Mapping[Axes, Sequence[Placement]]
     pairs: Meetings
-    pair_spans: Sequence[Placement]
+    placed: Mapping[Axes, Placed]
     loading: Loading
 
     @classmethod
     def of(cls, program: Program, cluster: Cluster, loading: Loading) -> _Wiring:
-        meetings, spans = {}, {}
+        meetings, placed = {}, dict(loading.placed)
         for axes in program.groups:
             members = program.mesh.groups(axes)
-            spans[axes], index = cluster.placements(members)
-            meetings[axes] = Meetings(members, index.astype(np.int64), loading.groups.get(axes, ()))
+            if axes not in placed:
+                placed[axes] = Placed.of(cluster, members)
+            meetings[axes] = Meetings(members, placed[axes].colours, loading.groups.get(axes, ()))
         pairs = pipeline_pairs(program.mesh, program.stage_axis)
-        pair_spans, index = cluster.placements(pairs) if len(pairs) else ([], np.zeros(0, dtype=np.int64))
-        along = Meetings(pairs, index.astype(np.int64), loading.transfers, ordered=True)
-        return cls(meetings, spans, along, pair_spans, loading)
+        if TRANSFERS not in placed:
+            placed[TRANSFERS] = Placed.of(cluster, pairs)
+        along = Meetings(pairs, placed[TRANSFERS].colours, loading.transfers, ordered=True)
+        return cls(meetings, along, placed, loading)
 
     def classes(self, found: Colouring) -> Classes:
         """Binds groups and peers of the representatives."""
@@ -169,8 +199,8 @@ class _Wiring:
         for index, pair in enumerate(pair_of[found.ranks.first].tolist()):
             if pair >= 0:
                 peer = int(of_rank[self.pairs.members[pair, 1]])
-                span = self.pair_spans[self.pairs.colours[pair]]
-                following[index], preceding[peer] = (peer, span), (index, span)
+                where = self.placed[TRANSFERS][pair]
+                following[index], preceding[peer] = (peer, where), (index, where)
                 rows[index] = int(found.meetings[-1].of[pair])
         flows = Flows(
             dict(zip(self.meetings, found.flows, strict=False)),
@@ -200,8 +230,8 @@ class _Wiring:
                 kind = int(numbering.of[group])
                 if kind not in met:
                     members = np.unique(of_rank[meetings.members[group]])
-                    span = self.spans[axes][meetings.colours[group]]
-                    met[kind] = Group(known, span, tuple(members.tolist()), kind, int(numbering.sizes[kind]))
+                    where = self.placed[axes][group]
+                    met[kind] = Group(known, where, tuple(members.tolist()), kind, int(numbering.sizes[kind]))
                     known += 1
                 groups[index, axes] = met[kind]
         return groups
