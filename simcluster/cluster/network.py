@@ -89,6 +89,15 @@ class NetworkFabric(ABC):
     def cross(self, src: Numbers, dst: Numbers) -> Crossing:
         """The way from cards to cards, one by one."""
 
+    @property
+    def told_apart(self) -> bool:
+        """Whether its switches differ from one another in more than what lies under them."""
+        return False
+
+    def drawn(self, hosts: Numbers) -> list[Numbers]:
+        """What tells hosts apart beside their number, [hosts] each; nothing in fabrics that repeat."""
+        return []
+
     def may_lose(self, links: Numbers) -> bool:
         """Whether all cards still reach one another without these links."""
         return False

@@ -127,6 +127,55 @@ class Topology:
             tails[chosen], heads[chosen] = family.ends(links[chosen] - family.first)
         return tails, heads
 
+    def between_devices(self) -> Numbers:
+        """The links that routes between devices can use: not those to memory, disks or storage.
+
+        Network cards are among them only where there are hosts, or pods, to reach.
+        """
+        devices = np.arange(self.host.num_devices)
+        apart = self._num_pods > 1
+        gate = [self._gate] if self._gate >= 0 else []
+        ends = np.array([*devices, *gate, *(self._cards if apart else [])], dtype=np.int64)
+        there, back = self._table.wires[np.ix_(devices, ends)], self._table.wires[np.ix_(ends, devices)]
+        used = np.unique(np.concatenate([there.reshape(-1), back.reshape(-1)]))
+        hosts = np.arange(self.num_hosts)[:, np.newaxis]
+        wires = used[used >= 0]
+        inner = (self._wire_base[wires] + hosts * self._wire_stride[wires]).reshape(-1)
+        outer = np.arange(self.network.site.first_link if apart else self.num_links, self.num_links)
+        return np.concatenate([inner, outer])
+
+    def kinds(self) -> Numbers:
+        """A number for each node that says what it is, the same in every host."""
+        found = np.asarray(self._nodes.block_of(np.arange(self.num_nodes)), dtype=np.int64)
+        places = len(self._inside.places)
+        found = places + found
+        found[: self.num_devices] = np.arange(self.num_devices) % self.host.num_devices
+        inner = np.arange(self.num_devices, self._first_behind_hosts)
+        own = np.array(self._own, dtype=np.int64)
+        found[inner] = own[(inner - self.num_devices) % own.size] if own.size else 0
+        return found
+
+    def node_kinds(self) -> list[tuple[str, int]]:
+        """The kinds of nodes by name, with ``*`` for indices, and how many there are of each."""
+        found: dict[str, int] = {}
+        for block in self._nodes.blocks:
+            if block.pattern == "{}":  # names of their own
+                found |= dict.fromkeys((block.label(0, place) for place in range(block.size)), 1)
+                continue
+            for label in (block.labels[1] or ()) if len(block.labels) > 1 else ("",):
+                kind = label.partition(".")
+                name = block.pattern.format("*", f"{kind[0]}.*" if kind[1] else label) if label else ""
+                name = name or block.pattern.replace("{}", "*")
+                count = self.num_hosts if label else block.size
+                found[name] = found.get(name, 0) + count
+        return list(found.items())
+
+    def host_of(self, nodes: Numbers) -> Numbers:
+        """The host that nodes are in; -1 for those outside hosts."""
+        inner = (nodes - self.num_devices) // max(1, len(self._own))
+        found = np.where(nodes < self.num_devices, nodes // self.host.num_devices, inner)
+        return np.asarray(np.where(nodes < self._first_behind_hosts, found, -1), dtype=np.int64)
+
     def switch_of(self, ranks: Numbers) -> Numbers:
         """The node, a switch beside each device, that can add up what goes through it; -1 where none can."""
         if not self.host.fabric.reduces or "switch" not in self._index:

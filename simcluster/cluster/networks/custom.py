@@ -202,6 +202,15 @@ class Custom(NetworkFabric):
         latency = np.where(links < 0, 0.0, self._latency[links - self.site.first_link]).sum(axis=1)
         return Crossing(links, latency)
 
+    @property
+    def told_apart(self) -> bool:
+        """Each switch is its own."""
+        return True
+
+    def drawn(self, hosts: Numbers) -> list[Numbers]:
+        """The switches of a host's cards."""
+        return list(self._switch_of.reshape(-1, self.site.nics)[hosts].T)
+
     def may_lose(self, links: Numbers) -> bool:
         """Whether all cards still reach one another without these links."""
         families = self.families()
