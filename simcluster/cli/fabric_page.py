@@ -79,7 +79,11 @@ def _inside(topology: Topology, host: int, path: Numbers) -> Markup:
         ]
         if boxes:
             rows.append(Row(title, boxes))
-    outside = [_outer(topology, node) for node, name in names.items() if not name.startswith(mine)]
+    others = [_outer(topology, node) for node, name in names.items() if not name.startswith(mine)]
+    pods = [box for box in others if box.label.startswith("pod.")]
+    if pods:
+        rows.append(Row("pod", pods))
+    outside = [box for box in others if box not in pods]
     if outside:  # beside the sockets, so that no line to a card runs behind one
         row = Row("outside", outside[:_MOST], _more(len(outside)))
         at = next((at for at, each in enumerate(rows) if each.name == "sockets"), None)

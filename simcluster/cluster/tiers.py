@@ -14,7 +14,7 @@ import numpy as np
 
 from simcluster.cluster.family import Block, Ends, Family, Numbers
 from simcluster.cluster.network import Crossing, NetworkFabric
-from simcluster.cluster.placement import appearing
+from simcluster.cluster.placement import appearing, told_apart
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,7 +129,7 @@ class Tiers(NetworkFabric):
     def places(self, hosts: Numbers) -> list[Numbers]:
         """Units and blocks, in order of appearance; the hosts themselves where a hash tells all apart."""
         if self.hashed:
-            return [hosts]
+            return [told_apart(hosts)]
         units = self.unit_of(hosts)
         found = [appearing(units)]
         if self.leaves_per_block:

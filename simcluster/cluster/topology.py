@@ -365,11 +365,11 @@ class _Composed:
         code = np.zeros(len(pairs), dtype=np.int64)
         for leg in legs:
             code = code * 64 + leg.length
+        self._widen(int(np.sum([leg.length for leg in legs], axis=0).max()))
         for value in np.unique(code).tolist():
             rows = code == value
             whole = bool(rows.all())
             lengths = [int(leg.length[0 if whole else int(np.argmax(rows))]) for leg in legs]
-            self._widen(sum(lengths))
             target, start = pairs if whole else pairs[rows], 0
             for leg, length in zip(legs, lengths, strict=True):
                 part = leg.links[:, :length] if whole else leg.links[rows, :length]

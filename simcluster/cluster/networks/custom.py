@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from simcluster.cluster.family import Block, Family, Numbers
 from simcluster.cluster.network import Crossing, Lay, NetworkFabric, NetworkFabricSpec
+from simcluster.cluster.placement import told_apart
 from simcluster.cluster.tiers import hashed
 from simcluster.document import (
     Bandwidth,
@@ -228,7 +229,7 @@ class Custom(NetworkFabric):
 
     def places(self, hosts: Numbers) -> list[Numbers]:
         """The hosts themselves: nothing is said to be alike."""
-        return [hosts]
+        return [told_apart(hosts)]
 
     @cached_property
     def _directed(self) -> list[tuple[str, str, CableSpec]]:

@@ -217,3 +217,5 @@ def test_placements_tell_apart_what_lies_on_other_leaves():
     assert index.tolist() in ([0, 0, 1, 1, 1], [1, 1, 0, 0, 0])
     found, _ = cluster({**network, "ecmp": "hash"}, 8).placements(np.array([[0, 8], [16, 24]]))
     assert len(found) == 2, "a hash may treat them differently"
+    found, _ = cluster({**network, "ecmp": "hash"}, 8).placements(np.array([[0, 1], [16, 17]]))
+    assert len(found) == 1, "but not where nothing leaves the host"
