@@ -90,6 +90,15 @@ class NetworkFabric(ABC):
         """The way from cards to cards, one by one."""
 
     @property
+    def root(self) -> int:
+        """The switch over all cards, where their messages can meet; -1 where there is no single one."""
+        return -1
+
+    def to_root(self, cards: Numbers, down: bool) -> Crossing:
+        """The way from cards to the root, or ``down`` from it to them; only where there is a root."""
+        raise NotImplementedError(f"{self.kind} has no root")
+
+    @property
     def told_apart(self) -> bool:
         """Whether its switches differ from one another in more than what lies under them."""
         return False

@@ -126,6 +126,22 @@ class Tiers(NetworkFabric):
         links = np.where(apart[:, np.newaxis], np.stack(columns, axis=1), -1)
         return Crossing(links, (apart * 2 + far * 2) * self.site.hop)
 
+    @property
+    def root(self) -> int:
+        """The node of all spines or, with a third tier, of all cores; none where a hash tells them apart."""
+        if self.hashed:
+            return -1
+        return self._first_core if self.leaves_per_block else self._first_spine
+
+    def to_root(self, cards: Numbers, down: bool) -> Crossing:
+        """Up over the leaf and, with a third tier, the spines; or down."""
+        families, leaf = self.families(), self.leaf_of(cards)
+        links = [families[int(down)].first + leaf]
+        if self.leaves_per_block:
+            links.append(families[2 + int(down)].first + leaf // self.leaves_per_block)
+        ordered = np.stack(links[::-1] if down else links, axis=1)
+        return Crossing(ordered, np.full(len(cards), len(links) * self.site.hop))
+
     def places(self, hosts: Numbers) -> list[Numbers]:
         """Units and blocks, in order of appearance; the hosts themselves where a hash tells all apart."""
         if self.hashed:

@@ -184,7 +184,9 @@ class Topology:
         return self._node(ranks // self.host.num_devices, np.int64(place))
 
     def routes(self, src: Numbers, dst: Numbers, rail: Numbers | None = None) -> Routes:
-        """The ways from nodes ``src`` [pairs] to nodes ``dst`` [pairs]: devices, or places of hosts and pods.
+        """The ways from nodes ``src`` [pairs] to nodes ``dst`` [pairs].
+
+        Nodes are devices, places of hosts and pods, and the root of the network (``network.root``).
 
         Between hosts a message leaves through the card beside its source and arrives through the one beside
         its destination (where the network says that messages change rails inside the source's host, also
@@ -192,6 +194,8 @@ class Topology:
         A node's way to itself has no links. ValueError if no links lead from one to the other.
         """
         src, dst = np.asarray(src, dtype=np.int64), np.asarray(dst, dtype=np.int64)
+        up, down = (self.network.root >= 0) & (np.stack([dst, src]) == self.network.root)
+        src, dst = np.where(down, dst, src), np.where(up, src, dst)
         (src_host, src_place), (dst_host, dst_place) = self._at(src), self._at(dst)
         src_pod, dst_pod = self._pod(src_host), self._pod(dst_host)
         if self._gate >= 0 and self.host.num_hosts_per_pod > 1:
@@ -202,9 +206,10 @@ class Topology:
             src_host = np.where(src_place == shared, dst_host, src_host)
             dst_host = np.where(dst_place == shared, src_host, dst_host)
         found = _Composed(len(src))
-        same = src_host == dst_host
-        pod = ~same & (src_pod == dst_pod) & (self._gate >= 0)
-        away = ~same & ~pod
+        rooted = up | down
+        same = (src_host == dst_host) & ~rooted
+        pod = ~same & ~rooted & (src_pod == dst_pod) & (self._gate >= 0)
+        away = ~same & ~pod & ~rooted
         found.reach[:] = np.where(same, Reach.HOST, np.where(pod, Reach.POD, Reach.NETWORK))
         if self.host.island:
             found.reach[same & self._on_one_island(src, dst)] = Reach.ISLAND
@@ -217,6 +222,10 @@ class Topology:
         if away.any():
             sides = src_host[away], src_place[away], dst_host[away], dst_place[away]
             found.add(away, self._over_network(*sides, None if rail is None else rail[away]))
+        for chosen, downward in ((up, False), (down, True)):
+            if chosen.any():
+                own = None if rail is None else rail[chosen]
+                found.add(chosen, self._by_root(src_host[chosen], src_place[chosen], own, downward))
         return Routes(found.links, found.reach, found.latency)
 
     def card_of(self, places: Numbers) -> Numbers:
@@ -239,6 +248,15 @@ class Topology:
             _Leg(crossing.links, length, crossing.latency),
             self._leg(dst_host, self._cards[arrives], dst),
         ]
+
+    def _by_root(self, hosts: Numbers, places: Numbers, rail: Numbers | None, down: bool) -> list[_Leg]:
+        """The ways from places of hosts to the root of the network, or down from it."""
+        card = self.card_of(places) if rail is None else rail
+        crossing = self.network.to_root(hosts * self.host.network.nics + card, down)
+        outer = _Leg(crossing.links, (crossing.links >= 0).sum(axis=1), crossing.latency)
+        ends = (self._cards[card], places) if down else (places, self._cards[card])
+        inner = self._leg(hosts, *ends)
+        return [outer, inner] if down else [inner, outer]
 
     def _leg(self, hosts: Numbers, src: Numbers, dst: Numbers) -> _Leg:
         """The ways between places of the same host, one by one."""

@@ -219,3 +219,22 @@ def test_placements_tell_apart_what_lies_on_other_leaves():
     assert len(found) == 2, "a hash may treat them differently"
     found, _ = cluster({**network, "ecmp": "hash"}, 8).placements(np.array([[0, 1], [16, 17]]))
     assert len(found) == 1, "but not where nothing leaves the host"
+
+
+@pytest.mark.parametrize("kind", ["switch", "leaf_spine", "fat_tree", "rail_optimised"])
+def test_devices_reach_the_root_and_the_root_them(kind):
+    topology = cluster(EXAMPLES[kind]).topology
+    ranks, root = np.arange(32), np.full(32, topology.network.root)
+    up, down = connected(topology, ranks, root), connected(topology, root, ranks)
+    assert up.latency == pytest.approx(down.latency)
+    tiers = {"switch": 0, "leaf_spine": 1}.get(kind, 2)
+    assert (up.links >= 0).sum(axis=1).tolist() == [2 + tiers] * 32
+    assert topology.rates(up.links).min() == pytest.approx(topology.rates(down.links).min())
+    mixed = connected(topology, np.array([0, root[0], 5]), np.array([root[0], 9, 31]), np.array([3, 3, 3]))
+    assert mixed.reach.tolist() == [3, 3, 3]
+
+
+def test_a_written_graph_and_a_hash_have_no_root():
+    assert cluster(SQUARE).topology.network.root == -1
+    hashed = {"kind": "leaf_spine", "hosts_per_leaf": 2, "ecmp": "hash"}
+    assert cluster(hashed).topology.network.root == -1
