@@ -15,6 +15,7 @@ import numpy as np
 from simcluster.cluster.family import Block, Ends, Family, Numbers
 from simcluster.cluster.network import Crossing, NetworkFabric
 from simcluster.cluster.placement import appearing, told_apart
+from simcluster.document import Refused
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,13 +55,13 @@ class Tiers(NetworkFabric):
 
     @property
     def cables(self) -> int:
-        """From a leaf up."""
-        return max(1, round(self.cards_per_leaf / self.oversubscription[0]))
+        """From a leaf up, where cables are told apart."""
+        return int(self.cards_per_leaf / self.oversubscription[0])
 
     @property
     def core_cables(self) -> int:
         """From a spine up, where spines are told apart."""
-        return max(1, round(self.leaves_per_block / self.oversubscription[1])) if self.leaves_per_block else 0
+        return int(self.leaves_per_block / self.oversubscription[1]) if self.leaves_per_block else 0
 
     @property
     def num_blocks(self) -> int:
@@ -202,6 +203,15 @@ class Tiers(NetworkFabric):
         spine, cable = members // self.core_cables, members % self.core_cables
         core = spine % self.cables * self.core_cables + cable
         return self._first_spine + spine, self._first_core + core
+
+
+def check_cables(below: int, over: float, what: str, path: str) -> None:
+    """Refused if as many cables up as the oversubscription says are no whole number."""
+    cables = below / over
+    if cables < 1 or cables != int(cables):
+        raise Refused(
+            f"ecmp: hash wants whole cables: {below} {what} over {over:g} are {cables:.3g}", path=path
+        )
 
 
 def hashed(src: Numbers, dst: Numbers) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
