@@ -17,11 +17,11 @@ import simpy
 from numpy.typing import NDArray
 
 from simcluster.cluster import Cluster, Placement
-from simcluster.collectives import AUTOMATIC, Choice, Operation, Selection, collective_time
+from simcluster.collectives import AUTOMATIC, Choice, Operation, Selection, Wanted, collective_time
 from simcluster.engine.linked import LinkedClass, LinkedStream, link
 from simcluster.engine.streams import Entries, Meeting, Stream, run_kernels, run_transfers
 from simcluster.engine.timed import NOTHING, TimedCode, timed
-from simcluster.errors import PlanError, SimulationError
+from simcluster.errors import PlanError, SimulationError, nearest
 from simcluster.program import COMPUTE, Action, Classes, Instruction, Program
 from simcluster.program.instruction import RECV_NEXT, RECV_PREV, SEND_NEXT, SEND_PREV
 
@@ -116,6 +116,12 @@ class _Engine:
     def run(self) -> Timing:
         self.meetings: dict[tuple[object, ...], Meeting] = {}
         self.known: dict[tuple[object, ...], tuple[dict[int, TimedCode], LinkedClass]] = {}
+        self.instances: dict[int, set[str]] = defaultdict(set)
+        if self.algorithms.overrides:
+            for stage in self.program.stages:
+                for execution in stage.executions:
+                    self.instances[execution.code].add(execution.instance)
+            self._check_overrides()
         self.env = simpy.Environment()
         lowered = [self._lowered(index) for index in range(len(self.classes))]
         codes, linked = [each for each, _ in lowered], [each for _, each in lowered]
@@ -160,11 +166,11 @@ class _Engine:
         key = (stage, self.cluster.device(rank), spans, peers)
         if key not in self.known:
             used = sorted({execution.code for execution in self.program.stages[stage].executions})
-            codes = {code: timed(self.program.codes[code], self._pricer(index)) for code in used}
+            codes = {code: timed(self.program.codes[code], self._pricer(index, code)) for code in used}
             self.known[key] = codes, link(self.program, stage, codes, self.steps)
         return self.known[key]
 
-    def _pricer(self, index: int) -> Callable[[Instruction], tuple[int, int]]:
+    def _pricer(self, index: int, code: int) -> Callable[[Instruction], tuple[int, int]]:
         device = self.cluster.device(self.classes.representatives[index])
 
         def price(each: Instruction) -> tuple[int, int]:
@@ -173,11 +179,11 @@ class _Engine:
                     return 1, 0
                 found = device.price(each.works, self.dispatch * device.dispatch)
                 return found.total_ns, found.host_ns
-            return max(1, self.choice(index, each).duration_ns), 0
+            return max(1, self.choice(index, code, each).duration_ns), 0
 
         return price
 
-    def choice(self, index: int, each: Instruction) -> Choice:
+    def choice(self, index: int, code: int, each: Instruction) -> Choice:
         """How a class's collective or transfer is done, and how long it takes."""
         span = (
             self._peer(index, each.stream)[1]
@@ -185,8 +191,40 @@ class _Engine:
             else self.classes.groups[index, each.group].span
         )
         operation = Operation(each.operation)
-        algorithm = self.algorithms.of(operation)
-        return collective_time(operation, span, each.num_bytes, self.cluster, algorithm)
+        wanted = self._wanted(operation, code, each)
+        return collective_time(operation, span, each.num_bytes, self.cluster, wanted)
+
+    def _wanted(self, operation: Operation, code: int, each: Instruction) -> str | Wanted:
+        """What is written for a collective of a code, which all instances of the code share."""
+        if not self.algorithms.overrides:
+            return self.algorithms.of(operation)
+        names = [f"{instance}.{each.name}" for instance in self.instances[code]]
+        found = {self.algorithms.wanted(operation, name): name for name in names}
+        if len(found) > 1:
+            one, other = list(found.values())[:2]
+            raise PlanError(
+                f"'{one}' and '{other}' run the same code, but only one of them is overridden",
+                path="collectives.overrides",
+                hint="write a pattern that fits all of them, or none",
+            )
+        return next(iter(found))
+
+    def _check_overrides(self) -> None:
+        """PlanError for an override that fits no collective of the Program."""
+        names = {
+            f"{instance}.{each.name}"
+            for code, instances in self.instances.items()
+            for each in self.program.codes[code].instructions
+            if each.action is not Action.COMPUTE
+            for instance in instances
+        }
+        for index in self.algorithms.unmatched(sorted(names)):
+            match = self.algorithms.overrides[index].match
+            raise PlanError(
+                f"no collective has a name that fits '{match}'",
+                path=f"collectives.overrides.{index}.match",
+                hint=nearest(match, sorted(names)),
+            )
 
     def _peer(self, index: int, stream: str) -> tuple[int, Placement]:
         """The class at the other end of a transfer stream, and how the pair lies on the cluster."""
