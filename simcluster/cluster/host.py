@@ -50,6 +50,7 @@ class Host:
     numa_of_device: tuple[int, ...] = ()
     devices_per_switch: int = 1
     library: str = "nccl"
+    channels: int | None = None
     memory_bandwidth: float = 0.0
     between_sockets: float = 0.0
     disk_read: float = 0.0

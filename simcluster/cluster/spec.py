@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources.abc import Traversable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
@@ -165,6 +165,12 @@ class HostSpec(CatalogSection):
     pcie: PcieSpec | None = None
     """Between each device and the host's memory; none where the device is the host's processor."""
 
+    library: Literal["nccl", "hccl"] = "nccl"
+    """Whose way of choosing algorithms its communication library has; RCCL has NCCL's."""
+
+    channels: Figure[PositiveInt] | None = None
+    """Channels in which the library moves data, where that is known; more of them do not make it faster."""
+
     collectives: dict[Name, dict[Name, Figure[ProtocolSpec]]]
     """The communication library's protocols by algorithm; ``default`` for algorithms not named here."""
 
@@ -256,6 +262,8 @@ class HostSpec(CatalogSection):
             ),
             pcie=self.pcie.build() if self.pcie else None,
             memory=round(self.memory.value),
+            library=self.library,
+            channels=self.channels.value if self.channels else None,
             protocols={
                 algorithm: tuple(_protocol(name, figure.value) for name, figure in protocols.items())
                 for algorithm, protocols in self.collectives.items()

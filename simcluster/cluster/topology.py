@@ -101,8 +101,7 @@ class Topology:
     def lead_away(self, links: Numbers) -> NDArray[np.bool_]:
         """Whether links are those of network cards or lie behind them, in their shape."""
         tails, heads = self.ends(links)
-        cards = np.isin(np.stack([tails, heads]), self._card_nodes).any(axis=0)
-        return np.asarray(cards | (links >= self.network.site.first_link))
+        return np.asarray(np.maximum(tails, heads) >= self._first_of_network)
 
     def name(self, link: int) -> str:
         """What a link is called: ``host.3.device.2.nvlink.out``; IndexError if there is none."""

@@ -2,11 +2,11 @@
 
 from simcluster.collectives.algorithm import Algorithm, all_algorithms
 from simcluster.collectives.benchmark import Row, benchmark
-from simcluster.collectives.cost import AUTO, Choice, Phase, collective_time, refused_name, routine, site
+from simcluster.collectives.cost import Choice, Phase, collective_time, refused_name, routine, site
 from simcluster.collectives.loads import Load, loads
 from simcluster.collectives.operation import Operation
 from simcluster.collectives.perform import Outcome, perform
-from simcluster.collectives.selection import AUTOMATIC, Selection
+from simcluster.collectives.selection import AUTO, AUTOMATIC, Override, Selection, Wanted
 from simcluster.collectives.site import Site
 from simcluster.collectives.spec import CollectivesSpec
 from simcluster.collectives.step import Cut, Routine, Step
@@ -21,12 +21,14 @@ __all__ = [
     "Load",
     "Operation",
     "Outcome",
+    "Override",
     "Phase",
     "Routine",
     "Row",
     "Selection",
     "Site",
     "Step",
+    "Wanted",
     "all_algorithms",
     "benchmark",
     "collective_time",

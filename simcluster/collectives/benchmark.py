@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from simcluster.cluster.cluster import Cluster
 from simcluster.cluster.placement import Placement
-from simcluster.collectives.cost import AUTO, Choice, collective_time
+from simcluster.collectives.cost import Choice, collective_time
 from simcluster.collectives.operation import Operation
+from simcluster.collectives.selection import AUTO, Wanted
 from simcluster.errors import PlanError
 
 
@@ -32,7 +33,11 @@ class Row:
 
 
 def benchmark(
-    operation: Operation, placement: Placement, sizes: Iterable[int], cluster: Cluster, algorithm: str = AUTO
+    operation: Operation,
+    placement: Placement,
+    sizes: Iterable[int],
+    cluster: Cluster,
+    wanted: str | Wanted = AUTO,
 ) -> list[Row]:
     """A row per size for a group of this placement, alone on the cluster.
 
@@ -42,7 +47,7 @@ def benchmark(
         raise PlanError("a collective needs at least two ranks", hint="take more hosts, or more ranks")
     rows = []
     for num_bytes in sizes:
-        choice = collective_time(operation, placement, num_bytes, cluster, algorithm)
+        choice = collective_time(operation, placement, num_bytes, cluster, wanted)
         algbw = num_bytes / (choice.duration_ns * 1e-9)
         rows.append(Row(num_bytes, choice, algbw, algbw * operation.bus_factor(placement.num_ranks)))
     return rows

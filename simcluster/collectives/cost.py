@@ -13,13 +13,13 @@ from simcluster.cluster.link import Reach
 from simcluster.cluster.placement import Placement
 from simcluster.cluster.price import nanoseconds
 from simcluster.collectives.algorithm import all_algorithms
-from simcluster.collectives.loads import Floats, phases
+from simcluster.collectives.hccl import preferred
+from simcluster.collectives.loads import Floats, normal, phases
 from simcluster.collectives.operation import Operation
+from simcluster.collectives.selection import AUTO, Wanted
 from simcluster.collectives.site import Site
 from simcluster.collectives.step import Routine
 from simcluster.errors import PlanError, Problem, ScenarioError, nearest
-
-AUTO = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +44,14 @@ class Choice:
     """A collective's algorithm and protocol, and what it costs.
 
     ``latency``: seconds in which no link is loaded (the base cost and every step's hop); ``phases``: what
-    flows then, one after the other.
+    flows then, one after the other; ``channels``: in how many it flows, where the host's file says so.
     """
 
     algorithm: str
     protocol: str
     latency: float
     phases: tuple[Phase, ...]
+    channels: int | None = None
 
     @property
     def transfer(self) -> float:
@@ -64,25 +65,32 @@ class Choice:
 
     @property
     def duration_ns(self) -> int:
-        """The same in whole nanoseconds."""
-        return nanoseconds(self.seconds)
+        """The same in whole nanoseconds, each phase by itself, as they follow one another on links."""
+        return nanoseconds(self.latency) + sum(nanoseconds(phase.seconds) for phase in self.phases)
 
 
 @lru_cache(maxsize=2**16)
 def collective_time(
-    operation: Operation, placement: Placement, num_bytes: float, cluster: Cluster, algorithm: str = AUTO
+    operation: Operation,
+    placement: Placement,
+    num_bytes: float,
+    cluster: Cluster,
+    wanted: str | Wanted = AUTO,
 ) -> Choice:
     """What ``operation`` costs a group of this placement, alone on the nominal cluster.
 
     time = base + hops + sum over phases of max over links of bytes / (rate x share), with base, hops and
     share of the protocol. The fastest protocol is taken, and with ``auto`` the fastest of the algorithms that
-    the host's library has. A group of one rank has nothing to do.
+    the host's library has. A group of one rank has nothing to do. ``wanted``: an algorithm, or one with a
+    protocol and channels, of which fewer than the library's own carry proportionally less.
 
     ``num_bytes`` counts as ``Operation`` says. Raises ScenarioError for an unknown algorithm, PlanError
     for one that cannot do the operation.
     """
     if placement.num_ranks == 1:
         return Choice("none", "none", 0.0, ())
+    wanted = wanted if isinstance(wanted, Wanted) else Wanted(wanted)
+    algorithm = wanted.algorithm
     known = all_algorithms()
     if algorithm not in (AUTO, *known):
         hint = nearest(algorithm, (AUTO, *known))
@@ -96,10 +104,17 @@ def collective_time(
             _price(kind, operation, placement, cluster),
             carried,
             _hops(where, cluster, protocol),
+            _channels(cluster, wanted),
         )
-        for kind in _able(operation, placement, cluster, algorithm)
+        for kind in _able(operation, placement, num_bytes, cluster, algorithm)
         for protocol in cluster.host.protocols_of(kind)
+        if wanted.protocol in (AUTO, protocol.name)
     ]
+    if not choices:
+        raise PlanError(
+            f"{operation} has no protocol '{wanted.protocol}' here",
+            hint=f"known: {', '.join(sorted(protocols_of(operation, placement, cluster, algorithm)))}",
+        )
     return min(choices, key=lambda choice: choice.seconds)
 
 
@@ -129,7 +144,31 @@ def refused_name(algorithm: str, operation: Operation | None = None) -> Problem 
     return None
 
 
-def _able(operation: Operation, placement: Placement, cluster: Cluster, algorithm: str) -> list[str]:
+def protocols_of(
+    operation: Operation, placement: Placement, cluster: Cluster, algorithm: str = AUTO
+) -> set[str]:
+    """The names of the protocols of which one is chosen."""
+    kinds = _able(operation, placement, 0.0, cluster, algorithm)
+    return {protocol.name for kind in kinds for protocol in cluster.host.protocols_of(kind)}
+
+
+def _channels(cluster: Cluster, wanted: Wanted) -> tuple[int | None, float]:
+    """The channels used, where known, and the part of the rate that they reach."""
+    own = cluster.host.channels
+    if wanted.channels is None:
+        return own, 1.0
+    if own is None:
+        raise PlanError(
+            f"the file of host '{cluster.host.name}' does not say how many channels its library uses",
+            path="collectives.overrides",
+            hint="leave 'channels' out, or write cluster.host.channels",
+        )
+    return wanted.channels, min(1.0, wanted.channels / own)
+
+
+def _able(
+    operation: Operation, placement: Placement, num_bytes: float, cluster: Cluster, algorithm: str
+) -> list[str]:
     """The algorithms to try."""
     where = site(placement, cluster)
     able = [
@@ -147,6 +186,8 @@ def _able(operation: Operation, placement: Placement, cluster: Cluster, algorith
         )
     if not able:
         raise PlanError(f"no algorithm can do {operation} for {where.num_ranks} ranks")
+    if cluster.host.library == "hccl":
+        return preferred(operation, where, num_bytes, able)
     known = all_algorithms()
     chosen = [kind for kind in able if operation in known[kind].chosen.get(cluster.host.library, frozenset())]
     return chosen or able
@@ -157,12 +198,14 @@ class _Price:
     """What a routine costs: waits (inside, between) and, by phase, what decides how long bytes flow.
 
     ``scales``: bytes on the most loaded link per byte of S. ``times`` [links that may decide, 2]: seconds per
-    byte of S at full share, by sends inside hosts and pods and by sends over the network.
+    byte of S at full share, by sends inside hosts and pods and by sends over the network. ``rates``: bytes/s
+    on the most loaded link at which a link is full.
     """
 
     hops: tuple[int, int]
     scales: tuple[float, ...]
     times: tuple[Floats, ...]
+    rates: tuple[float, ...]
 
 
 @lru_cache(maxsize=2**12)
@@ -170,12 +213,14 @@ def _price(kind: str, operation: Operation, placement: Placement, cluster: Clust
     found = routine(kind, operation, placement, cluster)
     topology = cluster.topology
     members = placement.ranks[np.newaxis]
-    scales, times = [], []
+    scales, times, rates = [], [], []
     for each in phases(found, site(placement, cluster), members, topology):
+        load = normal(each, 1)
+        rates.append(float((topology.rates(load.links) / load.loads).min(initial=np.inf)))
         scales.append(float((each.network + each.inside).max(initial=0.0)))
         loads = np.stack([each.inside, each.network], axis=1)
         times.append(_deciding(loads / topology.rates(each.links)[:, np.newaxis]))
-    return _Price(found.hops, tuple(scales), tuple(times))
+    return _Price(found.hops, tuple(scales), tuple(times), tuple(rates))
 
 
 def _deciding(seconds: Floats) -> Floats:
@@ -187,15 +232,20 @@ def _deciding(seconds: Floats) -> Floats:
 
 
 def _choice(
-    kind: str, protocol: Protocol, price: _Price, num_bytes: float, hops: tuple[float, float]
+    kind: str,
+    protocol: Protocol,
+    price: _Price,
+    num_bytes: float,
+    hops: tuple[float, float],
+    channels: tuple[int | None, float],
 ) -> Choice:
     latency = protocol.base + price.hops[0] * hops[0] + price.hops[1] * hops[1]
     flows = []
-    for index, (scale, times) in enumerate(zip(price.scales, price.times, strict=True)):
+    for index, (scale, times, rate) in enumerate(zip(price.scales, price.times, price.rates, strict=True)):
         share = float((times[:, 0] / protocol.shares[0] + times[:, 1] / protocol.shares[1]).max())
         if num_bytes and scale:
-            flows.append(Phase(num_bytes * scale, scale / share, index))
-    return Choice(kind, protocol.name, latency, tuple(flows))
+            flows.append(Phase(num_bytes * scale, min(scale / share * channels[1], rate), index))
+    return Choice(kind, protocol.name, latency, tuple(flows), channels[0])
 
 
 def _hops(where: Site, cluster: Cluster, protocol: Protocol) -> tuple[float, float]:

@@ -57,7 +57,7 @@ def loads(routine: Routine, site: Site, members: Ints, topology: Topology) -> li
 
     Adjacent phases with equal loads are one.
     """
-    return [_normal(each, len(members)) for each in phases(routine, site, members, topology)]
+    return [normal(each, len(members)) for each in phases(routine, site, members, topology)]
 
 
 def phases(routine: Routine, site: Site, members: Ints, topology: Topology) -> list[Traffic]:
@@ -65,7 +65,7 @@ def phases(routine: Routine, site: Site, members: Ints, topology: Topology) -> l
     found: list[Traffic] = []
     last: Load | None = None
     for each in traffic(routine, site, members, topology):
-        load = _normal(each, len(members))
+        load = normal(each, len(members))
         if last and _alike(last, load):
             before = found.pop()
             each = Traffic(
@@ -79,14 +79,38 @@ def phases(routine: Routine, site: Site, members: Ints, topology: Topology) -> l
 def traffic(routine: Routine, site: Site, members: Ints, topology: Topology) -> Iterator[Traffic]:
     """The phases of a routine: steps that stream behind one another are one."""
     nodes = _nodes(site, members, topology)
+    known: list[tuple[Step, Traffic]] = []
+    for phase in _phases(routine.steps):
+        # Gathering often sends the same way as reducing did.
+        alike = [found for step, found in known if len(phase) == 1 and _go_alike(step, phase[0])]
+        found = alike[0] if alike else _traffic(phase, routine, site, nodes, topology)
+        if len(phase) == 1 and not alike:
+            known.append((phase[0], found))
+        yield found
+
+
+def _phases(steps: Sequence[Step]) -> Iterator[list[Step]]:
     phase: list[Step] = []
-    for step in routine.steps:
+    for step in steps:
         if phase and not step.streams:
-            yield _traffic(phase, routine, site, nodes, topology)
+            yield phase
             phase = []
         phase.append(step)
     if phase:
-        yield _traffic(phase, routine, site, nodes, topology)
+        yield phase
+
+
+def _go_alike(one: Step, other: Step) -> bool:
+    """Whether two steps send as much between the same ranks."""
+    if (one.size, one.repeat, one.once) != (other.size, other.repeat, other.once):
+        return False
+    if isinstance(one, Exchange) or isinstance(other, Exchange):
+        return (
+            isinstance(one, Exchange)
+            and isinstance(other, Exchange)
+            and np.array_equal(one.groups, other.groups)
+        )
+    return all(np.array_equal(*each) for each in zip(one.sends(), other.sends(), strict=True))
 
 
 def _nodes(site: Site, members: Ints, topology: Topology) -> Ints:
@@ -265,7 +289,8 @@ def _apart(groups: Ints, lower: Ints, upper: Ints) -> tuple[Ints, Ints]:
     return np.concatenate([empty, *src]), np.concatenate([empty, *dst])
 
 
-def _normal(found: Traffic, num_groups: int) -> Load:
+def normal(found: Traffic, num_groups: int) -> Load:
+    """A phase as parts of what each group's most loaded link carries."""
     whole = found.network + found.inside
     scale = np.zeros(num_groups)
     np.maximum.at(scale, found.groups, whole)

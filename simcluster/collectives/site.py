@@ -155,6 +155,8 @@ class Site:
         Units that lie on different rails use those that all of them have, if there are enough.
         """
         beside = np.split(self.rail_of, self.starts[1:])
+        if self.is_even and (self.rail_of[self.grid] == beside[0]).all():
+            beside = beside[:1]
         common = beside[0]
         for cards in beside[1:]:
             common = np.intersect1d(common, cards)
@@ -163,7 +165,7 @@ class Site:
         for own in beside:
             cards = common if common.size >= self.rails else np.unique(own)
             found.append(int(np.argmax(own == cards[rail * cards.size // self.rails])))
-        return np.array(found, dtype=np.int64)
+        return np.resize(np.array(found, dtype=np.int64), self.num_units)
 
     def switch(self, unit: Ints | int) -> Ints:
         """The id of a unit's switch."""

@@ -1,7 +1,9 @@
 """A Program in time: SimPy streams, rendezvous, and the tables that follow from their times."""
 
+from simcluster.engine.choices import Choices
 from simcluster.engine.engine import ClassTiming, Progress, Timing, run
 from simcluster.engine.fabric import Background, CapacityChange, Fabric, Links, Phase, Transfer
+from simcluster.engine.loaded import fabric
 from simcluster.engine.memory import memory
 from simcluster.engine.record import record
 from simcluster.engine.spans import instruction_times
@@ -11,6 +13,7 @@ from simcluster.engine.waits import waits
 __all__ = [
     "Background",
     "CapacityChange",
+    "Choices",
     "ClassTiming",
     "Fabric",
     "Links",
@@ -19,6 +22,7 @@ __all__ = [
     "Timing",
     "Transfer",
     "Vectors",
+    "fabric",
     "instruction_times",
     "memory",
     "record",

@@ -38,6 +38,7 @@ from simcluster.errors import PlanError, SimulationError
 from simcluster.program import COMPUTE, Action, Classes, Instruction, Program
 from simcluster.program.calls import FREE_CALLS, Calls, HostCalls
 from simcluster.program.instruction import RECV_NEXT, RECV_PREV, SEND_NEXT, SEND_PREV
+from simcluster.program.wanted import Wants
 
 Ints = NDArray[np.int64]
 
@@ -150,7 +151,7 @@ class _Engine:
         self.meetings: dict[tuple[object, ...], Meeting] = {}
         self.met: dict[tuple[int, str], Sequence[Meeting | None]] = {}
         self.known: dict[tuple[object, ...], tuple[dict[int, TimedCode], LinkedClass]] = {}
-        self.choices = Choices(self.classes, self.cluster, self.algorithms)
+        self.choices = Choices(self.classes, self.cluster, Wants(self.program, self.algorithms))
         self.env = simpy.Environment()
         lowered = [self._lowered(index) for index in range(len(self.classes))]
         codes, linked = [each for each, _ in lowered], [each for _, each in lowered]

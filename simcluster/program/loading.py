@@ -9,14 +9,15 @@ from functools import cached_property
 import numpy as np
 
 from simcluster.cluster import Cluster, Placement
-from simcluster.collectives import Choice, Load, Operation, Selection, collective_time, loads, routine, site
+from simcluster.collectives import Choice, Load, Operation, Wanted, collective_time, loads, routine, site
 from simcluster.program.instruction import Action, Instruction
 from simcluster.program.program import Program
 from simcluster.program.structure import Ints, Loads
 from simcluster.program.symmetry import TRANSFERS, Axes, Loading, Placed, pipeline_pairs
+from simcluster.program.wanted import Wants
 
-Use = tuple[Operation, int]
-"""An operation and its bytes."""
+Use = tuple[Operation, int, Wanted]
+"""An operation, its bytes, and what is wanted of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +39,9 @@ class Loaded:
     patterns: Mapping[Key, int]
 
 
-def loaded(program: Program, cluster: Cluster, algorithms: Selection) -> Loaded:
+def loaded(program: Program, cluster: Cluster, wants: Wants) -> Loaded:
     """The loads of every collective and transfer that the Program has, under the algorithm it uses."""
-    return _Loader(program, cluster, algorithms).run()
+    return _Loader(program, cluster, wants).run()
 
 
 @dataclass
@@ -75,7 +76,7 @@ class _Rows:
 class _Loader:
     program: Program
     cluster: Cluster
-    algorithms: Selection
+    wants: Wants
     patterns: dict[Key, int] = field(default_factory=dict)
     placed: dict[Axes, Placed] = field(default_factory=dict)
 
@@ -96,7 +97,8 @@ class _Loader:
         for code in self.program.codes:
             for each in code.instructions:
                 if each.action is not Action.COMPUTE:
-                    found.setdefault(each.group, {})[Operation(each.operation), each.num_bytes] = None
+                    use = Operation(each.operation), each.num_bytes, self.wants.of(each)
+                    found.setdefault(each.group, {})[use] = None
         return {axes: tuple(uses) for axes, uses in found.items()}
 
     def _of(
@@ -125,8 +127,8 @@ class _Loader:
         return patterns
 
     def _choice(self, placement: Placement, use: Use) -> Choice:
-        operation, num_bytes = use
-        return collective_time(operation, placement, num_bytes, self.cluster, self.algorithms.of(operation))
+        operation, num_bytes, wanted = use
+        return collective_time(operation, placement, num_bytes, self.cluster, wanted)
 
     def _loads(
         self, operation: Operation, choice: Choice, placement: Placement, members: Ints

@@ -50,8 +50,16 @@ def searched(plan: Plan, cluster: Cluster, lower: Lower, host: HostCalls) -> Pla
         conduct = replace(plan.conduct, fusion=fusion.found(buckets))
         candidate = replace(plan, conduct=conduct)
         program = lower(candidate)
-        classes = partition(program, cluster)
-        timing = run(program, cluster, classes, dispatch=plan.dispatch, algorithms=plan.algorithms, host=host)
+        classes, fabric = classes_on_links(program, cluster, plan.algorithms)
+        timing = run(
+            program,
+            cluster,
+            classes,
+            dispatch=plan.dispatch,
+            algorithms=plan.algorithms,
+            fabric=fabric,
+            host=host,
+        )
         timings[name] = candidate, timing.end
         return program, classes, timing
 

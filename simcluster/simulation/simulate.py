@@ -47,6 +47,7 @@ def timed(built: Built, progress: Progress | None = None) -> Timing:
         steps=built.scenario.spec.run.steps,
         dispatch=built.plan.dispatch,
         algorithms=built.plan.algorithms,
+        fabric=built.fabric,
         host=host_calls(built.plan),
         progress=progress,
     )

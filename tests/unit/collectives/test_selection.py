@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.collectives import AUTOMATIC, CollectivesSpec, Operation, Selection, all_algorithms
+from simcluster.collectives import AUTOMATIC, CollectivesSpec, Operation, Selection, Wanted, all_algorithms
 from simcluster.document import validate_data
 from simcluster.errors import ScenarioError
 
@@ -35,7 +35,7 @@ def test_a_name_for_one_wins_over_the_name_for_all():
 
 
 def test_every_operation_has_a_key():
-    assert set(CollectivesSpec.model_fields) == {"algorithm", *Operation}
+    assert set(CollectivesSpec.model_fields) == {"algorithm", "overrides", *Operation}
 
 
 @pytest.mark.parametrize(
@@ -53,4 +53,33 @@ def test_every_operation_has_a_key():
 def test_refused(written, message):
     with pytest.raises(ScenarioError) as caught:
         selection(**written)
+    assert message in str(caught.value)
+
+
+def test_an_override_counts_for_the_names_it_fits_and_keeps_what_it_does_not_say():
+    found = selection(
+        all_reduce="ring",
+        overrides=[
+            {"match": "layers.*.mlp.*", "protocol": "ll", "channels": 8},
+            {"match": "layers.0.*", "algorithm": "tree"},
+        ],
+    )
+    operation = Operation.ALL_REDUCE
+    assert found.wanted(operation, "head.reduce") == Wanted("ring")
+    assert found.wanted(operation, "layers.3.mlp.reduce") == Wanted("ring", "ll", 8)
+    assert found.wanted(operation, "layers.0.mlp.reduce") == Wanted("tree")
+    assert found.unmatched(["layers.3.mlp.reduce"]) == [1]
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ({"match": "x", "algorithm": "trea"}, "overrides.0.algorithm: unknown algorithm 'trea'"),
+        ({"match": "x"}, "this overrides nothing"),
+        ({"match": "x", "channels": 0}, "overrides.0.channels"),
+    ],
+)
+def test_a_wrong_override_is_refused(override, message):
+    with pytest.raises(ScenarioError) as caught:
+        selection(overrides=[override])
     assert message in str(caught.value)
