@@ -21,6 +21,9 @@ _Loaded: TypeAlias = tuple[Ints, float, NDArray[np.bool_]]
 GRAIN = 2.0**-20
 """Loads are whole multiples of this part of a group's most loaded link."""
 
+DENSE = 8
+"""Keys are numbered by marking them in all there may be where these are at most so many times as many."""
+
 BLOCK = 2**18
 """Routes that are looked up at once."""
 
@@ -156,7 +159,7 @@ def _is_all_to_all(routine: Routine, site: Site) -> bool:
 
 def _numbered(keys: Ints, size: int) -> tuple[Ints, Ints]:
     """The different keys, rising, and the place of each among them; keys are below ``size``."""
-    if size > 2**25:
+    if size > DENSE * keys.size:
         used, place = np.unique(keys, return_inverse=True)
         return used, place.reshape(-1)
     seen = np.zeros(size, dtype=np.bool_)

@@ -12,7 +12,7 @@ from simcluster.cluster.price import nanoseconds
 from simcluster.collectives import Choice, routine
 from simcluster.engine.choices import Choices
 from simcluster.engine.fabric import Background, CapacityChange, Fabric, Late, Links, Phase, Transfer
-from simcluster.engine.vectors import GRAIN, Ints, Vectors
+from simcluster.engine.vectors import GRAIN, Vectors
 from simcluster.program import Classes, Instruction
 from simcluster.program.instruction import RECV_NEXT, SEND_NEXT, SEND_PREV
 from simcluster.program.loading import Key, Loaded, phase_key
@@ -28,7 +28,8 @@ def fabric(loaded: Loaded, choices: Choices) -> Fabric:
 @dataclass(frozen=True)
 class _Wired:
     """``first`` has by axes the number of the first vector of each pattern; ``late`` by vector what changed
-    latencies add to each hop inside hosts and between them."""
+    latencies add to each hop inside hosts and between them.
+    """
 
     choices: Choices
     patterns: Mapping[Key, int]
@@ -114,9 +115,7 @@ def _capacities(cluster: Cluster, classes: Classes) -> tuple[np.ndarray, tuple[C
     """Bytes/s of a link of each class as the run begins, and what changes later."""
     links = classes.flows.links.first
     nominal = cluster.topology.rates(links)
-    touching = [
-        (change, np.isin(links, change.links)) for change in cluster.link_changes if change.rate != 1
-    ]
+    touching = [(change, np.isin(links, change.links)) for change in cluster.link_changes if change.rate != 1]
     moments = {change.begin_ns for change, _ in touching} | {
         change.end_ns for change, _ in touching if change.end_ns is not None
     }
@@ -143,5 +142,7 @@ def _background(cluster: Cluster, classes: Classes) -> Iterator[tuple[Loads, tup
     for each in cluster.background:
         for link in np.flatnonzero(np.isin(links, each.links)).tolist():
             ends = np.array([0, 1], dtype=np.int64)
-            alone = Loads(ends, np.array([link], dtype=np.int64), np.array([round(1 / GRAIN)], dtype=np.int64))
+            alone = Loads(
+                ends, np.array([link], dtype=np.int64), np.array([round(1 / GRAIN)], dtype=np.int64)
+            )
             yield alone, (each.rate, each.begin_ns, each.end_ns)

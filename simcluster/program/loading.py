@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from simcluster.cluster import Cluster, Placement
+from simcluster.cluster.link_changes import Background, LinkChange
 from simcluster.collectives import Choice, Load, Operation, Wanted, collective_time, loads, routine, site
 from simcluster.program.instruction import Action, Instruction
 from simcluster.program.program import Program
@@ -130,9 +131,7 @@ class _Loader:
         operation, num_bytes, wanted = use
         return collective_time(operation, placement, num_bytes, self.cluster, wanted)
 
-    def _loads(
-        self, operation: Operation, choice: Choice, placement: Placement, members: Ints
-    ) -> list[Load]:
+    def _loads(self, operation: Operation, choice: Choice, placement: Placement, members: Ints) -> list[Load]:
         steps = routine(choice.algorithm, operation, placement, self.cluster)
         return loads(steps, site(placement, self.cluster), members, self.cluster.topology)
 
@@ -163,10 +162,11 @@ def _links(cluster: Cluster) -> tuple[Ints, dict[int, str]]:
     for family in topology.families:
         colours[family.first : family.first + family.size] = rates.setdefault(family.rate, len(rates))
     told: dict[int, list[str]] = {}
-    for change in (*cluster.link_changes, *cluster.background):
+    every: tuple[LinkChange | Background, ...] = (*cluster.link_changes, *cluster.background)
+    for change in every:
         touched = np.zeros(topology.num_links, dtype=np.int64)
         touched[change.links] = 1
         _, colours = np.unique(2 * colours + touched, return_inverse=True)
         for link in change.links.tolist():
             told.setdefault(link, []).append(str(change))
-    return colours, {link: f"{topology.name(link)}: {', '.join(every)}" for link, every in told.items()}
+    return colours, {link: f"{topology.name(link)}: {', '.join(texts)}" for link, texts in told.items()}

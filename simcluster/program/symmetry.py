@@ -60,7 +60,7 @@ class Placed:
         return cls(placements, index.astype(np.int64), index.astype(np.int64))
 
     def __getitem__(self, group: int) -> Placement:
-        return self.placements[self.index[group]]
+        return self.placements[int(self.index[group])]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -26,11 +26,12 @@ from simcluster.plan.costs import movement_cost
 from simcluster.plan.cuts import Line
 from simcluster.plan.fusion import AUTO_MB, MB
 from simcluster.plan.fusion_ids import ALONE
-from simcluster.program import Action, Classes, Code, Program, partition
+from simcluster.program import Action, Classes, Code, Program
 from simcluster.program.calls import HostCalls
 from simcluster.program.instruction import COMPUTE
 from simcluster.program.lower import MEASURE, NORM, REDUCE, UPDATE
 from simcluster.program.ties import crossing_ties
+from simcluster.simulation.classes import classes_on_links
 
 Lower = Callable[[Plan], Program]
 

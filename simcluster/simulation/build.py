@@ -14,6 +14,7 @@ from simcluster.program import Classes, Program, build, check
 from simcluster.program.calls import HostCalls
 from simcluster.scenario import Scenario
 from simcluster.simulation.bucket_search import searched
+from simcluster.simulation.classes import classes_on_links
 from simcluster.work import DType
 
 
