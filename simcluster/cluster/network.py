@@ -97,6 +97,24 @@ class NetworkFabric(ABC):
     def cross(self, src: Numbers, dst: Numbers) -> Crossing:
         """The way from cards to cards, one by one."""
 
+    @property
+    def root(self) -> int:
+        """The switch over all cards, where their messages can meet; -1 where there is no single one."""
+        return -1
+
+    def to_root(self, cards: Numbers, down: bool) -> Crossing:
+        """The way from cards to the root, or ``down`` from it to them; only where there is a root."""
+        raise NotImplementedError(f"{self.kind} has no root")
+
+    @property
+    def told_apart(self) -> bool:
+        """Whether its switches differ from one another in more than what lies under them."""
+        return False
+
+    def drawn(self, hosts: Numbers) -> list[Numbers]:
+        """What tells hosts apart beside their number, [hosts] each; nothing in fabrics that repeat."""
+        return []
+
     def may_lose(self, links: Numbers) -> bool:
         """Whether all cards still reach one another without these links."""
         return False

@@ -101,6 +101,11 @@ def appearing(values: Numbers) -> Numbers:
     return found
 
 
+def told_apart(hosts: Numbers) -> Numbers:
+    """The hosts of groups [groups, size] that lie on several; zeros for a group that stays on one."""
+    return np.where((hosts == hosts[:, :1]).all(axis=1, keepdims=True), 0, hosts)
+
+
 def alike(columns: list[Numbers]) -> tuple[NDArray[np.intp], NDArray[np.intp], list[bytes]]:
     """Rows that are equal in all columns: the first of each kind, each row's kind, and the kinds' bytes."""
     whole = np.ascontiguousarray(np.concatenate(columns, axis=1).astype(">i4"))

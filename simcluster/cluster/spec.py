@@ -218,6 +218,13 @@ class HostSpec(CatalogSection):
             joined = {end for one, other, _ in self._pairs() for end in (one, other)}
             if joined != set(range(devices)):
                 raise Refused(f"'pairs' joins {len(joined)} devices of {devices}", path="fabric")
+            reached = {0}
+            for _ in range(devices):
+                near = [{one, other} for one, other, _ in self._pairs() if reached & {one, other}]
+                reached = reached.union(*near)
+            if len(reached) < devices:
+                lost = min(set(range(devices)) - reached)
+                raise Refused(f"no links lead from device 0 to device {lost}", path="fabric.pairs")
 
     def _pairs(self) -> tuple[tuple[int, int, int], ...]:
         return self.fabric.pairs.value if self.fabric.pairs else ()

@@ -14,7 +14,8 @@ import numpy as np
 
 from simcluster.cluster.family import Block, Ends, Family, Numbers
 from simcluster.cluster.network import Crossing, NetworkFabric
-from simcluster.cluster.placement import appearing
+from simcluster.cluster.placement import appearing, told_apart
+from simcluster.document import Refused
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,13 +55,13 @@ class Tiers(NetworkFabric):
 
     @property
     def cables(self) -> int:
-        """From a leaf up."""
-        return max(1, round(self.cards_per_leaf / self.oversubscription[0]))
+        """From a leaf up, where cables are told apart."""
+        return int(self.cards_per_leaf / self.oversubscription[0])
 
     @property
     def core_cables(self) -> int:
         """From a spine up, where spines are told apart."""
-        return max(1, round(self.leaves_per_block / self.oversubscription[1])) if self.leaves_per_block else 0
+        return int(self.leaves_per_block / self.oversubscription[1]) if self.leaves_per_block else 0
 
     @property
     def num_blocks(self) -> int:
@@ -131,10 +132,26 @@ class Tiers(NetworkFabric):
         """See ``NetworkFabric.is_tree``: unless a hash picks the way."""
         return not self.hashed
 
+    @property
+    def root(self) -> int:
+        """The node of all spines or, with a third tier, of all cores; none where a hash tells them apart."""
+        if self.hashed:
+            return -1
+        return self._first_core if self.leaves_per_block else self._first_spine
+
+    def to_root(self, cards: Numbers, down: bool) -> Crossing:
+        """Up over the leaf and, with a third tier, the spines; or down."""
+        families, leaf = self.families(), self.leaf_of(cards)
+        links = [families[int(down)].first + leaf]
+        if self.leaves_per_block:
+            links.append(families[2 + int(down)].first + leaf // self.leaves_per_block)
+        ordered = np.stack(links[::-1] if down else links, axis=1)
+        return Crossing(ordered, np.full(len(cards), len(links) * self.site.hop))
+
     def places(self, hosts: Numbers) -> list[Numbers]:
         """Units and blocks, in order of appearance; the hosts themselves where a hash tells all apart."""
         if self.hashed:
-            return [hosts]
+            return [told_apart(hosts)]
         units = self.unit_of(hosts)
         found = [appearing(units)]
         if self.leaves_per_block:
@@ -191,6 +208,15 @@ class Tiers(NetworkFabric):
         spine, cable = members // self.core_cables, members % self.core_cables
         core = spine % self.cables * self.core_cables + cable
         return self._first_spine + spine, self._first_core + core
+
+
+def check_cables(below: int, over: float, what: str, path: str) -> None:
+    """Refused if as many cables up as the oversubscription says are no whole number."""
+    cables = below / over
+    if cables < 1 or cables != int(cables):
+        raise Refused(
+            f"ecmp: hash wants whole cables: {below} {what} over {over:g} are {cables:.3g}", path=path
+        )
 
 
 def hashed(src: Numbers, dst: Numbers) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:

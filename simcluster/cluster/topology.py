@@ -127,6 +127,55 @@ class Topology:
             tails[chosen], heads[chosen] = family.ends(links[chosen] - family.first)
         return tails, heads
 
+    def between_devices(self) -> Numbers:
+        """The links that routes between devices can use: not those to memory, disks or storage.
+
+        Network cards are among them only where there are hosts, or pods, to reach.
+        """
+        devices = np.arange(self.host.num_devices)
+        apart = self._num_pods > 1
+        gate = [self._gate] if self._gate >= 0 else []
+        ends = np.array([*devices, *gate, *(self._cards if apart else [])], dtype=np.int64)
+        there, back = self._table.wires[np.ix_(devices, ends)], self._table.wires[np.ix_(ends, devices)]
+        used = np.unique(np.concatenate([there.reshape(-1), back.reshape(-1)]))
+        hosts = np.arange(self.num_hosts)[:, np.newaxis]
+        wires = used[used >= 0]
+        inner = (self._wire_base[wires] + hosts * self._wire_stride[wires]).reshape(-1)
+        outer = np.arange(self.network.site.first_link if apart else self.num_links, self.num_links)
+        return np.concatenate([inner, outer])
+
+    def kinds(self) -> Numbers:
+        """A number for each node that says what it is, the same in every host."""
+        found = np.asarray(self._nodes.block_of(np.arange(self.num_nodes)), dtype=np.int64)
+        places = len(self._inside.places)
+        found = places + found
+        found[: self.num_devices] = np.arange(self.num_devices) % self.host.num_devices
+        inner = np.arange(self.num_devices, self._first_behind_hosts)
+        own = np.array(self._own, dtype=np.int64)
+        found[inner] = own[(inner - self.num_devices) % own.size] if own.size else 0
+        return found
+
+    def node_kinds(self) -> list[tuple[str, int]]:
+        """The kinds of nodes by name, with ``*`` for indices, and how many there are of each."""
+        found: dict[str, int] = {}
+        for block in self._nodes.blocks:
+            if block.pattern == "{}":  # names of their own
+                found |= dict.fromkeys((block.label(0, place) for place in range(block.size)), 1)
+                continue
+            for label in (block.labels[1] or ()) if len(block.labels) > 1 else ("",):
+                kind = label.partition(".")
+                name = block.pattern.format("*", f"{kind[0]}.*" if kind[1] else label) if label else ""
+                name = name or block.pattern.replace("{}", "*")
+                count = self.num_hosts if label else block.size
+                found[name] = found.get(name, 0) + count
+        return list(found.items())
+
+    def host_of(self, nodes: Numbers) -> Numbers:
+        """The host that nodes are in; -1 for those outside hosts."""
+        inner = (nodes - self.num_devices) // max(1, len(self._own))
+        found = np.where(nodes < self.num_devices, nodes // self.host.num_devices, inner)
+        return np.asarray(np.where(nodes < self._first_behind_hosts, found, -1), dtype=np.int64)
+
     def switch_of(self, ranks: Numbers) -> Numbers:
         """The node, a switch beside each device, that can add up what goes through it; -1 where none can."""
         if not self.host.fabric.reduces or "switch" not in self._index:
@@ -135,7 +184,9 @@ class Topology:
         return self._node(ranks // self.host.num_devices, np.int64(place))
 
     def routes(self, src: Numbers, dst: Numbers, rail: Numbers | None = None) -> Routes:
-        """The ways from nodes ``src`` [pairs] to nodes ``dst`` [pairs]: devices, or places of hosts and pods.
+        """The ways from nodes ``src`` [pairs] to nodes ``dst`` [pairs].
+
+        Nodes are devices, places of hosts and pods, and the root of the network (``network.root``).
 
         Between hosts a message leaves through the card beside its source and arrives through the one beside
         its destination (where the network says that messages change rails inside the source's host, also
@@ -143,6 +194,8 @@ class Topology:
         A node's way to itself has no links. ValueError if no links lead from one to the other.
         """
         src, dst = np.asarray(src, dtype=np.int64), np.asarray(dst, dtype=np.int64)
+        up, down = (self.network.root >= 0) & (np.stack([dst, src]) == self.network.root)
+        src, dst = np.where(down, dst, src), np.where(up, src, dst)
         (src_host, src_place), (dst_host, dst_place) = self._at(src), self._at(dst)
         src_pod, dst_pod = self._pod(src_host), self._pod(dst_host)
         if self._gate >= 0 and self.host.num_hosts_per_pod > 1:
@@ -153,9 +206,10 @@ class Topology:
             src_host = np.where(src_place == shared, dst_host, src_host)
             dst_host = np.where(dst_place == shared, src_host, dst_host)
         found = _Composed(len(src))
-        same = src_host == dst_host
-        pod = ~same & (src_pod == dst_pod) & (self._gate >= 0)
-        away = ~same & ~pod
+        rooted = up | down
+        same = (src_host == dst_host) & ~rooted
+        pod = ~same & ~rooted & (src_pod == dst_pod) & (self._gate >= 0)
+        away = ~same & ~pod & ~rooted
         found.reach[:] = np.where(same, Reach.HOST, np.where(pod, Reach.POD, Reach.NETWORK))
         if self.host.island:
             found.reach[same & self._on_one_island(src, dst)] = Reach.ISLAND
@@ -168,6 +222,10 @@ class Topology:
         if away.any():
             sides = src_host[away], src_place[away], dst_host[away], dst_place[away]
             found.add(away, self._over_network(*sides, None if rail is None else rail[away]))
+        for chosen, downward in ((up, False), (down, True)):
+            if chosen.any():
+                own = None if rail is None else rail[chosen]
+                found.add(chosen, self._by_root(src_host[chosen], src_place[chosen], own, downward))
         return Routes(found.links, found.reach, found.latency)
 
     def card_of(self, places: Numbers) -> Numbers:
@@ -190,6 +248,15 @@ class Topology:
             _Leg(crossing.links, length, crossing.latency),
             self._leg(dst_host, self._cards[arrives], dst),
         ]
+
+    def _by_root(self, hosts: Numbers, places: Numbers, rail: Numbers | None, down: bool) -> list[_Leg]:
+        """The ways from places of hosts to the root of the network, or down from it."""
+        card = self.card_of(places) if rail is None else rail
+        crossing = self.network.to_root(hosts * self.host.network.nics + card, down)
+        outer = _Leg(crossing.links, (crossing.links >= 0).sum(axis=1), crossing.latency)
+        ends = (self._cards[card], places) if down else (places, self._cards[card])
+        inner = self._leg(hosts, *ends)
+        return [outer, inner] if down else [inner, outer]
 
     def _leg(self, hosts: Numbers, src: Numbers, dst: Numbers) -> _Leg:
         """The ways between places of the same host, one by one."""
@@ -316,11 +383,11 @@ class _Composed:
         code = np.zeros(len(pairs), dtype=np.int64)
         for leg in legs:
             code = code * 64 + leg.length
+        self._widen(int(np.sum([leg.length for leg in legs], axis=0).max()))
         for value in np.unique(code).tolist():
             rows = code == value
             whole = bool(rows.all())
             lengths = [int(leg.length[0 if whole else int(np.argmax(rows))]) for leg in legs]
-            self._widen(sum(lengths))
             target, start = pairs if whole else pairs[rows], 0
             for leg, length in zip(legs, lengths, strict=True):
                 part = leg.links[:, :length] if whole else leg.links[rows, :length]

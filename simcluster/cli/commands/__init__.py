@@ -16,6 +16,7 @@ from simcluster.cli.commands import (
     lint,
     run,
     schema,
+    topology,
     verify,
 )
 
@@ -28,6 +29,7 @@ _IN_ORDER: tuple[ModuleType, ...] = (
     layouts,
     check,
     collective,
+    topology,
     catalog,
     schema,
 )

@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from simcluster.cluster.family import Block, Family, Numbers
 from simcluster.cluster.network import Crossing, Lay, NetworkFabric, NetworkFabricSpec
+from simcluster.cluster.placement import told_apart
 from simcluster.cluster.tiers import hashed
 from simcluster.document import (
     Bandwidth,
@@ -202,6 +203,15 @@ class Custom(NetworkFabric):
         latency = np.where(links < 0, 0.0, self._latency[links - self.site.first_link]).sum(axis=1)
         return Crossing(links, latency)
 
+    @property
+    def told_apart(self) -> bool:
+        """Each switch is its own."""
+        return True
+
+    def drawn(self, hosts: Numbers) -> list[Numbers]:
+        """The switches of a host's cards."""
+        return list(self._switch_of.reshape(-1, self.site.nics)[hosts].T)
+
     def may_lose(self, links: Numbers) -> bool:
         """Whether all cards still reach one another without these links."""
         families = self.families()
@@ -219,7 +229,7 @@ class Custom(NetworkFabric):
 
     def places(self, hosts: Numbers) -> list[Numbers]:
         """The hosts themselves: nothing is said to be alike."""
-        return [hosts]
+        return [told_apart(hosts)]
 
     @cached_property
     def _directed(self) -> list[tuple[str, str, CableSpec]]:

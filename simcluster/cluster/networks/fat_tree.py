@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 
 from simcluster.cluster.network import Lay, NetworkFabricSpec
 from simcluster.cluster.networks.leaf_spine import LeafSpine, Over
+from simcluster.cluster.tiers import check_cables
 from simcluster.document import Figure, PositiveInt
 
 
@@ -28,6 +29,14 @@ class FatTreeSpec(NetworkFabricSpec):
 
     ecmp: Literal["ideal", "hash"] = "ideal"
     """Messages spread over equal ways perfectly, or each takes the one that its hash picks."""
+
+    def check(self, num_hosts: int, nics: int) -> None:
+        """Refused if a hash would have to choose among parts of cables."""
+        if self.ecmp == "hash" and self.oversubscription:
+            leaves, spines = self.oversubscription.value
+            below = self.hosts_per_leaf.value * nics
+            check_cables(below, leaves, "cards of a leaf", "oversubscription")
+            check_cables(self.leaves_per_block.value, spines, "leaves of a spine", "oversubscription")
 
     def lay(self) -> Lay:
         """The fabric, for any site."""

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from simcluster.cluster.family import Numbers
 from simcluster.cluster.network import Lay, NetworkFabricSpec
-from simcluster.cluster.tiers import Tiers
+from simcluster.cluster.tiers import Tiers, check_cables
 from simcluster.document import Figure, PositiveInt
 
 Over = Annotated[float, Field(ge=1)]
@@ -31,6 +31,12 @@ class LeafSpineSpec(NetworkFabricSpec):
 
     ecmp: Literal["ideal", "hash"] = "ideal"
     """Messages spread over equal ways perfectly, or each takes the one that its hash picks."""
+
+    def check(self, num_hosts: int, nics: int) -> None:
+        """Refused if a hash would have to choose among parts of cables."""
+        if self.ecmp == "hash":
+            below, ratio = self.hosts_per_leaf.value * nics, over(self.oversubscription)
+            check_cables(below, ratio, "cards of a leaf", "oversubscription")
 
     def lay(self) -> Lay:
         """The fabric, for any site."""

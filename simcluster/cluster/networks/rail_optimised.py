@@ -9,8 +9,8 @@ from typing import ClassVar, Literal
 from simcluster.cluster.family import Numbers
 from simcluster.cluster.network import Lay, NetworkFabricSpec
 from simcluster.cluster.networks.leaf_spine import Over, over
-from simcluster.cluster.tiers import Tiers
-from simcluster.document import Figure, PositiveInt
+from simcluster.cluster.tiers import Tiers, check_cables
+from simcluster.document import Figure, PositiveInt, Refused
 
 
 class RailOptimisedSpec(NetworkFabricSpec):
@@ -36,6 +36,17 @@ class RailOptimisedSpec(NetworkFabricSpec):
 
     ecmp: Literal["ideal", "hash"] = "ideal"
     """Messages spread over equal ways perfectly, or each takes the one that its hash picks."""
+
+    def check(self, num_hosts: int, nics: int) -> None:
+        """Refused if a core has no spine below, or a hash would have to choose among parts of cables."""
+        if self.core_oversubscription and not self.units_per_block:
+            raise Refused("there are cores only with 'units_per_block'", path="core_oversubscription")
+        if self.ecmp == "hash":
+            below = self.hosts_per_unit.value
+            check_cables(below, over(self.oversubscription), "cards of a leaf", "oversubscription")
+            if self.units_per_block:
+                below, ratio = self.units_per_block.value * nics, over(self.core_oversubscription)
+                check_cables(below, ratio, "leaves of a spine", "core_oversubscription")
 
     def lay(self) -> Lay:
         """The fabric, for any site."""

@@ -45,6 +45,15 @@ class Switch(NetworkFabric):
         """Nothing between two cards."""
         return Crossing(np.zeros((len(src), 0), dtype=np.int64), np.zeros(len(src)))
 
+    @property
+    def root(self) -> int:
+        """The switch."""
+        return self.site.first_node
+
+    def to_root(self, cards: Numbers, down: bool) -> Crossing:
+        """Nothing behind the card."""
+        return self.cross(cards, cards)
+
     def places(self, hosts: Numbers) -> list[Numbers]:
         """All hosts lie alike."""
         return []

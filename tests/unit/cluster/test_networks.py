@@ -128,6 +128,14 @@ def test_a_graph_that_is_not_whole_is_refused(change, words):
         ({"kind": "leaf_spine"}, "hosts_per_leaf"),
         ({"kind": "leaf_spine", "hosts_per_leaf": 2, "oversubscription": 0.5}, "oversubscription"),
         ({"kind": "switch", "hosts_per_leaf": 2}, "hosts_per_leaf"),
+        (
+            {"kind": "leaf_spine", "hosts_per_leaf": 2, "oversubscription": 3, "ecmp": "hash"},
+            "whole cables: 16 cards of a leaf over 3 are 5.33",
+        ),
+        (
+            {"kind": "rail_optimised", "hosts_per_unit": 2, "core_oversubscription": 2},
+            "there are cores only with 'units_per_block'",
+        ),
     ],
 )
 def test_a_fabric_that_is_wrongly_written_is_refused(network, words):
@@ -140,7 +148,7 @@ fabrics = st.one_of(
         {
             "kind": st.just("leaf_spine"),
             "hosts_per_leaf": st.integers(1, 4),
-            "oversubscription": st.sampled_from([1, 1.5, 2]),
+            "oversubscription": st.sampled_from([1, 2]),
             "ecmp": st.sampled_from(["ideal", "hash"]),
         }
     ),
@@ -149,7 +157,7 @@ fabrics = st.one_of(
             "kind": st.just("fat_tree"),
             "hosts_per_leaf": st.integers(1, 3),
             "leaves_per_block": st.integers(1, 3),
-            "oversubscription": st.sampled_from([[1, 1], [2, 3]]),
+            "oversubscription": st.sampled_from([[1, 1], [2, 1]]),
             "ecmp": st.sampled_from(["ideal", "hash"]),
         }
     ),
@@ -217,3 +225,24 @@ def test_placements_tell_apart_what_lies_on_other_leaves():
     assert index.tolist() in ([0, 0, 1, 1, 1], [1, 1, 0, 0, 0])
     found, _ = cluster({**network, "ecmp": "hash"}, 8).placements(np.array([[0, 8], [16, 24]]))
     assert len(found) == 2, "a hash may treat them differently"
+    found, _ = cluster({**network, "ecmp": "hash"}, 8).placements(np.array([[0, 1], [16, 17]]))
+    assert len(found) == 1, "but not where nothing leaves the host"
+
+
+@pytest.mark.parametrize("kind", ["switch", "leaf_spine", "fat_tree", "rail_optimised"])
+def test_devices_reach_the_root_and_the_root_them(kind):
+    topology = cluster(EXAMPLES[kind]).topology
+    ranks, root = np.arange(32), np.full(32, topology.network.root)
+    up, down = connected(topology, ranks, root), connected(topology, root, ranks)
+    assert up.latency == pytest.approx(down.latency)
+    tiers = {"switch": 0, "leaf_spine": 1}.get(kind, 2)
+    assert (up.links >= 0).sum(axis=1).tolist() == [2 + tiers] * 32
+    assert topology.rates(up.links).min() == pytest.approx(topology.rates(down.links).min())
+    mixed = connected(topology, np.array([0, root[0], 5]), np.array([root[0], 9, 31]), np.array([3, 3, 3]))
+    assert mixed.reach.tolist() == [3, 3, 3]
+
+
+def test_a_written_graph_and_a_hash_have_no_root():
+    assert cluster(SQUARE).topology.network.root == -1
+    hashed = {"kind": "leaf_spine", "hosts_per_leaf": 2, "ecmp": "hash"}
+    assert cluster(hashed).topology.network.root == -1

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from simcluster.cluster import ClusterSpec, Reach, host_names, load_cluster
 from simcluster.document import validate_data
 from simcluster.document.pattern import matches
+from simcluster.errors import ScenarioError
 from tests.unit.cluster.routed import connected, names
 
 
@@ -159,3 +160,41 @@ def test_disks_cores_and_shared_storage_are_places_that_routes_lead_to():
     assert topology.rates(topology.matching("storage.*")).tolist() == [50e9, 100e9]
     assert topology.rates(topology.matching("host.0.cores.1.in")) == pytest.approx([307.2e9])
     assert load_cluster("dgx-h100").topology.matching("*storage*").size == 0
+
+
+def host(**changes) -> dict:
+    return {"host": {"use": "dgx-1v", **changes}, "hosts": 2}
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        (host(fabric={"pairs": [[0, 1, 1]]}), "joins 2 devices of 8"),
+        (host(fabric={"pairs": [[0, 0, 1]]}), "0 and 0 are one device"),
+        (host(fabric={"pairs": [[0, 1, 1], [1, 0, 2]]}), "1 and 0 are joined twice"),
+        (
+            host(fabric={"pairs": [[0, 1, 1], [1, 2, 1], [2, 3, 1], [4, 5, 1], [5, 6, 1], [6, 7, 1]]}),
+            "no links lead from device 0 to device 4",
+        ),
+        (host(fabric={"reduces": True}), "only a switch adds up"),
+        (host(fabric={"over_pcie": True}), "only a switch is reached over PCIe"),
+        (
+            host(island=None, fabric={"wiring": "trunk", "pairs": None, "links": None}),
+            "a trunk joins islands",
+        ),
+        (host(processors={"numa_nodes": 3}), "3 parts do not spread evenly over 2 sockets"),
+        (host(processors={"numa_of_device": [0, 0, 0, 0, 1, 1, 1, 2]}), "there is no part 2 of 2"),
+    ],
+)
+def test_wiring_that_does_not_fit_the_host_is_refused(spec, words):
+    with pytest.raises(ScenarioError, match=words):
+        validate_data(spec, ClusterSpec)
+
+
+def test_a_mesh_in_a_pod_has_ports_of_its_own_to_the_others():
+    pod = {"hosts": 2, "bandwidth": "50 GB/s", "efficiency": 0.5, "latency": "2 us"}
+    topology = validate_data(host(pod=pod), ClusterSpec).build().topology
+    assert names(topology, 3, 12) == ["host.0.device.3.pod.out", "host.1.device.4.pod.in"]
+    found = connected(topology, np.array([3]), np.array([12]))
+    assert found.latency == pytest.approx([2e-6]) and found.reach.tolist() == [Reach.POD]
+    assert topology.rates(found.links) == pytest.approx(25e9)
