@@ -128,6 +128,11 @@ class Tiers(NetworkFabric):
         return Crossing(links, (apart * 2 + far * 2) * self.site.hop)
 
     @property
+    def is_tree(self) -> bool:
+        """See ``NetworkFabric.is_tree``: unless a hash picks the way."""
+        return not self.hashed
+
+    @property
     def root(self) -> int:
         """The node of all spines or, with a third tier, of all cores; none where a hash tells them apart."""
         if self.hashed:

@@ -134,6 +134,8 @@ def _traffic(steps: Sequence[Step], routine: Routine, site: Site, nodes: Ints, t
     size = len(nodes) * topology.num_links
     keys, weights, networks = [], [], []
     for step in steps:
+        # ``Site.of`` finds no network whose root reduces: topologies have none yet.
+        assert not step.once, "what switches of the network reduce on the way is not counted"
         each = chunk * step.size * step.repeat
         for key, times, network in _sends(step, site, nodes, topology):
             keys.append(key)

@@ -61,8 +61,10 @@ def test_every_operation_on_every_host(simcluster, host, operation):
     assert (code, err) == (0, "")
     found = rows(out)
     assert len(found) == 21
-    times = [float(row["time_us"]) for row in found]
-    assert times == sorted(times)
+    # HCCL goes by rules: a larger message may be faster where another algorithm begins.
+    for kind in {row["algorithm"] for row in found}:
+        times = [float(row["time_us"]) for row in found if row["algorithm"] == kind]
+        assert times == sorted(times)
     assert simcluster("collective", operation, *arguments, *group).out == out
 
 

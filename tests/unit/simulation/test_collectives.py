@@ -120,6 +120,6 @@ def test_an_override_for_one_of_several_layers_that_share_code_is_an_error():
 
 
 def test_an_override_that_fits_nothing_is_an_error():
-    with pytest.raises(PlanError, match="no collective has a name that fits 'layer.*'") as caught:
+    with pytest.raises(PlanError, match=r"no collective has a name that fits 'layer\.\*'") as caught:
         simulate(scenario(overrides=[{"match": "layer.*", "algorithm": "tree"}]))
     assert "layers." in str(caught.value)
