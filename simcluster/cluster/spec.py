@@ -26,6 +26,7 @@ from simcluster.document import (
     PositiveInt,
     Refused,
     Section,
+    Share,
 )
 from simcluster.registry import data_files
 
@@ -47,6 +48,10 @@ class ProtocolSpec(Section):
 
     network_share: Fraction
     """Part of the network's usable rate that it reaches."""
+
+    own: Share = 0.0
+    """Time for the part of the data that stays on its rank, which the kernel copies too, in units of what it
+    would take over the links inside the host."""
 
 
 class ProcessorSpec(Section):
@@ -238,7 +243,7 @@ class ClusterSpec(Section):
 
 def _protocol(name: str, spec: ProtocolSpec) -> Protocol:
     hops, shares = (spec.host_hop, spec.network_hop), (spec.host_share, spec.network_share)
-    return Protocol(name, spec.base, hops, shares)
+    return Protocol(name, spec.base, hops, shares, spec.own)
 
 
 def _assumptions(part: Any, name: str) -> Iterator[Assumption]:

@@ -51,6 +51,8 @@ def collective_time(
 
     time = base + sum over steps of repeat x (hop + max over levels of bytes / (rate x share)), with base, hop
     and share of the protocol; where both levels leave through the same ports (a pod), their times add up.
+    To it comes the part that is the rank's own, S / n, which the kernels copy from their input to their
+    output: ``protocol.own`` times as long as over the links inside the host.
     The fastest protocol is taken, and with ``auto`` the fastest of the automatic algorithms. A group of one
     rank has nothing to do.
 
@@ -68,8 +70,9 @@ def collective_time(
         hint = f"able: {', '.join((AUTO, *able))}" if able else ""
         wanted = "no algorithm" if algorithm == AUTO else f"algorithm '{algorithm}'"
         raise PlanError(f"{wanted} can do {operation} for {span.num_ranks} ranks", hint=hint)
+    own = _own_part(operation, span, num_bytes)
     choices = [
-        _choice(kind, protocol, each.steps(operation, span, num_bytes), span, cluster)
+        _choice(kind, protocol, each.steps(operation, span, num_bytes), span, cluster, own)
         for kind, each in able.items()
         if (each.automatic if algorithm == AUTO else kind == algorithm)
         for protocol in cluster.host.protocols_of(kind)
@@ -92,11 +95,19 @@ def refused_name(algorithm: str, operation: Operation | None = None) -> Problem 
     return None
 
 
-def _choice(kind: str, protocol: Protocol, steps: tuple[Step, ...], span: Span, cluster: Cluster) -> Choice:
+def _own_part(operation: Operation, span: Span, num_bytes: float) -> float:
+    """Bytes that a rank holds before and after: a copy in its memory, which no link carries."""
+    one_way = operation in (Operation.BROADCAST, Operation.SEND_RECEIVE)
+    return 0.0 if one_way else num_bytes / span.num_ranks
+
+
+def _choice(
+    kind: str, protocol: Protocol, steps: tuple[Step, ...], span: Span, cluster: Cluster, own: float
+) -> Choice:
     rates = [cluster.rate(level, span, protocol) for level in Level]
     together = sum if span.shares_ports else max
     latency = protocol.base
-    transfer = 0.0
+    transfer = protocol.own * own / rates[Level.HOST]
     for step in steps:
         if step.latency is not None:
             latency += step.repeat * cluster.hop(step.latency, span, protocol)

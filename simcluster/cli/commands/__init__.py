@@ -7,6 +7,7 @@ from types import ModuleType
 import typer
 
 from simcluster.cli.commands import (
+    accuracy,
     catalog,
     check,
     collective,
@@ -28,6 +29,7 @@ _IN_ORDER: tuple[ModuleType, ...] = (
     layouts,
     check,
     collective,
+    accuracy,
     catalog,
     schema,
 )
