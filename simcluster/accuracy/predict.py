@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -11,8 +12,8 @@ import numpy as np
 from simcluster.accuracy.hardware import HardwareSpec, hardware_of, named_hardware
 from simcluster.accuracy.row import MeasuredRow
 from simcluster.cluster import Cluster, load_cluster
-from simcluster.cluster.span import Ranks
-from simcluster.collectives import Operation, collective_time
+from simcluster.cluster.span import Ranks, Span
+from simcluster.collectives import AUTO, Operation, all_algorithms, collective_time
 from simcluster.errors import PlanError
 
 HOST_COPY = "h2d"
@@ -25,7 +26,10 @@ OPERATIONS = {
 }
 """Collectives by the names in the files; nccl-tests writes two of them as one word."""
 
-_COUNTED_WHOLE = frozenset({Operation.ALL_GATHER, Operation.REDUCE_SCATTER, Operation.ALL_TO_ALL})
+PRICED = frozenset({HOST_COPY, *OPERATIONS})
+"""Operations that can be predicted at all."""
+
+_NAMED = re.compile(r"NCCL_ALGO=(\w+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ def predict(rows: Iterable[MeasuredRow], cluster: str | None = None) -> list[Pre
 
 
 def _predicted(row: MeasuredRow, entry: HardwareSpec | None) -> Prediction:
-    if row.operation != HOST_COPY and row.operation not in OPERATIONS:
+    if row.operation not in PRICED:
         return Prediction(row, reason=f"'{row.operation}' is no operation that the simulator prices")
     if entry is None:
         return Prediction(row, reason=f"no host of the catalog is known to be '{row.hardware}'")
@@ -89,9 +93,17 @@ def _collective(row: MeasuredRow, entry: HardwareSpec) -> Prediction:
     num_bytes = row.size * (row.num_devices if row.operation in entry.per_rank else 1)
     if operation is Operation.SEND_RECEIVE and row.num_devices > 2:
         ranks = _busiest_pair(cluster, ranks)
-    choice = collective_time(operation, cluster.span(ranks), num_bytes, cluster)
+    span = cluster.span(ranks)
+    choice = collective_time(operation, span, num_bytes, cluster, _forced(row, operation, span))
     measured = _measured(row, operation, num_bytes)
     return Prediction(row, entry.cluster, measured, choice.seconds, f"{choice.algorithm} {choice.protocol}")
+
+
+def _forced(row: MeasuredRow, operation: Operation, span: Span) -> str:
+    """The algorithm that the notes say was forced (``NCCL_ALGO=RING``), if it is known; else ``auto``."""
+    named = _NAMED.search(row.notes)
+    algorithm = all_algorithms().get(named[1].lower()) if named else None
+    return algorithm.kind if algorithm and algorithm.supports(operation, span) else AUTO
 
 
 def _measured(row: MeasuredRow, operation: Operation, num_bytes: int) -> float:

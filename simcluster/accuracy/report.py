@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from simcluster import units
-from simcluster.accuracy.predict import Prediction
+from simcluster.accuracy.hardware import known_hardware
+from simcluster.accuracy.predict import PRICED, Prediction
 from simcluster.accuracy.row import COLUMNS
 from simcluster.accuracy.summary import (
     Errors,
@@ -42,6 +43,9 @@ def accuracy_text(predictions: Sequence[Prediction], num_worst: int = 0, *, colo
     if reasons := unsupported(predictions):
         told += ["", Text("Not predicted", "bold")]
         told += [table([Column(quantity=True), Column(wraps=True)], [(f"{n}", why) for why, n in reasons])]
+        if any(not each.cluster and each.row.operation in PRICED for each in predictions):
+            known = "; ".join(dict.fromkeys(entry.words for entry in known_hardware()))
+            told += ["", Text(f"Hardware that is known: {known}; any other with --cluster NAME", "dim")]
     told += [
         "",
         Text("error = predicted / measured time - 1; bias: its median, + means predicted slower", "dim"),
@@ -59,11 +63,11 @@ def accuracy_csv(predictions: Sequence[Prediction]) -> str:
     return text.getvalue().rstrip("\n")
 
 
-def accuracy_markdown(parts: Mapping[str, Mapping[Key, Mapping[SizeClass, Errors]]]) -> str:
-    """A Markdown table: a line per key, with rows, median and bias of both size classes."""
-    lines = ["| | " + " | ".join(f"{size}: rows | median | bias" for size in SizeClass) + " |"]
+def accuracy_markdown(parts: Iterable[Mapping[Key, Mapping[SizeClass, Errors]]]) -> str:
+    """A Markdown table: a line per key of each part, with rows, median and bias of both size classes."""
+    lines = ["| | " + " | ".join(f"{size} | median | bias" for size in SizeClass) + " |"]
     lines.append("|---|" + "--:|" * 6)
-    for groups in parts.values():
+    for groups in parts:
         for key, sizes in groups.items():
             cells = [_brief(sizes.get(size)) for size in SizeClass]
             lines.append(f"| {', '.join(key)} | {' | '.join(cells)} |")
@@ -90,7 +94,7 @@ def _cells(errors: Errors) -> list[str]:
 
 
 def _brief(errors: Errors | None) -> str:
-    return f"{errors.rows} | {errors.median:.0%} | {errors.bias:+.0%}" if errors else " | | "
+    return f"{errors.rows:,} rows | {errors.median:.1%} | {errors.bias:+.1%}" if errors else " | | "
 
 
 def _worst(rows: Sequence[Prediction]) -> RenderableType:

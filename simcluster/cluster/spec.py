@@ -51,7 +51,7 @@ class ProtocolSpec(Section):
 
     own: Share = 0.0
     """Time for the part of the data that stays on its rank, which the kernel copies too, in units of what it
-    would take over the links inside the host."""
+    would take over all links that the device has inside the host."""
 
 
 class ProcessorSpec(Section):

@@ -52,7 +52,7 @@ def collective_time(
     time = base + sum over steps of repeat x (hop + max over levels of bytes / (rate x share)), with base, hop
     and share of the protocol; where both levels leave through the same ports (a pod), their times add up.
     To it comes the part that is the rank's own, S / n, which the kernels copy from their input to their
-    output: ``protocol.own`` times as long as over the links inside the host.
+    output: ``protocol.own`` times as long as over all links of the device.
     The fastest protocol is taken, and with ``auto`` the fastest of the automatic algorithms. A group of one
     rank has nothing to do.
 
@@ -107,7 +107,9 @@ def _choice(
     rates = [cluster.rate(level, span, protocol) for level in Level]
     together = sum if span.shares_ports else max
     latency = protocol.base
-    transfer = protocol.own * own / rates[Level.HOST]
+    host = cluster.host
+    all_links = host.fabric.rate(host.num_devices) * protocol.shares[Level.HOST]
+    transfer = protocol.own * own / all_links
     for step in steps:
         if step.latency is not None:
             latency += step.repeat * cluster.hop(step.latency, span, protocol)

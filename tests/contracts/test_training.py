@@ -48,7 +48,8 @@ def precision(host: str, device: str) -> str:
 @pytest.mark.parametrize("host", host_names())
 def test_it_trains(host, tensor):
     found = summary(host, tensor=tensor)
-    assert 0.02 < found["mfu"] < 0.7
+    slow = host == "l40s-8"  # eight of its cards share what measures 1 to 5 GB/s
+    assert (0.005 if slow else 0.02) < found["mfu"] < 0.7
     assert found["fits"]
 
 
