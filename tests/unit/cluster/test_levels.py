@@ -77,7 +77,7 @@ def test_an_all_to_all_in_a_rack_is_bound_by_the_port():
     cluster = load_cluster("gb200-nvl72", hosts=18)
     size = 2**36
     found = collective_time(Operation.ALL_TO_ALL, cluster.span(range(72)), size, cluster)
-    assert found.transfer == pytest.approx((71 + 0.5) / 72 * size / (900 * GB * 0.802 * 0.707))
+    assert found.transfer == pytest.approx((71 + 0.89) / 72 * size / (900 * GB * 0.802 * 0.867))
 
 
 def test_racks_meet_over_the_network():
