@@ -12,8 +12,9 @@ import numpy as np
 from simcluster.accuracy.hardware import HardwareSpec, hardware_of, named_hardware
 from simcluster.accuracy.row import MeasuredRow
 from simcluster.cluster import Cluster, load_cluster
-from simcluster.cluster.span import Ranks, Span
-from simcluster.collectives import AUTO, Operation, all_algorithms, collective_time
+from simcluster.cluster.family import Numbers
+from simcluster.cluster.placement import Placement
+from simcluster.collectives import AUTO, Operation, all_algorithms, collective_time, site
 from simcluster.errors import PlanError
 
 HOST_COPY = "h2d"
@@ -93,17 +94,17 @@ def _collective(row: MeasuredRow, entry: HardwareSpec) -> Prediction:
     num_bytes = row.size * (row.num_devices if row.operation in entry.per_rank else 1)
     if operation is Operation.SEND_RECEIVE and row.num_devices > 2:
         ranks = _busiest_pair(cluster, ranks)
-    span = cluster.span(ranks)
-    choice = collective_time(operation, span, num_bytes, cluster, _forced(row, operation, span))
+    where = cluster.placement(ranks)
+    choice = collective_time(operation, where, num_bytes, cluster, _forced(row, operation, where, cluster))
     measured = _measured(row, operation, num_bytes)
     return Prediction(row, entry.cluster, measured, choice.seconds, f"{choice.algorithm} {choice.protocol}")
 
 
-def _forced(row: MeasuredRow, operation: Operation, span: Span) -> str:
+def _forced(row: MeasuredRow, operation: Operation, where: Placement, cluster: Cluster) -> str:
     """The algorithm that the notes say was forced (``NCCL_ALGO=RING``), if it is known; else ``auto``."""
     named = _NAMED.search(row.notes)
     algorithm = all_algorithms().get(named[1].lower()) if named else None
-    return algorithm.kind if algorithm and algorithm.supports(operation, span) else AUTO
+    return algorithm.kind if algorithm and algorithm.supports(operation, site(where, cluster)) else AUTO
 
 
 def _measured(row: MeasuredRow, operation: Operation, num_bytes: int) -> float:
@@ -119,7 +120,7 @@ def _loaded(name: str, hosts: int) -> Cluster:
     return load_cluster(name, hosts)
 
 
-def _placed(row: MeasuredRow, entry: HardwareSpec) -> tuple[Cluster, Ranks]:
+def _placed(row: MeasuredRow, entry: HardwareSpec) -> tuple[Cluster, Numbers]:
     """The cluster and the ranks' places on it; PlanError where the row does not fit on it."""
     if row.num_devices < 2:
         raise PlanError(f"{row.operation} of one device")
@@ -137,7 +138,7 @@ def _placed(row: MeasuredRow, entry: HardwareSpec) -> tuple[Cluster, Ranks]:
     return _loaded(entry.cluster, (hosts - 1) * stride + 1), ranks.ravel()
 
 
-def _busiest_pair(cluster: Cluster, ranks: Ranks) -> Ranks:
+def _busiest_pair(cluster: Cluster, ranks: Numbers) -> Numbers:
     """Two neighbours of the ring in which every rank sends to the next: across hosts if there are several."""
     hosts = cluster.hosts_of(ranks)
     across = np.flatnonzero(hosts[1:] != hosts[:-1])

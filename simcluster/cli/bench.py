@@ -83,7 +83,7 @@ class Bench:
         if asked is Operation.SEND_RECEIVE and group.size != 2:
             hint = f"choose them, such as --ranks 0,1 or --ranks 0,{built.num_devices - 1}"
             raise PlanError(f"send_receive has two ends, not {group.size}", hint=hint)
-        rows = benchmark(asked, built.span(group), wanted, built, algorithm)
+        rows = benchmark(asked, built.placement(group), wanted, built, algorithm)
         return cls(asked, cluster, built, group, rows)
 
 

@@ -29,11 +29,26 @@ class CollectivesSpec(Section):
     all_to_all: Name | None = None
     """Of the all-to-all alone."""
 
+    all_to_all_v: Name | None = None
+    """Of the all-to-all with parts of different sizes alone."""
+
     broadcast: Name | None = None
     """Of the broadcast alone."""
 
+    reduce: Name | None = None
+    """Of the reduction to one rank alone."""
+
+    gather: Name | None = None
+    """Of the gather to one rank alone."""
+
+    scatter: Name | None = None
+    """Of the scatter from one rank alone."""
+
     send_receive: Name | None = None
     """Of transfers between pipeline stages."""
+
+    barrier: Name | None = None
+    """Of the barrier alone."""
 
     @model_validator(mode="after")
     def _is_known(self) -> CollectivesSpec:

@@ -16,7 +16,7 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from simcluster.cluster import Cluster, Span
+from simcluster.cluster import Cluster, Placement
 from simcluster.collectives import AUTOMATIC, Choice, Operation, Selection, collective_time
 from simcluster.engine.linked import LinkedClass, LinkedStream, link
 from simcluster.engine.streams import Entries, Meeting, Stream, run_kernels, run_transfers
@@ -188,7 +188,7 @@ class _Engine:
         algorithm = self.algorithms.of(operation)
         return collective_time(operation, span, each.num_bytes, self.cluster, algorithm)
 
-    def _peer(self, index: int, stream: str) -> tuple[int, Span]:
+    def _peer(self, index: int, stream: str) -> tuple[int, Placement]:
         """The class at the other end of a transfer stream, and how the pair lies on the cluster."""
         forward = stream in (SEND_NEXT, RECV_NEXT)
         return (self.classes.next_stage if forward else self.classes.prev_stage)[index]

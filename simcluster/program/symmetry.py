@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.cluster import Cluster, Span
+from simcluster.cluster import Cluster, Placement
 from simcluster.layout import Mesh
 from simcluster.program.program import Program
 
@@ -25,7 +25,7 @@ class Group:
     """One group as a class meets it: an id shared by all who meet in it, its span, and the classes in it."""
 
     id: int
-    span: Span
+    span: Placement
     members: tuple[int, ...]
 
 
@@ -42,8 +42,8 @@ class Classes:
     representatives: tuple[int, ...]
     sizes: tuple[int, ...]
     groups: Mapping[tuple[int, tuple[str, ...]], Group]
-    next_stage: Mapping[int, tuple[int, Span]]
-    prev_stage: Mapping[int, tuple[int, Span]]
+    next_stage: Mapping[int, tuple[int, Placement]]
+    prev_stage: Mapping[int, tuple[int, Placement]]
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -61,7 +61,7 @@ class _Meeting:
     """All groups over some axes: members [groups, size], their spans, and each rank's group (-1: none)."""
 
     members: Ints
-    spans: list[Span]
+    spans: list[Placement]
     span_index: Ints
     group_of: Ints
 
@@ -72,7 +72,7 @@ class _Wiring:
 
     meetings: Mapping[tuple[str, ...], _Meeting]
     next_rank: Ints
-    pair_spans: list[Span]
+    pair_spans: list[Placement]
     pair_index: Ints
 
     @classmethod
@@ -81,18 +81,25 @@ class _Wiring:
         meetings = {}
         for axes in program.groups:
             members = mesh.groups(axes)
-            spans, index = cluster.spans(members)
+            spans, index = _placements(cluster, members)
             group_of = np.full(mesh.num_ranks, -1, dtype=np.int64)
             group_of[members] = np.arange(len(members))[:, None]
             meetings[axes] = _Meeting(members, spans, np.asarray(index, dtype=np.int64), group_of)
         following = _next_ranks(mesh, program.stage_axis)
         has = np.flatnonzero(following >= 0)
         pair_index = np.full(mesh.num_ranks, -1, dtype=np.int64)
-        pair_spans: list[Span] = []
+        pair_spans: list[Placement] = []
         if has.size:
-            pair_spans, index = cluster.spans(np.stack([has, following[has]], axis=1))
+            pair_spans, index = _placements(cluster, np.stack([has, following[has]], axis=1))
             pair_index[has] = index
         return cls(meetings, following, pair_spans, pair_index)
+
+
+def _placements(cluster: Cluster, groups: Ints) -> tuple[list[Placement], Ints]:
+    """A placement for every shape of group, that of its first one, and each group's index among them."""
+    shapes, index = cluster.spans(groups)
+    first = [int(np.argmax(index == number)) for number in range(len(shapes))]
+    return [cluster.placement(groups[row]) for row in first], np.asarray(index, dtype=np.int64)
 
 
 def _next_ranks(mesh: Mesh, stage_axis: str) -> Ints:
@@ -158,8 +165,8 @@ def _classes(colours: Ints, wiring: _Wiring) -> Classes:
                 classes = tuple(sorted(set(of_rank[members].tolist())))
                 span = meeting.spans[int(meeting.span_index[group])]
                 groups[index, axes] = Group(0, span, classes)
-    following: dict[int, tuple[int, Span]] = {}
-    preceding: dict[int, tuple[int, Span]] = {}
+    following: dict[int, tuple[int, Placement]] = {}
+    preceding: dict[int, tuple[int, Placement]] = {}
     for index, rank in enumerate(representatives):
         peer = int(wiring.next_rank[rank])
         if peer >= 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from simcluster.cluster import Span
+from simcluster.cluster import Placement
 from simcluster.collectives import Operation, collective_time
 from simcluster.layout import Movement
 from simcluster.model import Block, Instance, Node, Operator, Phase
@@ -73,7 +73,7 @@ def _bucket(built: Built, run: Execution, each: Instruction) -> dict[str, Any]:
     before, after = slots[each.calls[0].inputs[0]], slots[each.calls[0].outputs[0]]
     alone = len(each.calls) == 1
     what = before.name if alone else f"{before.name} and {len(each.calls) - 1} more"
-    spans, _ = built.cluster.spans(built.plan.mesh.groups(each.group))
+    placements, _ = built.cluster.placements(built.plan.mesh.groups(each.group))
     return {
         "name": f"{run.instance}.{each.name}",
         "phase": str(Phase.END),
@@ -83,7 +83,7 @@ def _bucket(built: Built, run: Execution, each: Instruction) -> dict[str, Any]:
         "kernel": "",
         "why": each.why if alone else f"{len(each.calls)} gradients travel together, once per step",
         "bytes": each.num_bytes,
-        "seconds": _worst(built, Operation(each.operation), spans, each.num_bytes),
+        "seconds": _worst(built, Operation(each.operation), placements, each.num_bytes),
     }
 
 
@@ -112,14 +112,16 @@ def _cost(built: Built, block: Block, node: Node, movement: Movement) -> dict[st
     size = collective_bytes(movement, *sizes)
     if not movement.is_collective:
         return {"bytes": size, "seconds": 0.0}
-    spans, _ = built.cluster.spans(built.plan.mesh.groups(movement.axes))
-    return {"bytes": size, "seconds": _worst(built, Operation(str(movement.kind)), spans, size)}
+    placements, _ = built.cluster.placements(built.plan.mesh.groups(movement.axes))
+    return {"bytes": size, "seconds": _worst(built, Operation(str(movement.kind)), placements, size)}
 
 
-def _worst(built: Built, operation: Operation, spans: Iterable[Span], size: int) -> float:
+def _worst(built: Built, operation: Operation, placements: Iterable[Placement], size: int) -> float:
     """Seconds of a collective over the worst of some groups."""
     algorithm = built.plan.algorithms.of(operation)
-    return max(collective_time(operation, span, size, built.cluster, algorithm).seconds for span in spans)
+    return max(
+        collective_time(operation, where, size, built.cluster, algorithm).seconds for where in placements
+    )
 
 
 def strategies(built: Built) -> list[dict[str, Any]]:

@@ -33,7 +33,7 @@ def one(*args, cluster=None, **more):
 def test_it_is_the_time_of_the_collective(name):
     cluster = load_cluster("dgx-h100", 2)
     found = one(name, devices=16, hosts=2)
-    choice = collective_time(Operation(name), cluster.span(range(16)), 2**20, cluster)
+    choice = collective_time(Operation(name), cluster.placement(range(16)), 2**20, cluster)
     assert found.predicted == choice.seconds
     assert (found.cluster, found.how) == ("dgx-h100", f"{choice.algorithm} {choice.protocol}")
     assert found.error == pytest.approx(choice.seconds / 1e-3 - 1)
@@ -53,7 +53,7 @@ def test_a_ring_of_transfers_is_as_slow_as_its_slowest_pair():
 def test_part_of_each_host():
     cluster = load_cluster("dgx-h100", 2)
     choice = collective_time(
-        Operation.ALL_REDUCE, cluster.span([0, 1, 2, 3, 8, 9, 10, 11]), 2**20, cluster, "ring"
+        Operation.ALL_REDUCE, cluster.placement([0, 1, 2, 3, 8, 9, 10, 11]), 2**20, cluster, "ring"
     )
     assert one(devices=8, hosts=2, notes="NCCL_ALGO=RING").predicted == choice.seconds
 
@@ -82,17 +82,17 @@ def test_sizes_of_one_rank_count_for_all():
 def test_bytes_that_went_through_the_network_cards():
     cluster = load_cluster("atlas-800t-a2", 2)
     ascend = "Ascend 910B (Atlas A2)"
-    choice = collective_time(Operation.SEND_RECEIVE, cluster.span([0, 8]), 2**20, cluster)
+    choice = collective_time(Operation.SEND_RECEIVE, cluster.placement([0, 8]), 2**20, cluster)
     assert one("sendrecv", ascend, devices=2, notes="RDMA inside a node").predicted == choice.seconds
     assert one("sendrecv", ascend, devices=2, notes="HCCS").predicted != choice.seconds
     pods = load_cluster("cloudmatrix-384", 49)
-    choice = collective_time(Operation.SEND_RECEIVE, pods.span([0, 48 * 16]), 2**20, pods)
+    choice = collective_time(Operation.SEND_RECEIVE, pods.placement([0, 48 * 16]), 2**20, pods)
     assert one("sendrecv", "Ascend 910C", devices=2, hosts=2, notes="RDMA").predicted == choice.seconds
 
 
 def test_the_ranks_sit_where_the_table_says():
     cluster = load_cluster("cloudmatrix-384")
-    choice = collective_time(Operation.SEND_RECEIVE, cluster.span([0, 2]), 2**20, cluster)
+    choice = collective_time(Operation.SEND_RECEIVE, cluster.placement([0, 2]), 2**20, cluster)
     assert one("sendrecv", "Ascend 910C (Atlas A3)", devices=2).predicted == choice.seconds
 
 

@@ -47,7 +47,7 @@ def priced(which: Scenario) -> dict[tuple[str, int, str], set[int]]:
 def closed_form(which: Scenario, kind: str, key: tuple[str, int, str]) -> int:
     built = prepare(which)
     axes = tuple(key[0].split("+"))
-    span = built.cluster.spans(built.plan.mesh.groups(axes))[0][0]
+    span = built.cluster.placements(built.plan.mesh.groups(axes))[0][0]
     return collective_time(Operation.ALL_REDUCE, span, key[1], built.cluster, kind).duration_ns
 
 
