@@ -15,13 +15,15 @@ class Protocol:
 
     ``base``: seconds once per collective; ``hops``: seconds per step that crosses a level; ``shares``: the
     part of the usable bandwidth that the protocol reaches. Both are indexed by Level. The hop inside a host
-    is that over its closest links; a link of longer latency adds the difference.
+    is that over its closest links; a link of longer latency adds the difference. ``own``: the time for the
+    part of the data that stays on its rank, in units of what it would take over all links of the device.
     """
 
     name: str
     base: float
     hops: tuple[float, float]
     shares: tuple[float, float]
+    own: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

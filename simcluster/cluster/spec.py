@@ -29,6 +29,7 @@ from simcluster.document import (
     PositiveInt,
     Refused,
     Section,
+    Share,
 )
 from simcluster.registry import data_files
 
@@ -50,6 +51,10 @@ class ProtocolSpec(Section):
 
     network_share: Fraction
     """Part of the network's usable rate that it reaches."""
+
+    own: Share = 0.0
+    """Time for the part of the data that stays on its rank, which the kernel copies too, in units of what it
+    would take over all links that the device has inside the host."""
 
 
 class ProcessorSpec(Section):
@@ -363,7 +368,7 @@ def _rate(figure: Figure[Bandwidth] | None) -> float:
 
 def _protocol(name: str, spec: ProtocolSpec) -> Protocol:
     hops, shares = (spec.host_hop, spec.network_hop), (spec.host_share, spec.network_share)
-    return Protocol(name, spec.base, hops, shares)
+    return Protocol(name, spec.base, hops, shares, spec.own)
 
 
 def _assumptions(part: Any, name: str) -> Iterator[Assumption]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from simcluster.cluster.cluster import Cluster
 from simcluster.cluster.host import Protocol
-from simcluster.cluster.link import Reach
+from simcluster.cluster.link import Level, Reach
 from simcluster.cluster.placement import Placement
 from simcluster.cluster.price import nanoseconds
 from simcluster.collectives.algorithm import all_algorithms
@@ -20,6 +20,18 @@ from simcluster.collectives.selection import AUTO, Wanted
 from simcluster.collectives.site import Site
 from simcluster.collectives.step import Routine
 from simcluster.errors import PlanError, Problem, ScenarioError, nearest
+
+ROOTED = frozenset(
+    {
+        Operation.BROADCAST,
+        Operation.REDUCE,
+        Operation.GATHER,
+        Operation.SCATTER,
+        Operation.SEND_RECEIVE,
+        Operation.BARRIER,
+    }
+)
+"""Operations in which ranks have no part of their own to copy, or only one of them has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +55,9 @@ class Phase:
 class Choice:
     """A collective's algorithm and protocol, and what it costs.
 
-    ``latency``: seconds in which no link is loaded (the base cost and every step's hop); ``phases``: what
-    flows then, one after the other; ``channels``: in how many it flows, where the host's file says so.
+    ``latency``: seconds in which no link is loaded (the base cost, every step's hop, copies inside a
+    device); ``phases``: what flows then, one after the other; ``channels``: in how many it flows, where the
+    host's file says so.
     """
 
     algorithm: str
@@ -79,10 +92,12 @@ def collective_time(
 ) -> Choice:
     """What ``operation`` costs a group of this placement, alone on the nominal cluster.
 
-    time = base + hops + sum over phases of max over links of bytes / (rate x share), with base, hops and
-    share of the protocol. The fastest protocol is taken, and with ``auto`` the fastest of the algorithms that
-    the host's library has. A group of one rank has nothing to do. ``wanted``: an algorithm, or one with a
-    protocol and channels, of which fewer than the library's own carry proportionally less.
+    time = base + hops + own + sum over phases of max over links of bytes / (rate x share), with base, hops
+    and share of the protocol. Own is the copy of the part that is the rank's own, S / n, from input to
+    output, which loads no link: ``protocol.own`` times as long as over all links of the device. The fastest
+    protocol is taken, and with ``auto`` the fastest of the algorithms that the host's library has. A group
+    of one rank has nothing to do. ``wanted``: an algorithm, or one with a protocol and channels, of which
+    fewer than the library's own carry proportionally less.
 
     ``num_bytes`` counts as ``Operation`` says. Raises ScenarioError for an unknown algorithm, PlanError
     for one that cannot do the operation.
@@ -105,6 +120,7 @@ def collective_time(
             carried,
             _hops(where, cluster, protocol),
             _channels(cluster, wanted),
+            _own(operation, placement, carried, cluster, protocol),
         )
         for kind in _able(operation, placement, num_bytes, cluster, algorithm)
         for protocol in cluster.host.protocols_of(kind)
@@ -231,6 +247,16 @@ def _deciding(seconds: Floats) -> Floats:
     return np.asarray(ordered[kept], dtype=np.float64)
 
 
+def _own(
+    operation: Operation, placement: Placement, num_bytes: float, cluster: Cluster, protocol: Protocol
+) -> float:
+    """Seconds for the part of the data that a rank holds before and after, where each has one."""
+    if not protocol.own or operation in ROOTED:
+        return 0.0
+    all_links = cluster.host.fabric.rate(cluster.host.num_devices) * protocol.shares[Level.HOST]
+    return protocol.own * num_bytes / placement.num_ranks / all_links
+
+
 def _choice(
     kind: str,
     protocol: Protocol,
@@ -238,8 +264,9 @@ def _choice(
     num_bytes: float,
     hops: tuple[float, float],
     channels: tuple[int | None, float],
+    own: float,
 ) -> Choice:
-    latency = protocol.base + price.hops[0] * hops[0] + price.hops[1] * hops[1]
+    latency = protocol.base + own + price.hops[0] * hops[0] + price.hops[1] * hops[1]
     flows = []
     for index, (scale, times, rate) in enumerate(zip(price.scales, price.times, price.rates, strict=True)):
         share = float((times[:, 0] / protocol.shares[0] + times[:, 1] / protocol.shares[1]).max())

@@ -7,6 +7,7 @@ from types import ModuleType
 import typer
 
 from simcluster.cli.commands import (
+    accuracy,
     catalog,
     check,
     collective,
@@ -30,6 +31,7 @@ _IN_ORDER: tuple[ModuleType, ...] = (
     check,
     collective,
     topology,
+    accuracy,
     catalog,
     schema,
 )

@@ -84,9 +84,8 @@ def test_auto_is_the_fastest(simcluster, kind):
             "nvls_tree": ("--algorithm", "nvls_tree"),
         }.items()
     }
-    assert times["auto"] == [
-        min(each) for each in zip(times["ring"], times["tree"], times["nvls_tree"], strict=True)
-    ]
+    named = (times["ring"], times["tree"], times["nvls_tree"])
+    assert times["auto"] == [min(each) for each in zip(*named, strict=True)]
     assert times["ring"] != times["auto"] != times["tree"]
 
 

@@ -46,14 +46,14 @@ def test_the_cube_mesh_goes_on_through_one_gpu_where_no_link_joins_two():
     widths = {(0, 3): 2, (0, 1): 1, (4, 7): 2, (2, 6): 1}
     for (src, dst), width in widths.items():
         link = topology.routes(np.array([src]), np.array([dst])).links[0]
-        assert topology.rates(link[:1]) == pytest.approx([width * 20e9])
+        assert topology.rates(link[:1]) == pytest.approx([width * 22.5e9])
     pairs = [(src, dst) for src in range(8) for dst in range(8) if src != dst]
     found = topology.routes(*np.array(pairs).T)
     hops = (found.links >= 0).sum(axis=1)
     assert (hops == 1).sum() == 32 and (hops == 2).sum() == 24
     used = np.bincount(found.links[found.links >= 0], minlength=topology.num_links)
     nvlinks = topology.matching("host.0.nvlink.*")
-    crossings = used[nvlinks] / (topology.rates(nvlinks) / 20e9)
+    crossings = used[nvlinks] / (topology.rates(nvlinks) / 22.5e9)
     assert crossings.max() <= 3, "80 crossings of 48 links: ways of equal length spread over the mesh"
 
 
@@ -90,7 +90,7 @@ def test_a_rack_is_one_switch_and_a_super_pod_has_two_levels():
         "host.47.device.15.ub.in",
     ]
     trunk = pod.rates(pod.matching("host.0.pod.*"))
-    assert trunk == pytest.approx([16 * 196e9 * 0.7] * 2)
+    assert trunk == pytest.approx([16 * 196e9 * 0.71] * 2)
     assert pod.switch_of(np.array([0])).tolist() == [-1]
 
 

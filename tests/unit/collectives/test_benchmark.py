@@ -45,10 +45,17 @@ def test_a_row_is_what_a_run_charges(operation, size):
 
 @pytest.mark.parametrize("operation", sorted(all_algorithms()["ring"].operations - {Operation.BARRIER}))
 def test_large_rings_run_at_the_rate_of_their_links(operation):
-    """What busbw is for: whatever the operation and the ranks, it tends to the link's usable rate."""
+    """What busbw is for: whatever the operation, it tends to the link's usable rate.
+
+    Only a rank's own part costs beside it, half of what it would cost over the link (broadcast and reduce
+    have none), so that the rate comes nearer the more ranks there are.
+    """
+    every = {Operation.ALL_REDUCE: 2, Operation.ALL_GATHER: 1, Operation.REDUCE_SCATTER: 1}
+    passes = every.get(operation)
     for ranks in (2, 4, 8):
         (row,) = benchmark(operation, CLUSTER.placement(range(ranks)), [2**40], CLUSTER, "ring")
-        assert row.busbw == pytest.approx(CLUSTER.host.fabric.link.rate, rel=1e-3)
+        reached = 1.0 if passes is None else passes * (ranks - 1) / (passes * (ranks - 1) + 0.5)
+        assert row.busbw == pytest.approx(CLUSTER.host.fabric.link.rate * reached, rel=1e-3)
 
 
 def test_one_rank_has_nobody_to_talk_to():
