@@ -99,7 +99,7 @@ class Cluster:
         own = groups % self.host.num_devices
         parts = self.topology.network.places(places.hosts(groups))
         rails = own * self.host.network.nics // self.host.num_devices
-        # Where all pairs of a host's devices are joined alike, only which places are the same tells groups apart.
+        # Where all devices are joined alike, only which places are the same tells groups apart.
         beside = [appearing(own), appearing(rails)] if self.host.joins_all_alike else [own]
         first, index, signatures = alike([*beside, hosts, pods, *parts])
         islands = places.islands(groups) if self.host.island else None

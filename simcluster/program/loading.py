@@ -23,7 +23,7 @@ Use = tuple[Operation, int, Wanted]
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One phase of an algorithm, as groups over some axes use it; transfers also ``back`` along the pipeline."""
+    """One phase of an algorithm over some axes; transfers also ``back`` along the pipeline."""
 
     axes: Axes
     operation: Operation

@@ -24,7 +24,7 @@ Axes = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One group as a class meets it: an id shared by all who meet in it, where it lies, and the classes in it.
+    """One group as a class meets it: an id shared by all in it, where it lies, and the classes in it.
 
     ``flow`` is its row in the flows of its axes; ``count`` says how many groups behave like it.
     """
@@ -42,7 +42,7 @@ TRANSFERS: Axes = ()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Placed:
-    """Where groups lie: the different placements, of which each group has which [groups], and colours [groups].
+    """Where groups lie: different placements, which of them each group has [groups], and colours [groups].
 
     Groups of one colour take as long for whatever they do, alone on links that are alike.
     """

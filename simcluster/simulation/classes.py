@@ -13,9 +13,9 @@ from simcluster.program.wanted import Wants
 def classes_on_links(
     program: Program, cluster: Cluster, algorithms: Selection, *, unfold: bool = False
 ) -> tuple[Classes, Fabric]:
-    """The classes, told apart by what they load on which links too, and those links.
+    """The classes, told apart by what they load too, and the links.
 
-    With ``unfold`` every rank is its own class. Raises PlanError for what cannot be done as ``algorithms`` say.
+    With ``unfold`` every rank is its own class. Raises PlanError for what cannot be done so.
     """
     wants = Wants(program, algorithms)
     found = loaded(program, cluster, wants)
