@@ -12,6 +12,7 @@ from simcluster.cluster.changes import MOST_DEVICES, AnyChange, ChangeSpec, spee
 from simcluster.cluster.cluster import Assumption, Cluster
 from simcluster.cluster.device_spec import ClockSpec, DeviceSpec
 from simcluster.cluster.host import Host, Protocol
+from simcluster.cluster.indices import IndexList
 from simcluster.cluster.link import Island, Link, Network, Storage, Wiring
 from simcluster.cluster.link_changes import LinkChangeSpec
 from simcluster.cluster.link_spec import FabricSpec, IslandSpec, NetworkSpec, PcieSpec, PodSpec
@@ -304,6 +305,12 @@ class ClusterSpec(Section):
     storage: StorageSpec | None = None
     """Storage that all hosts share."""
 
+    own_hosts: IndexList | None = None
+    """The hosts that the scenario itself runs on, such as ``0-31``; the others are idle, or have tenants.
+
+    If nothing is written: all, or where there are tenants, the first ones that its mesh needs.
+    """
+
     changes: tuple[AnyChange, ...] = ()
     """Devices that are slower or faster than their file says; those of one device multiply."""
 
@@ -316,6 +323,11 @@ class ClusterSpec(Section):
         if self.changes:
             self._check_changes(self._host().devices.value)
         return self
+
+    @property
+    def devices_per_host(self) -> int:
+        """Devices of each host."""
+        return self._host().devices.value
 
     def _check_network(self, host: HostSpec) -> None:
         """Refused if the network does not fit the hosts."""
