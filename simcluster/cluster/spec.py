@@ -329,6 +329,11 @@ class ClusterSpec(Section):
         """Devices of each host."""
         return self._host().devices.value
 
+    @property
+    def hardware(self) -> HostSpec:
+        """A host, as named or written out."""
+        return self._host()
+
     def _check_network(self, host: HostSpec) -> None:
         """Refused if the network does not fit the hosts."""
         nics = min(host.network.nics.value, host.devices.value)

@@ -33,7 +33,8 @@ def _model(plan: Mapping[str, Any]) -> str:
 def _cluster(topology: Mapping[str, Any]) -> str:
     hosts, each = topology["hosts"], topology["devices_per_host"]
     memory = units.size(topology["device_memory_bytes"])
-    whole = f"{hosts:,} x {topology['host']} = {hosts * each:,} x {topology['device']} of {memory}"
+    part = f" of {topology['of_hosts']:,}" if "of_hosts" in topology else ""
+    whole = f"{hosts:,}{part} x {topology['host']} = {hosts * each:,} x {topology['device']} of {memory}"
     return whole + (f"; {_changed(topology['changed'])}" if "changed" in topology else "")
 
 

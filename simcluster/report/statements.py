@@ -96,7 +96,7 @@ def tenants(summary: Document) -> list[list[str]]:
     return [
         [
             each["name"] + ("" if each["fits"] else " (DOES NOT FIT)"),
-            each["hosts"],
+            _hosts(each),
             units.seconds(each["step_time_alone_s"]),
             units.seconds(each["step_time_s"]),
             f"{each['slowdown']:.3f} x",
@@ -104,6 +104,12 @@ def tenants(summary: Document) -> list[list[str]]:
         ]
         for each in summary.get("tenants", [])
     ]
+
+
+def _hosts(tenant: Mapping[str, Any]) -> str:
+    """``0-31``; of hosts that lie apart, how many there are and the first of them."""
+    runs = tenant["hosts"].split(", ")
+    return ", ".join(runs) if len(runs) <= 3 else f"{tenant['num_hosts']:,}: {', '.join(runs[:3])}, ..."
 
 
 def _longer(tenant: Mapping[str, Any]) -> list[tuple[str, float]]:

@@ -26,6 +26,7 @@ class Scenario:
 
     ``folder`` is where relative paths in the scenario start. A tenant has a ``place``, the hosts it was
     given; one that is written out in the document of another scenario stands there ``under`` a key path.
+    ``remark`` says what of a file does not hold for a tenant.
     """
 
     spec: ScenarioSpec
@@ -33,6 +34,7 @@ class Scenario:
     folder: Path
     place: Cluster | None = None
     under: str = ""
+    remark: str = ""
 
     @classmethod
     def load(cls, path: str | Path, changes: Iterable[tuple[str, str]] = ()) -> Scenario:
@@ -82,9 +84,8 @@ class Scenario:
                 continue
             if found[-1].name in (self.name, *(other.name for other in found[:-1])):
                 twice = f"there is another '{found[-1].name}'"
-                problem = Problem(
-                    twice, f"tenants.{index}.scenario", "give this one a name of its own: name: ..."
-                )
+                key = f"tenants.{index}.{'scenario' if each.name is None else 'name'}"
+                problem = Problem(twice, key, "give this one a name of its own: name: ...")
                 problems += self.located(ScenarioError(problem)).problems
         if problems:
             raise ScenarioError(*problems)
@@ -93,7 +94,7 @@ class Scenario:
     def _tenant(self, tenant: TenantSpec, key: str) -> Scenario:
         hosts = listed(tenant.hosts)
         guest, document, folder, under = tenant.scenario, self.document, self.folder, f"{key}.scenario"
-        name, cluster = tenant.name, self.spec.cluster
+        name, cluster, remark = tenant.name, self.spec.cluster, ""
         if isinstance(guest, str):
             path = self.folder / guest
             try:
@@ -108,11 +109,14 @@ class Scenario:
                     f"but '{tenant.scenario}' is for {_size(guest.cluster)} devices",
                     path=f"{key}.hosts",
                 )
+            if guest.cluster is not None and guest.cluster.hardware != cluster.hardware:
+                ours, theirs = (_title(each) for each in (cluster, guest.cluster))
+                remark = f"tenant '{name}' runs on {ours}, not on {theirs} as in its file"
         assert isinstance(guest, GuestSpec)
         own = cluster.model_copy(update={"hosts": len(hosts), "own_hosts": None, "changes": ()})
         parts = {part: getattr(guest, part) for part in _PARTS}
         spec = ScenarioSpec(simcluster=1, name=name or key, cluster=own, **parts)
-        return Scenario(spec, document, folder, self._whole.on(hosts), under)
+        return Scenario(spec, document, folder, self._whole.on(hosts), under, remark)
 
     @property
     def _devices(self) -> int:
@@ -141,6 +145,12 @@ class Scenario:
 
 _PARTS = ("framework", "model", "training", "parallel", "collectives", "run")
 """What a tenant brings along."""
+
+
+def _title(cluster: ClusterSpec) -> str:
+    host = cluster.hardware
+    changed = "" if cluster.use else ", changed"
+    return f"{host.use or host.title}{changed}"
 
 
 def _size(cluster: ClusterSpec) -> int:

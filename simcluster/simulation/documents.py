@@ -73,8 +73,13 @@ def plan_document(built: Built) -> dict[str, Any]:
         "recipe": plan.recipe,
         "vocabulary": plan.vocab,
         "schedule": {"kind": scenario.spec.parallel.schedule.kind, "text": render(plan.timetable)},
-        "notes": [*plan.notes, *_reuse(built)],
+        "notes": [*plan.notes, *_reuse(built), *_remarks(built)],
     }
+
+
+def _remarks(built: Built) -> list[str]:
+    """What of the files of tenants does not hold on this cluster."""
+    return [each.scenario.remark for each in built.tenants if each.scenario.remark]
 
 
 def _reuse(built: Built) -> list[str]:
@@ -163,7 +168,10 @@ def members(ranks: Sequence[int], shown: int = 3) -> str:
 
 
 def _topology(built: Built) -> dict[str, Any]:
-    """The cluster; ``changed``, only where devices are, has their number and the range of their factors."""
+    """The cluster; ``changed``, only where devices are, has their number and the range of their factors.
+
+    ``of_hosts``, only where not all hosts are its own, has how many there are.
+    """
     host = built.cluster.host
     speeds = list(built.cluster.speeds.values())
     factors = {
@@ -175,6 +183,7 @@ def _topology(built: Built) -> dict[str, Any]:
     return {
         "host": host.name,
         "hosts": built.cluster.num_hosts,
+        **({"of_hosts": built.cluster.whole.num_hosts} if built.cluster.whole else {}),
         "devices_per_host": host.num_devices,
         "device": device.name,
         "device_memory_bytes": device.memory,

@@ -66,6 +66,7 @@ def _figures(each: Lodged) -> dict[str, Any]:
     return {
         "name": built.scenario.name,
         "hosts": told(hosts.tolist()),
+        "num_hosts": hosts.size,
         "num_ranks": built.plan.mesh.num_ranks,
         "num_classes": len(built.classes),
         "step_time_s": each.timing.end * 1e-9 / steps,
