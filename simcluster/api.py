@@ -153,6 +153,12 @@ class Result:
     fits: bool
     """Whether every device has the memory it needs."""
 
+    collectives: float
+    """Collectives that a rank takes part in per step."""
+
+    collective_calls: float
+    """Calls of the host for them per step."""
+
     num_ranks: int
     num_classes: int
     num_events: int
