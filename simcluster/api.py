@@ -162,6 +162,12 @@ class Result:
     num_ranks: int
     num_classes: int
     num_events: int
+    num_flows: int
+    """Phases of collectives and transfers carried over shared links."""
+
+    num_solves: int
+    """How often rates were worked out anew where flows shared a link."""
+
     wall_s: float
     """Seconds the simulation itself took."""
 
