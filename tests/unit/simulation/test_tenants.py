@@ -123,7 +123,7 @@ MESHES = [{"data": 16}, {"pipeline": 2, "data": 8}, {"data": 2, "tensor": 8}, {"
 @settings(max_examples=12, deadline=None)
 @given(data=st.data())
 def test_folded_is_unfolded_with_tenants(data):
-    """Random plans on random hosts, one device slow: every tenant takes the same time to the nanosecond."""
+    """Random plans on random hosts, some slow parts: every tenant takes the same time to the nanosecond."""
     order = data.draw(st.permutations(range(6)))
     guests = [
         guest(
@@ -134,7 +134,13 @@ def test_folded_is_unfolded_with_tenants(data):
         )
         for _ in range(3)
     ]
-    slow = data.draw(st.sampled_from([[], [{"device": 8 * order[2] + 3, "compute": 0.7}]]))
+    changes = [
+        {"device": 8 * order[2] + 3, "compute": 0.7},
+        {"link": "leaf.1.up", "bandwidth": 0.5, "latency": "+3 us"},
+        {"link": f"host.{order[0]}.nic.2.out", "bandwidth": 0.3, "from": "100 us", "until": "2 ms"},
+        {"link": "leaf.*.down", "background": "20 GB/s"},
+    ]
+    slow = data.draw(st.lists(st.sampled_from(changes), unique_by=str))
     places = [list(order[at : at + 2]) for at in (0, 2, 4)]
     tenants = list(zip(guests[1:], places[1:], strict=True))
     which = shared(guests[0], places[0], tenants, hosts=6, changes=slow)
