@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simcluster.api import Result
+from simcluster.errors import PlanError
 from simcluster.program import Action
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
@@ -192,6 +194,22 @@ def test_values_are_those_of_the_scenario_itself():
     found = verify(shared(guest({"data": 16}), [0, 2], [(guest({"data": 16}), [1, 3])]))
     assert found.agrees
     assert ("tenants", "1", "0") in found.changes
+
+
+def test_who_would_begin_again_too_often_is_refused(monkeypatch):
+    monkeypatch.setattr("simcluster.simulation.tenants.MOST_ENTRIES", 100)
+    with pytest.raises(PlanError, match="steps of 'first' would be run 9 times beside 'tenant 0'"):
+        simulate(shared(guest({"data": 16}), "0-1", [(guest({"data": 16}, steps=9), "2-3")]))
+
+
+def test_every_report_says_how_much_slower_who_is():
+    run = simulate(shared(guest({"data": 16}), [0, 2], [(guest({"data": 16}), [1, 3])]))
+    result = Result(run)
+    slower = f"{result.slowdown:.3f} x"
+    assert slower in str(result) and slower in result._repr_html_()
+    assert "tenant 0" in str(result) and "tenant 0" in result._repr_html_()
+    assert "4 of 8" not in str(result) and "2 of 8 x dgx-h100" in str(result)
+    assert '"slowdown"' in result.to_json()
 
 
 def test_programs_on_other_links_do_not_run_together():
