@@ -17,6 +17,7 @@ import simpy
 from numpy.typing import NDArray
 
 from simcluster.cluster import Cluster
+from simcluster.cluster.communication import Taken
 from simcluster.cluster.price import nanoseconds
 from simcluster.collectives import AUTOMATIC, Selection
 from simcluster.engine.choices import Choices
@@ -24,12 +25,14 @@ from simcluster.engine.fabric import NO_LINKS, Fabric, Transfer
 from simcluster.engine.flows import Network
 from simcluster.engine.linked import LinkedClass, LinkedStream, link
 from simcluster.engine.merged import merged
+from simcluster.engine.pace import Pace, segments_of, stretched_times
 from simcluster.engine.streams import (
     Communications,
     Kernels,
     Meeting,
     Moves,
     Stream,
+    run_beside,
     run_kernels,
     run_transfers,
 )
@@ -39,6 +42,7 @@ from simcluster.program import COMPUTE, Action, Classes, Instruction, Program
 from simcluster.program.calls import FREE_CALLS, Calls, HostCalls
 from simcluster.program.instruction import RECV_NEXT, RECV_PREV, SEND_NEXT, SEND_PREV
 from simcluster.program.wanted import Wants
+from simcluster.trace import Table
 
 Ints = NDArray[np.int64]
 
@@ -50,7 +54,8 @@ class ClassTiming:
     """What one class did: its linked entries, and per stream when each entry started and ended.
 
     ``arrivals`` has when communication entries were ready to start, and nothing for the compute stream. The
-    ends of communication entries are results: ``linked`` has what they take alone.
+    ends of communication entries are results: ``linked`` has what they take alone. ``stretched`` has entry,
+    start and end of every kernel of the segments that communication slowed, by entry, in their order.
     """
 
     linked: LinkedClass
@@ -58,6 +63,7 @@ class ClassTiming:
     starts: Sequence[Ints]
     arrivals: Sequence[Ints]
     ends: Sequence[Ints]
+    stretched: Table
 
 
 @dataclass(frozen=True)
@@ -160,20 +166,29 @@ class _Engine:
         self.progress.env, self.progress.streams = self.env, every
         self.progress.total = sum(stream.length for stream in every)
         network = Network(self.env, merged(self.fabric.links) if self.fabric else NO_LINKS)
-        for index, found in enumerate(linked):
+        paces = [self._pace(index, found) for index, found in enumerate(linked)]
+        for index, (found, pace) in enumerate(zip(linked, paces, strict=True)):
             for stream, each in zip(streams[index], found.streams, strict=True):
                 waits = self._waits(each, streams[index])
                 if each.name == COMPUTE:
-                    process = run_kernels(stream, Kernels(*waits, each.duration.tolist()))
+                    kernels = Kernels(*waits, each.duration.tolist())
+                    if pace:
+                        process = run_beside(stream, kernels, segments_of(found, codes[index]), pace)
+                    else:
+                        process = run_kernels(stream, kernels)
                 else:
                     met = self._communications(index, each, found)
-                    process = run_transfers(stream, Communications(*waits, *met), network)
+                    takes = self._takes(index, each, found) if pace else None
+                    process = run_transfers(stream, Communications(*waits, *met, takes), network, pace)
                 self.env.process(process)
         with _no_collection():
             self.env.run()
         if any(stream.done < stream.length for stream in every):
             raise SimulationError(*self._stuck(streams, linked))
-        timings = [_class_timing(found, codes[index], streams[index]) for index, found in enumerate(linked)]
+        timings = [
+            _class_timing(found, codes[index], streams[index], paces[index])
+            for index, found in enumerate(linked)
+        ]
         # What changes on the links after the last entry does not count.
         end = max((int(ends[-1]) for timing in timings for ends in timing.ends if len(ends)), default=0)
         return Timing(timings, end, self.progress.total, network.num_flows, network.num_solves)
@@ -199,21 +214,21 @@ class _Engine:
             self.known[key] = codes, link(self.program, stage, codes, self.steps)
         return self.known[key]
 
-    def _pricer(self, index: int, number: int) -> Callable[[Instruction], tuple[int, int]]:
+    def _pricer(self, index: int, number: int) -> Callable[[Instruction], tuple[int, int, int]]:
         device = self.cluster.device(self.classes.representatives[index])
         code = self.program.codes[number]
 
-        def price(each: Instruction) -> tuple[int, int]:
+        def price(each: Instruction) -> tuple[int, int, int]:
             if each.action is Action.COMPUTE:
                 if not each.works:
-                    return 1, 0
+                    return 1, 0, 0
                 found = device.price(each.works, self.dispatch * device.dispatch)
-                return found.total_ns, found.host_ns
+                return found.total_ns, found.host_ns, found.memory_ns
             alone = max(1, self.choices.of(index, each).duration_ns)
             if each.action is not Action.COLLECTIVE:
-                return alone, 0
+                return alone, 0, 0
             total = max(alone, nanoseconds(self.calls.seconds(code, each)))
-            return total, total - alone
+            return total, total - alone, 0
 
         return price
 
@@ -247,6 +262,22 @@ class _Engine:
                 moves[position] = known[place] or moves[position]
         self.met[index, each.name] = meetings
         return moves, meetings
+
+    def _pace(self, index: int, linked: LinkedClass) -> Pace | None:
+        """Where a class's kernels and its communication share the device."""
+        device = self.cluster.device(self.classes.representatives[index])
+        return Pace(self.env) if device.communication and len(linked.streams) > 1 else None
+
+    def _takes(self, index: int, each: LinkedStream, linked: LinkedClass) -> list[Taken | None]:
+        """What every entry of a communication stream takes of the device."""
+        takes: list[Taken | None] = [None] * len(each)
+        known: dict[tuple[int, int], Taken | None] = {}
+        for position in np.flatnonzero(each.meeting != NOTHING).tolist():
+            place = linked.executions[each.execution[position]].code, int(each.meeting[position])
+            if place not in known:
+                known[place] = self.choices.taken(index, self.program.codes[place[0]].instructions[place[1]])
+            takes[position] = known[place]
+        return takes
 
     def _transfer(self, index: int, each: Instruction, priced: Moves) -> Transfer | None:
         """What an instruction puts on the fabric, not before the host has called for it."""
@@ -302,7 +333,7 @@ class _Engine:
 
 
 def _class_timing(
-    linked: LinkedClass, codes: Mapping[int, TimedCode], streams: Sequence[Stream]
+    linked: LinkedClass, codes: Mapping[int, TimedCode], streams: Sequence[Stream], pace: Pace | None
 ) -> ClassTiming:
     """What the streams of a class recorded, as columns."""
 
@@ -311,7 +342,8 @@ def _class_timing(
 
     starts = columns(stream.starts for stream in streams)
     ends = columns(stream.ends for stream in streams)
-    for number, each in enumerate(linked.streams):
-        if each.name == COMPUTE:
-            ends[number] = starts[number] + each.duration
-    return ClassTiming(linked, codes, starts, columns(stream.arrivals for stream in streams), ends)
+    kernels = next(number for number, each in enumerate(linked.streams) if each.name == COMPUTE)
+    ends[kernels] = starts[kernels] + linked.streams[kernels].duration
+    stretched = stretched_times(pace, starts[kernels])
+    ends[kernels][stretched["entry"]] = stretched["end"]  # of several the last stays
+    return ClassTiming(linked, codes, starts, columns(stream.arrivals for stream in streams), ends, stretched)

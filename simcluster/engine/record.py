@@ -66,6 +66,7 @@ class _Recorder:
     classes: list[tuple[int, dict[int, int], dict[str, int]]] = field(default_factory=list)
     segments: _Entries = field(default_factory=_Entries)
     transfers: _Entries = field(default_factory=_Entries)
+    stretched: _Entries = field(default_factory=_Entries)
     streams: Vocabulary = field(default_factory=Vocabulary)
 
     def add(self, stage: int, timing: ClassTiming) -> None:
@@ -78,6 +79,8 @@ class _Recorder:
             starts, ends, arrivals = timing.starts[number], timing.ends[number], timing.arrivals[number]
             if stream.name == COMPUTE:
                 first[stream.name] = self.segments.add(starts, ends, starts)
+                slowed = timing.stretched
+                self.stretched.add(slowed["entry"] + first[stream.name], slowed["start"], slowed["end"])
             else:
                 first[stream.name] = self.transfers.add(starts, ends, arrivals)
         self.classes.append((script, prices, first))
@@ -105,6 +108,7 @@ class _Recorder:
             self._classes(),
             self.segments.table("start", "end"),
             self.transfers.table("start", "end", "arrival"),
+            self.stretched.table("entry", "start", "end"),
         )
 
     def _codes(self) -> Table:

@@ -184,7 +184,7 @@ def _updates(program: Program, classes: Classes, timing: Timing, stage: int) -> 
         kernels = names.index(COMPUTE)
         stream = each.linked.streams[kernels]
         mine = np.isin(stream.execution, own)
-        ended = each.starts[kernels][mine] + stream.duration[mine]
+        ended = each.ends[kernels][mine]
         busy = max(busy, int(ended.max(initial=0)))
         for place in places if NORM not in phases and MEASURE not in phases else ():
             code = program.codes[executions[place].code]
@@ -228,5 +228,4 @@ def _ready(each: ClassTiming, place: int, code: Code, number: int) -> int:
     position = int(stream.wait_position[: last + 1][waits].max(initial=0))
     if not position:
         return 0
-    ended = each.starts[kernels][position - 1] + each.linked.streams[kernels].duration[position - 1]
-    return int(ended)
+    return int(each.ends[kernels][position - 1])

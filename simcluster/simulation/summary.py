@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from simcluster.engine import Timing
 from simcluster.engine.waits import IDLE, PIPELINE_WAIT
-from simcluster.program import Action, Instruction
+from simcluster.program import COMPUTE, Action, Instruction
 from simcluster.program.calls import Calls
 from simcluster.program.instruction import stream_axes
 from simcluster.simulation.build import Built, host_calls
@@ -22,13 +22,14 @@ from simcluster.trace import Table
 Floats = NDArray[Any]
 
 _NUMBERED = re.compile(r"(?<=\.)\d+(?=[.:])")
-_CUT = ("compute_s", "host_s", "pipeline_wait_s", "offload_wait_s", "input_wait_s", "idle_s")
+_CUT = ("compute_s", "slowed_s", "host_s", "pipeline_wait_s", "offload_wait_s", "input_wait_s", "idle_s")
 
 
 def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict[str, Any]:
     """The result document, SI units, numbers as numbers.
 
     Times are per step; figures without suffix are means over ranks, ``_max`` the largest of any class.
+    ``slowed_s`` is what kernels took longer because communication ran beside them.
     ``mfu`` and ``hfu`` are shares of the peak in the format that matrix units multiply (fp8 where layers do,
     though attention and head then still run in a slower one): the convention that never flatters. A changed
     device counts with the peak of its file.
@@ -109,8 +110,10 @@ class _Cut:
     def of(cls, built: Built, timing: Timing, gaps: Table) -> _Cut:
         count, steps = len(built.classes), built.scenario.spec.run.steps
         sizes = np.array(built.classes.sizes, dtype=np.float64)
-        busy, host = np.zeros(count), np.zeros(count)
+        busy, host, spent = np.zeros(count), np.zeros(count), np.zeros(count)
         for index, each in enumerate(timing.classes):
+            kernels_of = next(i for i, stream in enumerate(each.linked.streams) if stream.name == COMPUTE)
+            spent[index] = int((each.ends[kernels_of] - each.starts[kernels_of]).sum())
             for code, executions in each.linked.by_code().items():
                 kernels = np.array(
                     [i.action is Action.COMPUTE for i in built.program.codes[code].instructions], dtype=bool
@@ -129,6 +132,7 @@ class _Cut:
         parts: dict[str, Floats] = {name: np.zeros(count) for name in _CUT}
         parts |= {
             "compute_s": (busy - host) * scale,
+            "slowed_s": (spent - busy) * scale,
             "host_s": host * scale,
             "pipeline_wait_s": lost.pop(PIPELINE_WAIT, np.zeros(count)) * scale,
             "idle_s": lost.pop(IDLE, np.zeros(count)) * scale,

@@ -46,7 +46,7 @@ def test_the_step_is_cut_without_remainder(plan, steps):
 @pytest.mark.parametrize("plan", PLANS)
 def test_summary_parts_sum_to_the_step(plan):
     summary = simulate(scenario(**plan)).documents["summary"]
-    parts = ("compute_s", "host_s", "pipeline_wait_s", "offload_wait_s", "input_wait_s", "idle_s")
+    parts = ("compute_s", "slowed_s", "host_s", "pipeline_wait_s", "offload_wait_s", "input_wait_s", "idle_s")
     total = sum(summary[name] for name in parts) + sum(summary["exposed_communication_s"].values())
     assert total == pytest.approx(summary["step_time_s"], rel=1e-12)
 

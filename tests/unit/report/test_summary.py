@@ -82,7 +82,7 @@ def test_the_cut_sums_to_the_step(any_run):
 
 def test_the_bar_of_the_cut_fills_the_line(run):
     lines = summary_text(run, width=100).split("\n")
-    (bar,) = [line for line in lines if re.fullmatch(r"  [█▓▒░#=+x:]{90,}", line)]
+    (bar,) = [line for line in lines if re.fullmatch(r"  [█▓▒░#=+x%:]{90,}", line)]
     assert len(bar) == 100
     found = run.documents["summary"]
     assert bar.count("█") / 98 == pytest.approx(found["compute_s"] / found["step_time_s"], abs=0.01)
