@@ -35,7 +35,7 @@ def cut(summary: Mapping[str, Any]) -> list[tuple[Part, float]]:
         tone = _COMMUNICATION[index % len(_COMMUNICATION)]
         found.append((Part(f"{axis} communication", exposed[axis], tone), most[axis]))
     for name, key, tone in (
-        ("slowed by communication", "slowed_s", OLIVE),
+        ("slowed beside communication", "slowed_s", OLIVE),
         ("pipeline wait", "pipeline_wait_s", PURPLE),
         ("host and dispatch", "host_s", TEAL),
         ("offload wait", "offload_wait_s", GREEN),

@@ -248,11 +248,15 @@ def assumptions(built: Built) -> list[dict[str, str]]:
     found = [{"name": a.name, "value": a.value, "source": a.source} for a in built.cluster.assumptions]
     framework = built.scenario.framework
     found.append({"name": "framework", "value": built.scenario.spec.framework, "source": framework.source})
-    found.append(
-        {
-            "name": "kernels",
-            "value": "not slowed beside communication",
-            "source": "collectives take no units and no memory bandwidth from the kernels beside them",
-        }
-    )
+    ranks = built.classes.representatives
+    devices = dict.fromkeys(map(built.cluster.device, ranks))
+    bare = dict.fromkeys(device.name for device in devices if device.communication is None)
+    if bare:
+        found.append(
+            {
+                "name": "kernels",
+                "value": "not slowed beside communication",
+                "source": f"no figure for what communication takes of {', '.join(bare)}",
+            }
+        )
     return found
