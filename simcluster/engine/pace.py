@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import simpy
@@ -27,20 +28,25 @@ PARTS = 3
 """Parts of a kernel, in this order: bound by units, bound by memory, and launches and dispatch."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Rates:
-    """Millionths at which each of the parts of a kernel goes on."""
+    """Millionths at which each of the parts of a kernel goes on; equal ones are the same object."""
 
     parts: tuple[int, int, int]
 
-    @classmethod
-    def beside(cls, count: int, units: int, memory: int) -> Rates:
-        """What is left beside ``count`` operations that take these shares in all, in millionths."""
-        least = SCALE // (count + 1)
-        return cls((max(SCALE - units, least), max(SCALE - memory, least), SCALE))
+
+@cache
+def _rates(units: int, memory: int) -> Rates:
+    return Rates((units, memory, SCALE))
 
 
-FULL = Rates((SCALE, SCALE, SCALE))
+def rates(count: int, units: int, memory: int) -> Rates:
+    """What is left beside ``count`` operations that take these shares in all, in millionths."""
+    least = SCALE // (count + 1)
+    return _rates(max(SCALE - units, least), max(SCALE - memory, least))
+
+
+FULL = rates(0, 0, 0)
 """Nothing beside."""
 
 Ends = list[int]
@@ -83,9 +89,10 @@ class Pace:
         self._rates = FULL
         self._known: dict[tuple[int, int, int], Rates] = {(0, 0, 0): FULL}
         self._segment: Segment | None = None
-        self._sections: list[Section] = []
+        self._first: Section = (0, 0, [0])
+        self._later: list[Section] = []
         self._slowed = False
-        self._entry = self._since = self._left = self._end = 0
+        self._entry = self._since = self._left = 0
         self._done = simpy.Event(env)
 
     # -- communication ----------------------------------------------------------------------------------
@@ -103,11 +110,11 @@ class Pace:
         self._units += sign * taken.units
         self._memory += sign * taken.memory
         key = self._count, self._units, self._memory
-        rates = self._known.get(key)
-        if rates is None:
-            rates = self._known[key] = Rates.beside(*key)
-        if rates != self._rates:
-            before, self._rates = self._rates, rates
+        now = self._known.get(key)
+        if now is None:
+            now = self._known[key] = rates(*key)
+        if now is not self._rates:
+            before, self._rates = self._rates, now
             if self._segment is not None:
                 self._turn(self._segment, before)
 
@@ -115,42 +122,40 @@ class Pace:
 
     def start(self, entry: int, segment: Segment) -> simpy.Event:
         """Starts a segment; the event is its end, at which ``stop`` must be called."""
-        now = int(self.env.now)
+        env = self.env
         ends = segment.ends(self._rates)
         self._segment, self._entry = segment, entry
-        self._since, self._left = now, segment.work[0] * SCALE
-        self._sections = [(0, now, ends)]
+        self._first = 0, int(env.now), ends
         self._slowed = self._rates is not FULL
-        self._end = now + ends[-1]
-        self._done = self.env.timeout(ends[-1])
+        self._done = env.timeout(ends[-1])
         return self._done
 
     def stop(self) -> None:
         """The segment is over."""
-        if self._segment is not None and (self._slowed or len(self._sections) > 1):
-            self.stretched.append((self._entry, self._segment, self._sections))
+        if self._segment is not None and (self._slowed or self._later):
+            self.stretched.append((self._entry, self._segment, [self._first, *self._later]))
+            self._later = []
         self._segment = None
 
     def _turn(self, segment: Segment, before: Rates) -> None:
         """Goes on at the new rates from now."""
         now = int(self.env.now)
-        first, base, ends = self._sections[-1]
+        first, base, ends = self._later[-1] if self._later else self._first
+        end = base + ends[-1]
         part = max(first, bisect_right(ends, now - base) - 1)
         if part >= len(segment.work):
             return  # over, at this very instant
-        if part > first:
+        if part > first or not self._later:
             self._since, self._left = base + ends[part], segment.work[part] * SCALE
         self._left -= before.parts[part % PARTS] * (now - self._since)
         self._since = now
         ends = segment.ends(self._rates)
         base = now - (-self._left // self._rates.parts[part % PARTS]) - ends[part + 1]
-        if part == first and len(self._sections) > 1:
-            self._sections.pop()
-        self._sections.append((part, base, ends))
-        end = base + ends[-1]
-        if end != self._end:
-            self._end = end
-            timeout, self._done = self._done, self.env.timeout(end - now)
+        if part == first and self._later:
+            self._later.pop()
+        self._later.append((part, base, ends))
+        if base + ends[-1] != end:
+            timeout, self._done = self._done, self.env.timeout(base + ends[-1] - now)
             self._done.callbacks, timeout.callbacks = timeout.callbacks, self._done.callbacks
 
 

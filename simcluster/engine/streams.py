@@ -75,7 +75,10 @@ class Meeting:
         """Arrives and waits for the end; the last to arrive sees to the bytes."""
         self.arrived += 1
         if taken is not None:
-            self.held = [*(self.held or ()), taken]
+            if self.held is None:
+                self.held = [taken]
+            else:
+                self.held.append(taken)
         if self.arrived < self.size:
             if self.over is None:
                 self.over = simpy.Event(env)
@@ -186,11 +189,18 @@ def _run_taking(
             yield other.reached(position)
         began = int(env.now)
         me.arrivals.append(began)
-        if moves:
-            # Alone with its class, it is the last to arrive.
-            met = meeting or Meeting(1)
-            yield from met.join(env, network, moves, None if taken is None else (pace, taken))
-            began = met.began
+        if meeting is not None:
+            yield from meeting.join(env, network, moves, None if taken is None else (pace, taken))
+            began = meeting.began
+        elif moves:
+            if taken is not None:
+                pace.begin(taken)
+            if isinstance(moves, int):
+                yield env.timeout(moves)
+            else:
+                yield from network.carry(moves)
+            if taken is not None:
+                pace.finish(taken)
         me.starts.append(began)
         me.ends.append(int(env.now))
         me.done += 1
