@@ -17,6 +17,7 @@ import simpy
 from numpy.typing import NDArray
 
 from simcluster.cluster import Cluster
+from simcluster.cluster.communication import Taken
 from simcluster.cluster.price import nanoseconds
 from simcluster.collectives import AUTOMATIC, Selection
 from simcluster.engine.choices import Choices
@@ -24,6 +25,7 @@ from simcluster.engine.fabric import NO_LINKS, Fabric, Transfer
 from simcluster.engine.flows import Network
 from simcluster.engine.linked import LinkedClass, LinkedStream, link
 from simcluster.engine.merged import merged
+from simcluster.engine.pace import Pace, segments_of, stretched_times
 from simcluster.engine.streams import (
     Communications,
     Kernels,
@@ -31,6 +33,7 @@ from simcluster.engine.streams import (
     Moves,
     SimEvents,
     Stream,
+    run_beside,
     run_kernels,
     run_transfers,
 )
@@ -40,6 +43,7 @@ from simcluster.program import COMPUTE, Action, Classes, Instruction, Program
 from simcluster.program.calls import FREE_CALLS, Calls, HostCalls
 from simcluster.program.instruction import RECV_NEXT, RECV_PREV, SEND_NEXT, SEND_PREV
 from simcluster.program.wanted import Wants
+from simcluster.trace import Table
 
 Ints = NDArray[np.int64]
 
@@ -51,7 +55,8 @@ class ClassTiming:
     """What one class did: its linked entries, and per stream when each entry started and ended.
 
     ``arrivals`` has when communication entries were ready to start, and nothing for the compute stream. The
-    ends of communication entries are results: ``linked`` has what they take alone.
+    ends of communication entries are results: ``linked`` has what they take alone. ``stretched`` has entry,
+    start and end of every kernel of the segments that communication slowed, by entry, in their order.
     """
 
     linked: LinkedClass
@@ -59,6 +64,7 @@ class ClassTiming:
     starts: Sequence[Ints]
     arrivals: Sequence[Ints]
     ends: Sequence[Ints]
+    stretched: Table
 
 
 @dataclass(frozen=True)
@@ -206,9 +212,12 @@ Met = tuple[tuple[object, ...], int]
 
 @dataclass(frozen=True)
 class _Round:
-    """The streams of every class [classes][streams] in one run through all steps, and who has met."""
+    """The streams of every class [classes][streams] in one run through all steps, the paces of their kernels,
+    and who has met.
+    """
 
     streams: Sequence[Sequence[Stream]]
+    paces: Sequence[Pace | None]
     meetings: dict[tuple[object, ...], Meeting]
 
     @property
@@ -235,21 +244,30 @@ class _Engine:
     def round(self) -> _Round:
         """Streams that have done nothing yet."""
         return _Round(
-            [[Stream(each.name, self.env, len(each)) for each in found.streams] for found in self.linked], {}
+            [[Stream(each.name, self.env, len(each)) for each in found.streams] for found in self.linked],
+            [self._pace(index, found) for index, found in enumerate(self.linked)],
+            {},
         )
 
     def start(self, now: _Round, network: Network) -> list[simpy.Process]:
         """Lets the streams run; the processes that do it."""
         processes = []
-        for index, found in enumerate(self.linked):
+        for index, (found, pace) in enumerate(zip(self.linked, now.paces, strict=True)):
             for stream, each in zip(now.streams[index], found.streams, strict=True):
                 waits = self._waits(each, now.streams[index])
                 if each.name == COMPUTE:
-                    process = run_kernels(stream, Kernels(*waits, each.duration.tolist()))
+                    kernels = Kernels(*waits, each.duration.tolist())
+                    if pace:
+                        process = run_beside(stream, kernels, segments_of(found, self.codes[index]), pace)
+                    else:
+                        process = run_kernels(stream, kernels)
                 else:
                     moves, met = self._communications(index, each, found)
                     meetings = [self._meeting(entry, now) for entry in met]
-                    process = run_transfers(stream, Communications(*waits, moves, meetings), network)
+                    takes = self._takes(index, each, found) if pace else None
+                    process = run_transfers(
+                        stream, Communications(*waits, moves, meetings, takes), network, pace
+                    )
                 processes.append(self.env.process(process))
         return processes
 
@@ -258,8 +276,10 @@ class _Engine:
         if any(stream.done < stream.length for stream in done.every):
             raise SimulationError(*self._stuck(done))
         timings = [
-            _class_timing(found, codes, streams)
-            for found, codes, streams in zip(self.linked, self.codes, done.streams, strict=True)
+            _class_timing(found, codes, streams, pace)
+            for found, codes, streams, pace in zip(
+                self.linked, self.codes, done.streams, done.paces, strict=True
+            )
         ]
         end = max((int(ends[-1]) for timing in timings for ends in timing.ends if len(ends)), default=0)
         return Timing(timings, end, sum(stream.length for stream in done.every), num_flows, num_solves)
@@ -278,7 +298,7 @@ class _Engine:
     def _lowered(self, index: int) -> tuple[dict[int, TimedCode], LinkedClass]:
         """A class's codes, priced, and its executions, linked; classes that differ in nothing share them."""
         rank = self.classes.representatives[index]
-        stage = self.program.stage_of(rank)
+        part = self.program.part_of(rank)
         places = tuple(
             self.classes.groups[index, axes].placement if (index, axes) in self.classes.groups else None
             for axes in self.program.groups
@@ -287,28 +307,28 @@ class _Engine:
             pair[index][1] if index in pair else None
             for pair in (self.classes.next_stage, self.classes.prev_stage)
         )
-        key = (stage, self.cluster.device(rank), places, peers)
+        key = (part, self.cluster.device(rank), places, peers)
         if key not in self.known:
-            used = sorted({execution.code for execution in self.program.stages[stage].executions})
+            used = sorted({execution.code for execution in self.program.parts[part].executions})
             codes = {code: timed(self.program.codes[code], self._pricer(index, code)) for code in used}
-            self.known[key] = codes, link(self.program, stage, codes, self.steps)
+            self.known[key] = codes, link(self.program, part, codes, self.steps)
         return self.known[key]
 
-    def _pricer(self, index: int, number: int) -> Callable[[Instruction], tuple[int, int]]:
+    def _pricer(self, index: int, number: int) -> Callable[[Instruction], tuple[int, int, int]]:
         device = self.cluster.device(self.classes.representatives[index])
         code = self.program.codes[number]
 
-        def price(each: Instruction) -> tuple[int, int]:
+        def price(each: Instruction) -> tuple[int, int, int]:
             if each.action is Action.COMPUTE:
                 if not each.works:
-                    return 1, 0
+                    return 1, 0, 0
                 found = device.price(each.works, self.dispatch * device.dispatch)
-                return found.total_ns, found.host_ns
+                return found.total_ns, found.host_ns, found.memory_ns
             alone = max(1, self.choices.of(index, each).duration_ns)
             if each.action is not Action.COLLECTIVE:
-                return alone, 0
+                return alone, 0, 0
             total = max(alone, nanoseconds(self.calls.seconds(code, each)))
-            return total, total - alone
+            return total, total - alone, 0
 
         return price
 
@@ -344,6 +364,22 @@ class _Engine:
                 moves[position] = known[place] or moves[position]
         self.met[index, each.name] = moves, met
         return moves, met
+
+    def _pace(self, index: int, linked: LinkedClass) -> Pace | None:
+        """Where a class's kernels and its communication share the device."""
+        device = self.cluster.device(self.classes.representatives[index])
+        return Pace(self.env) if device.communication and len(linked.streams) > 1 else None
+
+    def _takes(self, index: int, each: LinkedStream, linked: LinkedClass) -> list[Taken | None]:
+        """What every entry of a communication stream takes of the device."""
+        takes: list[Taken | None] = [None] * len(each)
+        known: dict[tuple[int, int], Taken | None] = {}
+        for position in np.flatnonzero(each.meeting != NOTHING).tolist():
+            place = linked.executions[each.execution[position]].code, int(each.meeting[position])
+            if place not in known:
+                known[place] = self.choices.taken(index, self.program.codes[place[0]].instructions[place[1]])
+            takes[position] = known[place]
+        return takes
 
     def _transfer(self, index: int, each: Instruction, priced: Moves) -> Transfer | None:
         """What an instruction puts on the fabric, not before the host has called for it."""
@@ -399,7 +435,7 @@ class _Engine:
 
 
 def _class_timing(
-    linked: LinkedClass, codes: Mapping[int, TimedCode], streams: Sequence[Stream]
+    linked: LinkedClass, codes: Mapping[int, TimedCode], streams: Sequence[Stream], pace: Pace | None
 ) -> ClassTiming:
     """What the streams of a class recorded, as columns."""
 
@@ -408,7 +444,8 @@ def _class_timing(
 
     starts = columns(stream.starts for stream in streams)
     ends = columns(stream.ends for stream in streams)
-    for number, each in enumerate(linked.streams):
-        if each.name == COMPUTE:
-            ends[number] = starts[number] + each.duration
-    return ClassTiming(linked, codes, starts, columns(stream.arrivals for stream in streams), ends)
+    kernels = next(number for number, each in enumerate(linked.streams) if each.name == COMPUTE)
+    ends[kernels] = starts[kernels] + linked.streams[kernels].duration
+    stretched = stretched_times(pace, starts[kernels])
+    ends[kernels][stretched["entry"]] = stretched["end"]  # of several the last stays
+    return ClassTiming(linked, codes, starts, columns(stream.arrivals for stream in streams), ends, stretched)

@@ -38,10 +38,12 @@ from simcluster.report.statements import (
     communication,
     conventions,
     footing,
+    groups,
     misfit,
     tenants,
     throughput,
     useful,
+    waiting,
 )
 from simcluster.trace import Run
 
@@ -70,6 +72,7 @@ def _sections(run: Run) -> Iterator[Markup]:
     yield _figures(documents)
     yield _cut(found)
     yield _memory(found)
+    yield from _groups(found)
     yield from _communication(found)
     yield from _tenants(found)
     yield from _timeline(run)
@@ -141,6 +144,13 @@ def _memory(found: Document) -> Markup:
         html_legend(map(category, names)),
         Markup(stacks(bars, units.size, width=WIDTH)),
     )
+
+
+def _groups(found: Document) -> Iterator[Markup]:
+    rows = groups(found)
+    figures = [Column(title, quantity=True) for title in ("compute", "launches", "not hidden", "waits")]
+    if rows:
+        yield section("Groups of hosts", waiting(found), html_table(["means over ranks", *figures], rows))
 
 
 def _communication(found: Document) -> Iterator[Markup]:

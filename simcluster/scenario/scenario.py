@@ -154,4 +154,4 @@ def _title(cluster: ClusterSpec) -> str:
 
 
 def _size(cluster: ClusterSpec) -> int:
-    return cluster.hosts * cluster.devices_per_host
+    return sum(group.hosts * group.made.devices.value for group in cluster.written)

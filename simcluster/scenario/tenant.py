@@ -98,6 +98,8 @@ class TenantSpec(Section):
 
 def check_hosts(cluster: ClusterSpec, num_ranks: int, tenants: tuple[TenantSpec, ...]) -> None:
     """Refused, with the key, if hosts are not there or given to two of the scenario and its tenants."""
+    if tenants and cluster.groups:
+        raise Refused("tenants share a cluster of equal hosts, not of several groups", path="tenants")
     own = own_hosts(cluster, num_ranks, bool(tenants))
     if own is None:
         return
@@ -109,11 +111,13 @@ def check_hosts(cluster: ClusterSpec, num_ranks: int, tenants: tuple[TenantSpec,
         who = f"tenant {tenant.name or index}"
         chosen.append((f"tenants.{index}.hosts", who, listed(tenant.hosts)))
     for path, who, hosts in chosen:
-        if (most := max(hosts)) >= cluster.hosts:
-            wrong = f"there is no host {most}; the last of {cluster.hosts:,} is {cluster.hosts - 1}"
+        if (most := max(hosts)) >= cluster.num_hosts:
+            wrong = f"there is no host {most}; the last of {cluster.num_hosts:,} is {cluster.num_hosts - 1}"
             if path == "parallel.mesh":
                 each = cluster.devices_per_host
-                wrong = f"{num_ranks:,} ranks need {len(own):,} hosts of {each} devices, of {cluster.hosts:,}"
+                wrong = (
+                    f"{num_ranks:,} ranks need {len(own):,} hosts of {each} devices, of {cluster.num_hosts:,}"
+                )
             raise Refused(wrong, path=path)
         for whose in dict.fromkeys(given[host] for host in hosts if host in given):
             twice = [host for host in hosts if given.get(host) == whose]

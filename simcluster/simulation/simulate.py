@@ -31,8 +31,8 @@ def simulate(scenario: Scenario, *, unfold: bool = False, progress: Progress | N
     except SimclusterError as error:
         raise scenario.located(error) from None
     built = lodgers[0].built if lodgers else built
-    stages = [built.program.stage_of(rank) for rank in built.classes.representatives]
-    recording = record(built.program, stages, timing.classes)
+    parts = [built.program.part_of(rank) for rank in built.classes.representatives]
+    recording = record(built.program, parts, timing.classes)
     account, gaps = accounted(built, timing), gaps_of(built, timing)
     made = documents(built, timing, account, gaps)
     made["summary"] |= tenancy(lodgers)

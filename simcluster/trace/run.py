@@ -21,7 +21,7 @@ from simcluster.errors import TraceError
 from simcluster.trace.recording import COMPUTE, Recording
 from simcluster.trace.table import Table
 
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True)
