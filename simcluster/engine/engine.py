@@ -198,7 +198,7 @@ class _Engine:
     def _lowered(self, index: int) -> tuple[dict[int, TimedCode], LinkedClass]:
         """A class's codes, priced, and its executions, linked; classes that differ in nothing share them."""
         rank = self.classes.representatives[index]
-        stage = self.program.stage_of(rank)
+        part = self.program.part_of(rank)
         places = tuple(
             self.classes.groups[index, axes].placement if (index, axes) in self.classes.groups else None
             for axes in self.program.groups
@@ -207,11 +207,11 @@ class _Engine:
             pair[index][1] if index in pair else None
             for pair in (self.classes.next_stage, self.classes.prev_stage)
         )
-        key = (stage, self.cluster.device(rank), places, peers)
+        key = (part, self.cluster.device(rank), places, peers)
         if key not in self.known:
-            used = sorted({execution.code for execution in self.program.stages[stage].executions})
+            used = sorted({execution.code for execution in self.program.parts[part].executions})
             codes = {code: timed(self.program.codes[code], self._pricer(index, code)) for code in used}
-            self.known[key] = codes, link(self.program, stage, codes, self.steps)
+            self.known[key] = codes, link(self.program, part, codes, self.steps)
         return self.known[key]
 
     def _pricer(self, index: int, number: int) -> Callable[[Instruction], tuple[int, int, int]]:

@@ -28,21 +28,21 @@ COLUMNS = ("time", "class", "category", "bytes", "buffer", "micro_batch")
 
 def memory(
     program: Program,
-    stages: Sequence[int],
+    parts: Sequence[int],
     devices: Sequence[Device],
     timings: Sequence[ClassTiming],
     times: Sequence[Mapping[int, InstructionTimes]],
 ) -> Table:
     """The table of allocations (+bytes) and releases (-bytes), sorted by class and time, releases first.
 
-    ``stages`` and ``devices`` are those of each class.
+    ``parts`` and ``devices`` are those of each class.
     """
     buffers = Vocabulary()
-    parts = [
-        _ClassMemory(program, stages[index], devices[index], timing, times[index], buffers).table(index)
+    tables = [
+        _ClassMemory(program, parts[index], devices[index], timing, times[index], buffers).table(index)
         for index, timing in enumerate(timings)
     ]
-    return concatenated(parts, {"category": CATEGORIES, "buffer": list(buffers.names)})
+    return concatenated(tables, {"category": CATEGORIES, "buffer": list(buffers.names)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +63,12 @@ class _Rows:
 @dataclass
 class _ClassMemory:
     program: Program
-    stage: int
+    part: int
     device: Device
     timing: ClassTiming
     times: Mapping[int, InstructionTimes]
     buffers: Vocabulary
-    parts: list[tuple[Ints, Ints, Ints, Ints, Ints]] = field(default_factory=list)
+    columns: list[tuple[Ints, Ints, Ints, Ints, Ints]] = field(default_factory=list)
     pending: defaultdict[tuple[str, int, int], list[tuple[int, Slot]]] = field(
         default_factory=lambda: defaultdict(list)
     )
@@ -82,7 +82,7 @@ class _ClassMemory:
             self._code(self.program.codes[code], found)
         self._settle()
         time, category, size, buffer, micro_batch = (
-            np.concatenate(column) for column in zip(*self.parts, strict=True)
+            np.concatenate(column) for column in zip(*self.columns, strict=True)
         )
         order = np.lexsort((buffer, size > 0, time))
         return Table(
@@ -100,7 +100,7 @@ class _ClassMemory:
         """What is held from the start: parameters, gradients, states, and what the runtime takes."""
         held = [
             (each.name, each.category, each.num_bytes)
-            for each in self.program.stages[self.stage].residents
+            for each in self.program.parts[self.part].residents
             if each.num_bytes
         ]
         held.append(("runtime", Category.RUNTIME, self.device.reserved))
@@ -114,7 +114,7 @@ class _ClassMemory:
         zero = np.zeros(len(held), dtype=np.int64)
         kinds = np.array([CATEGORIES.index(category) for _, category, _ in held])
         names = np.array([self.buffers.number(name) for name, _, _ in held])
-        self.parts.append((zero, kinds, np.array([size for _, _, size in held]), names, zero - 1))
+        self.columns.append((zero, kinds, np.array([size for _, _, size in held]), names, zero - 1))
 
     def _code(self, code: Code, times: InstructionTimes) -> None:
         executions = [self.timing.linked.executions[index] for index in times.executions.tolist()]
@@ -127,7 +127,7 @@ class _ClassMemory:
         instances = list(dict.fromkeys(each.instance for each in executions))
         order = {instance: index for index, instance in enumerate(instances)}
         which = np.array([order[each.instance] for each in executions], dtype=np.int64)
-        plan = self.program.stages[self.stage]
+        plan = self.program.parts[self.part]
         makers, droppers = _makers(code), _droppers(code)
         for index, slot in enumerate(code.slots):
             if slot.scope is Scope.STEP or not slot.num_bytes:
@@ -146,7 +146,7 @@ class _ClassMemory:
 
     def _allocate(self, rows: _Rows, when: Ints) -> None:
         """Allocates at once where this code alone writes the buffers, else when the first of all begins."""
-        writers = self.program.makers[self.stage]
+        writers = self.program.makers[self.part]
         if rows.slot.scope is Scope.LOCAL or all(writers.get(name, 1) == 1 for name in rows.names):
             self._add(rows, when, rows.slot.num_bytes)
             return
@@ -156,7 +156,7 @@ class _ClassMemory:
 
     def _release(self, rows: _Rows, when: Ints, droppers: int) -> None:
         """Releases at once where this code holds every dropper, else when the last code's have ended."""
-        references = self.program.references[self.stage]
+        references = self.program.references[self.part]
         kept = rows.slot.scope is Scope.KEPT
         if not kept and (
             rows.slot.scope is Scope.LOCAL or all(references[name] == droppers for name in rows.names)
@@ -184,7 +184,7 @@ class _ClassMemory:
     def _add(self, rows: _Rows, when: Ints, size: int) -> None:
         kinds = np.full(len(when), CATEGORIES.index(rows.slot.category), dtype=np.int64)
         sizes = np.full(len(when), size, dtype=np.int64)
-        self.parts.append((when, kinds, sizes, rows.buffers, rows.micro_batches))
+        self.columns.append((when, kinds, sizes, rows.buffers, rows.micro_batches))
 
 
 def _makers(code: Code) -> dict[int, int]:

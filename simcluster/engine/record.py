@@ -21,11 +21,11 @@ Ints = NDArray[np.int64]
 KINDS = tuple(str(action) for action in Action)
 
 
-def record(program: Program, stages: Sequence[int], timings: Sequence[ClassTiming]) -> Recording:
-    """The recording of a run; ``stages`` are those of each class."""
+def record(program: Program, parts: Sequence[int], timings: Sequence[ClassTiming]) -> Recording:
+    """The recording of a run; ``parts`` are those of each class."""
     recorder = _Recorder(program)
-    for stage, timing in zip(stages, timings, strict=True):
-        recorder.add(stage, timing)
+    for part, timing in zip(parts, timings, strict=True):
+        recorder.add(part, timing)
     return recorder.recording()
 
 
@@ -69,10 +69,10 @@ class _Recorder:
     stretched: _Entries = field(default_factory=_Entries)
     streams: Vocabulary = field(default_factory=Vocabulary)
 
-    def add(self, stage: int, timing: ClassTiming) -> None:
+    def add(self, part: int, timing: ClassTiming) -> None:
         """Records a class."""
         linked = timing.linked
-        script, _ = self.scripts.setdefault((stage, linked.bases.tobytes()), (len(self.scripts), linked))
+        script, _ = self.scripts.setdefault((part, linked.bases.tobytes()), (len(self.scripts), linked))
         prices = {code: self._price(code, timing.codes[code]) for code in sorted(timing.codes)}
         first = {}
         for number, stream in enumerate(linked.streams):

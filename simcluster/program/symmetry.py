@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from simcluster.cluster import NOMINAL, Cluster, Placement
+from simcluster.cluster import NOMINAL, Cluster, Device, Placement
 from simcluster.layout import Mesh
 from simcluster.program.colouring import Colouring, Numbering, refined, separate
 from simcluster.program.program import Program
@@ -151,17 +151,16 @@ def pipeline_pairs(mesh: Mesh, stage_axis: str) -> Ints:
 
 
 def _first_colours(program: Program, cluster: Cluster) -> Ints:
-    """A number per rank for its device and its stage."""
+    """A number per rank for its device and the part it runs."""
     mesh = program.mesh
-    devices = {cluster.host.device: 0}
-    kinds = np.zeros(mesh.num_ranks, dtype=np.int64)
+    changed: dict[Device, int] = {}
+    kinds = np.array([group.kind for group in cluster.groups], dtype=np.int64)
+    kinds = kinds[cluster.group_of(np.arange(mesh.num_ranks))]
     for rank, speed in cluster.speeds.items():
         if speed != NOMINAL and rank < mesh.num_ranks:
-            kinds[rank] = devices.setdefault(cluster.device(rank), len(devices))
-    if program.stage_axis in mesh.sizes:
-        kinds = kinds * mesh.size(program.stage_axis)
-        kinds += mesh.coordinates[:, mesh.names.index(program.stage_axis)]
-    return kinds
+            number = changed.setdefault(cluster.device(rank), len(changed))
+            kinds[rank] = len(cluster.kinds) + number
+    return kinds * len(program.parts) + program.part_of_rank
 
 
 @dataclass(frozen=True, slots=True)

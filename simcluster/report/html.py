@@ -33,7 +33,16 @@ from simcluster.report.headline import headline
 from simcluster.report.parts import category, cut, memory
 from simcluster.report.slices import actions, kernels
 from simcluster.report.stages import against, labels, stage_memory
-from simcluster.report.statements import communication, conventions, footing, misfit, throughput, useful
+from simcluster.report.statements import (
+    communication,
+    conventions,
+    footing,
+    groups,
+    misfit,
+    throughput,
+    useful,
+    waiting,
+)
 from simcluster.trace import Run
 
 MOST_STAGES = 16
@@ -61,6 +70,7 @@ def _sections(run: Run) -> Iterator[Markup]:
     yield _figures(documents)
     yield _cut(found)
     yield _memory(found)
+    yield from _groups(found)
     yield from _communication(found)
     yield from _timeline(run)
     yield from _memory_over_time(run)
@@ -131,6 +141,13 @@ def _memory(found: Document) -> Markup:
         html_legend(map(category, names)),
         Markup(stacks(bars, units.size, width=WIDTH)),
     )
+
+
+def _groups(found: Document) -> Iterator[Markup]:
+    rows = groups(found)
+    figures = [Column(title, quantity=True) for title in ("compute", "launches", "not hidden", "waits")]
+    if rows:
+        yield section("Groups of hosts", waiting(found), html_table(["means over ranks", *figures], rows))
 
 
 def _communication(found: Document) -> Iterator[Markup]:

@@ -87,6 +87,35 @@ def communication(summary: Document) -> list[list[str]]:
     return rows
 
 
+def groups(summary: Document) -> list[list[str]]:
+    """Per group of hosts of a mixed cluster: its name and ranks, and what these do with the step in the mean.
+
+    Compute, launches and dispatch, communication not hidden, waiting. No rows where all hosts are equal.
+    """
+    names = ("compute_s", "host_s", "exposed_communication_s", "wait_s")
+    return [
+        [
+            f"{each['host']}, ranks {each['first_rank']:,} to {each['first_rank'] + each['ranks'] - 1:,}",
+            *(units.seconds(each[name]) for name in names),
+        ]
+        for each in summary.get("groups", [])
+    ]
+
+
+def waiting(summary: Document) -> str:
+    """Which group of hosts waits for which; empty where all hosts are equal."""
+    found = summary.get("groups", [])
+    if not found:
+        return ""
+    idle = max(found, key=lambda each: each["wait_s"] + each["exposed_communication_s"])
+    busy = max(found, key=lambda each: each["compute_s"] + each["host_s"])
+    share = units.percent((idle["wait_s"] + idle["exposed_communication_s"]) / summary["step_time_s"])
+    most = f"{busy['host']} (group {busy['group']}) has the most to compute"
+    if idle is busy:
+        return f"{most}, and stands still for {share} of the step"
+    return f"{idle['host']} (group {idle['group']}) stands still for {share} of the step; {most}"
+
+
 def footing(documents: Document) -> list[str]:
     """How much was simulated, what it leans on, and what the planner had to decide."""
     found = documents["summary"]

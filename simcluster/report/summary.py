@@ -14,7 +14,16 @@ from simcluster.draw import Cell, Column, bar, flow, legend, screen_width, shown
 from simcluster.report.headline import headline
 from simcluster.report.parts import cut, memory
 from simcluster.report.stages import StageMemory, against, labels, stage_memory
-from simcluster.report.statements import communication, conventions, footing, misfit, throughput, useful
+from simcluster.report.statements import (
+    communication,
+    conventions,
+    footing,
+    groups,
+    misfit,
+    throughput,
+    useful,
+    waiting,
+)
 from simcluster.trace import Run
 
 MOST_STAGES = 8
@@ -42,6 +51,7 @@ def summary(run: Run, width: int, *, colour: bool = False) -> RenderableType:
         _figures(documents),
         _cut(found, width, colour),
         _memory(found, width, colour),
+        *_groups(found),
         *_communication(found, width),
         Text("\n".join(footing(documents)), "dim"),
     ]
@@ -137,6 +147,15 @@ def _remark(row: StageMemory, width: int) -> str:
     count = 2 if width >= 118 else 1 if width >= 80 else 0
     parts = sorted(memory(row.worst["breakdown"]), key=lambda part: -part.value)[:count]
     return ", ".join(f"{part.name} {units.size(part.value)}" for part in parts if part.value)
+
+
+def _groups(found: Document) -> Iterator[RenderableType]:
+    """Per group of hosts of a mixed cluster what its ranks do with the step."""
+    rows = [[f"  {name}", *figures] for name, *figures in groups(found)]
+    columns = [Column("Groups of hosts, means", wraps=True)]
+    columns += [Column(title, quantity=True) for title in ("compute", "launches", "not hidden", "waits")]
+    if rows:
+        yield Group(table(columns, rows), _indented(Text(waiting(found), "dim")))
 
 
 def _communication(found: Document, width: int) -> Iterator[RenderableType]:

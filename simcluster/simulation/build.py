@@ -66,9 +66,11 @@ def lowered(plan: Plan) -> Program:
     """The Program of a plan."""
     return build(
         plan.graph,
-        plan.timetable,
+        plan.timetables,
         plan.mesh,
         plan.stage_axis,
+        variant_axis=plan.batches.axis,
+        variants=plan.batches.variants,
         overlapped=plan.overlapped,
         prefetch=plan.prefetch,
         conduct=plan.conduct,

@@ -28,10 +28,10 @@ def simulate(scenario: Scenario, *, unfold: bool = False, progress: Progress | N
     except SimclusterError as error:
         raise scenario.located(error) from None
     found = [instruction_times(each) for each in timing.classes]
-    stages = [built.program.stage_of(rank) for rank in built.classes.representatives]
+    parts = [built.program.part_of(rank) for rank in built.classes.representatives]
     devices = [built.cluster.device(rank) for rank in built.classes.representatives]
-    recording = record(built.program, stages, timing.classes)
-    account = memory(built.program, stages, devices, timing.classes, found)
+    recording = record(built.program, parts, timing.classes)
+    account = memory(built.program, parts, devices, timing.classes, found)
     gaps = waits(timing.classes, timing.end, built.plan.stage_axis, built.plan.num_stages)
     made = documents(built, timing, account, gaps)
     made["summary"]["wall_s"] = time.perf_counter() - began

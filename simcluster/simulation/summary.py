@@ -32,7 +32,8 @@ def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
     ``slowed_s`` is what kernels took longer because communication ran beside them.
     ``mfu`` and ``hfu`` are shares of the peak in the format that matrix units multiply (fp8 where layers do,
     though attention and head then still run in a slower one): the convention that never flatters. A changed
-    device counts with the peak of its file.
+    device counts with the peak of its file. ``groups``, only in a mixed cluster, has for each group of hosts
+    the means over its ranks.
     """
     scenario, plan = built.scenario, built.plan
     steps = scenario.spec.run.steps
@@ -42,7 +43,9 @@ def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
     tokens = training.global_batch * training.seq_len
     forward = forward_flops(scenario.model.graph(1, training.seq_len, plan.compute, 1))
     model = forward * (3 * training.global_batch)
-    capacity = step * ranks * built.cluster.host.device.peak[plan.matmul]
+    capacity = sum(
+        step * group.num_devices * group.host.device.peak[plan.matmul] for group in built.cluster.groups
+    )
     cut = _Cut.of(built, timing, gaps)
     memory = peaks(built, account)
     executed = [_executed_flops(built, timing, index) * size for index, size in enumerate(cut.sizes.tolist())]
@@ -65,6 +68,7 @@ def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
         "exposed_communication_s": {axis: cut.mean(values) for axis, values in cut.exposed.items()},
         "exposed_communication_s_max": {axis: float(values.max()) for axis, values in cut.exposed.items()},
         "communication_bytes": _traffic(built, timing),
+        **({"groups": _groups(built, cut)} if built.cluster.mixed else {}),
         "peak_memory_bytes": memory,
         "peak_memory_bytes_max": max(each["total"] for each in memory),
         "fits": all(each["fits"] for each in memory),
@@ -143,16 +147,45 @@ class _Cut:
         }
         return cls(sizes, parts, {axis: values * scale for axis, values in lost.items()})
 
-    def mean(self, values: Floats) -> float:
-        """The mean over ranks of a figure by class."""
-        return float((values * self.sizes).sum() / self.sizes.sum())
+    def mean(self, values: Floats, sizes: Floats | None = None) -> float:
+        """The mean over ranks of a figure by class; over ``sizes`` of them, if not all are asked for."""
+        counted = self.sizes if sizes is None else sizes
+        return float((values * counted).sum() / counted.sum())
+
+
+def _groups(built: Built, cut: _Cut) -> list[dict[str, Any]]:
+    """Per group of hosts: what its ranks do with the step, in the mean; the one that waits longest waits for
+    the others.
+    """
+    every = np.arange(built.plan.mesh.num_ranks)
+    member = built.cluster.group_of(every)
+    found = []
+    for number, group in enumerate(built.cluster.groups):
+        ranks = every[member == number]
+        sizes = np.bincount(built.classes.of_rank[ranks], minlength=len(built.classes)).astype(np.float64)
+        exposed = sum(cut.mean(values, sizes) for values in cut.exposed.values())
+        waits = sum(cut.mean(cut.parts[name], sizes) for name in _CUT if name.endswith(("wait_s", "idle_s")))
+        found.append(
+            {
+                "group": number,
+                "host": group.host.name,
+                "device": group.host.device.name,
+                "ranks": group.num_devices,
+                "first_rank": int(ranks[0]),
+                "compute_s": cut.mean(cut.parts["compute_s"], sizes),
+                "host_s": cut.mean(cut.parts["host_s"], sizes),
+                "exposed_communication_s": exposed,
+                "wait_s": waits,
+            }
+        )
+    return found
 
 
 def _calls(built: Built, sizes: Floats) -> dict[str, float]:
     """Collectives that a rank takes part in per step, and the host's calls for them: means over ranks."""
     calls = Calls.of(built.program, host_calls(built.plan))
-    stages = [built.program.stage_of(rank) for rank in built.classes.representatives]
-    found = np.array([calls.number(stage) for stage in stages], dtype=np.float64)
+    parts = [built.program.part_of(rank) for rank in built.classes.representatives]
+    found = np.array([calls.number(part) for part in parts], dtype=np.float64)
     mean = (found * sizes[:, None]).sum(axis=0) / sizes.sum()
     return {"collectives": float(mean[0]), "collective_calls": float(mean[1])}
 

@@ -118,14 +118,14 @@ def test_members_of_a_group_start_and_end_together():
 def test_a_deadlock_names_who_waits_for_whom():
     """Two stages whose transfers are issued in different orders."""
     program = burning_program([10, 10], [20, 20], OneFOneB().timetable(2, 2))
-    stage = program.stages[1]
+    stage = program.parts[1]
     receives = [
         index
         for index, execution in enumerate(stage.executions)
         if program.codes[execution.code].instructions[0].action is Action.RECEIVE
     ]
     executions = [each for index, each in enumerate(stage.executions) if index != receives[-1]]
-    broken = replace(program, stages=(program.stages[0], replace(stage, executions=tuple(executions))))
+    broken = replace(program, parts=(program.parts[0], replace(stage, executions=tuple(executions))))
     cluster = quiet_cluster(2)
     with pytest.raises(SimulationError, match="deadlock") as caught:
         run(broken, cluster, partition(broken, cluster))
