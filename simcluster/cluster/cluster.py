@@ -1,8 +1,10 @@
 """The cluster: groups of equal hosts on one network, and how ranks lie on it.
 
 Ranks are numbered group by group, host by host: with one group, rank r is device ``r % devices_per_host`` of
-host ``r // devices_per_host``. Paths and spans are the only
-things the rooms above ask about the wiring, so that richer fabrics can answer the same questions.
+host ``r // devices_per_host``, unless the ranks have only some hosts of a larger cluster (``on``): then they
+count through these, and everything that is asked by rank is answered for the device that runs it. Paths and
+spans are the only things the rooms above ask about the wiring, so that richer fabrics can answer the same
+questions.
 """
 
 from __future__ import annotations
@@ -42,8 +44,9 @@ class Cluster:
 
     Between groups traffic goes through the network cards of both ends. Collectives over hosts of several
     kinds are those of a library that speaks to all of them, at the slower figures of their own libraries.
-    ``speeds`` are those of the ranks whose device is not as the host has it. Two clusters are one only if
-    they are the same object, which makes a cluster a cheap memo key.
+    ``speeds`` are those of the ranks whose device is not as the host has it. Of a part of a ``whole``
+    cluster, ``hosts`` [num_hosts] are its hosts there; its topology is that of the whole. Two clusters are
+    one only if they are the same object, which makes a cluster a cheap memo key.
     """
 
     groups: tuple[HostGroup, ...]
@@ -51,6 +54,8 @@ class Cluster:
     speeds: Mapping[int, Speed] = field(default_factory=dict)
     storage: Storage | None = None
     changed_links: LinkChanges = field(default_factory=LinkChanges)
+    whole: Cluster | None = None
+    hosts: Ranks | None = None
     _devices: dict[tuple[int, Speed], Device] = field(default_factory=dict, init=False, repr=False)
     _together: dict[tuple[int, ...], Host] = field(default_factory=dict, init=False, repr=False)
     _topologies: list[Topology] = field(default_factory=list, init=False, repr=False)
@@ -110,6 +115,8 @@ class Cluster:
     @property
     def topology(self) -> Topology:
         """Its nodes, links and routes; the same object each time."""
+        if self.whole is not None:
+            return self.whole.topology
         if not self._topologies:
             self._topologies.append(self._laid())
         return self._topologies[0]
@@ -140,6 +147,32 @@ class Cluster:
             return self
         return replace(self, changed_links=LinkChanges.of(specs, self.topology))
 
+    def on(self, hosts: Sequence[int]) -> Cluster:
+        """The part of the cluster on these hosts, whose devices are ranks 0, 1, ... in the order given.
+
+        Links, what changes on them and what others send over them are those of the whole cluster. Raises
+        ValueError for a host that is not there or stands twice.
+        """
+        if self.whole is not None or self.mixed:
+            raise ValueError("a part of a cluster, or a mixed one, has no parts")
+        own = np.asarray(hosts, dtype=np.int64)
+        if not own.size or own.min() < 0 or own.max() >= self.num_hosts or np.unique(own).size < own.size:
+            raise ValueError(f"no such part of {self.num_hosts} hosts: {list(hosts)}")
+        equal = replace(self.groups[0], num_hosts=own.size)
+        part = replace(self, groups=(equal,), speeds={}, whole=self, hosts=own)
+        if not self.speeds:
+            return part
+        devices = part.devices_of(np.arange(part.num_devices)).tolist()
+        speeds = {rank: self.speeds[at] for rank, at in enumerate(devices) if at in self.speeds}
+        return replace(part, speeds=speeds)
+
+    def devices_of(self, ranks: Ranks) -> Ranks:
+        """The device of the topology that runs each rank, in the shape of ``ranks``."""
+        if self.hosts is None:
+            return ranks
+        size = self.host.num_devices
+        return np.asarray(self.hosts[ranks // size] * size + ranks % size, dtype=np.int64)
+
     def placement(self, ranks: Ranks | Sequence[int]) -> Placement:
         """How one group of ranks [size] lies on the cluster."""
         found, _ = self.placements(np.asarray(ranks, dtype=np.int64)[np.newaxis])
@@ -151,6 +184,7 @@ class Cluster:
         Members count in the order in which they are given. Placements are sorted, so the answer does not
         depend on the order of the groups.
         """
+        groups = self.devices_of(groups)
         places = self._places
         hosts, pods = appearing(places.hosts(groups)), appearing(places.pods(groups))
         parts = self.topology.network.places(places.hosts(groups))
@@ -207,11 +241,11 @@ class Cluster:
 
     def hosts_of(self, ranks: Ranks) -> Ranks:
         """The host of each rank, in the shape of ``ranks``."""
-        return self._places.hosts(ranks)
+        return self._places.hosts(self.devices_of(ranks))
 
     def nics_of(self, ranks: Ranks) -> Ranks:
         """The network card of each rank, counted over the cluster, in the shape of ``ranks``."""
-        return self._places.nics(ranks)
+        return self._places.nics(self.devices_of(ranks))
 
     def path(self, src: int, dst: int) -> Path:
         """The way from rank ``src`` to rank ``dst``; ValueError if they are the same."""
@@ -222,6 +256,7 @@ class Cluster:
         """The different ways between ranks, and for each pair of ``src`` and ``dst`` the index of its way."""
         if np.any(src == dst):
             raise ValueError("there is no path from a rank to itself")
+        src, dst = self.devices_of(src), self.devices_of(dst)
         reach = self._places.reach(src, dst)
         hosts = np.array([group.kind for group in self.groups])
         places = MixedPlaces.of(self.groups)
@@ -246,7 +281,7 @@ class Cluster:
 
     def spans(self, groups: Ranks) -> tuple[list[Span], NDArray[np.intp]]:
         """The different spans of ``groups`` [num_groups, size], and for each group the index of its span."""
-        return self._places.spans(groups)
+        return self._places.spans(self.devices_of(groups))
 
     def host_of(self, kinds: tuple[int, ...]) -> Host:
         """The host of these kinds: of several one with the slower figures of all, as collectives see it."""

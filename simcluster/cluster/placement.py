@@ -15,9 +15,9 @@ from simcluster.cluster.link import Reach
 class Placement:
     """A group's places on the cluster; two groups of one placement lie alike on links of equal rates.
 
-    ``ranks`` [n] are those of one such group. By member: ``host_of`` and ``pod_of`` [n] are numbered in order
-    of appearance (a host that belongs to no pod is one), ``place_of`` [n] is the index of the device on its
-    host, ``rail_of`` [n] that of the card beside it.
+    ``ranks`` [n] are the devices of one such group. By member: ``host_of`` and ``pod_of`` [n] are numbered in
+    order of appearance (a host that belongs to no pod is one), ``place_of`` [n] is the index of the device on
+    its host, ``rail_of`` [n] that of the card beside it.
 
     ``ranks_per_host`` and ``fewest_per_host`` are the most and the fewest ranks on any of its hosts;
     ``rails`` the least number of different cards beside them on any host. ``inside`` and ``between`` say how

@@ -13,6 +13,7 @@ from simcluster.cluster.device_spec import ClockSpec, DeviceSpec
 from simcluster.cluster.group import HostGroup
 from simcluster.cluster.host import Host
 from simcluster.cluster.host_spec import DiskSpec, HostSpec, ProcessorSpec
+from simcluster.cluster.indices import IndexList
 from simcluster.cluster.link import Storage
 from simcluster.cluster.link_changes import LinkChangeSpec
 from simcluster.cluster.network import Lay, Site
@@ -101,6 +102,14 @@ class HostGroupSpec(Section):
         return self.lay(site).root >= 0
 
 
+_NOT_FOR_ALL = {
+    "network": "write it in the groups",
+    "storage": "storage is shared by one group only",
+    "own_hosts": "a part of a cluster is one of equal hosts",
+}
+"""What is not said of several groups together, and why."""
+
+
 class ClusterSpec(Section):
     """The ``cluster:`` section: ``{use: dgx-h100, hosts: 32}``, or ``{host: {...}, hosts: 4}``.
 
@@ -126,6 +135,12 @@ class ClusterSpec(Section):
     storage: StorageSpec | None = None
     """Storage that all hosts share."""
 
+    own_hosts: IndexList | None = None
+    """The hosts that the scenario itself runs on, such as ``0-31``; the others are idle, or have tenants.
+
+    If nothing is written: all, or where there are tenants, the first ones that its mesh needs.
+    """
+
     changes: tuple[AnyChange, ...] = ()
     """Devices that are slower or faster than their file says; those of one device multiply."""
 
@@ -150,9 +165,8 @@ class ClusterSpec(Section):
                 raise Refused(
                     f"'groups' names the hosts already; leave '{key}' out or write it as a group", path=key
                 )
-        for key in ("network", "storage"):
+        for key, hint in _NOT_FOR_ALL.items():
             if getattr(self, key) is not None:
-                hint = "write it in the groups" if key == "network" else "storage is shared by one group only"
                 raise Refused(f"'{key}' is not for all groups: {hint}", path=key)
         for number, group in enumerate(self.groups):
             if len(self.groups) > 1 and not group.is_joinable:
@@ -162,6 +176,21 @@ class ClusterSpec(Section):
                     "with other groups; use ecmp: ideal or another kind",
                     path=f"groups.{number}.network",
                 )
+
+    @property
+    def hardware(self) -> HostSpec:
+        """A host, as named or written out: of several groups the first one's."""
+        return self.written[0].made
+
+    @property
+    def devices_per_host(self) -> int:
+        """Devices of each host: of several groups the first one's."""
+        return self.hardware.devices.value
+
+    @property
+    def num_hosts(self) -> int:
+        """Hosts of all groups."""
+        return sum(group.hosts for group in self.written)
 
     @property
     def written(self) -> tuple[HostGroupSpec, ...]:

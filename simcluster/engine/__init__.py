@@ -1,9 +1,9 @@
 """A Program in time: SimPy streams, rendezvous, and the tables that follow from their times."""
 
 from simcluster.engine.choices import Choices
-from simcluster.engine.engine import ClassTiming, Progress, Timing, run
+from simcluster.engine.engine import ClassTiming, Lodger, Progress, Timing, run, run_together
 from simcluster.engine.fabric import Background, CapacityChange, Fabric, Links, Phase, Transfer
-from simcluster.engine.loaded import fabric
+from simcluster.engine.loaded import fabric, fabrics
 from simcluster.engine.memory import memory
 from simcluster.engine.record import record
 from simcluster.engine.spans import instruction_times
@@ -17,15 +17,18 @@ __all__ = [
     "ClassTiming",
     "Fabric",
     "Links",
+    "Lodger",
     "Phase",
     "Progress",
     "Timing",
     "Transfer",
     "Vectors",
     "fabric",
+    "fabrics",
     "instruction_times",
     "memory",
     "record",
     "run",
+    "run_together",
     "waits",
 ]

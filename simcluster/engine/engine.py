@@ -31,6 +31,7 @@ from simcluster.engine.streams import (
     Kernels,
     Meeting,
     Moves,
+    SimEvents,
     Stream,
     run_beside,
     run_kernels,
@@ -118,10 +119,65 @@ def run(
     what it spends on these. Links of the ``fabric`` are shared; without one, every collective and transfer
     takes what it would alone.
     """
-    calls = Calls.of(program, host)
-    watched = progress or Progress()
+    alone = Lodger(program, cluster, classes, steps, dispatch, algorithms, fabric, host)
+    return run_together([alone], progress)[0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lodger:
+    """One of several Programs that run at once on one cluster; what its parts are, ``run`` says."""
+
+    program: Program
+    cluster: Cluster
+    classes: Classes
+    steps: int = 1
+    dispatch: float = 1.0
+    algorithms: Selection = AUTOMATIC
+    fabric: Fabric | None = None
+    host: HostCalls = FREE_CALLS
+
+
+def run_together(lodgers: Sequence[Lodger], progress: Progress | None = None) -> list[Timing]:
+    """Runs Programs at once on the links they share, and says for each what it did in its own ``steps``.
+
+    Whoever is through with them begins them anew, until all are, so that all of every Program's steps meet
+    the traffic of all others. Every one of them must be able to end alone: nobody waits for another. The
+    flows and re-solves in the timings are those of all together. Raises as ``run`` does.
+    """
+    links = lodgers[0].fabric.links if lodgers[0].fabric else NO_LINKS
+    if len(lodgers) > 1 and any(each.fabric is None or each.fabric.links is not links for each in lodgers):
+        raise ValueError("Programs that run at once need fabrics with common links")
+    watched, env = progress or Progress(), simpy.Environment()
     try:
-        return _Engine(program, cluster, classes, steps, dispatch, algorithms, fabric, calls, watched).run()
+        engines = [_Engine(each, env) for each in lodgers]
+        rounds = [engine.round() for engine in engines]
+        watched.env, watched.streams = env, [each for found in rounds for each in found.every]
+        watched.total = sum(stream.length for stream in watched.streams)
+        network = Network(env, merged(links))
+        over = simpy.Event(env)
+        waiting = set(range(len(engines)))
+
+        def again(number: int) -> SimEvents:
+            """Round after round of one Program."""
+            engine, now = engines[number], rounds[number]
+            while waiting:
+                yield env.all_of(engine.start(now, network))
+                waiting.discard(number)
+                now = engine.round()
+            if not over.triggered:
+                over.succeed()
+
+        with _no_collection():
+            if len(engines) == 1:
+                engines[0].start(rounds[0], network)
+                env.run()
+            else:
+                for number in range(len(engines)):
+                    env.process(again(number))
+                env.run(over)
+        # What changes on the links after the last entry does not count.
+        counts = network.num_flows, network.num_solves
+        return [engine.timing(own, *counts) for engine, own in zip(engines, rounds, strict=True)]
     except OverflowError:
         raise PlanError(
             "the run takes longer than 292 years, all that 64 bits of nanoseconds hold",
@@ -141,57 +197,92 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-@dataclass
-class _Engine:
-    program: Program
-    cluster: Cluster
-    classes: Classes
-    steps: int
-    dispatch: float
-    algorithms: Selection
-    fabric: Fabric | None
-    calls: Calls
-    progress: Progress
+Met = tuple[tuple[object, ...], int]
+"""Who meets, which of their meetings on this stream it is, and how many they are."""
 
-    def run(self) -> Timing:
-        self.meetings: dict[tuple[object, ...], Meeting] = {}
-        self.met: dict[tuple[int, str], Sequence[Meeting | None]] = {}
+
+@dataclass(frozen=True)
+class _Round:
+    """The streams of every class [classes][streams] in one run through all steps, the paces of their kernels,
+    and who has met.
+    """
+
+    streams: Sequence[Sequence[Stream]]
+    paces: Sequence[Pace | None]
+    meetings: dict[tuple[object, ...], Meeting]
+
+    @property
+    def every(self) -> list[Stream]:
+        """All streams."""
+        return [stream for found in self.streams for stream in found]
+
+
+class _Engine:
+    """One Program, lowered for its classes."""
+
+    def __init__(self, lodger: Lodger, env: simpy.Environment) -> None:
+        self.program, self.cluster, self.classes = lodger.program, lodger.cluster, lodger.classes
+        self.steps, self.dispatch, self.fabric = lodger.steps, lodger.dispatch, lodger.fabric
+        self.env = env
+        self.calls = Calls.of(lodger.program, lodger.host)
         self.known: dict[tuple[object, ...], tuple[dict[int, TimedCode], LinkedClass]] = {}
-        self.choices = Choices(self.classes, self.cluster, Wants(self.program, self.algorithms))
-        self.env = simpy.Environment()
+        self.choices = Choices(self.classes, self.cluster, Wants(self.program, lodger.algorithms))
         lowered = [self._lowered(index) for index in range(len(self.classes))]
-        codes, linked = [each for each, _ in lowered], [each for _, each in lowered]
-        streams = [[Stream(each.name, self.env, len(each)) for each in found.streams] for found in linked]
-        every = [stream for found in streams for stream in found]
-        self.progress.env, self.progress.streams = self.env, every
-        self.progress.total = sum(stream.length for stream in every)
-        network = Network(self.env, merged(self.fabric.links) if self.fabric else NO_LINKS)
-        paces = [self._pace(index, found) for index, found in enumerate(linked)]
-        for index, (found, pace) in enumerate(zip(linked, paces, strict=True)):
-            for stream, each in zip(streams[index], found.streams, strict=True):
-                waits = self._waits(each, streams[index])
+        self.codes = [codes for codes, _ in lowered]
+        self.linked = [linked for _, linked in lowered]
+        self.met: dict[tuple[int, str], tuple[list[Moves], list[Met | None]]] = {}
+
+    def round(self) -> _Round:
+        """Streams that have done nothing yet."""
+        return _Round(
+            [[Stream(each.name, self.env, len(each)) for each in found.streams] for found in self.linked],
+            [self._pace(index, found) for index, found in enumerate(self.linked)],
+            {},
+        )
+
+    def start(self, now: _Round, network: Network) -> list[simpy.Process]:
+        """Lets the streams run; the processes that do it."""
+        processes = []
+        for index, (found, pace) in enumerate(zip(self.linked, now.paces, strict=True)):
+            for stream, each in zip(now.streams[index], found.streams, strict=True):
+                waits = self._waits(each, now.streams[index])
                 if each.name == COMPUTE:
                     kernels = Kernels(*waits, each.duration.tolist())
                     if pace:
-                        process = run_beside(stream, kernels, segments_of(found, codes[index]), pace)
+                        process = run_beside(stream, kernels, segments_of(found, self.codes[index]), pace)
                     else:
                         process = run_kernels(stream, kernels)
                 else:
-                    met = self._communications(index, each, found)
+                    moves, met = self._communications(index, each, found)
+                    meetings = [self._meeting(entry, now) for entry in met]
                     takes = self._takes(index, each, found) if pace else None
-                    process = run_transfers(stream, Communications(*waits, *met, takes), network, pace)
-                self.env.process(process)
-        with _no_collection():
-            self.env.run()
-        if any(stream.done < stream.length for stream in every):
-            raise SimulationError(*self._stuck(streams, linked))
+                    process = run_transfers(
+                        stream, Communications(*waits, moves, meetings, takes), network, pace
+                    )
+                processes.append(self.env.process(process))
+        return processes
+
+    def timing(self, done: _Round, num_flows: int, num_solves: int) -> Timing:
+        """What a round that is over has recorded; SimulationError if it never ended."""
+        if any(stream.done < stream.length for stream in done.every):
+            raise SimulationError(*self._stuck(done))
         timings = [
-            _class_timing(found, codes[index], streams[index], paces[index])
-            for index, found in enumerate(linked)
+            _class_timing(found, codes, streams, pace)
+            for found, codes, streams, pace in zip(
+                self.linked, self.codes, done.streams, done.paces, strict=True
+            )
         ]
-        # What changes on the links after the last entry does not count.
         end = max((int(ends[-1]) for timing in timings for ends in timing.ends if len(ends)), default=0)
-        return Timing(timings, end, self.progress.total, network.num_flows, network.num_solves)
+        return Timing(timings, end, sum(stream.length for stream in done.every), num_flows, num_solves)
+
+    @staticmethod
+    def _meeting(met: Met | None, now: _Round) -> Meeting | None:
+        if met is None:
+            return None
+        key, size = met
+        if key not in now.meetings:
+            now.meetings[key] = Meeting(size)
+        return now.meetings[key]
 
     # -- prices -----------------------------------------------------------------------------------------
 
@@ -242,10 +333,12 @@ class _Engine:
 
     def _communications(
         self, index: int, each: LinkedStream, linked: LinkedClass
-    ) -> tuple[list[Moves], list[Meeting | None]]:
+    ) -> tuple[list[Moves], list[Met | None]]:
         """What every entry of a communication stream moves, and who meets in it."""
+        if (index, each.name) in self.met:
+            return self.met[index, each.name]
         moves: list[Moves] = each.duration.tolist()
-        meetings: list[Meeting | None] = [None] * len(each)
+        met: list[Met | None] = [None] * len(each)
         counts: defaultdict[tuple[object, ...], int] = defaultdict(int)
         known: dict[tuple[int, int], Transfer | None] = {}
         for position in np.flatnonzero(each.meeting != NOTHING).tolist():
@@ -254,14 +347,14 @@ class _Engine:
             key, size = self._meeting_key(index, instruction)
             if size > 1:
                 counts[key] += 1
-                meetings[position] = self.meetings.setdefault((*key, counts[key]), Meeting(size))
+                met[position] = (*key, counts[key]), size
             if self.fabric:
                 place = execution.code, int(each.meeting[position])
                 if place not in known:
                     known[place] = self._transfer(index, instruction, moves[position])
                 moves[position] = known[place] or moves[position]
-        self.met[index, each.name] = meetings
-        return moves, meetings
+        self.met[index, each.name] = moves, met
+        return moves, met
 
     def _pace(self, index: int, linked: LinkedClass) -> Pace | None:
         """Where a class's kernels and its communication share the device."""
@@ -298,19 +391,19 @@ class _Engine:
 
     # -- deadlock ---------------------------------------------------------------------------------------
 
-    def _stuck(self, streams: Sequence[Sequence[Stream]], linked: Sequence[LinkedClass]) -> list[str]:
+    def _stuck(self, done: _Round) -> list[str]:
         """One line per stuck stream: what it is at and what it waits for."""
         lines = ["the program is deadlocked"]
-        for index, found in enumerate(linked):
+        for index, found in enumerate(self.linked):
             rank = self.classes.representatives[index]
-            for stream, each in zip(streams[index], found.streams, strict=True):
+            for stream, each in zip(done.streams[index], found.streams, strict=True):
                 if stream.done == stream.length:
                     continue
                 what = self._entry_name(found, each, stream.done)
                 other = int(each.wait_stream[stream.done])
                 if len(stream.arrivals) > stream.done:
-                    meeting = self.met[index, each.name][stream.done]
-                    late = meeting is not None and meeting.arrived < meeting.size
+                    met = self.met[index, each.name][1][stream.done]
+                    late = met is not None and done.meetings[met[0]].arrived < met[1]
                     reason = "the other members of its group" if late else "links that carry nothing"
                 elif other == NOTHING:
                     reason = "nothing"

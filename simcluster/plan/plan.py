@@ -244,9 +244,10 @@ class _Planner:
         devices = self.cluster.num_devices
         if self.mesh.num_ranks != devices:
             shown = " x ".join(f"{name} {size}" for name, size in self.mesh.axes) or "an empty mesh"
+            owner = "the cluster has" if self.cluster.whole is None else "its hosts have"
             problems.append(
                 Problem(
-                    f"{shown} = {self.mesh.num_ranks}, but the cluster has {devices} devices",
+                    f"{shown} = {self.mesh.num_ranks}, but {owner} {devices} devices",
                     "parallel.mesh",
                     f"{_hosts(self.cluster)} = {devices}",
                 )

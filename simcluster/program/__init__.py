@@ -15,7 +15,15 @@ from simcluster.program.instruction import (
 )
 from simcluster.program.program import PartProgram, Program, Resident
 from simcluster.program.structure import Loads
-from simcluster.program.symmetry import Classes, Flows, Group, Loading, partition, pipeline_pairs
+from simcluster.program.symmetry import (
+    Classes,
+    Flows,
+    Group,
+    Loading,
+    partition,
+    partitions,
+    pipeline_pairs,
+)
 
 __all__ = [
     "COMPUTE",
@@ -39,5 +47,6 @@ __all__ = [
     "build",
     "check",
     "partition",
+    "partitions",
     "pipeline_pairs",
 ]

@@ -34,11 +34,13 @@ from simcluster.report.parts import category, cut, memory
 from simcluster.report.slices import actions, kernels
 from simcluster.report.stages import against, labels, stage_memory
 from simcluster.report.statements import (
+    TENANT_FIGURES,
     communication,
     conventions,
     footing,
     groups,
     misfit,
+    tenants,
     throughput,
     useful,
     waiting,
@@ -72,6 +74,7 @@ def _sections(run: Run) -> Iterator[Markup]:
     yield _memory(found)
     yield from _groups(found)
     yield from _communication(found)
+    yield from _tenants(found)
     yield from _timeline(run)
     yield from _memory_over_time(run)
     yield _foot(documents)
@@ -158,6 +161,14 @@ def _communication(found: Document) -> Iterator[Markup]:
     if rows:
         body = html_table(["axis", *figures, "collectives"], rows)
         yield section("Communication", "per step, by mesh axis", body)
+
+
+def _tenants(found: Document) -> Iterator[Markup]:
+    rows = tenants(found)
+    figures = [Column(title, quantity=True) for title in TENANT_FIGURES]
+    if rows:
+        body = html_table(["scenario", "hosts", *figures, "waits longer for"], rows)
+        yield section("On this cluster", "seconds per step, alone and all at once", body)
 
 
 def _timeline(run: Run) -> Iterator[Markup]:

@@ -15,11 +15,13 @@ from simcluster.report.headline import headline
 from simcluster.report.parts import cut, memory
 from simcluster.report.stages import StageMemory, against, labels, stage_memory
 from simcluster.report.statements import (
+    TENANT_FIGURES,
     communication,
     conventions,
     footing,
     groups,
     misfit,
+    tenants,
     throughput,
     useful,
     waiting,
@@ -53,6 +55,7 @@ def summary(run: Run, width: int, *, colour: bool = False) -> RenderableType:
         _memory(found, width, colour),
         *_groups(found),
         *_communication(found, width),
+        *_tenants(found),
         Text("\n".join(footing(documents)), "dim"),
     ]
     return Group(*(part for section in sections for part in (section, "")))
@@ -169,3 +172,12 @@ def _communication(found: Document, width: int) -> Iterator[RenderableType]:
         columns.append(Column("collectives", wraps=True))
     if rows:
         yield table(columns, [row[: len(columns)] for row in rows])
+
+
+def _tenants(found: Document) -> Iterator[RenderableType]:
+    """Who shares the cluster, and how much longer a step takes for it."""
+    rows = [[f"  {name}", *figures] for name, *figures in tenants(found)]
+    columns = [Column("On this cluster", wraps=True), Column("hosts", wraps=True)]
+    columns += [Column(title, quantity=True) for title in TENANT_FIGURES]
+    if rows:
+        yield table([*columns, Column("waits longer for", wraps=True)], rows)

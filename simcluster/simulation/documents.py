@@ -76,8 +76,13 @@ def plan_document(built: Built) -> dict[str, Any]:
         "vocabulary": plan.vocab,
         "schedule": {"kind": scenario.spec.parallel.schedule.kind, "text": render(plan.timetable)},
         **_shares(plan),
-        "notes": [*plan.notes, *_reuse(built)],
+        "notes": [*plan.notes, *_reuse(built), *_remarks(built)],
     }
+
+
+def _remarks(built: Built) -> list[str]:
+    """What of the files of tenants does not hold on this cluster."""
+    return [each.scenario.remark for each in built.tenants if each.scenario.remark]
 
 
 def _reuse(built: Built) -> list[str]:
@@ -195,7 +200,8 @@ def members(ranks: Sequence[int], shown: int = 3) -> str:
 def _topology(built: Built) -> dict[str, Any]:
     """The cluster; ``changed``, only where devices are, has their number and the range of their factors.
 
-    Of a mixed cluster the ``groups``, and of its devices the mean peaks over ranks.
+    Of a mixed cluster the ``groups``, and of its devices the mean peaks over ranks. ``of_hosts``, only where
+    not all hosts are its own, has how many there are.
     """
     cluster = built.cluster
     speeds = list(cluster.speeds.values())

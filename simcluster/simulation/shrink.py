@@ -97,6 +97,7 @@ def shrink(scenario: Scenario) -> Shrunk:
             "parallel": parallel,
             "cluster": hosts,
             "run": spec.run.model_copy(update={"steps": 2}),
+            "tenants": (),
         }
     )
     before = _figures(scenario.model, plan.mesh, built.cluster, scenario, plan.batches)
@@ -107,6 +108,9 @@ def shrink(scenario: Scenario) -> Shrunk:
     if built.cluster.speeds:
         # No value depends on how fast a device is.
         changes = (*changes, ("changed devices", f"{len(built.cluster.speeds):,}", "0"))
+    if spec.tenants:
+        # Nor on who else is on the links; each tenant is verified as a scenario of its own.
+        changes = (*changes, ("tenants", f"{len(spec.tenants):,}", "0"))
     return Shrunk(replace(scenario, spec=small), model, cluster, changes)
 
 

@@ -6,11 +6,13 @@ import time
 
 import numpy as np
 
-from simcluster.engine import Progress, Timing, instruction_times, memory, record, run, waits
+from simcluster.engine import Progress, record
 from simcluster.errors import SimclusterError
 from simcluster.scenario import Scenario
-from simcluster.simulation.build import Built, host_calls, prepare
+from simcluster.simulation.build import Built, prepare
 from simcluster.simulation.documents import documents
+from simcluster.simulation.tenants import tenancy, together
+from simcluster.simulation.timed import accounted, gaps_of, timed
 from simcluster.trace import Run, Table
 
 
@@ -24,33 +26,18 @@ def simulate(scenario: Scenario, *, unfold: bool = False, progress: Progress | N
     began = time.perf_counter()
     built = prepare(scenario, unfold=unfold)
     try:
-        timing = timed(built, progress)
+        lodgers = together(built, unfold=unfold, progress=progress) if built.tenants else []
+        timing = lodgers[0].timing if lodgers else timed(built, progress)
     except SimclusterError as error:
         raise scenario.located(error) from None
-    found = [instruction_times(each) for each in timing.classes]
+    built = lodgers[0].built if lodgers else built
     parts = [built.program.part_of(rank) for rank in built.classes.representatives]
-    devices = [built.cluster.device(rank) for rank in built.classes.representatives]
     recording = record(built.program, parts, timing.classes)
-    account = memory(built.program, parts, devices, timing.classes, found)
-    gaps = waits(timing.classes, timing.end, built.plan.stage_axis, built.plan.num_stages)
+    account, gaps = accounted(built, timing), gaps_of(built, timing)
     made = documents(built, timing, account, gaps)
+    made["summary"] |= tenancy(lodgers)
     made["summary"]["wall_s"] = time.perf_counter() - began
     return Run(recording, account, gaps, _ranks(built), made)
-
-
-def timed(built: Built, progress: Progress | None = None) -> Timing:
-    """The engine's run of what was built."""
-    return run(
-        built.program,
-        built.cluster,
-        built.classes,
-        steps=built.scenario.spec.run.steps,
-        dispatch=built.plan.dispatch,
-        algorithms=built.plan.algorithms,
-        fabric=built.fabric,
-        host=host_calls(built.plan),
-        progress=progress,
-    )
 
 
 def _ranks(built: Built) -> Table:

@@ -105,6 +105,20 @@ METRICS = (
 )
 """The figures that are one number: what ``expect`` and ``check`` may bound."""
 
+SHARED_METRICS = ("slowdown",)
+"""Those that only a scenario with tenants has: ``expect`` may bound them."""
+
+
+def waited(built: Built, timing: Timing, gaps: Table) -> dict[str, float]:
+    """What kernels waited for, in seconds per step, means over ranks: communication by axis, the pipeline."""
+    cut = _Cut.of(built, timing, gaps)
+    every = {
+        **cut.exposed,
+        "pipeline wait": cut.parts["pipeline_wait_s"],
+        "idle": cut.parts["idle_s"],
+    }
+    return {name: value for name, lost in sorted(every.items()) if (value := cut.mean(lost))}
+
 
 @dataclass(frozen=True)
 class _Cut:
