@@ -90,8 +90,8 @@ def communication(summary: Document) -> list[list[str]]:
 def groups(summary: Document) -> list[list[str]]:
     """Per group of hosts of a mixed cluster: its name and ranks, and what these do with the step in the mean.
 
-    Compute, what communication beside it slows, launches and dispatch, communication not hidden, waiting. No
-    rows where all hosts are equal.
+    Compute, what communication beside it slowed, launches and dispatch, communication not hidden, waiting.
+    No rows where all hosts are equal.
     """
     names = ("compute_s", "slowed_s", "host_s", "exposed_communication_s", "wait_s")
     return [
