@@ -70,10 +70,15 @@ class TraceError(SimclusterError):
     """A saved run cannot be read."""
 
 
+MOST_LISTED = 20
+"""Names that a hint lists."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint such as ``did you mean 'h100-sxm'?``, or the known names when nothing is near."""
+    """A hint such as ``did you mean 'h100-sxm'?``; where nothing is near, known names, of many the first."""
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if close:
         return f"did you mean '{close[0]}'?"
-    return f"known: {', '.join(names)}" if names else ""
+    more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+    return f"known: {', '.join(names[:MOST_LISTED])}{more}" if names else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,6 +11,9 @@ from simcluster.collectives import Operation, Selection, Wanted
 from simcluster.errors import PlanError, nearest
 from simcluster.program.instruction import Action, Instruction
 from simcluster.program.program import Program
+
+_NUMBER = re.compile(r"\.\d+(?=[.:])")
+"""What tells layers of one name apart."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,5 +67,5 @@ class Wants:
             raise PlanError(
                 f"no collective has a name that fits '{match}'",
                 path=f"collectives.overrides.{index}.match",
-                hint=nearest(match, sorted(names)),
+                hint=nearest(match, {_NUMBER.sub(".*", name) for name in names}),
             )
