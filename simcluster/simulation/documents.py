@@ -213,7 +213,8 @@ def _topology(built: Built) -> dict[str, Any]:
     told = {"changed": {"devices": len(speeds), **changed}} if speeds else {}
     groups = [_group(group) for group in cluster.groups]
     if not cluster.mixed:
-        return groups[0] | told
+        whole = cluster.whole
+        return groups[0] | ({"of_hosts": whole.num_hosts} if whole else {}) | told
     common = [set(group.host.device.peak) for group in cluster.groups]
     means = {
         str(dtype): sum(group.num_devices * group.host.device.peak[dtype] for group in cluster.groups)
