@@ -210,11 +210,12 @@ def _topology(built: Built) -> dict[str, Any]:
         "memory_bandwidth": [speed.memory_bandwidth for speed in speeds],
     }
     changed = {name: [min(each), max(each)] for name, each in factors.items() if set(each) - {1.0}}
-    told = {"changed": {"devices": len(speeds), **changed}} if speeds else {}
+    told: dict[str, Any] = {"changed": {"devices": len(speeds), **changed}} if speeds else {}
+    if cluster.whole is not None:
+        told["of_hosts"] = cluster.whole.num_hosts
     groups = [_group(group) for group in cluster.groups]
     if not cluster.mixed:
-        whole = cluster.whole
-        return groups[0] | ({"of_hosts": whole.num_hosts} if whole else {}) | told
+        return groups[0] | told
     common = [set(group.host.device.peak) for group in cluster.groups]
     means = {
         str(dtype): sum(group.num_devices * group.host.device.peak[dtype] for group in cluster.groups)
