@@ -240,6 +240,7 @@ class _Engine:
         self.codes = [codes for codes, _ in lowered]
         self.linked = [linked for _, linked in lowered]
         self.met: dict[tuple[int, str], tuple[list[Moves], list[Met | None]]] = {}
+        self.mets: dict[tuple[object, ...], Met] = {}
 
     def round(self) -> _Round:
         """Streams that have done nothing yet."""
@@ -356,7 +357,8 @@ class _Engine:
             key, size = self._meeting_key(index, instruction)
             if size > 1:
                 counts[key] += 1
-                met[position] = (*key, counts[key]), size
+                whole = (*key, counts[key])
+                met[position] = self.mets.setdefault(whole, (whole, size))
             if self.fabric:
                 place = execution.code, int(each.meeting[position])
                 if place not in known:

@@ -36,7 +36,7 @@ def _cluster(topology: Mapping[str, Any]) -> str:
 
 
 def _hosts(group: Mapping[str, Any]) -> str:
-    """``32 x dgx-h100 = 256 x h100-sxm of 80 GiB``."""
+    """``32 x dgx-h100 = 256 x h100-sxm of 80 GiB``, or ``32 of 72 x ...`` where others have the rest."""
     hosts, each = group["hosts"], group["devices_per_host"]
     memory = units.size(group["device_memory_bytes"])
     part = f" of {group['of_hosts']:,}" if "of_hosts" in group else ""

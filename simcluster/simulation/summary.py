@@ -110,10 +110,13 @@ SHARED_METRICS = ("slowdown",)
 
 
 def waited(built: Built, timing: Timing, gaps: Table) -> dict[str, float]:
-    """What kernels waited for, in seconds per step, means over ranks: communication by axis, the pipeline."""
+    """What kernels waited for, in seconds per step, means over ranks: communication by axis, the pipeline;
+    and what they took longer because communication ran beside them.
+    """
     cut = _Cut.of(built, timing, gaps)
     every = {
         **cut.exposed,
+        "kernels beside communication": cut.parts["slowed_s"],
         "pipeline wait": cut.parts["pipeline_wait_s"],
         "idle": cut.parts["idle_s"],
     }

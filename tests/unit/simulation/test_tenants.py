@@ -89,16 +89,15 @@ def test_two_equal_all_reduces_over_one_trunk_take_the_bytes_over_it_longer():
     assert (took > 1.1 * before).all()
     found = run.documents["summary"]
     assert found["tenants"][0]["step_time_s"] == found["tenants"][1]["step_time_s"] == found["step_time_s"]
-    slowdown = found["step_time_s"] / alone.documents["summary"]["step_time_s"]
-    assert found["slowdown"] == pytest.approx(slowdown, rel=1e-12) and slowdown > 1
+    before_s = alone.documents["summary"]["step_time_s"]
+    assert found["slowdown"] == pytest.approx(found["step_time_s"] / before_s, rel=1e-12)
+    assert found["slowdown"] > 1
     links = found["tenants"][0]["shared_links"]["tenant 0"]
     assert links == {"links": 4, "first": "leaf.0.up"}
-    waits, waits_alone = (found["tenants"][0][name]["data"] for name in ("waits_s", "waits_alone_s"))
-    lost = [
-        each.documents["summary"]["step_time_s"] - each.documents["summary"]["slowed_s"]
-        for each in (run, alone)
-    ]
-    assert waits - waits_alone == pytest.approx(lost[0] - lost[1], rel=1e-9)
+    waits, waits_alone = (found["tenants"][0][name] for name in ("waits_s", "waits_alone_s"))
+    slower = found["step_time_s"] - before_s
+    assert sum(waits.values()) - sum(waits_alone.values()) == pytest.approx(slower, rel=1e-9)
+    assert waits["data"] - waits_alone["data"] > 0.9 * slower
 
 
 def test_who_is_through_begins_again_until_all_are():
@@ -212,7 +211,7 @@ def test_every_report_says_how_much_slower_who_is():
     slower = f"{result.slowdown:.3f} x"
     assert slower in str(result) and slower in result._repr_html_()
     assert "tenant 0" in str(result) and "tenant 0" in result._repr_html_()
-    assert "4 of 8" not in str(result) and "2 of 8 x dgx-h100" in str(result)
+    assert "2 of 8 x dgx-h100" in str(result)
     assert '"slowdown"' in result.to_json()
 
 
