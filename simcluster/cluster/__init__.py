@@ -9,6 +9,7 @@ from simcluster.cluster.catalog import device_names, host_names, load_cluster, l
 from simcluster.cluster.cluster import Assumption, Cluster
 from simcluster.cluster.device import Device
 from simcluster.cluster.device_spec import DeviceSpec
+from simcluster.cluster.fleet import Fleet
 from simcluster.cluster.host import Host, Protocol
 from simcluster.cluster.link import Fabric, Island, Level, Link, Network, Path, Pod, Reach, Wiring
 from simcluster.cluster.price import Price, nanoseconds
@@ -24,6 +25,7 @@ __all__ = [
     "Device",
     "DeviceSpec",
     "Fabric",
+    "Fleet",
     "Host",
     "HostSpec",
     "Island",

@@ -6,47 +6,32 @@ every entry started.
 
 from __future__ import annotations
 
+import enum
 import gc
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from simcluster.cluster import Cluster, Span
-from simcluster.collectives import AUTOMATIC, Choice, Operation, Selection, collective_time
+from simcluster.cluster import Cluster
+from simcluster.collectives import AUTOMATIC, Selection
+from simcluster.engine.deadlock import HEADING, stuck
 from simcluster.engine.linked import LinkedClass, LinkedStream, link
+from simcluster.engine.meetings import SENDER_OF, Uneven
+from simcluster.engine.prices import Prices
+from simcluster.engine.stage import Stage
 from simcluster.engine.streams import Entries, Meeting, Stream, run_kernels, run_transfers
+from simcluster.engine.sweep import sweep
 from simcluster.engine.timed import NOTHING, TimedCode, timed
+from simcluster.engine.timing import ClassTiming, SweptClasses, Timing
 from simcluster.errors import PlanError, SimulationError
 from simcluster.program import COMPUTE, Action, Classes, Instruction, Program
-from simcluster.program.instruction import RECV_NEXT, RECV_PREV, SEND_NEXT, SEND_PREV
 
 Ints = NDArray[np.int64]
-
-_PAIRS = {SEND_NEXT: RECV_PREV, SEND_PREV: RECV_NEXT}
-
-
-@dataclass(frozen=True)
-class ClassTiming:
-    """What one class did: its linked entries, and per stream the start of each entry and its arrival."""
-
-    linked: LinkedClass
-    codes: Mapping[int, TimedCode]
-    starts: Sequence[Ints]
-    arrivals: Sequence[Ints]
-
-
-@dataclass(frozen=True)
-class Timing:
-    """What every class did, the time at which the last one ended (ns), and the number of entries run."""
-
-    classes: Sequence[ClassTiming]
-    end: int
-    num_events: int
 
 
 @dataclass
@@ -56,16 +41,22 @@ class Progress:
     env: simpy.Environment | None = None
     streams: list[Stream] = field(default_factory=list)
     total: int = 0
+    ended: int = 0
+    time: int = 0
+
+    def swept(self, ended: int, time: int) -> None:
+        """Told by a sweep: entries ended so far, and a time (ns) of now."""
+        self.ended, self.time = ended, max(time, self.time)
 
     @property
     def now(self) -> float:
         """Simulated seconds."""
-        return float(self.env.now) * 1e-9 if self.env is not None else 0.0
+        return float(self.env.now if self.env is not None else self.time) * 1e-9
 
     @property
     def done(self) -> int:
         """Entries that have ended."""
-        return sum(stream.done for stream in self.streams)
+        return self.ended + sum(stream.done for stream in self.streams)
 
 
 def run(
@@ -77,13 +68,16 @@ def run(
     dispatch: float = 1.0,
     algorithms: Selection = AUTOMATIC,
     progress: Progress | None = None,
+    method: Method | None = None,
 ) -> Timing:
     """Runs the Program ``steps`` times over; SimulationError names who waits for whom if it cannot end.
 
-    ``dispatch`` scales the devices' host time per operator; ``algorithms`` are those of collectives.
+    ``dispatch`` scales the devices' host time per operator; ``algorithms`` are those of collectives. With
+    events or by a sweep: the faster of the two, unless ``method`` says. The times are the same.
     """
+    prices = Prices(program, cluster, classes, dispatch, algorithms)
     try:
-        return _Engine(program, cluster, classes, steps, dispatch, algorithms, progress or Progress()).run()
+        return _Engine(program, cluster, classes, steps, prices, progress or Progress(), method).run()
     except OverflowError:
         raise PlanError(
             "the run takes longer than 292 years, all that 64 bits of nanoseconds hold",
@@ -103,19 +97,60 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
+class Method(enum.StrEnum):
+    """How a Program is timed; both give the same times."""
+
+    EVENTS = "events"
+    SWEEP = "sweep"
+
+
+MANY = 8
+"""Classes of a stage from which on they are swept.
+
+Timing an entry in a sweep costs a few NumPy calls whatever the number of classes, which is what events cost
+for four to six; beyond that events cost more with every class, and a sweep hardly does.
+"""
+
+
 @dataclass
 class _Engine:
     program: Program
     cluster: Cluster
     classes: Classes
     steps: int
-    dispatch: float
-    algorithms: Selection
+    prices: Prices
     progress: Progress
+    method: Method | None
 
     def run(self) -> Timing:
-        self.meetings: dict[tuple[object, ...], Meeting] = {}
         self.known: dict[tuple[object, ...], tuple[dict[int, TimedCode], LinkedClass]] = {}
+        if self.method is not Method.EVENTS and (self.method or len(self.classes) >= MANY * self._num_stages):
+            with suppress(Uneven):
+                return self._swept()
+        return self._events()
+
+    @property
+    def _num_stages(self) -> int:
+        return len(self.program.stages)
+
+    # -- sweep ------------------------------------------------------------------------------------------
+
+    def _swept(self) -> Timing:
+        members: list[list[int]] = [[] for _ in range(self._num_stages)]
+        for index, rank in enumerate(self.classes.representatives):
+            members[self.program.stage_of(rank)].append(index)
+        stages = [
+            Stage.of(self.program, number, indices, self.prices, self.steps)
+            for number, indices in enumerate(members)
+        ]
+        self.progress.total = sum(stage.num_entries * len(stage.columns) for stage in stages)
+        swept = sweep(self.program, self.classes, stages, self.progress.swept)
+        return Timing(SweptClasses.of(swept, self._codes), swept.end, swept.num_entries, swept)
+
+    # -- events -----------------------------------------------------------------------------------------
+
+    def _events(self) -> Timing:
+        self.meetings: dict[tuple[object, ...], Meeting] = {}
         self.env = simpy.Environment()
         lowered = [self._lowered(index) for index in range(len(self.classes))]
         codes, linked = [each for each, _ in lowered], [each for _, each in lowered]
@@ -131,7 +166,7 @@ class _Engine:
         with _no_collection():
             self.env.run()
         if any(stream.done < stream.length for stream in every):
-            raise SimulationError(*self._stuck(streams, linked))
+            raise SimulationError(HEADING, *self._stuck(streams, linked))
         timings = [
             ClassTiming(
                 found,
@@ -142,8 +177,6 @@ class _Engine:
             for index, found in enumerate(linked)
         ]
         return Timing(timings, int(self.env.now), self.progress.total)
-
-    # -- prices -----------------------------------------------------------------------------------------
 
     def _lowered(self, index: int) -> tuple[dict[int, TimedCode], LinkedClass]:
         """A class's codes, priced, and its executions, linked; classes that differ in nothing share them."""
@@ -160,40 +193,14 @@ class _Engine:
         key = (stage, self.cluster.device(rank), spans, peers)
         if key not in self.known:
             used = sorted({execution.code for execution in self.program.stages[stage].executions})
-            codes = {code: timed(self.program.codes[code], self._pricer(index)) for code in used}
+            codes = self._codes(index, used)
             self.known[key] = codes, link(self.program, stage, codes, self.steps)
         return self.known[key]
 
-    def _pricer(self, index: int) -> Callable[[Instruction], tuple[int, int]]:
-        device = self.cluster.device(self.classes.representatives[index])
-
-        def price(each: Instruction) -> tuple[int, int]:
-            if each.action is Action.COMPUTE:
-                if not each.works:
-                    return 1, 0
-                found = device.price(each.works, self.dispatch * device.dispatch)
-                return found.total_ns, found.host_ns
-            return max(1, self.choice(index, each).duration_ns), 0
-
-        return price
-
-    def choice(self, index: int, each: Instruction) -> Choice:
-        """How a class's collective or transfer is done, and how long it takes."""
-        span = (
-            self._peer(index, each.stream)[1]
-            if not each.group
-            else self.classes.groups[index, each.group].span
-        )
-        operation = Operation(each.operation)
-        algorithm = self.algorithms.of(operation)
-        return collective_time(operation, span, each.num_bytes, self.cluster, algorithm)
-
-    def _peer(self, index: int, stream: str) -> tuple[int, Span]:
-        """The class at the other end of a transfer stream, and how the pair lies on the cluster."""
-        forward = stream in (SEND_NEXT, RECV_NEXT)
-        return (self.classes.next_stage if forward else self.classes.prev_stage)[index]
-
-    # -- entries ----------------------------------------------------------------------------------------
+    def _codes(self, index: int, used: Sequence[int]) -> dict[int, TimedCode]:
+        """The codes of a class, priced."""
+        pricer = self.prices.pricer(index)
+        return {code: timed(self.program.codes[code], pricer) for code in used}
 
     def _entries(
         self,
@@ -225,40 +232,17 @@ class _Engine:
         if each.action is Action.COLLECTIVE:
             group = self.classes.groups[index, each.group]
             return ("group", each.stream, group.id), len(group.members)
-        peer, _ = self._peer(index, each.stream)
+        peer, _ = self.prices.peer(index, each.stream)
         sends = each.action is Action.SEND
-        stream = each.stream if sends else next(s for s, r in _PAIRS.items() if r == each.stream)
+        stream = each.stream if sends else SENDER_OF[each.stream]
         return ("transfer", stream, *((index, peer) if sends else (peer, index))), 2
 
-    # -- deadlock ---------------------------------------------------------------------------------------
-
     def _stuck(self, streams: Sequence[Sequence[Stream]], linked: Sequence[LinkedClass]) -> list[str]:
-        """One line per stuck stream: what it is at and what it waits for."""
-        lines = ["the program is deadlocked"]
+        """One line per stuck stream of every class."""
+        lines = []
         for index, found in enumerate(linked):
             rank = self.classes.representatives[index]
-            for stream, each in zip(streams[index], found.streams, strict=True):
-                if stream.done == stream.length:
-                    continue
-                what = self._entry_name(found, each, stream.done)
-                other = int(each.wait_stream[stream.done])
-                if len(stream.arrivals) > stream.done:
-                    reason = "the other members of its group"
-                elif other == NOTHING:
-                    reason = "nothing"
-                else:
-                    awaited = found.streams[other]
-                    position = int(each.wait_position[stream.done]) - 1
-                    reason = f"{self._entry_name(found, awaited, position)} on {awaited.name}"
-                lines.append(f"rank {rank}, {stream.name}: {what} waits for {reason}")
+            done = [stream.done for stream in streams[index]]
+            arrived = [len(stream.arrivals) > stream.done for stream in streams[index]]
+            lines += stuck(self.program, rank, found, done, arrived)
         return lines
-
-    def _entry_name(self, linked: LinkedClass, each: LinkedStream, position: int) -> str:
-        index = int(each.execution[position])
-        if index < 0:
-            return "a wait"
-        execution = linked.executions[index]
-        code = self.program.codes[execution.code]
-        instruction = int(each.meeting[position])
-        inner = code.instructions[instruction].name if instruction != NOTHING else code.name
-        return f"{execution.instance}.{inner} ({execution.action})"

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cluster import Device
-from simcluster.engine.engine import ClassTiming
 from simcluster.engine.spans import InstructionTimes, Vocabulary
+from simcluster.engine.timing import ClassTiming
 from simcluster.program import Category, Code, Program, Scope, Slot
 from simcluster.program.lower import FORWARD
 from simcluster.trace import Table, concatenated

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.engine.engine import ClassTiming
+from simcluster.engine.timing import ClassTiming
 from simcluster.program import COMPUTE, Action, Program
 from simcluster.trace import Table, concatenated
 
