@@ -151,13 +151,15 @@ def _classes(colours: Ints, wiring: _Wiring) -> Classes:
     representatives = tuple(int(rank) for rank in first[order])
     groups: dict[tuple[int, tuple[str, ...]], Group] = {}
     for axes, meeting in wiring.meetings.items():
+        known: dict[int, Group] = {}
         for index, rank in enumerate(representatives):
             group = int(meeting.group_of[rank])
             if group >= 0:
-                members = meeting.members[group]
-                classes = tuple(sorted(set(of_rank[members].tolist())))
-                span = meeting.spans[int(meeting.span_index[group])]
-                groups[index, axes] = Group(0, span, classes)
+                if group not in known:
+                    members = meeting.members[group]
+                    classes = tuple(np.unique(of_rank[members]).tolist())
+                    known[group] = Group(0, meeting.spans[int(meeting.span_index[group])], classes)
+                groups[index, axes] = known[group]
     following: dict[int, tuple[int, Span]] = {}
     preceding: dict[int, tuple[int, Span]] = {}
     for index, rank in enumerate(representatives):
@@ -181,8 +183,12 @@ def _numbered(
 ) -> dict[tuple[int, tuple[str, ...]], Group]:
     """Classes that meet in one group share its id."""
     ids: dict[tuple[tuple[str, ...], tuple[int, ...]], int] = {}
+    numbered: dict[tuple[tuple[str, ...], int], Group] = {}
     found = {}
     for (index, axes), group in groups.items():
-        known = ids.setdefault((axes, group.members), len(ids))
-        found[index, axes] = Group(known, group.span, group.members)
+        # Classes of one group hold one object: its members are looked at once.
+        if (axes, id(group)) not in numbered:
+            known = ids.setdefault((axes, group.members), len(ids))
+            numbered[axes, id(group)] = Group(known, group.span, group.members)
+        found[index, axes] = numbered[axes, id(group)]
     return found

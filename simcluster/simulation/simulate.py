@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 
-from simcluster.engine import Progress, Timing, instruction_times, memory, run, spans, waits
+from simcluster.engine import ClassTiming, Progress, Timing, instruction_times, memory, run, spans, waits
+from simcluster.engine.spans import InstructionTimes
 from simcluster.errors import SimclusterError
 from simcluster.program import Action
 from simcluster.scenario import Scenario
@@ -26,15 +30,53 @@ def simulate(scenario: Scenario, *, unfold: bool = False, progress: Progress | N
         timing = timed(built, progress)
     except SimclusterError as error:
         raise scenario.located(error) from None
-    found = [instruction_times(each) for each in timing.classes]
-    table = spans(built.program, found, timing.classes)
-    stages = [built.program.stage_of(rank) for rank in built.classes.representatives]
-    devices = [built.cluster.device(rank) for rank in built.classes.representatives]
-    account = memory(built.program, stages, devices, timing.classes, found)
-    gaps = waits(timing.classes, timing.end, built.plan.stage_axis, built.plan.num_stages)
-    made = documents(built, timing, account, gaps)
+    tables = Tables(built, timing)
+    made = documents(built, timing, tables.memory, tables.waits)
     made["summary"]["wall_s"] = time.perf_counter() - began
-    return Run(table, account, _transfers(table), gaps, made)
+    return Run(tables.spans, tables.memory, tables.transfers, tables.waits, made)
+
+
+@dataclass
+class Tables:
+    """The tables of a run; of a sweep, whose classes are many, each is made when it is first looked at."""
+
+    built: Built
+    timing: Timing
+
+    @cached_property
+    def spans(self) -> Table:
+        """Every instruction of every class."""
+        return self._table(lambda: spans(self.built.program, self._times, self._timings))
+
+    @cached_property
+    def transfers(self) -> Table:
+        """The spans that move data between devices."""
+        return self._table(lambda: _transfers(self.spans))
+
+    @cached_property
+    def memory(self) -> Table:
+        """Allocations and releases."""
+        classes, cluster, program = self.built.classes, self.built.cluster, self.built.program
+        stages = [program.stage_of(rank) for rank in classes.representatives]
+        devices = [cluster.device(rank) for rank in classes.representatives]
+        return self._table(lambda: memory(program, stages, devices, self._timings, self._times))
+
+    @cached_property
+    def waits(self) -> Table:
+        """Gaps between kernels, with their causes."""
+        plan = self.built.plan
+        return self._table(lambda: waits(self._timings, self.timing.end, plan.stage_axis, plan.num_stages))
+
+    @cached_property
+    def _timings(self) -> list[ClassTiming]:
+        return list(self.timing.classes)
+
+    @cached_property
+    def _times(self) -> list[dict[int, InstructionTimes]]:
+        return [instruction_times(each) for each in self._timings]
+
+    def _table(self, make: Callable[[], Table]) -> Table:
+        return make() if self.timing.swept is None else Table.deferred(make)
 
 
 def timed(built: Built, progress: Progress | None = None) -> Timing:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.engine import Timing
+from simcluster.engine.cut import cut, cut_of
 from simcluster.engine.waits import IDLE, PIPELINE_WAIT
-from simcluster.program import Action, Instruction
+from simcluster.program import Action, Code, Instruction
 from simcluster.program.instruction import stream_axes
 from simcluster.simulation.build import Built
 from simcluster.simulation.flops import Flops, forward_flops, matrix_flops
@@ -43,8 +45,7 @@ def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
     capacity = step * ranks * built.cluster.host.device.peak[plan.matmul]
     cut = _Cut.of(built, timing, gaps)
     memory = peaks(built, account)
-    executed = [_executed_flops(built, timing, index) * size for index, size in enumerate(cut.sizes.tolist())]
-    done = sum(executed, Flops()) * (1 / steps)
+    done = _executed_flops(built) * (1 / steps)
     wait, compute = cut.mean(cut.parts["pipeline_wait_s"]), cut.mean(cut.parts["compute_s"])
     return {
         "step_time_s": step,
@@ -62,7 +63,7 @@ def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
         **{f"{name}_max": float(cut.parts[name].max()) for name in _CUT},
         "exposed_communication_s": {axis: cut.mean(values) for axis, values in cut.exposed.items()},
         "exposed_communication_s_max": {axis: float(values.max()) for axis, values in cut.exposed.items()},
-        "communication_bytes": _traffic(built, timing),
+        "communication_bytes": _traffic(built),
         "peak_memory_bytes": memory,
         "peak_memory_bytes_max": max(each["total"] for each in memory),
         "fits": all(each["fits"] for each in memory),
@@ -105,24 +106,14 @@ class _Cut:
 
     @classmethod
     def of(cls, built: Built, timing: Timing, gaps: Table) -> _Cut:
-        count, steps = len(built.classes), built.scenario.spec.run.steps
+        steps = built.scenario.spec.run.steps
         sizes = np.array(built.classes.sizes, dtype=np.float64)
-        busy, host = np.zeros(count), np.zeros(count)
-        for index, each in enumerate(timing.classes):
-            for code, executions in each.linked.by_code().items():
-                kernels = np.array(
-                    [i.action is Action.COMPUTE for i in built.program.codes[code].instructions], dtype=bool
-                )
-                timed = each.codes[code]
-                busy[index] += len(executions) * int(timed.duration[kernels].sum())
-                host[index] += len(executions) * int(timed.host[kernels].sum())
-        length = (gaps["end"] - gaps["start"]).astype(np.float64)
-        lost: dict[str, Floats] = {
-            cause: np.bincount(
-                gaps["class"], weights=np.where(gaps["cause"] == number, length, 0), minlength=count
-            )
-            for number, cause in enumerate(gaps.names["cause"])
-        }
+        if timing.swept is not None:
+            found = cut(timing.swept, built.plan.stage_axis)
+        else:
+            found = cut_of(built.program, timing.classes, gaps)
+        count, busy, host = len(sizes), found.busy.astype(np.float64), found.host.astype(np.float64)
+        lost = {cause: spent.astype(np.float64) for cause, spent in found.lost.items()}
         scale = 1e-9 / steps
         parts: dict[str, Floats] = {name: np.zeros(count) for name in _CUT}
         parts |= {
@@ -138,29 +129,35 @@ class _Cut:
         return float((values * self.sizes).sum() / self.sizes.sum())
 
 
-def _executed_flops(built: Built, timing: Timing, index: int) -> Flops:
-    """What one rank of a class computed in the whole run."""
+def _executions(built: Built) -> Iterator[tuple[Code, int]]:
+    """Every code with how often it runs, over all stages, ranks and steps."""
+    ranks = np.zeros(len(built.program.stages), dtype=np.int64)
+    for rank, size in zip(built.classes.representatives, built.classes.sizes, strict=True):
+        ranks[built.program.stage_of(rank)] += size
+    times = built.scenario.spec.run.steps
+    for stage, size in zip(built.program.stages, ranks.tolist(), strict=True):
+        for code, runs in sorted(Counter(execution.code for execution in stage.executions).items()):
+            yield built.program.codes[code], runs * times * size
+
+
+def _executed_flops(built: Built) -> Flops:
+    """What all ranks computed in the whole run."""
     total = Flops()
-    for code, executions in timing.classes[index].linked.by_code().items():
-        works = [work for each in built.program.codes[code].instructions for work in each.works]
-        total += matrix_flops(works) * len(executions)
+    for code, runs in _executions(built):
+        total += matrix_flops(work for each in code.instructions for work in each.works) * runs
     return total
 
 
-def _traffic(built: Built, timing: Timing) -> dict[str, dict[str, float]]:
+def _traffic(built: Built) -> dict[str, dict[str, float]]:
     """Axis -> operation -> bytes that a rank sends per step, mean over ranks."""
     found: dict[str, dict[str, float]] = {}
     total = sum(built.classes.sizes) * built.scenario.spec.run.steps
-    for index, each in enumerate(timing.classes):
-        for code, executions in each.linked.by_code().items():
-            for instruction in built.program.codes[code].instructions:
-                sent = _sent(built, instruction)
-                if not sent:
-                    continue
-                axis = stream_axes(instruction.stream, built.plan.stage_axis)
-                operations = found.setdefault(axis, {})
-                share = sent * len(executions) * built.classes.sizes[index] / total
-                operations[instruction.operation] = operations.get(instruction.operation, 0.0) + share
+    for code, runs in _executions(built):
+        for each in code.instructions:
+            sent = _sent(built, each)
+            if sent:
+                operations = found.setdefault(stream_axes(each.stream, built.plan.stage_axis), {})
+                operations[each.operation] = operations.get(each.operation, 0.0) + sent * runs / total
     return {axis: dict(sorted(found[axis].items())) for axis in sorted(found)}
 
 

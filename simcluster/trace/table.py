@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cache, cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +15,41 @@ from simcluster.errors import TraceError
 Column = NDArray[Any]
 
 
+V = TypeVar("V")
+
+
+class Deferred(Mapping[str, V]):
+    """A mapping that is made when it is first looked at: ``make`` is called once, or never."""
+
+    def __init__(self, make: Callable[[], Mapping[str, V]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _made(self) -> Mapping[str, V]:
+        return self._make()
+
+    def __getitem__(self, key: str) -> V:
+        return self._made[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+
 @dataclass(frozen=True)
 class Table:
     """Columns by name. A column in ``names`` holds indices into its list of names."""
 
     columns: Mapping[str, Column]
     names: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @classmethod
+    def deferred(cls, make: Callable[[], Table]) -> Table:
+        """A table that is made when one of its columns is first looked at."""
+        table = cache(make)
+        return cls(Deferred(lambda: table().columns), Deferred(lambda: table().names))
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), ()))

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.engine import Method, Progress, run
+from simcluster.engine import Method, Progress, run, waits
+from simcluster.engine.cut import cut, cut_of
 from simcluster.errors import SimulationError
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
 from simcluster.program import Action, partition
@@ -61,6 +62,20 @@ def assert_sweep_is_events(built):
         for name in ("starts", "arrivals"):
             for a, b in zip(getattr(ours, name), getattr(theirs, name), strict=True):
                 assert np.array_equal(a, b), name
+    gaps = waits(events.classes, events.end, built.plan.stage_axis, built.plan.num_stages)
+    assert_cuts_are_equal(
+        cut(swept.swept, built.plan.stage_axis), cut_of(built.program, events.classes, gaps), events.end
+    )
+
+
+def assert_cuts_are_equal(ours, theirs, end):
+    """The cut of a sweep against the one from the waits of every class."""
+    assert list(ours.lost) == list(theirs.lost)
+    for name in ("busy", "host"):
+        assert np.array_equal(getattr(ours, name), getattr(theirs, name)), name
+    for cause, spent in ours.lost.items():
+        assert np.array_equal(spent, theirs.lost[cause]), cause
+    assert (ours.busy + sum(ours.lost.values()) == end).all()
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
