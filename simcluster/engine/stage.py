@@ -107,6 +107,17 @@ class Stage:
         found[mine] = table[of_code[executions % per_step]] + mine - self.linked.bases[executions, stream]
         return found
 
+    def kernels(self, stream: int) -> Ints:
+        """How many instructions each entry of a stream runs."""
+        counts = np.zeros(len(self.durations), dtype=np.int64)
+        first, _ = self._entries
+        for code, each in self.codes.items():
+            for local, name in enumerate(each.streams):
+                if self.streams[name] == stream:
+                    mine = np.flatnonzero(each.stream_of == local)
+                    np.add.at(counts, first[code, stream] + each.entry[mine], 1)
+        return counts[self.rows(stream)]
+
     def one(self, column: int) -> LinkedClass:
         """The linked entries of one column."""
         streams = tuple(

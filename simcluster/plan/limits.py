@@ -19,6 +19,9 @@ MOST_LAYERS = 2**14
 MOST_PASSES = 2**19
 """Forward and backward passes of single layers that one run may simulate: two minutes, and 6 GB."""
 
+MOST_SWEPT = 2**24
+"""The same where ranks differ, which are timed beside each other: a quarter of a minute, and 1 GB."""
+
 MOST_BYTES = 2**50
 """Bytes of one logical tensor; sums of what ranks hold stay below 64 bits."""
 
@@ -58,11 +61,12 @@ def check_passes(
         "different ranks of each stage": different,
     }
     passes = math.prod(factors.values())
-    if passes <= MOST_PASSES:
+    most = MOST_PASSES if max(ranks, different) < MANY else MOST_SWEPT
+    if passes <= most and passes // max(ranks, different) <= MOST_PASSES:
         return
     path, hint = _REMEDIES[max(factors, key=lambda name: factors[name])]
     told = " x ".join(f"{count:,} {name}" for name, count in factors.items() if count > 1)
-    message = f"{told} = {passes:,} passes of a layer; at most {MOST_PASSES:,} are simulated"
+    message = f"{told} = {passes:,} passes of a layer; at most {most:,} are simulated"
     raise PlanError(message, path=path, hint=hint)
 
 

@@ -12,7 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.engine import Timing
+from simcluster.engine.account import CATEGORIES
+from simcluster.engine.account import account as engine_account
 from simcluster.engine.cut import cut, cut_of
+from simcluster.engine.peaks import peaks as engine_peaks
+from simcluster.engine.spans import Vocabulary
+from simcluster.engine.sweep import Swept
 from simcluster.engine.waits import IDLE, PIPELINE_WAIT
 from simcluster.program import Action, Code, Instruction
 from simcluster.program.instruction import stream_axes
@@ -44,7 +49,7 @@ def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
     model = forward * (3 * training.global_batch)
     capacity = step * ranks * built.cluster.host.device.peak[plan.matmul]
     cut = _Cut.of(built, timing, gaps)
-    memory = peaks(built, account)
+    memory = peaks(built, account) if timing.swept is None else swept_peaks(built, timing.swept)
     done = _executed_flops(built) * (1 / steps)
     wait, compute = cut.mean(cut.parts["pipeline_wait_s"]), cut.mean(cut.parts["compute_s"])
     return {
@@ -175,44 +180,83 @@ def _sent(built: Built, each: Instruction) -> float:
 def peaks(built: Built, account: Table) -> list[dict[str, Any]]:
     """Per class: the peak, when it was, what it was made of, and whether it fits."""
     found = []
-    for index, rank in enumerate(built.classes.representatives):
+    for index in range(len(built.classes)):
         rows = account.where(account["class"] == index)
         level = np.cumsum(rows["bytes"])
         top = int(level.argmax())
-        capacity = built.cluster.device(rank).memory
+        entry = _peak(built, index, int(level[top]), int(rows["time"][top]))
         kinds, sizes = rows["category"][: top + 1], rows["bytes"][: top + 1]
-        breakdown = {
-            name: int(sizes[kinds == number].sum()) for number, name in enumerate(rows.names["category"])
-        }
-        entry: dict[str, Any] = {
-            "class": index,
-            "stage": built.program.stage_of(rank),
-            "rank": rank,
-            "ranks": built.classes.sizes[index],
-            "device": built.cluster.device(rank).name,
-            "total": int(level[top]),
-            "capacity": capacity,
-            "time_s": float(rows["time"][top]) * 1e-9,
-            "breakdown": breakdown,
-            "fits": bool(level[top] <= capacity),
-        }
-        if level[top] > capacity:
-            first = int(np.argmax(level > capacity))
-            entry["exceeded_at_s"] = float(rows["time"][first]) * 1e-9
-            entry["excess"] = int(level[top]) - capacity
-            entry["alive"] = alive(rows, top)
+        entry["breakdown"] = _by_category(kinds, sizes)
+        if level[top] > entry["capacity"]:
+            first = int(np.argmax(level > entry["capacity"]))
+            buffers = rows["buffer"][: top + 1]
+            entry |= _excess(entry, int(rows["time"][first]), alive(buffers, sizes, rows.names["buffer"]))
         found.append(entry)
     return found
 
 
-def alive(rows: Table, top: int, count: int = 8) -> list[dict[str, Any]]:
-    """The largest buffers alive after row ``top``, those of one name over layers and micro-batches together.
+def swept_peaks(built: Built, swept: Swept) -> list[dict[str, Any]]:
+    """The same of a sweep."""
+    found: dict[int, dict[str, Any]] = {}
+    buffers = Vocabulary()
+    for stage, lanes in zip(swept.stages, swept.lanes, strict=True):
+        device = built.cluster.device(built.classes.representatives[int(stage.columns[0])])
+        rows = engine_account(built.program, stage.number, device, stage.linked, buffers)
+        most = engine_peaks(rows, lanes, device.memory)
+        names = list(buffers.names)
+        for held in most.held:
+            sizes = rows.sizes[held.rows]
+            breakdown = _by_category(rows.kinds[held.rows], sizes)
+            living = None
+            for column in held.columns.tolist():
+                index = int(stage.columns[column])
+                entry = _peak(built, index, int(most.total[column]), int(most.time[column]))
+                entry["breakdown"] = dict(breakdown)
+                if not entry["fits"]:
+                    living = living or alive(rows.buffers[held.rows], sizes, names)
+                    entry |= _excess(entry, int(most.exceeded[column]), living)
+                found[index] = entry
+    return [found[index] for index in range(len(found))]
+
+
+def _peak(built: Built, index: int, total: int, time: int) -> dict[str, Any]:
+    """The peak of a class, in bytes, at a time in nanoseconds."""
+    rank = built.classes.representatives[index]
+    device = built.cluster.device(rank)
+    return {
+        "class": index,
+        "stage": built.program.stage_of(rank),
+        "rank": rank,
+        "ranks": built.classes.sizes[index],
+        "device": device.name,
+        "total": total,
+        "capacity": device.memory,
+        "time_s": float(time) * 1e-9,
+        "breakdown": {},
+        "fits": total <= device.memory,
+    }
+
+
+def _by_category(kinds: NDArray[Any], sizes: NDArray[Any]) -> dict[str, int]:
+    return {name: int(sizes[kinds == number].sum()) for number, name in enumerate(CATEGORIES)}
+
+
+def _excess(entry: Mapping[str, Any], first: int, living: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "exceeded_at_s": float(first) * 1e-9,
+        "excess": entry["total"] - entry["capacity"],
+        "alive": living,
+    }
+
+
+def alive(
+    buffers: NDArray[Any], sizes: NDArray[Any], names: Sequence[str], count: int = 8
+) -> list[dict[str, Any]]:
+    """The largest buffers alive after some rows, those of one name over layers and micro-batches together.
 
     ``layers.*.mlp.up.out`` stands for that buffer of every layer.
     """
-    buffers, sizes = rows["buffer"][: top + 1], rows["bytes"][: top + 1]
     held = np.bincount(buffers, weights=sizes.astype(np.float64))
-    names: Sequence[str] = rows.names["buffer"]
     together: dict[str, int] = {}
     for number in np.flatnonzero(held > 0).tolist():
         name = _NUMBERED.sub("*", names[number])

@@ -11,12 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simcluster.cluster import Device
 from simcluster.engine import Method, Progress, run, waits
 from simcluster.engine.cut import cut, cut_of
 from simcluster.errors import SimulationError
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
 from simcluster.program import Action, partition
 from simcluster.scenario import Scenario
+from simcluster.simulation import simulate
 from simcluster.simulation.build import prepare
 from tests.pipelines import burning_program, quiet_cluster
 from tests.scenarios import TINY, TINY_GPT, scenario
@@ -176,3 +178,48 @@ def test_progress_of_a_sweep():
     timing = timed(built, Method.SWEEP, progress=progress)
     assert progress.done == progress.total == timing.num_events
     assert progress.now == pytest.approx(timing.end * 1e-9)
+
+
+@pytest.mark.parametrize("fits", [True, False])
+@settings(max_examples=4, deadline=None)
+@given(data=st.data())
+def test_a_result_is_the_same_however_it_is_timed(fits, data):
+    """Summaries with peaks, breakdowns and what was alive, and all tables; on too small devices too."""
+    which = scenario(
+        data.draw(st.sampled_from([{"pipeline": 2, "data": 2, "tensor": 2}, {"data": 4}, {"pipeline": 4}])),
+        host="dgx-h100",
+        model=data.draw(st.sampled_from([TINY, TINY_GPT])),
+        micro_batches=data.draw(st.integers(1, 5)),
+        training={"optimizer": {"kind": "adam", "clip": 1.0}},
+        optimizer_sharding=data.draw(st.sampled_from(SHARDINGS[:2])),
+        recompute={"layers": data.draw(st.sampled_from(["none", "all"]))},
+        run={"steps": data.draw(st.sampled_from([1, 2])), "seed": data.draw(st.integers(0, 3))},
+        changes=[JITTER],
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        whole = simulate(which)
+        top = max(each["total"] for each in whole.documents["summary"]["peak_memory_bytes"])
+        if not fits:
+            patch.setattr(Device, "at", small(Device.at, top - 1))
+        results = []
+        for many in (1, 10**9):
+            patch.setattr("simcluster.engine.engine.MANY", many)
+            again = Scenario(which.spec, which.document, which.folder)
+            results.append(simulate(again))
+    swept, events = results
+    for each in results:
+        each.documents["summary"].pop("wall_s")
+    assert swept.documents == events.documents
+    assert swept.documents["summary"]["fits"] == fits
+    for name in ("spans", "memory", "transfers", "waits"):
+        ours, theirs = getattr(swept, name), getattr(events, name)
+        assert {key: list(found) for key, found in ours.names.items()} == {
+            key: list(found) for key, found in theirs.names.items()
+        }
+        for column in theirs.columns:
+            assert np.array_equal(ours[column], theirs[column]), (name, column)
+
+
+def small(at, memory):
+    """Devices at any speed that hold only so many bytes."""
+    return lambda device, speed: replace(at(device, speed), memory=memory)
