@@ -22,6 +22,9 @@ MOST_PASSES = 2**19
 MOST_SWEPT = 2**24
 """The same where ranks differ, which are timed beside each other: a quarter of a minute, and 1 GB."""
 
+SWEPT_FROM = 8
+"""Different ranks of each stage from which on they are timed beside each other."""
+
 MOST_BYTES = 2**50
 """Bytes of one logical tensor; sums of what ranks hold stay below 64 bits."""
 
@@ -61,8 +64,9 @@ def check_passes(
         "different ranks of each stage": different,
     }
     passes = math.prod(factors.values())
-    most = MOST_PASSES if max(ranks, different) < MANY else MOST_SWEPT
-    if passes <= most and passes // max(ranks, different) <= MOST_PASSES:
+    beside = max(ranks, different)
+    most = MOST_PASSES if beside < SWEPT_FROM else min(MOST_SWEPT, MOST_PASSES * beside)
+    if passes <= most:
         return
     path, hint = _REMEDIES[max(factors, key=lambda name: factors[name])]
     told = " x ".join(f"{count:,} {name}" for name, count in factors.items() if count > 1)

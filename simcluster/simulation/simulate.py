@@ -9,12 +9,15 @@ from functools import cached_property
 
 from simcluster.engine import ClassTiming, Progress, Timing, instruction_times, memory, run, spans, waits
 from simcluster.engine.spans import InstructionTimes
-from simcluster.errors import SimclusterError
+from simcluster.errors import SimclusterError, TraceError
 from simcluster.program import Action
 from simcluster.scenario import Scenario
 from simcluster.simulation.build import Built, prepare
 from simcluster.simulation.documents import documents
 from simcluster.trace import Run, Table
+
+MOST_EXPANDED = 2**23
+"""Entries of the streams of all classes that tables are made of: 4 GB of spans."""
 
 
 def simulate(scenario: Scenario, *, unfold: bool = False, progress: Progress | None = None) -> Run:
@@ -69,6 +72,12 @@ class Tables:
 
     @cached_property
     def _timings(self) -> list[ClassTiming]:
+        if self.timing.swept is not None and self.timing.num_events > MOST_EXPANDED:
+            count = len(self.timing.classes)
+            raise TraceError(
+                f"the tables of {count:,} different ranks do not fit: {self.timing.num_events:,} entries",
+                hint="the summary has the figures of all; change fewer devices to look at every span",
+            )
         return list(self.timing.classes)
 
     @cached_property

@@ -156,7 +156,8 @@ def test_values_know_no_speeds():
 
 
 def test_too_many_different_devices_are_refused_in_numbers(monkeypatch):
-    monkeypatch.setattr("simcluster.plan.limits.MOST_PASSES", 31)
+    for most in ("MOST_PASSES", "MOST_SWEPT"):
+        monkeypatch.setattr(f"simcluster.plan.limits.{most}", 31)
     jitter = [{"devices": "all", "compute": {"normal": [1.0, 0.1]}}]
     prepare(scenario({"data": 8}, micro_batches=1))
     prepare(scenario({"data": 8}, micro_batches=1, changes=[SLOW]))
