@@ -23,6 +23,10 @@ from simcluster.engine.timed import NOTHING
 Ints = NDArray[np.int64]
 
 
+MOST_KEPT = 2**24
+"""Times of rows that are kept at once: 128 MB."""
+
+
 @dataclass(frozen=True)
 class Held:
     """What classes hold at their peak: the rows of the account until then, and which columns do."""
@@ -59,7 +63,7 @@ class _Peaks:
 
     def run(self) -> StagePeaks:
         account, sizes = self.account, self.account.sizes
-        low, high = self.bounds.of(self.lanes, account.numbers)
+        low, high = self.ticks = self.bounds.of(self.lanes, account.numbers)
         self.low = np.where(
             account.latest, low[account.moments].max(axis=1), low[account.moments].min(axis=1)
         )
@@ -68,7 +72,7 @@ class _Peaks:
         )
         self.allocations = np.flatnonzero(sizes > 0)
         most, least = self._limits()
-        chosen = self.allocations[most >= least.max()]
+        chosen = self._in_order(self.allocations[most >= least.max()])
         self._note(chosen)
         total, time, which = self._highest(chosen)
         held = list(self._held(which))
@@ -76,10 +80,15 @@ class _Peaks:
         if total.max() > self.capacity:
             certain = least > self.capacity
             until = self.high[self.allocations[certain]].min() if certain.any() else self.high.max()
-            over = self.allocations[(most > self.capacity) & (self.low[self.allocations] <= until)]
+            over = (most > self.capacity) & (self.low[self.allocations] <= until)
+            over = self._in_order(self.allocations[over])
             self._note(over)
             exceeded = self._exceeded(over)
         return StagePeaks(total, time, exceeded, held)
+
+    def _in_order(self, allocations: Ints) -> Ints:
+        """Allocations by the kernels around them: neighbours ask for the times of the same rows."""
+        return np.asarray(allocations[np.argsort(self.low[allocations], kind="stable")])
 
     def _exceeded(self, over: Ints) -> Ints:
         """By column when more than the capacity is first held at one of some allocations, -1 if never."""
@@ -146,12 +155,25 @@ class _Peaks:
     def _time(self, row: int) -> Ints:
         """When every column comes to a row."""
         if row not in self.rows:
-            found = self._moment(int(self.account.moments[row, 0]))
+            if len(self.rows) * self._width > MOST_KEPT:
+                self.rows.clear()
+            first, *others = self._deciding(row)
+            found = self._moment(first)
             join = np.maximum if self.account.latest[row] else np.minimum
-            for moment in dict.fromkeys(self.account.moments[row, 1:].tolist()):
+            for moment in others:
                 found = join(found, self._moment(moment))
             self.rows[row] = found
         return self.rows[row]
+
+    def _deciding(self, row: int) -> list[int]:
+        """The moments of a row that can be its latest, or its earliest."""
+        moments = np.unique(self.account.moments[row])
+        low, high = self.ticks[0][moments], self.ticks[1][moments]
+        if self.account.latest[row]:
+            able = (high > self.low[row]) | (low == self.low[row])
+        else:
+            able = (low < self.high[row]) | (high == self.high[row])
+        return [int(moment) for moment in moments[able]]
 
     @cached_property
     def _compute(self) -> int:
@@ -162,7 +184,7 @@ class _Peaks:
         rows = np.unique(np.concatenate([allocations, *(self._unsure(row) for row in allocations.tolist())]))
         self.rows.clear()
         wanted: set[int] = set()
-        for moment in np.unique(self.account.moments[rows]).tolist():
+        for moment in {moment for row in rows.tolist() for moment in self._deciding(row)}:
             if moment == self.account.numbers.zero:
                 continue
             stream, entry, _, kind, _ = self._place(moment)
