@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from simcluster.cluster import Speed
 from simcluster.engine import run
-from simcluster.errors import PlanError
+from simcluster.errors import PlanError, TraceError
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
 from simcluster.program import partition
 from simcluster.report.headline import headline
@@ -164,6 +165,16 @@ def test_too_many_different_devices_are_refused_in_numbers(monkeypatch):
     with pytest.raises(PlanError, match="8 different ranks of each stage = 32 passes") as caught:
         prepare(scenario({"data": 8}, micro_batches=1, changes=jitter))
     assert caught.value.problems[0].path == "cluster.changes"
+
+
+def test_tables_of_very_many_different_ranks_are_refused_and_their_figures_are_not(monkeypatch):
+    # The package gives the function its module's name.
+    monkeypatch.setattr(sys.modules[simulate.__module__], "MOST_EXPANDED", 100)
+    jitter = [{"devices": "all", "compute": {"normal": [1.0, 0.1]}}]
+    found = simulate(scenario({"data": 8}, micro_batches=1, changes=jitter))
+    assert found.documents["summary"]["num_classes"] == 8
+    with pytest.raises(TraceError, match="tables of 8 different ranks do not fit"):
+        len(found.spans)
 
 
 def test_errors_point_into_the_file(tmp_path):
