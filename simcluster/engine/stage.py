@@ -134,11 +134,6 @@ class Stage:
         return LinkedClass(streams, self.linked.bases, self.linked.executions, self.linked.steps)
 
 
-def is_wait(stream: LinkedStream) -> NDArray[np.bool_]:
-    """Which entries of a compute stream only wait, or open a code with several waits: they take no time."""
-    return np.asarray((stream.execution == BARRIER) | (stream.duration == 0), dtype=np.bool_)
-
-
 def _favourite(program: Program, number: int, indices: Sequence[int], prices: Prices) -> tuple[str, ...]:
     """The axes over which the stage's classes meet most often, if their groups are equal and inside it."""
     counts: dict[tuple[str, ...], int] = {}
