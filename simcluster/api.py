@@ -10,7 +10,7 @@ result.to_perfetto("trace.json.gz")
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -197,38 +197,43 @@ class Result:
         public = [name for name in object.__dir__(self) if not name.startswith("_")]
         return sorted({*public, *self._run.documents["summary"]})
 
-    def spans(self, *, frame: bool | None = None) -> Rows:
+    def spans(self, *, ranks: Iterable[int] | None = None, frame: bool | None = None) -> Rows:
         """Every kernel, collective, send and receive; see ``transfers`` for when each could have started.
 
         Columns: class, stage, rank (the one simulated), ranks (how many it stands for), stream, kind,
         operator, action, micro_batch (-1: once per step), step, start_s, end_s, duration_s, bytes, flops.
 
+        Those of one rank of every class, or of the ``ranks`` that are named, each by itself. Raises
+        TraceError if there is no such rank, or if they are too many for one table: name some ranks then.
+
         A polars DataFrame where polars is installed, else a NumPy structured array; ``frame`` asks for one or
         the other.
         """
-        return _rows(columns.spans(self._run), frame)
+        return _rows(columns.spans(self._run, ranks), frame)
 
-    def transfers(self, *, frame: bool | None = None) -> Rows:
+    def transfers(self, *, ranks: Iterable[int] | None = None, frame: bool | None = None) -> Rows:
         """Every collective, send and receive: columns as in ``spans`` less flops, and ready_s.
 
-        A collective starts when the last of its members is ready. ``frame`` as in ``spans``.
+        A collective starts when the last of its members is ready. ``ranks`` and ``frame`` as in ``spans``.
         """
-        return _rows(columns.transfers(self._run), frame)
+        return _rows(columns.transfers(self._run, ranks), frame)
 
-    def memory(self, *, frame: bool | None = None) -> Rows:
+    def memory(self, *, ranks: Iterable[int] | None = None, frame: bool | None = None) -> Rows:
         """Every allocation and release.
 
         Columns: class, stage, rank, ranks, time_s, category, buffer, micro_batch, bytes (negative: released),
-        held_bytes (of all categories, after the change). ``frame`` as in ``spans``.
+        held_bytes (of all categories, after the change). ``ranks`` and ``frame`` as in
+        ``spans``.
         """
-        return _rows(columns.memory(self._run), frame)
+        return _rows(columns.memory(self._run, ranks), frame)
 
-    def waits(self, *, frame: bool | None = None) -> Rows:
+    def waits(self, *, ranks: Iterable[int] | None = None, frame: bool | None = None) -> Rows:
         """Every time the kernels of a class stood still, and why.
 
-        Columns: class, stage, rank, ranks, cause, start_s, end_s, duration_s. ``frame`` as in ``spans``.
+        Columns: class, stage, rank, ranks, cause, start_s, end_s, duration_s. ``ranks`` and ``frame`` as in
+        ``spans``.
         """
-        return _rows(columns.waits(self._run), frame)
+        return _rows(columns.waits(self._run, ranks), frame)
 
     def save(self, path: str | Path) -> None:
         """Writes everything to one file, which ``Result.load`` reads. Raises TraceError if it cannot."""
@@ -239,12 +244,13 @@ class Result:
         """A saved result. Raises TraceError if the file holds none."""
         return cls(Run.load(path))
 
-    def to_perfetto(self, path: str | Path) -> None:
+    def to_perfetto(self, path: str | Path, *, ranks: Iterable[int] | None = None) -> None:
         """Writes the trace for ui.perfetto.dev, compressed if the name ends in ``.gz``.
 
-        Raises TraceError if the file cannot be written.
+        A process per class of equal ranks, or per rank of ``ranks``: ``ranks=[0, 17, *range(4096, 4104)]``.
+        Raises TraceError if there is no such rank or the file cannot be written.
         """
-        write_perfetto(self._run, path)
+        write_perfetto(self._run, path, ranks)
 
     def to_json(self, path: str | Path | None = None) -> str:
         """The figures, the name and the plan as JSON text; also written to ``path`` if given.

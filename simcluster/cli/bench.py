@@ -11,9 +11,10 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from simcluster import units
+from simcluster.cli.ranks import rank_list
 from simcluster.cluster import Cluster, load_cluster
 from simcluster.cluster.span import Ranks
-from simcluster.collectives import Operation, Row, benchmark, refused_name
+from simcluster.collectives import AUTO, Operation, Row, Wanted, benchmark, refused_name
 from simcluster.draw import Column, shown, table
 from simcluster.errors import PlanError, Problem, ScenarioError, nearest
 from simcluster.plan.limits import MOST_BYTES, MOST_RANKS
@@ -26,6 +27,7 @@ _HEAD = (
     "message_bytes",
     "algorithm",
     "protocol",
+    "channels",
     "time_us",
     "latency_us",
     "algbw_gb_s",
@@ -47,7 +49,14 @@ class Bench:
 
     @classmethod
     def of(
-        cls, operation: str, cluster: str, hosts: int, sizes: str, algorithm: str, ranks: str | None
+        cls,
+        operation: str,
+        cluster: str,
+        hosts: int,
+        sizes: str,
+        algorithm: str,
+        ranks: str | None,
+        protocol: str = AUTO,
     ) -> Bench:
         """Reads the words and prices every size.
 
@@ -83,17 +92,18 @@ class Bench:
         if asked is Operation.SEND_RECEIVE and group.size != 2:
             hint = f"choose them, such as --ranks 0,1 or --ranks 0,{built.num_devices - 1}"
             raise PlanError(f"send_receive has two ends, not {group.size}", hint=hint)
-        rows = benchmark(asked, built.span(group), wanted, built, algorithm)
+        rows = benchmark(asked, built.placement(group), wanted, built, Wanted(algorithm, protocol))
         return cls(asked, cluster, built, group, rows)
 
 
-def bench_text(bench: Bench, *, colour: bool = False) -> str:
-    """The table to read, below a line about the group and above the assumed figures."""
+def bench_rows(bench: Bench) -> tuple[list[Column], list[list[str]]]:
+    """The columns of the table, and its rows as text."""
     columns = [
         Column("bytes", quantity=True),
         Column("size", quantity=True),
         Column("algorithm"),
         Column("protocol"),
+        Column("ch.", quantity=True),
         *(Column(title, quantity=True) for title in ("time us", "latency us", "algbw GB/s", "busbw GB/s")),
     ]
     rows = [
@@ -102,6 +112,7 @@ def bench_text(bench: Bench, *, colour: bool = False) -> str:
             units.size(row.num_bytes),
             row.choice.algorithm,
             row.choice.protocol,
+            "" if row.choice.channels is None else str(row.choice.channels),
             f"{row.seconds * 1e6:,.2f}",
             f"{row.choice.latency * 1e6:,.2f}",
             f"{row.algbw * 1e-9:,.2f}",
@@ -109,7 +120,13 @@ def bench_text(bench: Bench, *, colour: bool = False) -> str:
         ]
         for row in bench.rows
     ]
-    told: list[RenderableType] = [Text(_group_told(bench), "bold"), "", table(columns, rows)]
+    return columns, rows
+
+
+def bench_text(bench: Bench, *, colour: bool = False) -> str:
+    """The table to read, below a line about the group and above the assumed figures."""
+    columns, rows = bench_rows(bench)
+    told: list[RenderableType] = [Text(group_told(bench), "bold"), "", table(columns, rows)]
     if assumed := _assumed(bench.cluster):
         more = (
             f"Leans on assumed figures: {', '.join(assumed)}. Their reasons: simcluster catalog {bench.name}"
@@ -135,13 +152,14 @@ def bench_csv(bench: Bench) -> str:
                 row.num_bytes,
                 row.choice.algorithm,
                 row.choice.protocol,
+                row.choice.channels,
                 *(f"{figure:.10g}" for figure in figures),
             ]
         )
     return text.getvalue().rstrip("\n")
 
 
-def _group_told(bench: Bench) -> str:
+def group_told(bench: Bench) -> str:
     """``all_reduce of 128 ranks on 16 x dgx-h100, 8 on each``."""
     counts = np.unique(bench.cluster.hosts_of(bench.ranks), return_counts=True)[1]
     most, fewest = counts.max(), counts.min()
@@ -180,20 +198,4 @@ def _group(text: str | None, num_devices: int) -> Ranks:
         if num_devices > MOST_RANKS:
             raise ValueError(f"{num_devices:,} ranks; at most {MOST_RANKS:,} are simulated")
         return np.arange(num_devices, dtype=np.int64)
-    found: list[int] = []
-    for each in text.split(","):
-        first, _, last = (part.strip() for part in each.partition("-"))
-        if not first.isdecimal() or not (last or first).isdecimal() or (not last and "-" in each):
-            raise ValueError(f"'{each.strip()}' is no rank; write for example 0,8,16-23")
-        low, high = int(first), int(last or first)
-        if high < low:
-            raise ValueError(f"'{each.strip()}' counts down; write {high}-{low}")
-        if high >= num_devices:
-            raise ValueError(f"there is no rank {high}; the cluster has {num_devices:,}, from 0 on")
-        if high - low >= MOST_RANKS:
-            raise ValueError(f"'{each.strip()}' are {high - low + 1:,} ranks; at most {MOST_RANKS:,}")
-        found += range(low, high + 1)
-    ordered, counts = np.unique(np.array(found, dtype=np.int64), return_counts=True)
-    if counts.max() > 1:
-        raise ValueError(f"rank {ordered[counts > 1][0]} is named twice")
-    return ordered
+    return rank_list(text, num_devices)

@@ -7,6 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.cli.ranks import rank_list
 from simcluster.errors import Problem, ScenarioError
 from simcluster.report import result_json, summary_text, write_perfetto
 from simcluster.trace import Run
@@ -26,12 +30,16 @@ RESULT, SUMMARY, TRACE, RUN, SCENARIO = (
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """What ``--out``, ``--trace`` and ``--json`` name, and the scenarios whose results go there."""
+    """What ``--out``, ``--trace`` and ``--json`` name, and the scenarios whose results go there.
+
+    ``ranks`` are those whose tracks traces show, as text; by default one of each class.
+    """
 
     scenarios: Sequence[str]
     out: Path | None = None
     trace: Path | None = None
     json: str | None = None
+    ranks: str | None = None
 
     @property
     def json_to_screen(self) -> bool:
@@ -49,6 +57,12 @@ class Outputs:
         if self.trace is not None and len(self.scenarios) > 1:
             problems.append(
                 Problem("one trace holds one scenario; use --out DIR for several", where="--trace")
+            )
+        if self.ranks is not None and self.trace is None and self.out is None:
+            problems.append(
+                Problem(
+                    "no trace is written to show them in; add --trace FILE", where=f"--ranks {self.ranks}"
+                )
             )
         for option, path in (("--trace", self.trace), ("--json", self.json_file)):
             if path is not None:
@@ -87,20 +101,34 @@ class Outputs:
             found.append(self.out / name)
         return found
 
+    def chosen(self, num_ranks: int) -> NDArray[np.int64] | None:
+        """The ranks that traces show; ScenarioError if they are no list or one of them does not exist."""
+        if self.ranks is None:
+            return None
+        try:
+            return rank_list(self.ranks, num_ranks)
+        except ValueError as error:
+            raise ScenarioError(Problem(str(error), where=f"--ranks {self.ranks}")) from None
+
     def write(self, index: int, run: Run, scenario_text: str) -> list[Path]:
-        """Writes the files of one scenario and gives their names: a folder for ``--out``, the trace."""
+        """Writes the files of one scenario and gives their names: a folder for ``--out``, the trace.
+
+        A run of too many different ranks for one file is left out of the folder.
+        """
         written = []
+        ranks = self.chosen(len(run.ranks))
         if self.out is not None:
             folder = self.folders()[index]
             folder.mkdir(parents=True, exist_ok=True)
             write_bytes(folder / RESULT, result_json(run))
             write_bytes(folder / SUMMARY, (summary_text(run, width=100) + "\n").encode())
             write_bytes(folder / SCENARIO, scenario_text.encode())
-            write_perfetto(run, folder / TRACE)
-            run.save(folder / RUN)
+            write_perfetto(run, folder / TRACE, ranks)
+            if run.storable:
+                run.save(folder / RUN)
             written.append(folder)
         if self.trace is not None:
-            write_perfetto(run, self.trace)
+            write_perfetto(run, self.trace, ranks)
             written.append(self.trace)
         return written
 

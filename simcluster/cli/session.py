@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -39,6 +40,7 @@ class Session:
             try:
                 scenario = Scenario.load(path, changes)
                 bounds(scenario)
+                outputs.chosen(math.prod(scenario.spec.parallel.mesh.values()))
                 if len(outputs.scenarios) > 1:  # one alone is planned when it is simulated
                     prepare(scenario, unfold=unfold)
                 found.append(scenario)

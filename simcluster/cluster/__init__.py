@@ -12,10 +12,12 @@ from simcluster.cluster.device_spec import DeviceSpec
 from simcluster.cluster.fleet import Fleet
 from simcluster.cluster.host import Host, Protocol
 from simcluster.cluster.link import Fabric, Island, Level, Link, Network, Path, Pod, Reach, Wiring
+from simcluster.cluster.placement import Placement
 from simcluster.cluster.price import Price, nanoseconds
 from simcluster.cluster.span import Span
 from simcluster.cluster.spec import ClusterSpec, HostSpec
 from simcluster.cluster.speed import NOMINAL, Speed
+from simcluster.cluster.topology import Routes, Topology
 
 __all__ = [
     "NOMINAL",
@@ -33,12 +35,15 @@ __all__ = [
     "Link",
     "Network",
     "Path",
+    "Placement",
     "Pod",
     "Price",
     "Protocol",
     "Reach",
+    "Routes",
     "Span",
     "Speed",
+    "Topology",
     "Wiring",
     "device_names",
     "host_names",

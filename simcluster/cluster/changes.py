@@ -113,6 +113,14 @@ class ChangeSpec(Section):
         return [host * per_host + local for host in _listed(self.host) for local in range(per_host)]
 
 
+AnyChange: TypeAlias = ChangeSpec
+"""An entry of ``cluster.changes``.
+
+The switch: once the engine heeds ``Cluster.link_changes`` and ``Cluster.background``, write
+``ChangeSpec | LinkChangeSpec`` here, and take the keys of links, which are Unsupported, out of ChangeSpec.
+"""
+
+
 def speeds(changes: Sequence[ChangeSpec], num_hosts: int, per_host: int, seed: int) -> Mapping[int, Speed]:
     """Rank -> speed of every device that is not as its file has it, by rank.
 

@@ -7,7 +7,7 @@ things the rooms above ask about the wiring, so that richer fabrics can answer t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,14 @@ from numpy.typing import NDArray
 from simcluster.cluster.device import Device
 from simcluster.cluster.fleet import Fleet
 from simcluster.cluster.host import Host, Protocol
-from simcluster.cluster.link import Fabric, Level, Path, Reach, Wiring
+from simcluster.cluster.link import Fabric, Level, Path, Reach, Storage, Wiring
+from simcluster.cluster.link_changes import Background, LinkChange, LinkChanges, LinkChangeSpec
+from simcluster.cluster.network import Lay
+from simcluster.cluster.networks.switch import Switch
+from simcluster.cluster.placement import Placement, alike, appearing, placement
 from simcluster.cluster.span import Places, Ranks, Span
 from simcluster.cluster.speed import NOMINAL, Speed
+from simcluster.cluster.topology import Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +36,7 @@ class Assumption:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cluster:
-    """``num_hosts`` hosts of one kind, every network card joined to every other by an ideal network.
+    """``num_hosts`` hosts of one kind, their network cards joined as ``network`` lays them.
 
     ``speeds`` are those of the ranks whose device is not as the host has it. Two clusters are one only if
     they are the same object, which makes a cluster a cheap memo key.
@@ -41,12 +46,77 @@ class Cluster:
     num_hosts: int
     assumptions: tuple[Assumption, ...] = ()
     speeds: Mapping[int, Speed] = field(default_factory=dict)
+    network: Lay = Switch
+    storage: Storage | None = None
+    changed_links: LinkChanges = field(default_factory=LinkChanges)
     _devices: dict[Speed, Device] = field(default_factory=dict, init=False, repr=False)
+    _topologies: list[Topology] = field(default_factory=list, init=False, repr=False)
 
     @property
     def num_devices(self) -> int:
         """Devices of all hosts, which is the number of ranks."""
         return self.num_hosts * self.host.num_devices
+
+    @property
+    def topology(self) -> Topology:
+        """Its nodes, links and routes; the same object each time."""
+        if not self._topologies:
+            parts = self.host, self.num_hosts, self.network, self.storage, self.changed_links.dead
+            self._topologies.append(Topology(*parts))
+        return self._topologies[0]
+
+    @property
+    def link_changes(self) -> tuple[LinkChange, ...]:
+        """Links that carry less or more, or take longer, for a while or for good."""
+        return self.changed_links.changes
+
+    @property
+    def background(self) -> tuple[Background, ...]:
+        """What others send over links."""
+        return self.changed_links.background
+
+    def with_links(self, specs: Sequence[tuple[int, LinkChangeSpec]]) -> Cluster:
+        """The cluster with changes of its links, each with its index among all changes.
+
+        Raises PlanError for a pattern that fits no link, and for a lost link that nothing leads around.
+        """
+        if not specs:
+            return self
+        return replace(self, changed_links=LinkChanges.of(specs, self.topology))
+
+    def placement(self, ranks: Ranks | Sequence[int]) -> Placement:
+        """How one group of ranks [size] lies on the cluster."""
+        found, _ = self.placements(np.asarray(ranks, dtype=np.int64)[np.newaxis])
+        return found[0]
+
+    def placements(self, groups: Ranks) -> tuple[list[Placement], NDArray[np.intp]]:
+        """The different placements of ``groups`` [num_groups, size], and for each group the index of its own.
+
+        Members count in the order in which they are given. Placements are sorted, so the answer does not
+        depend on the order of the groups.
+        """
+        places = self._places
+        hosts, pods = appearing(places.hosts(groups)), appearing(places.pods(groups))
+        own = groups % self.host.num_devices
+        parts = self.topology.network.places(places.hosts(groups))
+        rails = own * self.host.network.nics // self.host.num_devices
+        # Where all devices are joined alike, only which places are the same tells groups apart.
+        beside = [appearing(own), appearing(rails)] if self.host.joins_all_alike else [own]
+        first, index, signatures = alike([*beside, hosts, pods, *parts])
+        islands = places.islands(groups) if self.host.island else None
+        return [
+            placement(
+                signature,
+                groups[row],
+                hosts[row],
+                pods[row],
+                own[row],
+                rails[row],
+                None if islands is None else islands[row],
+                self.host.pod is not None,
+            )
+            for row, signature in zip(first.tolist(), signatures, strict=True)
+        ], index
 
     def device(self, rank: int) -> Device:
         """The device that runs ``rank``: one object for all of one speed; IndexError if there is none."""
@@ -123,6 +193,10 @@ class Cluster:
         steps, wide = span.ranks_per_host - 1, span.hosts_inside - 1
         closer = self._hop(Reach.HOST, protocol)
         return closer + (self._hop(Reach.POD, protocol) - closer) * wide / steps
+
+    def hop_over(self, reach: Reach, protocol: Protocol) -> float:
+        """Seconds of one step of a protocol between ranks so far apart."""
+        return self._hop(reach, protocol)
 
     @property
     def _places(self) -> Places:

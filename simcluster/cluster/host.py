@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from simcluster.cluster.device import Device
-from simcluster.cluster.link import Fabric, Island, Link, Network, Pod
+from simcluster.cluster.link import Fabric, Island, Link, Network, Pod, Wiring
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,13 +15,15 @@ class Protocol:
 
     ``base``: seconds once per collective; ``hops``: seconds per step that crosses a level; ``shares``: the
     part of the usable bandwidth that the protocol reaches. Both are indexed by Level. The hop inside a host
-    is that over its closest links; a link of longer latency adds the difference.
+    is that over its closest links; a link of longer latency adds the difference. ``own``: the time for the
+    part of the data that stays on its rank, in units of what it would take over all links of the device.
     """
 
     name: str
     base: float
     hops: tuple[float, float]
     shares: tuple[float, float]
+    own: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +33,8 @@ class Host:
     ``pcie``: the link between a device and the host's memory, absent where the device is the processor;
     ``memory``: bytes of the host. ``protocols``: what the communication library can choose from, by
     algorithm; algorithms not named there use ``default``. ``island``: a closer part of the host; ``pod``:
-    the hosts that are reached without the network; both are absent in most hosts.
+    the hosts that are reached without the network; both are absent in most hosts. ``memory_bandwidth`` (of
+    all memory), ``between_sockets`` and the rates of the disks are bytes/s, 0 where nothing is said.
     """
 
     name: str
@@ -44,7 +47,48 @@ class Host:
     protocols: Mapping[str, tuple[Protocol, ...]]
     island: Island | None = None
     pod: Pod | None = None
+    sockets: int = 1
+    numa_nodes: int = 1
+    numa_of_device: tuple[int, ...] = ()
+    devices_per_switch: int = 1
+    library: str = "nccl"
+    channels: int | None = None
+    memory_bandwidth: float = 0.0
+    between_sockets: float = 0.0
+    disk_read: float = 0.0
+    disk_write: float = 0.0
 
     def protocols_of(self, algorithm: str) -> tuple[Protocol, ...]:
         """The protocols under which ``algorithm`` can run here."""
         return self.protocols.get(algorithm, self.protocols["default"])
+
+    @property
+    def joins_all_alike(self) -> bool:
+        """Whether any pair of its devices is joined as any other."""
+        return self.island is None and self.fabric.wiring in (Wiring.SWITCH, Wiring.FULL_MESH)
+
+    @property
+    def num_hosts_per_pod(self) -> int:
+        """Hosts that are joined without the network; 1 where there are no pods."""
+        return self.pod.num_hosts if self.pod else 1
+
+    @property
+    def shares_pod_switch(self) -> bool:
+        """Whether the switch between its devices is the pod's own, which then tells hosts not apart."""
+        return (
+            self.pod is not None and self.fabric.wiring is Wiring.SWITCH and self.pod.link == self.fabric.link
+        )
+
+    def switch_of(self, device: int) -> int:
+        """The PCIe switch of a device."""
+        return device // self.devices_per_switch
+
+    def socket_of_numa(self, part: int) -> int:
+        """The socket that a part of the memory belongs to."""
+        return part * self.sockets // self.numa_nodes
+
+    def socket_of_device(self, device: int) -> int:
+        """The socket that a device is near to: that of its memory; without one, devices spread evenly."""
+        if self.numa_of_device:
+            return self.socket_of_numa(self.numa_of_device[device])
+        return device * self.sockets // self.num_devices

@@ -49,6 +49,7 @@ class Wiring(enum.StrEnum):
     SWITCH = "switch"
     FULL_MESH = "full_mesh"
     PARTIAL_MESH = "partial_mesh"
+    TRUNK = "trunk"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +59,19 @@ class Fabric:
     ``switch``: ``link`` is a device's port, usable towards any peer. ``full_mesh``: ``link`` joins one pair
     of devices, so a device talks to n - 1 peers over n - 1 links, and what a group can use grows with it.
     ``partial_mesh``: not every pair is joined; ``links`` says how many of its links each device of a group
-    can use, by the ranks of the group, rising from 2; a size between two counts as the smaller.
+    can use, by the ranks of the group, rising from 2; a size between two counts as the smaller; ``pairs``
+    says which devices are joined and by how many links. ``name`` is what its links are called; ``reduces``
+    says whether the switch can add up what goes through it. ``trunk``: ``link`` joins each pair of islands,
+    and all their devices share it. ``over_pcie``: the devices get to it through their PCIe links.
     """
 
     wiring: Wiring
     link: Link
     links: tuple[tuple[int, int], ...] = ()
+    pairs: tuple[tuple[int, int, int], ...] = ()
+    name: str = "fabric"
+    reduces: bool = False
+    over_pcie: bool = False
 
     def rate(self, num_ranks: int) -> float:
         """Usable bytes/s out of each device of a group of ``num_ranks`` in one host."""
@@ -71,7 +79,7 @@ class Fabric:
 
     def _usable_links(self, num_ranks: int) -> int:
         match self.wiring:
-            case Wiring.SWITCH:
+            case Wiring.SWITCH | Wiring.TRUNK:
                 return 1
             case Wiring.FULL_MESH:
                 return num_ranks - 1
@@ -100,10 +108,26 @@ class Pod:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """The network as a host sees it: ``nics`` network cards, each one ``link``."""
+    """The network as a host sees it: ``nics`` network cards, each one ``link``.
+
+    ``on_device``: the cards are part of the devices, which reach them without PCIe. ``hop``: seconds
+    that each switch behind the first adds.
+    """
 
     nics: int
     link: Link
+    on_device: bool = False
+    hop: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """Storage that all hosts share: bytes/s it reads and writes for all, and for one host; seconds to it."""
+
+    read: float
+    write: float
+    host: float
+    latency: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,18 @@ from typing import Self
 from pydantic import model_validator
 
 from simcluster.cluster.link import Fabric, Link, Pod, Wiring
-from simcluster.document import Bandwidth, Duration, Figure, Fraction, PositiveInt, Refused, Section
+from simcluster.cluster.network_choice import AnyNetwork
+from simcluster.document import (
+    Bandwidth,
+    Duration,
+    Figure,
+    Fraction,
+    Name,
+    NonNegativeInt,
+    PositiveInt,
+    Refused,
+    Section,
+)
 
 
 class LinksSpec(Section):
@@ -89,10 +100,40 @@ class FabricSpec(DeviceLinkSpec):
     """The links between devices of a host."""
 
     wiring: Wiring
-    """switch, full_mesh or partial_mesh."""
+    """switch, full_mesh or partial_mesh; or trunk: a link that joins each pair of islands."""
 
     links: Figure[tuple[tuple[PositiveInt, PositiveInt], ...]] | None = None
     """In a partial mesh: ranks of a group, rising, and the links out of each device that it can use."""
+
+    pairs: Figure[tuple[tuple[NonNegativeInt, NonNegativeInt, PositiveInt], ...]] | None = None
+    """In a partial mesh: which devices are joined, and by how many links: ``[[0, 1, 1], [0, 3, 2]]``."""
+
+    name: Name = "fabric"
+    """What its links are called, such as nvlink."""
+
+    reduces: Figure[bool] | None = None
+    """Whether the switch can add up what goes through it; not, if nothing is written."""
+
+    over_pcie: Figure[bool] | None = None
+    """Whether devices get to the switch through their PCIe links; not, if nothing is written."""
+
+    @model_validator(mode="after")
+    def _pairs_fit_the_wiring(self) -> FabricSpec:
+        if self.pairs and self.wiring is not Wiring.PARTIAL_MESH:
+            raise Refused("only a partial mesh is written pair by pair", path="pairs")
+        if self.reduces and self.wiring is not Wiring.SWITCH:
+            raise Refused("only a switch adds up what goes through it", path="reduces")
+        if self.over_pcie and self.wiring is not Wiring.SWITCH:
+            raise Refused("only a switch is reached over PCIe", path="over_pcie")
+        seen = set()
+        for index, (one, other, _) in enumerate(self.pairs.value if self.pairs else ()):
+            if one == other or (pair := frozenset((one, other))) in seen:
+                raise Refused(
+                    f"{one} and {other} are " + ("one device" if one == other else "joined twice"),
+                    path=f"pairs.value.{index}",
+                )
+            seen.add(pair)
+        return self
 
     @model_validator(mode="after")
     def _links_fit_the_wiring(self) -> FabricSpec:
@@ -110,7 +151,15 @@ class FabricSpec(DeviceLinkSpec):
 
     def build(self, own: LinksSpec | None) -> Fabric:
         """The fabric of devices with their ``own`` links."""
-        return Fabric(self.wiring, self.link(own), self.links.value if self.links else ())
+        return Fabric(
+            self.wiring,
+            self.link(own),
+            self.links.value if self.links else (),
+            self.pairs.value if self.pairs else (),
+            self.name,
+            bool(self.reduces and self.reduces.value),
+            bool(self.over_pcie and self.over_pcie.value),
+        )
 
 
 class IslandSpec(FabricSpec):
@@ -136,3 +185,19 @@ class NetworkSpec(LinkSpec):
 
     nics: Figure[PositiveInt]
     """Cards of a host; more cards than devices work in equal bundles."""
+
+    on_device: Figure[bool] | None = None
+    """Whether the cards are part of the devices, reached without PCIe; not, if nothing is written."""
+
+    switch_latency: Figure[Duration] | None = None
+    """What each switch on the way behind the first adds to the latency; nothing, if not written."""
+
+    fabric: AnyNetwork | None = None
+    """How the cards of all hosts are joined; by one ideal switch, if nothing is written."""
+
+
+class PcieSpec(LinkSpec):
+    """The link between each device and the PCIe tree, and so the host's memory."""
+
+    devices_per_switch: Figure[PositiveInt] | None = None
+    """Neighbouring devices behind one PCIe switch, which share its link up; one, if nothing is written."""

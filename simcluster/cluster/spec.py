@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources.abc import Traversable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
-from simcluster.cluster.changes import MOST_DEVICES, ChangeSpec, speeds
+from simcluster.cluster.changes import MOST_DEVICES, AnyChange, ChangeSpec, speeds
 from simcluster.cluster.cluster import Assumption, Cluster
 from simcluster.cluster.device_spec import ClockSpec, DeviceSpec
 from simcluster.cluster.host import Host, Protocol
-from simcluster.cluster.link import Island, Link, Network
-from simcluster.cluster.link_spec import FabricSpec, IslandSpec, LinkSpec, NetworkSpec, PodSpec
+from simcluster.cluster.link import Island, Link, Network, Storage, Wiring
+from simcluster.cluster.link_changes import LinkChangeSpec
+from simcluster.cluster.link_spec import FabricSpec, IslandSpec, NetworkSpec, PcieSpec, PodSpec
+from simcluster.cluster.network_choice import AnyNetwork
+from simcluster.cluster.networks.switch import Switch
 from simcluster.document import (
     Bandwidth,
     Bytes,
@@ -26,6 +29,7 @@ from simcluster.document import (
     PositiveInt,
     Refused,
     Section,
+    Share,
 )
 from simcluster.registry import data_files
 
@@ -48,11 +52,15 @@ class ProtocolSpec(Section):
     network_share: Fraction
     """Part of the network's usable rate that it reaches."""
 
+    own: Share = 0.0
+    """Time for the part of the data that stays on its rank, which the kernel copies too, in units of what it
+    would take over all links that the device has inside the host."""
+
 
 class ProcessorSpec(Section):
-    """A host's own processors, and which of its parts are near which: facts for reading.
+    """A host's own processors, and which of its parts are near which.
 
-    Nothing is priced by them until links have routes.
+    Topology draws its PCIe tree and memories by them; no time rests on them yet.
     """
 
     model: Figure[Name]
@@ -67,9 +75,25 @@ class ProcessorSpec(Section):
     numa_of_device: Figure[tuple[NonNegativeInt, ...]] | None = None
     """The part that each device is near to."""
 
+    memory_bandwidth: Figure[Bandwidth] | None = None
+    """Of all memory channels of the host together; as much as PCIe can ask for, if not written."""
+
+    between: Figure[Bandwidth] | None = None
+    """Between each two sockets, one way, usable; as much as PCIe can ask for, if not written."""
+
+    @model_validator(mode="after")
+    def _parts_belong_to_sockets(self) -> ProcessorSpec:
+        parts, sockets = self.numa_nodes.value, self.sockets.value
+        if parts % sockets:
+            raise Refused(f"{parts} parts do not spread evenly over {sockets} sockets", path="numa_nodes")
+        for part in self.numa_of_device.value if self.numa_of_device else ():
+            if part >= parts:
+                raise Refused(f"there is no part {part} of {parts}", path="numa_of_device")
+        return self
+
 
 class DiskSpec(Section):
-    """A host's local disks, facts for reading: no checkpoint is written to them yet."""
+    """A host's local disks: part of its topology; no checkpoint is written to them yet."""
 
     count: Figure[PositiveInt] | None = None
     """How many."""
@@ -82,6 +106,27 @@ class DiskSpec(Section):
 
     write: Figure[Bandwidth] | None = None
     """All together."""
+
+
+class StorageSpec(Section):
+    """Storage that all hosts share, on a network of its own; nothing is read from it yet."""
+
+    read: Figure[Bandwidth]
+    """All hosts together."""
+
+    write: Figure[Bandwidth]
+    """All hosts together."""
+
+    host: Figure[Bandwidth]
+    """What one host can read, or write, at a time."""
+
+    latency: Figure[Duration] | None = None
+    """Until the first byte is there; nothing, if not written."""
+
+    def build(self) -> Storage:
+        """The storage."""
+        latency = self.latency.value if self.latency else 0.0
+        return Storage(self.read.value, self.write.value, self.host.value, latency)
 
 
 class HostSpec(CatalogSection):
@@ -122,8 +167,14 @@ class HostSpec(CatalogSection):
     network: NetworkSpec
     """Its way to other hosts."""
 
-    pcie: LinkSpec | None = None
+    pcie: PcieSpec | None = None
     """Between each device and the host's memory; none where the device is the host's processor."""
+
+    library: Literal["nccl", "hccl"] = "nccl"
+    """Whose way of choosing algorithms its communication library has; RCCL has NCCL's."""
+
+    channels: Figure[PositiveInt] | None = None
+    """Channels in which the library moves data, where that is known; more of them do not make it faster."""
 
     collectives: dict[Name, dict[Name, Figure[ProtocolSpec]]]
     """The communication library's protocols by algorithm; ``default`` for algorithms not named here."""
@@ -138,6 +189,7 @@ class HostSpec(CatalogSection):
                 f"{devices} devices are no whole islands of {size}; write island: null if there are none",
                 path="island.devices",
             )
+        self._fits_together()
         for name, part in (("fabric", self.fabric), ("island", self.island), ("pod", self.pod)):
             if part and (lacking := part.lacking(self.device.links)):
                 raise Refused(
@@ -153,6 +205,34 @@ class HostSpec(CatalogSection):
         if empty := [name for name, protocols in self.collectives.items() if not protocols]:
             raise Refused("give at least one protocol", path=f"collectives.{empty[0]}")
         return self
+
+    def _fits_together(self) -> None:
+        """Refused if the wiring speaks of parts that the host does not have."""
+        devices = self.devices.value
+        switched = self.island is not None and self.island.wiring is Wiring.SWITCH
+        if self.fabric.wiring is Wiring.TRUNK and not switched:
+            raise Refused(
+                "a trunk joins islands with a switch; write them under island", path="fabric.wiring"
+            )
+        if self.island and self.island.wiring is Wiring.TRUNK:
+            raise Refused("a trunk joins islands; it is not inside one", path="island.wiring")
+        for name, part in (("fabric", self.fabric), ("island", self.island)):
+            if part and part.over_pcie and part.over_pcie.value and not self.pcie:
+                raise Refused("the host has no 'pcie'", path=f"{name}.over_pcie")
+        if self.fabric.wiring is Wiring.PARTIAL_MESH:
+            joined = {end for one, other, _ in self._pairs() for end in (one, other)}
+            if joined != set(range(devices)):
+                raise Refused(f"'pairs' joins {len(joined)} devices of {devices}", path="fabric")
+            reached = {0}
+            for _ in range(devices):
+                near = [{one, other} for one, other, _ in self._pairs() if reached & {one, other}]
+                reached = reached.union(*near)
+            if len(reached) < devices:
+                lost = min(set(range(devices)) - reached)
+                raise Refused(f"no links lead from device 0 to device {lost}", path="fabric.pairs")
+
+    def _pairs(self) -> tuple[tuple[int, int, int], ...]:
+        return self.fabric.pairs.value if self.fabric.pairs else ()
 
     def completed(self) -> Self:
         """The same with every figure of the links between its devices, also those that the device gives."""
@@ -171,20 +251,38 @@ class HostSpec(CatalogSection):
         bundle = max(1, self.network.nics.value // self.devices.value)
         card = self.network.build()
         port = Link(card.bandwidth * bundle, card.efficiency, card.latency)
+        sockets = self.processors.sockets.value if self.processors else 1
+        near = self.processors.numa_of_device if self.processors else None
+        shared = self.pcie.devices_per_switch if self.pcie else None
         return Host(
             name=self.use or self.title,
             device=self.device.build(),
             num_devices=self.devices.value,
             fabric=self.fabric.build(own),
-            network=Network(self.network.nics.value // bundle, port),
+            network=Network(
+                self.network.nics.value // bundle,
+                port,
+                bool(self.network.on_device and self.network.on_device.value),
+                self.network.switch_latency.value if self.network.switch_latency else 0.0,
+            ),
             pcie=self.pcie.build() if self.pcie else None,
             memory=round(self.memory.value),
+            library=self.library,
+            channels=self.channels.value if self.channels else None,
             protocols={
                 algorithm: tuple(_protocol(name, figure.value) for name, figure in protocols.items())
                 for algorithm, protocols in self.collectives.items()
             },
             island=Island(self.island.devices.value, self.island.build(own)) if self.island else None,
             pod=self.pod.build(own) if self.pod else None,
+            sockets=sockets,
+            numa_nodes=self.processors.numa_nodes.value if self.processors else 1,
+            numa_of_device=near.value if near else (),
+            devices_per_switch=shared.value if shared else 1,
+            memory_bandwidth=_rate(self.processors.memory_bandwidth if self.processors else None),
+            between_sockets=_rate(self.processors.between if self.processors else None),
+            disk_read=_rate(self.disks.read if self.disks else None),
+            disk_write=_rate(self.disks.write if self.disks else None),
         )
 
 
@@ -200,7 +298,13 @@ class ClusterSpec(Section):
     hosts: PositiveInt
     """How many of them."""
 
-    changes: tuple[ChangeSpec, ...] = ()
+    network: AnyNetwork | None = None
+    """How the network cards are joined; as the host has it, if nothing is written."""
+
+    storage: StorageSpec | None = None
+    """Storage that all hosts share."""
+
+    changes: tuple[AnyChange, ...] = ()
     """Devices that are slower or faster than their file says; those of one device multiply."""
 
     @model_validator(mode="after")
@@ -208,14 +312,30 @@ class ClusterSpec(Section):
         if (self.use is None) == (self.host is None):
             raise Refused("name a host with 'use: dgx-h100', or write it under 'host'; one of the two")
         HostSpec.expanded(self.use)
+        self._check_network(self._host())
         if self.changes:
             self._check_changes(self._host().devices.value)
         return self
+
+    def _check_network(self, host: HostSpec) -> None:
+        """Refused if the network does not fit the hosts."""
+        nics = min(host.network.nics.value, host.devices.value)
+        for path, network in (("network", self.network), ("host.network.fabric", host.network.fabric)):
+            if network is None:
+                continue
+            try:
+                network.check(self.hosts, nics)
+            except Refused as refused:
+                inner = refused.problems[0]
+                raise Refused(inner.message, path=f"{path}.{inner.path}") from None
+            return
 
     def _check_changes(self, per_host: int) -> None:
         if (count := self.hosts * per_host) > MOST_DEVICES:
             raise Refused(f"{count:,} devices; some can be changed in at most {MOST_DEVICES:,}", path="hosts")
         for index, change in enumerate(self.changes):
+            if not isinstance(change, ChangeSpec):
+                continue
             try:
                 change.check(self.hosts, per_host)
             except Refused as refused:
@@ -229,16 +349,26 @@ class ClusterSpec(Section):
         """
         host = self._host()
         assumed = tuple(_assumptions(host, host.use or host.title))
-        changed = speeds(self.changes, self.hosts, host.devices.value, seed)
-        return Cluster(host.build(), self.hosts, assumed, changed)
+        devices = [change for change in self.changes if isinstance(change, ChangeSpec)]
+        changed = speeds(devices, self.hosts, host.devices.value, seed)
+        network = self.network or host.network.fabric
+        lay = network.lay() if network else Switch
+        storage = self.storage.build() if self.storage else None
+        every: Sequence[Section] = self.changes
+        links = [(at, each) for at, each in enumerate(every) if isinstance(each, LinkChangeSpec)]
+        return Cluster(host.build(), self.hosts, assumed, changed, lay, storage).with_links(links)
 
     def _host(self) -> HostSpec:
         return self.host or HostSpec.model_validate({"use": self.use})
 
 
+def _rate(figure: Figure[Bandwidth] | None) -> float:
+    return figure.value if figure else 0.0
+
+
 def _protocol(name: str, spec: ProtocolSpec) -> Protocol:
     hops, shares = (spec.host_hop, spec.network_hop), (spec.host_share, spec.network_share)
-    return Protocol(name, spec.base, hops, shares)
+    return Protocol(name, spec.base, hops, shares, spec.own)
 
 
 def _assumptions(part: Any, name: str) -> Iterator[Assumption]:

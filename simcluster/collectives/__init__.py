@@ -1,13 +1,15 @@
-"""Collectives: algorithms as steps that are timed and, with the same steps, computed."""
+"""Collectives: algorithms as steps that are timed, load links and compute their operation."""
 
 from simcluster.collectives.algorithm import Algorithm, all_algorithms
 from simcluster.collectives.benchmark import Row, benchmark
-from simcluster.collectives.cost import AUTO, Choice, collective_time, refused_name
+from simcluster.collectives.cost import Choice, Phase, collective_time, refused_name, routine, site
+from simcluster.collectives.loads import Load, loads
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.selection import AUTOMATIC, Selection
+from simcluster.collectives.perform import Outcome, perform
+from simcluster.collectives.selection import AUTO, AUTOMATIC, Override, Selection, Wanted
+from simcluster.collectives.site import Site
 from simcluster.collectives.spec import CollectivesSpec
-from simcluster.collectives.step import Step
-from simcluster.collectives.wire import Wire
+from simcluster.collectives.step import Cut, Routine, Step
 
 __all__ = [
     "AUTO",
@@ -15,13 +17,24 @@ __all__ = [
     "Algorithm",
     "Choice",
     "CollectivesSpec",
+    "Cut",
+    "Load",
     "Operation",
+    "Outcome",
+    "Override",
+    "Phase",
+    "Routine",
     "Row",
     "Selection",
+    "Site",
     "Step",
-    "Wire",
+    "Wanted",
     "all_algorithms",
     "benchmark",
     "collective_time",
+    "loads",
+    "perform",
     "refused_name",
+    "routine",
+    "site",
 ]

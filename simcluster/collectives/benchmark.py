@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from simcluster.cluster.cluster import Cluster
-from simcluster.cluster.span import Span
-from simcluster.collectives.cost import AUTO, Choice, collective_time
+from simcluster.cluster.placement import Placement
+from simcluster.collectives.cost import Choice, collective_time
 from simcluster.collectives.operation import Operation
+from simcluster.collectives.selection import AUTO, Wanted
 from simcluster.errors import PlanError
 
 
@@ -32,17 +33,21 @@ class Row:
 
 
 def benchmark(
-    operation: Operation, span: Span, sizes: Iterable[int], cluster: Cluster, algorithm: str = AUTO
+    operation: Operation,
+    placement: Placement,
+    sizes: Iterable[int],
+    cluster: Cluster,
+    wanted: str | Wanted = AUTO,
 ) -> list[Row]:
-    """A row per size for a group of this shape, alone on the cluster.
+    """A row per size for a group of this placement, alone on the cluster.
 
     Raises PlanError for fewer than two ranks, and what ``collective_time`` raises.
     """
-    if span.num_ranks < 2:
+    if placement.num_ranks < 2:
         raise PlanError("a collective needs at least two ranks", hint="take more hosts, or more ranks")
     rows = []
     for num_bytes in sizes:
-        choice = collective_time(operation, span, num_bytes, cluster, algorithm)
+        choice = collective_time(operation, placement, num_bytes, cluster, wanted)
         algbw = num_bytes / (choice.duration_ns * 1e-9)
-        rows.append(Row(num_bytes, choice, algbw, algbw * operation.bus_factor(span.num_ranks)))
+        rows.append(Row(num_bytes, choice, algbw, algbw * operation.bus_factor(placement.num_ranks)))
     return rows

@@ -5,76 +5,144 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
+
 from simcluster.cluster.cluster import Cluster
 from simcluster.cluster.host import Protocol
-from simcluster.cluster.link import Level
+from simcluster.cluster.link import Level, Reach
+from simcluster.cluster.placement import Placement
 from simcluster.cluster.price import nanoseconds
-from simcluster.cluster.span import Span
 from simcluster.collectives.algorithm import all_algorithms
+from simcluster.collectives.hccl import preferred
+from simcluster.collectives.loads import Floats, normal, phases
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.step import Step
+from simcluster.collectives.selection import AUTO, Wanted
+from simcluster.collectives.site import Site
+from simcluster.collectives.step import Routine
 from simcluster.errors import PlanError, Problem, ScenarioError, nearest
 
-AUTO = "auto"
+ROOTED = frozenset(
+    {
+        Operation.BROADCAST,
+        Operation.REDUCE,
+        Operation.GATHER,
+        Operation.SCATTER,
+        Operation.SEND_RECEIVE,
+        Operation.BARRIER,
+    }
+)
+"""Operations in which ranks have no part of their own to copy, or only one of them has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Bytes that flow together: ``num_bytes`` on the most loaded link, at ``cap`` bytes/s at most.
+
+    ``index`` is that of the phase's load vector among those of ``loads``.
+    """
+
+    num_bytes: float
+    cap: float
+    index: int
+
+    @property
+    def seconds(self) -> float:
+        """Seconds on links that nobody else uses."""
+        return self.num_bytes / self.cap
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
     """A collective's algorithm and protocol, and what it costs.
 
-    ``latency``: seconds in which no link is loaded (the base cost and every step's hop); ``transfer``:
-    seconds in which bytes flow.
+    ``latency``: seconds in which no link is loaded (the base cost, every step's hop, copies inside a
+    device); ``phases``: what flows then, one after the other; ``channels``: in how many it flows, where the
+    host's file says so.
     """
 
     algorithm: str
     protocol: str
     latency: float
-    transfer: float
-    steps: tuple[Step, ...]
+    phases: tuple[Phase, ...]
+    channels: int | None = None
+
+    @property
+    def transfer(self) -> float:
+        """Seconds in which bytes flow."""
+        return sum(phase.seconds for phase in self.phases)
 
     @property
     def seconds(self) -> float:
-        """Seconds from the last rank's arrival to the end for all."""
+        """Seconds from the last rank's arrival to the end for all, alone on the cluster."""
         return self.latency + self.transfer
 
     @property
     def duration_ns(self) -> int:
-        """The same in whole nanoseconds."""
-        return nanoseconds(self.seconds)
+        """The same in whole nanoseconds, each phase by itself, as they follow one another on links."""
+        return nanoseconds(self.latency) + sum(nanoseconds(phase.seconds) for phase in self.phases)
 
 
 @lru_cache(maxsize=2**16)
 def collective_time(
-    operation: Operation, span: Span, num_bytes: float, cluster: Cluster, algorithm: str = AUTO
+    operation: Operation,
+    placement: Placement,
+    num_bytes: float,
+    cluster: Cluster,
+    wanted: str | Wanted = AUTO,
 ) -> Choice:
-    """What ``operation`` costs a group of this shape, alone on the cluster.
+    """What ``operation`` costs a group of this placement, alone on the nominal cluster.
 
-    time = base + sum over steps of repeat x (hop + max over levels of bytes / (rate x share)), with base, hop
-    and share of the protocol; where both levels leave through the same ports (a pod), their times add up.
-    The fastest protocol is taken, and with ``auto`` the fastest of the automatic algorithms. A group of one
-    rank has nothing to do.
+    time = base + hops + own + sum over phases of max over links of bytes / (rate x share), with base, hops
+    and share of the protocol. Own is the copy of the part that is the rank's own, S / n, from input to
+    output, which loads no link: ``protocol.own`` times as long as over all links of the device. The fastest
+    protocol is taken, and with ``auto`` the fastest of the algorithms that the host's library has. A group
+    of one rank has nothing to do. ``wanted``: an algorithm, or one with a protocol and channels, of which
+    fewer than the library's own carry proportionally less.
 
     ``num_bytes`` counts as ``Operation`` says. Raises ScenarioError for an unknown algorithm, PlanError
     for one that cannot do the operation.
     """
-    if span.num_ranks == 1:
-        return Choice("none", "none", 0.0, 0.0, ())
+    if placement.num_ranks == 1:
+        return Choice("none", "none", 0.0, ())
+    wanted = wanted if isinstance(wanted, Wanted) else Wanted(wanted)
+    algorithm = wanted.algorithm
     known = all_algorithms()
     if algorithm not in (AUTO, *known):
         hint = nearest(algorithm, (AUTO, *known))
         raise ScenarioError(f"unknown algorithm '{algorithm}'", path="collectives.algorithm", hint=hint)
-    able = {kind: each for kind, each in known.items() if each.supports(operation, span)}
-    if not able or algorithm not in (AUTO, *able):
-        hint = f"able: {', '.join((AUTO, *able))}" if able else ""
-        wanted = "no algorithm" if algorithm == AUTO else f"algorithm '{algorithm}'"
-        raise PlanError(f"{wanted} can do {operation} for {span.num_ranks} ranks", hint=hint)
+    where = site(placement, cluster)
+    carried = 0.0 if operation is Operation.BARRIER else num_bytes
     choices = [
-        _choice(kind, protocol, each.steps(operation, span, num_bytes), span, cluster)
-        for kind, each in able.items()
-        if (each.automatic if algorithm == AUTO else kind == algorithm)
+        _choice(
+            kind,
+            protocol,
+            _price(kind, operation, placement, cluster),
+            carried,
+            _hops(where, cluster, protocol),
+            _channels(cluster, wanted),
+            _own(operation, placement, carried, cluster, protocol),
+        )
+        for kind in _able(operation, placement, num_bytes, cluster, algorithm)
         for protocol in cluster.host.protocols_of(kind)
+        if wanted.protocol in (AUTO, protocol.name)
     ]
+    if not choices:
+        raise PlanError(
+            f"{operation} has no protocol '{wanted.protocol}' here",
+            hint=f"known: {', '.join(sorted(protocols_of(operation, placement, cluster, algorithm)))}",
+        )
     return min(choices, key=lambda choice: choice.seconds)
+
+
+def routine(algorithm: str, operation: Operation, placement: Placement, cluster: Cluster) -> Routine:
+    """The steps of an algorithm for a group of this placement, numbered as its ``site`` numbers ranks."""
+    return all_algorithms()[algorithm].steps(operation, site(placement, cluster))
+
+
+@lru_cache(maxsize=2**12)
+def site(placement: Placement, cluster: Cluster) -> Site:
+    """Where a group of this placement stands."""
+    return Site.of(placement, cluster.topology)
 
 
 def refused_name(algorithm: str, operation: Operation | None = None) -> Problem | None:
@@ -92,13 +160,130 @@ def refused_name(algorithm: str, operation: Operation | None = None) -> Problem 
     return None
 
 
-def _choice(kind: str, protocol: Protocol, steps: tuple[Step, ...], span: Span, cluster: Cluster) -> Choice:
-    rates = [cluster.rate(level, span, protocol) for level in Level]
-    together = sum if span.shares_ports else max
-    latency = protocol.base
-    transfer = 0.0
-    for step in steps:
-        if step.latency is not None:
-            latency += step.repeat * cluster.hop(step.latency, span, protocol)
-        transfer += step.repeat * together(load / rate for load, rate in zip(step.loads, rates, strict=True))
-    return Choice(kind, protocol.name, latency, transfer, steps)
+def protocols_of(
+    operation: Operation, placement: Placement, cluster: Cluster, algorithm: str = AUTO
+) -> set[str]:
+    """The names of the protocols of which one is chosen."""
+    kinds = _able(operation, placement, 0.0, cluster, algorithm)
+    return {protocol.name for kind in kinds for protocol in cluster.host.protocols_of(kind)}
+
+
+def _channels(cluster: Cluster, wanted: Wanted) -> tuple[int | None, float]:
+    """The channels used, where known, and the part of the rate that they reach."""
+    own = cluster.host.channels
+    if wanted.channels is None:
+        return own, 1.0
+    if own is None:
+        raise PlanError(
+            f"the file of host '{cluster.host.name}' does not say how many channels its library uses",
+            path="collectives.overrides",
+            hint="leave 'channels' out, or write cluster.host.channels",
+        )
+    return wanted.channels, min(1.0, wanted.channels / own)
+
+
+def _able(
+    operation: Operation, placement: Placement, num_bytes: float, cluster: Cluster, algorithm: str
+) -> list[str]:
+    """The algorithms to try."""
+    where = site(placement, cluster)
+    able = [
+        kind
+        for kind, each in all_algorithms().items()
+        if each.supports(operation, where) and (not each.own_protocols or kind in cluster.host.protocols)
+    ]
+    if algorithm != AUTO:
+        if algorithm in able:
+            return [algorithm]
+        hint = f"able: {', '.join((AUTO, *able))}" if able else ""
+        raise PlanError(
+            f"algorithm '{algorithm}' can do no {operation} for {placement.num_ranks} ranks that lie so",
+            hint=hint,
+        )
+    if not able:
+        raise PlanError(f"no algorithm can do {operation} for {where.num_ranks} ranks")
+    if cluster.host.library == "hccl":
+        return preferred(operation, where, num_bytes, able)
+    known = all_algorithms()
+    chosen = [kind for kind in able if operation in known[kind].chosen.get(cluster.host.library, frozenset())]
+    return chosen or able
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Price:
+    """What a routine costs: waits (inside, between) and, by phase, what decides how long bytes flow.
+
+    ``scales``: bytes on the most loaded link per byte of S. ``times`` [links that may decide, 2]: seconds per
+    byte of S at full share, by sends inside hosts and pods and by sends over the network. ``rates``: bytes/s
+    on the most loaded link at which a link is full.
+    """
+
+    hops: tuple[int, int]
+    scales: tuple[float, ...]
+    times: tuple[Floats, ...]
+    rates: tuple[float, ...]
+
+
+@lru_cache(maxsize=2**12)
+def _price(kind: str, operation: Operation, placement: Placement, cluster: Cluster) -> _Price:
+    found = routine(kind, operation, placement, cluster)
+    topology = cluster.topology
+    members = placement.ranks[np.newaxis]
+    scales, times, rates = [], [], []
+    for each in phases(found, site(placement, cluster), members, topology):
+        load = normal(each, 1)
+        rates.append(float((topology.rates(load.links) / load.loads).min(initial=np.inf)))
+        scales.append(float((each.network + each.inside).max(initial=0.0)))
+        loads = np.stack([each.inside, each.network], axis=1)
+        times.append(_deciding(loads / topology.rates(each.links)[:, np.newaxis]))
+    return _Price(found.hops, tuple(scales), tuple(times), tuple(rates))
+
+
+def _deciding(seconds: Floats) -> Floats:
+    """The rows that may be the slowest, whatever the shares: none is below another in both columns."""
+    ordered = seconds[np.lexsort((-seconds[:, 1], -seconds[:, 0]))]
+    best = np.maximum.accumulate(ordered[:, 1])
+    kept = np.concatenate([[True], ordered[1:, 1] > best[:-1]])
+    return np.asarray(ordered[kept], dtype=np.float64)
+
+
+def _own(
+    operation: Operation, placement: Placement, num_bytes: float, cluster: Cluster, protocol: Protocol
+) -> float:
+    """Seconds for the part of the data that a rank holds before and after, where each has one."""
+    if not protocol.own or operation in ROOTED:
+        return 0.0
+    all_links = cluster.host.fabric.rate(cluster.host.num_devices) * protocol.shares[Level.HOST]
+    return protocol.own * num_bytes / placement.num_ranks / all_links
+
+
+def _choice(
+    kind: str,
+    protocol: Protocol,
+    price: _Price,
+    num_bytes: float,
+    hops: tuple[float, float],
+    channels: tuple[int | None, float],
+    own: float,
+) -> Choice:
+    latency = protocol.base + own + price.hops[0] * hops[0] + price.hops[1] * hops[1]
+    flows = []
+    for index, (scale, times, rate) in enumerate(zip(price.scales, price.times, price.rates, strict=True)):
+        share = float((times[:, 0] / protocol.shares[0] + times[:, 1] / protocol.shares[1]).max())
+        if num_bytes and scale:
+            flows.append(Phase(num_bytes * scale, min(scale / share * channels[1], rate), index))
+    return Choice(kind, protocol.name, latency, tuple(flows), channels[0])
+
+
+def _hops(where: Site, cluster: Cluster, protocol: Protocol) -> tuple[float, float]:
+    """Seconds of one wait inside a unit and of one between units.
+
+    In a unit of several hosts, the mean over a ring through its ranks, which goes from one host to the next
+    only as often as there are hosts.
+    """
+    between = cluster.hop_over(where.between, protocol)
+    if where.inside is not Reach.POD:
+        return cluster.hop_over(where.inside, protocol), between
+    closer = cluster.hop_over(Reach.HOST, protocol)
+    steps, wide = where.most - 1, where.hosts_inside - 1
+    return closer + (cluster.hop_over(Reach.POD, protocol) - closer) * wide / steps, between

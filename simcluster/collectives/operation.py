@@ -8,17 +8,23 @@ import enum
 class Operation(enum.StrEnum):
     """A collective, or the point-to-point transfer.
 
-    Bytes S are counted as nccl-tests does, for a group of n ranks and arrays cut along their first dim:
+    Bytes S are counted as nccl-tests does, for a group of n ranks and arrays cut along their first dim; the
+    root is the group's first rank:
 
     ==============  ============================================  ==========================
-    operation       every rank ends with                          S
+    operation       what ranks end with                           S
     ==============  ============================================  ==========================
-    all_reduce      the elementwise sum (or maximum) of all       one rank's array
-    all_gather      all arrays, one after the other               the result
-    reduce_scatter  its n-th part of the elementwise sum          one rank's array
-    all_to_all      part i of every rank's array, for rank i      one rank's array
-    broadcast       the array of the first rank                   that array
-    send_receive    the second rank has the first one's array     that array
+    all_reduce      every: the elementwise sum (or maximum)       one rank's array
+    all_gather      every: all arrays, one after the other        the result
+    reduce_scatter  every: its n-th part of the elementwise sum   one rank's array
+    all_to_all      rank i: part i of every rank's array          one rank's array
+    all_to_all_v    the same with parts of different sizes        the mean of ranks' arrays
+    broadcast       every: the array of the root                  that array
+    reduce          the root: the elementwise sum                 one rank's array
+    gather          the root: all arrays, one after the other     the result
+    scatter         rank i: part i of the root's array            that array
+    send_receive    the second rank: the first one's array        that array
+    barrier         nobody goes on before all have come           nothing
     ==============  ============================================  ==========================
     """
 
@@ -26,19 +32,25 @@ class Operation(enum.StrEnum):
     ALL_GATHER = "all_gather"
     REDUCE_SCATTER = "reduce_scatter"
     ALL_TO_ALL = "all_to_all"
+    ALL_TO_ALL_V = "all_to_all_v"
     BROADCAST = "broadcast"
+    REDUCE = "reduce"
+    GATHER = "gather"
+    SCATTER = "scatter"
     SEND_RECEIVE = "send_receive"
+    BARRIER = "barrier"
 
     def bus_factor(self, num_ranks: int) -> float:
         """The ratio of busbw to algbw for a group of ``num_ranks``.
 
-        As nccl-tests defines it (``doc/PERFORMANCE.md``): what each rank must send at least, in units of S.
-        It makes rates comparable to a link's, whatever the operation and the number of ranks.
+        As nccl-tests defines it (``doc/PERFORMANCE.md``): what the busiest rank must send or receive at
+        least, in units of S. It makes rates comparable to a link's, whatever the operation and the number of
+        ranks.
         """
         match self:
             case Operation.ALL_REDUCE:
                 return 2 * (num_ranks - 1) / num_ranks
-            case Operation.ALL_GATHER | Operation.REDUCE_SCATTER | Operation.ALL_TO_ALL:
-                return (num_ranks - 1) / num_ranks
-            case Operation.BROADCAST | Operation.SEND_RECEIVE:
+            case Operation.BROADCAST | Operation.REDUCE | Operation.SEND_RECEIVE | Operation.BARRIER:
                 return 1.0
+            case _:
+                return (num_ranks - 1) / num_ranks

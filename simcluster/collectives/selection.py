@@ -1,35 +1,81 @@
-"""Which algorithm each operation uses: the fastest, or the one that somebody named."""
+"""Which algorithm, protocol and channels a collective uses: the library's choice, or what is written."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from simcluster.collectives.algorithm import all_algorithms
-from simcluster.collectives.cost import AUTO
 from simcluster.collectives.operation import Operation
+from simcluster.document.pattern import matches
+
+AUTO = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is written for a collective; ``auto`` and None leave it to the library."""
+
+    algorithm: str = AUTO
+    protocol: str = AUTO
+    channels: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """What collectives use whose name fits the pattern ``match``, if they can."""
+
+    match: str
+    wanted: Wanted
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The named algorithms by operation; an operation that is absent uses the fastest."""
+    """The named algorithms by operation; an operation that is absent uses the fastest.
+
+    ``overrides`` are for collectives by name; of several that fit, the last counts.
+    """
 
     named: tuple[tuple[Operation, str], ...] = ()
+    overrides: tuple[Override, ...] = ()
 
     @classmethod
-    def by(cls, algorithm: str, named: Mapping[Operation, str]) -> Selection:
+    def by(
+        cls, algorithm: str, named: Mapping[Operation, str], overrides: tuple[Override, ...] = ()
+    ) -> Selection:
         """``named`` where an operation has a name there, else ``algorithm`` where it can do the operation."""
         known = all_algorithms()
         able = known[algorithm].operations if algorithm != AUTO else frozenset()
         wanted = {each: algorithm for each in Operation if each in able} | dict(named)
-        return cls(tuple((each, wanted[each]) for each in Operation if wanted.get(each, AUTO) != AUTO))
+        chosen = tuple((each, wanted[each]) for each in Operation if wanted.get(each, AUTO) != AUTO)
+        return cls(chosen, overrides)
 
     def of(self, operation: Operation) -> str:
         """The algorithm of an operation, or ``auto``."""
         return dict(self.named).get(operation, AUTO)
 
+    def wanted(self, operation: Operation, name: str) -> Wanted:
+        """What a collective of this name uses."""
+        found = Wanted(self.of(operation))
+        for override in self.overrides:
+            if matches(override.match, name):
+                found = override.wanted
+                if found.algorithm == AUTO:
+                    found = replace(found, algorithm=self.of(operation))
+        return found
+
+    def unmatched(self, names: Iterable[str]) -> list[int]:
+        """The indices of overrides that fit none of the names."""
+        every = list(names)
+        return [
+            index
+            for index, override in enumerate(self.overrides)
+            if not any(matches(override.match, name) for name in every)
+        ]
+
     def __str__(self) -> str:
-        return ", ".join(f"{operation} by {kind}" for operation, kind in self.named)
+        named = [f"{operation} by {kind}" for operation, kind in self.named]
+        return ", ".join([*named, *(f"{each.match} overridden" for each in self.overrides)])
 
 
 AUTOMATIC = Selection()

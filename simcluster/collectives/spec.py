@@ -4,10 +4,34 @@ from __future__ import annotations
 
 from pydantic import model_validator
 
-from simcluster.collectives.cost import AUTO, refused_name
+from simcluster.collectives.cost import refused_name
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.selection import Selection
-from simcluster.document import Name, Refused, Section
+from simcluster.collectives.selection import AUTO, Override, Selection, Wanted
+from simcluster.document import Name, PositiveInt, Refused, Section
+
+
+class OverrideSpec(Section):
+    """What some collectives use: ``{match: "layers.*.mlp.*", algorithm: tree, protocol: simple}``."""
+
+    match: Name
+    """A pattern for names of collectives: that of the layer and their own, ``layers.3.mlp.down.reduce``."""
+
+    algorithm: Name = AUTO
+    """The algorithm."""
+
+    protocol: Name = AUTO
+    """One of the protocols that the host lists for the algorithm."""
+
+    channels: PositiveInt | None = None
+    """In how many channels data moves: fewer than the library's own are slower in proportion."""
+
+    @model_validator(mode="after")
+    def _is_known(self) -> OverrideSpec:
+        if problem := refused_name(self.algorithm):
+            raise Refused(problem.message, path="algorithm", hint=problem.hint)
+        if (self.algorithm, self.protocol, self.channels) == (AUTO, AUTO, None):
+            raise Refused("this overrides nothing; write algorithm, protocol or channels")
+        return self
 
 
 class CollectivesSpec(Section):
@@ -29,11 +53,29 @@ class CollectivesSpec(Section):
     all_to_all: Name | None = None
     """Of the all-to-all alone."""
 
+    all_to_all_v: Name | None = None
+    """Of the all-to-all with parts of different sizes alone."""
+
     broadcast: Name | None = None
     """Of the broadcast alone."""
 
+    reduce: Name | None = None
+    """Of the reduction to one rank alone."""
+
+    gather: Name | None = None
+    """Of the gather to one rank alone."""
+
+    scatter: Name | None = None
+    """Of the scatter from one rank alone."""
+
     send_receive: Name | None = None
     """Of transfers between pipeline stages."""
+
+    barrier: Name | None = None
+    """Of the barrier alone."""
+
+    overrides: tuple[OverrideSpec, ...] = ()
+    """What collectives of certain names use; of several that fit, the last counts."""
 
     @model_validator(mode="after")
     def _is_known(self) -> CollectivesSpec:
@@ -46,7 +88,11 @@ class CollectivesSpec(Section):
 
     def build(self) -> Selection:
         """The selection."""
-        return Selection.by(self.algorithm, self._named())
+        overrides = tuple(
+            Override(each.match, Wanted(each.algorithm, each.protocol, each.channels))
+            for each in self.overrides
+        )
+        return Selection.by(self.algorithm, self._named(), overrides)
 
     def _named(self) -> dict[Operation, str]:
         written = {operation: getattr(self, operation) for operation in Operation}

@@ -1,27 +1,168 @@
-"""The steps of an algorithm: how often, across which level, and with how many bytes."""
+"""The steps of an algorithm as arrays: who sends which chunks to whom, and what waits for what.
+
+One description serves values (``perform`` moves chunks by it), loads on links (``loads``) and time
+(``cost``). Ranks are numbered as ``Site`` numbers them; ids from ``Site.num_ranks`` on are its switches.
+"""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
-from simcluster.cluster.link import Level
+import numpy as np
+from numpy.typing import NDArray
+
+Ints: TypeAlias = NDArray[np.int64]
+Array: TypeAlias = NDArray[Any]
+
+NO_HOPS = (0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """``repeat`` equal steps that follow one another.
+@dataclass(frozen=True, slots=True, eq=False)
+class Cut:
+    """How the bytes S are cut: ``blocks`` equal blocks, each in ``parts`` equal parts.
 
-    ``latency``: the level whose latency each of them pays, or None for steps that stream behind others.
-    ``loads``: bytes that each of them puts on the busiest link of each level, indexed by Level: out of one
-    device inside a host, out of one network card between hosts.
+    Chunk ``part * blocks + slot`` is that part of block ``slots[part, slot]``, or of block ``slot`` where
+    there are no ``slots``. All-to-all has n x n blocks, block ``src * n + dst``, of which a rank holds n.
     """
 
-    repeat: int
-    latency: Level | None
-    loads: tuple[float, float]
+    blocks: int
+    parts: int = 1
+    slots: Ints | None = None
+
+    @property
+    def num_chunks(self) -> int:
+        """How many chunks there are."""
+        return self.blocks * self.parts
+
+    def block(self, chunks: Ints) -> Ints:
+        """The block of each chunk."""
+        part, slot = np.divmod(chunks, self.blocks)
+        return slot if self.slots is None else self.slots[part, slot]
 
 
-def hops(over_network: int, inside_host: int) -> tuple[Step, ...]:
-    """The steps that a first byte takes before others stream behind it."""
-    steps = (Step(over_network, Level.NETWORK, (0.0, 0.0)), Step(inside_host, Level.HOST, (0.0, 0.0)))
-    return tuple(step for step in steps if step.repeat)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Step:
+    """``repeat`` equal rounds that follow one another, in which sends happen at the same time.
+
+    ``combine``: what arrives is reduced into what is there, else it takes its place. ``hops``: waits that all
+    rounds together add, (inside a host, between hosts). ``streams``: its bytes flow while those of the step
+    before it do, not after them. ``once``: a link carries a chunk once in a round, however many sends pass
+    it there (switches reduce or copy on the way).
+    """
+
+    repeat: int = 1
+    combine: bool = False
+    hops: tuple[int, int] = NO_HOPS
+    streams: bool = False
+    once: bool = False
+
+    @abstractmethod
+    def sends(self) -> tuple[Ints, Ints]:
+        """Sender and receiver of every send of a round [k]; the same in each round."""
+
+    @abstractmethod
+    def chunks(self, number: int) -> Ints:
+        """The chunks of every send in round ``number`` [k, chunks of a send]."""
+
+    def order(self) -> Ints | None:
+        """The turn of every send within a round [k]; None where all go at once."""
+        return None
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Chunks of one send."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Sends(Step):
+    """Sends from ``src`` to ``dst`` [k] of runs of chunks that move on from round to round.
+
+    In round t a send carries the chunks ``base + ((first + advance t + stride j) % modulus) width + w`` for
+    j below ``count`` and w below ``width``. ``turns`` [k]: sends of a later turn pass on what those of
+    earlier turns of the round brought, while all their bytes flow; absent where all go at once.
+    """
+
+    src: Ints
+    dst: Ints
+    base: Ints | int = 0
+    first: Ints | int = 0
+    modulus: int
+    advance: int = 0
+    count: int = 1
+    stride: int = 1
+    width: int = 1
+    turns: Ints | None = None
+
+    def sends(self) -> tuple[Ints, Ints]:
+        """See ``Step.sends``."""
+        return self.src, self.dst
+
+    def order(self) -> Ints | None:
+        """See ``Step.order``."""
+        return self.turns
+
+    def chunks(self, number: int) -> Ints:
+        """See ``Step.chunks``."""
+        first = np.broadcast_to(np.asarray(self.first, dtype=np.int64), self.src.shape)[:, None]
+        base = np.broadcast_to(np.asarray(self.base, dtype=np.int64), self.src.shape)[:, None, None]
+        place = (first + self.advance * number + self.stride * np.arange(self.count)) % self.modulus
+        found = base + place[:, :, None] * self.width + np.arange(self.width)
+        return found.reshape(self.src.size, -1)
+
+    @property
+    def size(self) -> int:
+        """See ``Step.size``."""
+        return self.count * self.width
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Exchange(Step):
+    """Every rank of a row of ``groups`` [m, q] sends to every other rank of its row.
+
+    From column a to column b: the chunks ``out[:, a] + into[:, b] + stride j``, j below ``count``; ``out``
+    and ``into`` are [m, q]. Loads are counted without listing the q (q - 1) sends of a row.
+    """
+
+    groups: Ints
+    out: Ints
+    into: Ints
+    count: int = 1
+    stride: int = 1
+
+    def sends(self) -> tuple[Ints, Ints]:
+        """See ``Step.sends``."""
+        here, there = self._pairs()
+        return self.groups[:, here].ravel(), self.groups[:, there].ravel()
+
+    def chunks(self, number: int) -> Ints:
+        """See ``Step.chunks``."""
+        here, there = self._pairs()
+        first = (self.out[:, here] + self.into[:, there]).reshape(-1, 1)
+        return np.asarray(first + self.stride * np.arange(self.count), dtype=np.int64)
+
+    @property
+    def size(self) -> int:
+        """See ``Step.size``."""
+        return self.count
+
+    def _pairs(self) -> tuple[Ints, Ints]:
+        size = self.groups.shape[1]
+        here, there = np.divmod(np.arange(size * size, dtype=np.int64), size)
+        apart = here != there
+        return here[apart], there[apart]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Routine:
+    """An algorithm's steps for one operation and one site, and how they cut the bytes."""
+
+    cut: Cut
+    steps: tuple[Step, ...]
+
+    @property
+    def hops(self) -> tuple[int, int]:
+        """The waits of all steps: (inside a host, between hosts)."""
+        return sum(step.hops[0] for step in self.steps), sum(step.hops[1] for step in self.steps)

@@ -5,6 +5,7 @@
 
 from simcluster.draw.bar import bar, flow, legend
 from simcluster.draw.grid import TONES, schedule_grid
+from simcluster.draw.layers import Box, Line, Row, layers
 from simcluster.draw.markup import Markup, html_legend, html_table, section, swatch
 from simcluster.draw.screen import screen_width, shown
 from simcluster.draw.slots import Slot, slots
@@ -16,10 +17,13 @@ from simcluster.draw.tone import Part, Tone, total
 __all__ = [
     "TONES",
     "Block",
+    "Box",
     "Cell",
     "Column",
+    "Line",
     "Markup",
     "Part",
+    "Row",
     "Slot",
     "Stack",
     "Tone",
@@ -27,6 +31,7 @@ __all__ = [
     "flow",
     "html_legend",
     "html_table",
+    "layers",
     "legend",
     "schedule_grid",
     "screen_width",

@@ -62,6 +62,22 @@ class Canvas:
         look = 'stroke-width="1.5"' if strong else 'stroke-width="1" stroke-opacity="0.18"'
         self.shapes.append(f'<line {ends} stroke="{escape(colour)}" {look}/>')
 
+    def curve(
+        self,
+        start: tuple[float, float],
+        pull: tuple[float, float],
+        end: tuple[float, float],
+        width: float,
+        strong: bool,
+        title: str,
+    ) -> None:
+        """A line pulled towards a point; ``strong`` is one to be seen first."""
+        points = [f"{number(x)} {number(y)}" for x, y in (start, pull, end)]
+        colour, opacity = ("#e4572e", "1") if strong else ("currentColor", "0.35")
+        look = f'fill="none" stroke="{colour}" stroke-opacity="{opacity}" stroke-width="{number(width)}"'
+        data = f"M{points[0]}Q{points[1]} {points[2]}"
+        self.shapes.append(f'<path d="{data}" {look}><title>{escape(title)}</title></path>')
+
     def text(
         self,
         x: float,

@@ -9,15 +9,17 @@ from simcluster.engine.timed import NOTHING
 from simcluster.program import Program
 
 HEADING = "the program is deadlocked"
+LATE = "the other members of its group"
+STILL = "links that carry nothing"
 
 
 def stuck(
-    program: Program, rank: int, linked: LinkedClass, done: Sequence[int], arrived: Sequence[bool]
+    program: Program, rank: int, linked: LinkedClass, done: Sequence[int], arrived: Sequence[str | None]
 ) -> list[str]:
     """One line per stuck stream of a rank.
 
-    ``done``: per stream the entries that have ended; ``arrived``: whether it is at a meeting and waits for
-    the others.
+    ``done``: per stream the entries that have ended; ``arrived``: what keeps the next entry from ending
+    that has begun or is at a meeting.
     """
     lines = []
     for each, ended, met in zip(linked.streams, done, arrived, strict=True):
@@ -25,7 +27,7 @@ def stuck(
             continue
         other = int(each.wait_stream[ended])
         if met:
-            reason = "the other members of its group"
+            reason = met
         elif other == NOTHING:
             reason = "nothing"
         else:

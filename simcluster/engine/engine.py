@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import gc
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -19,17 +19,33 @@ from numpy.typing import NDArray
 
 from simcluster.cluster import Cluster
 from simcluster.collectives import AUTOMATIC, Selection
-from simcluster.engine.deadlock import HEADING, stuck
+from simcluster.engine.choices import Choices
+from simcluster.engine.deadlock import HEADING, LATE, STILL, stuck
+from simcluster.engine.fabric import NO_LINKS, Fabric, Transfer
+from simcluster.engine.flows import Network
 from simcluster.engine.linked import LinkedClass, LinkedStream, link
-from simcluster.engine.meetings import SENDER_OF, Uneven
-from simcluster.engine.prices import Prices
+from simcluster.engine.meetings import SENDER_OF
+from simcluster.engine.merged import merged
+from simcluster.engine.check import first_meeting
+from simcluster.engine.flights import flights
+from simcluster.engine.prices import Prices, Uneven
 from simcluster.engine.stage import Stage
-from simcluster.engine.streams import Entries, Meeting, Stream, run_kernels, run_transfers
+from simcluster.engine.streams import (
+    Communications,
+    Kernels,
+    Meeting,
+    Moves,
+    Stream,
+    run_kernels,
+    run_transfers,
+)
 from simcluster.engine.sweep import sweep
 from simcluster.engine.timed import NOTHING, TimedCode, timed
 from simcluster.engine.timing import ClassTiming, SweptClasses, Timing
 from simcluster.errors import PlanError, SimulationError
 from simcluster.program import COMPUTE, Action, Classes, Instruction, Program
+from simcluster.program.calls import FREE_CALLS, Calls, HostCalls
+from simcluster.program.wanted import Wants
 
 Ints = NDArray[np.int64]
 
@@ -67,17 +83,23 @@ def run(
     steps: int = 1,
     dispatch: float = 1.0,
     algorithms: Selection = AUTOMATIC,
+    fabric: Fabric | None = None,
+    host: HostCalls = FREE_CALLS,
     progress: Progress | None = None,
     method: Method | None = None,
 ) -> Timing:
     """Runs the Program ``steps`` times over; SimulationError names who waits for whom if it cannot end.
 
-    ``dispatch`` scales the devices' host time per operator; ``algorithms`` are those of collectives. With
-    events or by a sweep: the faster of the two, unless ``method`` says. The times are the same.
+    ``dispatch`` scales the devices' host time per operator; ``algorithms`` are those of collectives, ``host``
+    what it spends on these. Links of the ``fabric`` are shared; without one, every collective and transfer
+    takes what it would alone.
+
+    With events or by a sweep: the faster of the two, unless ``method`` says. The times are the same.
     """
-    prices = Prices(program, cluster, classes, dispatch, algorithms)
+    choices = Choices(classes, cluster, Wants(program, algorithms))
+    prices = Prices(program, choices, Calls.of(program, host), dispatch, fabric)
     try:
-        return _Engine(program, cluster, classes, steps, prices, progress or Progress(), method).run()
+        return _Engine(program, classes, steps, prices, progress or Progress(), method).run()
     except OverflowError:
         raise PlanError(
             "the run takes longer than 292 years, all that 64 bits of nanoseconds hold",
@@ -117,7 +139,6 @@ way that only pays for many.
 @dataclass
 class _Engine:
     program: Program
-    cluster: Cluster
     classes: Classes
     steps: int
     prices: Prices
@@ -147,12 +168,21 @@ class _Engine:
         ]
         self.progress.total = sum(stage.num_entries * len(stage.columns) for stage in stages)
         swept = sweep(self.program, self.classes, stages, self.progress.swept)
-        return Timing(SweptClasses.of(swept, self._codes), swept.end, swept.num_entries, swept)
+        num_flows = 0
+        if self.prices.fabric:
+            flown = flights(self.program, self.classes, swept)
+            if first_meeting(flown, merged(self.prices.fabric.links)) is not None:
+                return self._events()
+            num_flows = sum(each.num_flows for each in flown)
+        return Timing(SweptClasses.of(swept, self._codes), swept.end, swept.num_entries, num_flows, 0, swept)
 
     # -- events -----------------------------------------------------------------------------------------
 
     def _events(self) -> Timing:
         self.meetings: dict[tuple[object, ...], Meeting] = {}
+        self.met: dict[tuple[int, str], Sequence[Meeting | None]] = {}
+        fabric = self.prices.fabric
+        self.progress.ended = 0
         self.env = simpy.Environment()
         lowered = [self._lowered(index) for index in range(len(self.classes))]
         codes, linked = [each for each, _ in lowered], [each for _, each in lowered]
@@ -160,39 +190,40 @@ class _Engine:
         every = [stream for found in streams for stream in found]
         self.progress.env, self.progress.streams = self.env, every
         self.progress.total = sum(stream.length for stream in every)
+        network = Network(self.env, merged(fabric.links) if fabric else NO_LINKS)
         for index, found in enumerate(linked):
             for stream, each in zip(streams[index], found.streams, strict=True):
-                entries = self._entries(index, each, found, streams[index])
-                process = run_kernels if each.name == COMPUTE else run_transfers
-                self.env.process(process(stream, entries))
+                waits = self._waits(each, streams[index])
+                if each.name == COMPUTE:
+                    process = run_kernels(stream, Kernels(*waits, each.duration.tolist()))
+                else:
+                    met = self._communications(index, each, found)
+                    process = run_transfers(stream, Communications(*waits, *met), network)
+                self.env.process(process)
         with _no_collection():
             self.env.run()
         if any(stream.done < stream.length for stream in every):
             raise SimulationError(HEADING, *self._stuck(streams, linked))
-        timings = [
-            ClassTiming(
-                found,
-                codes[index],
-                [np.array(stream.starts, dtype=np.int64) for stream in streams[index]],
-                [np.array(stream.arrivals, dtype=np.int64) for stream in streams[index]],
-            )
-            for index, found in enumerate(linked)
-        ]
-        return Timing(timings, int(self.env.now), self.progress.total)
+        timings = [_class_timing(found, codes[index], streams[index]) for index, found in enumerate(linked)]
+        # What changes on the links after the last entry does not count.
+        end = max((int(ends[-1]) for timing in timings for ends in timing.ends if len(ends)), default=0)
+        return Timing(timings, end, self.progress.total, network.num_flows, network.num_solves)
+
+    # -- prices -----------------------------------------------------------------------------------------
 
     def _lowered(self, index: int) -> tuple[dict[int, TimedCode], LinkedClass]:
         """A class's codes, priced, and its executions, linked; classes that differ in nothing share them."""
         rank = self.classes.representatives[index]
         stage = self.program.stage_of(rank)
-        spans = tuple(
-            self.classes.groups[index, axes].span if (index, axes) in self.classes.groups else None
+        places = tuple(
+            self.classes.groups[index, axes].placement if (index, axes) in self.classes.groups else None
             for axes in self.program.groups
         )
         peers = tuple(
             pair[index][1] if index in pair else None
             for pair in (self.classes.next_stage, self.classes.prev_stage)
         )
-        key = (stage, self.cluster.device(rank), spans, peers)
+        key = (stage, self.prices.cluster.device(rank), places, peers)
         if key not in self.known:
             used = sorted({execution.code for execution in self.program.stages[stage].executions})
             codes = self._codes(index, used)
@@ -201,40 +232,46 @@ class _Engine:
 
     def _codes(self, index: int, used: Sequence[int]) -> dict[int, TimedCode]:
         """The codes of a class, priced."""
-        pricer = self.prices.pricer(index)
-        return {code: timed(self.program.codes[code], pricer) for code in used}
+        codes = self.program.codes
+        return {code: timed(codes[code], self.prices.pricer(index, codes[code])) for code in used}
 
-    def _entries(
-        self,
-        index: int,
-        each: LinkedStream,
-        linked: LinkedClass,
-        streams: Sequence[Stream],
-    ) -> Entries:
+    # -- entries ----------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _waits(each: LinkedStream, streams: Sequence[Stream]) -> tuple[list[Stream | None], list[int]]:
+        """What every entry of a stream waits for: the stream, and how many entries of it must have ended."""
         table: list[Stream | None] = [*streams, None]
+        return [table[other] for other in each.wait_stream.tolist()], each.wait_position.tolist()
+
+    def _communications(
+        self, index: int, each: LinkedStream, linked: LinkedClass
+    ) -> tuple[list[Moves], list[Meeting | None]]:
+        """What every entry of a communication stream moves, and who meets in it."""
+        moves: list[Moves] = each.duration.tolist()
         meetings: list[Meeting | None] = [None] * len(each)
-        if each.name != COMPUTE:
-            counts: defaultdict[tuple[object, ...], int] = defaultdict(int)
-            for position in np.flatnonzero(each.meeting != NOTHING):
-                execution = linked.executions[each.execution[position]]
-                instruction = self.program.codes[execution.code].instructions[each.meeting[position]]
-                key, size = self._meeting_key(index, instruction)
-                if size > 1:
-                    counts[key] += 1
-                    meetings[position] = self.meetings.setdefault((*key, counts[key]), Meeting(size))
-        return Entries(
-            [table[other] for other in each.wait_stream.tolist()],
-            each.wait_position.tolist(),
-            each.duration.tolist(),
-            meetings,
-        )
+        counts: defaultdict[tuple[object, ...], int] = defaultdict(int)
+        known: dict[tuple[int, int], Transfer | None] = {}
+        for position in np.flatnonzero(each.meeting != NOTHING).tolist():
+            execution = linked.executions[each.execution[position]]
+            instruction = self.program.codes[execution.code].instructions[each.meeting[position]]
+            key, size = self._meeting_key(index, instruction)
+            if size > 1:
+                counts[key] += 1
+                meetings[position] = self.meetings.setdefault((*key, counts[key]), Meeting(size))
+            if self.prices.fabric:
+                place = execution.code, int(each.meeting[position])
+                if place not in known:
+                    known[place] = self.prices.transfer(index, self.program.codes[place[0]], instruction)
+                moves[position] = known[place] or moves[position]
+        self.met[index, each.name] = meetings
+        return moves, meetings
 
     def _meeting_key(self, index: int, each: Instruction) -> tuple[tuple[object, ...], int]:
         """Who meets: the classes of a group, or sender and receiver."""
         if each.action is Action.COLLECTIVE:
             group = self.classes.groups[index, each.group]
             return ("group", each.stream, group.id), len(group.members)
-        peer, _ = self.prices.peer(index, each.stream)
+        peer, _ = self.prices.choices.peer(index, each)
         sends = each.action is Action.SEND
         stream = each.stream if sends else SENDER_OF[each.stream]
         return ("transfer", stream, *((index, peer) if sends else (peer, index))), 2
@@ -243,8 +280,30 @@ class _Engine:
         """One line per stuck stream of every class."""
         lines = []
         for index, found in enumerate(linked):
-            rank = self.classes.representatives[index]
+            arrived = [self._held(index, stream) for stream in streams[index]]
             done = [stream.done for stream in streams[index]]
-            arrived = [len(stream.arrivals) > stream.done for stream in streams[index]]
-            lines += stuck(self.program, rank, found, done, arrived)
+            lines += stuck(self.program, self.classes.representatives[index], found, done, arrived)
         return lines
+
+    def _held(self, index: int, stream: Stream) -> str | None:
+        """What keeps an entry from ending that has arrived; None if none has."""
+        if len(stream.arrivals) <= stream.done:
+            return None
+        meeting = self.met[index, stream.name][stream.done]
+        return LATE if meeting is not None and meeting.arrived < meeting.size else STILL
+
+
+def _class_timing(
+    linked: LinkedClass, codes: Mapping[int, TimedCode], streams: Sequence[Stream]
+) -> ClassTiming:
+    """What the streams of a class recorded, as columns."""
+
+    def columns(lists: Iterable[Sequence[int]]) -> list[Ints]:
+        return [np.array(each, dtype=np.int64) for each in lists]
+
+    starts = columns(stream.starts for stream in streams)
+    ends = columns(stream.ends for stream in streams)
+    for number, each in enumerate(linked.streams):
+        if each.name == COMPUTE:
+            ends[number] = starts[number] + each.duration
+    return ClassTiming(linked, codes, starts, columns(stream.arrivals for stream in streams), ends)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.engine.prices import Uneven
 from simcluster.engine.stage import Stage
 from simcluster.program import Action, Classes, Instruction, Program
 from simcluster.program.instruction import RECV_NEXT, RECV_PREV, SEND_NEXT, SEND_PREV
@@ -19,10 +20,6 @@ Ended = Sequence[tuple[int, int, Ints]]
 
 PAIRS = {SEND_NEXT: RECV_PREV, SEND_PREV: RECV_NEXT}
 SENDER_OF = {receive: send for send, receive in PAIRS.items()}
-
-
-class Uneven(Exception):
-    """Those who meet would not be busy equally long."""
 
 
 class Rendezvous(ABC):

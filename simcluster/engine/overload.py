@@ -1,9 +1,4 @@
-"""Where links would carry more than they can: the check behind a sweep (DESIGN 4.9).
-
-A sweep times everything as if it were alone on its links. That is the contended result too if no link ever
-has more demand than capacity; otherwise what ends before the first such instant stands. Nothing calls this
-yet: it waits for the loads of collectives and transfers on links.
-"""
+"""Where links would carry more than they can, by what demands it and when."""
 
 from __future__ import annotations
 
@@ -15,8 +10,11 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-SLACK = 2.0**-40
-"""Part of the capacity by which demand may be more: what float sums of rates that fill a link may lose."""
+SLACK = 2.0**-30
+"""Part of the capacity within which a link that several share counts as full.
+
+Far more than float sums of rates can lose: below it, sharing gives all of them the very rate they have alone.
+"""
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,7 @@ class Demand:
 
 @dataclass(frozen=True)
 class Overload:
-    """The first instant (ns) at which a link has more demand than capacity, and that link."""
+    """The first instant (ns) at which several fill a link, or one does more, and that link."""
 
     time: int
     link: int
@@ -50,7 +48,8 @@ class Overload:
 def first_overload(demand: Demand, capacity: Floats) -> Overload | None:
     """The first overload of all links, of the lowest link where several begin at once; None if there is none.
 
-    ``capacity`` [links] is in bytes/s. What ends at an instant makes room for what starts there.
+    ``capacity`` [links] is in bytes/s. What ends at an instant makes room for what starts there. One that
+    takes a whole link for itself has what it wants; where several are on it, it must not be full.
     """
     takes = np.flatnonzero((demand.end > demand.start) & (demand.rate > 0))
     if not takes.size:
@@ -63,9 +62,12 @@ def first_overload(demand: Demand, capacity: Floats) -> Overload | None:
     link, time, change = link[order], time[order], change[order]
     first = np.flatnonzero(np.concatenate([[True], link[1:] != link[:-1]]))
     level = _running(change, first)
+    # All sums begin and end at zero, so that of several links in a row is that of each.
+    users = np.cumsum(np.where(change > 0, 1, -1))
     # Only the level after all changes of an instant is one that lasts.
     lasts = np.concatenate([(link[1:] != link[:-1]) | (time[1:] != time[:-1]), [True]])
-    over = np.flatnonzero(lasts & (level > capacity[link] * (1 + SLACK)))
+    room = capacity[link] * np.where(users > 1, 1 - SLACK, 1 + SLACK)
+    over = np.flatnonzero(lasts & (level > room))
     if not over.size:
         return None
     where = over[np.lexsort((link[over], time[over]))[0]]

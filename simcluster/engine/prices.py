@@ -2,33 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.cluster import Cluster, Fleet, Span
-from simcluster.collectives import Choice, Operation, Selection, collective_time
+from simcluster.cluster import Cluster, Fleet
+from simcluster.cluster.price import nanoseconds
+from simcluster.engine.choices import Choices
+from simcluster.engine.fabric import NEVER, Fabric, Transfer
 from simcluster.engine.timed import Pricer
 from simcluster.program import Action, Classes, Code, Instruction, Program
+from simcluster.program.calls import Calls
 from simcluster.program.instruction import RECV_NEXT, SEND_NEXT
 
 Ints = NDArray[np.int64]
 
 
+class Uneven(Exception):
+    """No sweep can time it: those who meet are not busy equally long, or some never end."""
+
+
 @dataclass(frozen=True)
 class Prices:
-    """The prices of a Program's instructions; ``dispatch`` scales the devices' host time per operator."""
+    """The prices of a Program's instructions; ``dispatch`` scales the devices' host time per operator.
+
+    ``calls`` is what the host spends on collectives. What goes over links of the ``fabric`` takes what these
+    leave it, which is no price; ``transfer`` says what it puts on them.
+    """
 
     program: Program
-    cluster: Cluster
-    classes: Classes
+    choices: Choices
+    calls: Calls
     dispatch: float
-    algorithms: Selection
+    fabric: Fabric | None
 
-    def pricer(self, index: int) -> Pricer:
-        """Nanoseconds of an instruction for one class, and how many of them are launches and dispatch."""
+    @property
+    def classes(self) -> Classes:
+        """Those who pay."""
+        return self.choices.classes
+
+    @property
+    def cluster(self) -> Cluster:
+        """Where they are."""
+        return self.choices.cluster
+
+    def pricer(self, index: int, code: Code) -> Pricer:
+        """Nanoseconds of a code's instructions for one class, and how many are launches and dispatch."""
         device = self.cluster.device(self.classes.representatives[index])
 
         def price(each: Instruction) -> tuple[int, int]:
@@ -37,43 +58,49 @@ class Prices:
                     return 1, 0
                 found = device.price(each.works, self.dispatch * device.dispatch)
                 return found.total_ns, found.host_ns
-            return self.moved(self.span(index, each), each), 0
+            alone, called = self.moved(index, code, each)
+            return alone + called, called
 
         return price
 
-    def moved(self, span: Span, each: Instruction) -> int:
-        """Nanoseconds of a collective or transfer of ranks that lie so."""
-        return max(1, self.choice(span, each).duration_ns)
+    def moved(self, index: int, code: Code, each: Instruction) -> tuple[int, int]:
+        """Nanoseconds of a collective or transfer alone on the cluster as it was built, and how much longer
+        the host takes to call for it."""
+        alone = max(1, self.choices.of(index, each).duration_ns)
+        if each.action is not Action.COLLECTIVE:
+            return alone, 0
+        return alone, max(0, nanoseconds(self.calls.seconds(code, each)) - alone)
 
-    def choice(self, span: Span, each: Instruction) -> Choice:
-        """How a collective or transfer is done by ranks that lie so, and how long it takes."""
-        operation = Operation(each.operation)
-        algorithm = self.algorithms.of(operation)
-        return collective_time(operation, span, each.num_bytes, self.cluster, algorithm)
+    def transfer(self, index: int, code: Code, each: Instruction) -> Transfer | None:
+        """What an instruction puts on the fabric, not before the host has called for it; None: nothing."""
+        found = self.fabric.transfer(index, each) if self.fabric else None
+        if found is None or not self.calls.host.seconds:
+            return found
+        _, called = self.moved(index, code, each)
+        return replace(found, latency_ns=found.latency_ns + called) if called else found
 
-    def span(self, index: int, each: Instruction) -> Span:
-        """How the group of a class's collective, or the pair of its transfer, lies on the cluster."""
-        if each.group:
-            return self.classes.groups[index, each.group].span
-        return self.peer(index, each.stream)[1]
 
-    def peer(self, index: int, stream: str) -> tuple[int, Span]:
-        """The class at the other end of a transfer stream, and how the pair lies on the cluster."""
-        forward = stream in (SEND_NEXT, RECV_NEXT)
-        return (self.classes.next_stage if forward else self.classes.prev_stage)[index]
+@dataclass(frozen=True)
+class Carried:
+    """A collective or transfer over links, of several classes: ``which`` [classes] of the ``transfers``."""
+
+    transfers: Sequence[Transfer]
+    which: Ints
 
 
 @dataclass(frozen=True)
 class PricedCode:
     """Nanoseconds of every instruction of a code in several classes: [instructions, classes].
 
-    ``host`` is, of one execution, what the kernels spend on launches and dispatch; ``busy`` what they take
-    in all: both [classes].
+    What goes over links takes what it would if nothing else did; ``carried`` has it by instruction. ``host``
+    is, of one execution, what the kernels spend on launches and dispatch; ``busy`` what they take in all: both
+    [classes].
     """
 
     duration: Ints
     busy: Ints
     host: Ints
+    carried: Mapping[int, Carried]
 
 
 @dataclass(frozen=True)
@@ -83,7 +110,7 @@ class SharedPrices:
     prices: Prices
     indices: Sequence[int]
     fleet: Fleet
-    _spans: dict[tuple[tuple[str, ...], str], tuple[list[Span], Ints]] = field(default_factory=dict)
+    _alike: dict[tuple[tuple[str, ...], str], tuple[list[int], Ints]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, prices: Prices, indices: Sequence[int]) -> SharedPrices:
@@ -95,27 +122,54 @@ class SharedPrices:
         """The prices of a code's instructions."""
         duration = np.empty((len(code.instructions), len(self.indices)), dtype=np.int64)
         busy, host = (np.zeros(len(self.indices), dtype=np.int64) for _ in range(2))
+        carried: dict[int, Carried] = {}
         floor = self.prices.dispatch * self.fleet.device.dispatch
         for row, each in enumerate(code.instructions):
             if each.action is not Action.COMPUTE:
-                spans, which = self._lying(each)
-                duration[row] = np.array([self.prices.moved(span, each) for span in spans])[which]
+                duration[row], found = self._moved(code, each)
+                if found is not None:
+                    carried[row] = found
                 continue
             if each.works:
-                found = self.fleet.price(each.works, floor)
-                duration[row] = found.total_ns
-                host += found.host_ns
+                price = self.fleet.price(each.works, floor)
+                duration[row] = price.total_ns
+                host += price.host_ns
             else:
                 duration[row] = 1
             busy += duration[row]
-        return PricedCode(duration, busy, host)
+        return PricedCode(duration, busy, host, carried)
 
-    def _lying(self, each: Instruction) -> tuple[list[Span], Ints]:
-        """The different spans of a collective's groups or a transfer's pairs, and which one classes have."""
+    def _moved(self, code: Code, each: Instruction) -> tuple[Ints, Carried | None]:
+        """Nanoseconds [classes] of a collective or transfer, and what it puts on links."""
+        prices = self.prices
+        examples, which = self._examples(each)
+        transfers = [prices.transfer(index, code, each) for index in examples]
+        if prices.fabric is None or all(found is None for found in transfers):
+            return np.array([sum(prices.moved(index, code, each)) for index in examples])[which], None
+        loading = [found for found in transfers if found is not None]
+        assert len(loading) == len(transfers)
+        alone = np.array([prices.fabric.links.alone(found) for found in loading])
+        if alone.max() >= NEVER:
+            raise Uneven
+        return alone[which], Carried(loading, which)
+
+    def _examples(self, each: Instruction) -> tuple[list[int], Ints]:
+        """One class of each group or pair that may do it differently, and which of them classes are like."""
         key = (each.group, "" if each.group else each.stream)
-        if key not in self._spans:
-            spans = [self.prices.span(index, each) for index in self.indices]
-            number: dict[Span, int] = {}
-            known = {id(span): number.setdefault(span, len(number)) for span in spans}
-            self._spans[key] = list(number), np.array([known[id(span)] for span in spans])
-        return self._spans[key]
+        if key not in self._alike:
+            classes, forward = self.prices.classes, each.stream in (SEND_NEXT, RECV_NEXT)
+            peers = classes.next_stage if forward else classes.prev_stage
+            number: dict[object, int] = {}
+            examples: list[int] = []
+            which = []
+            for index in self.indices:
+                if each.group:
+                    found: object = classes.groups[index, each.group].id
+                else:
+                    found = index if self.prices.fabric else peers[index][1]
+                if found not in number:
+                    number[found] = len(number)
+                    examples.append(index)
+                which.append(number[found])
+            self._alike[key] = examples, np.array(which, dtype=np.int64)
+        return self._alike[key]

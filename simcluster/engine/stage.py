@@ -45,8 +45,10 @@ class Stage:
         columns, shape = _arranged(indices, axes, prices)
         shared = SharedPrices.of(prices, columns.tolist())
         used = sorted({execution.code for execution in program.stages[number].executions})
-        pricer = prices.pricer(int(columns[0]))
-        codes = {code: timed(program.codes[code], pricer) for code in used}
+        first = int(columns[0])
+        codes = {
+            code: timed(program.codes[code], prices.pricer(first, program.codes[code])) for code in used
+        }
         priced = {code: shared.of_code(program.codes[code]) for code in used}
         linked = link(program, number, codes, steps)
         return cls(number, columns, shape, axes if shape[0] > 1 else (), linked, codes, priced)

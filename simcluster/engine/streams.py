@@ -11,14 +11,21 @@ from dataclasses import dataclass, field
 
 import simpy
 
+from simcluster.engine.fabric import Transfer
+from simcluster.engine.flows import Network
+
 SimEvents = Generator[simpy.Event, None, None]
+
+Moves = int | Transfer
+"""What a communication entry takes: nanoseconds, or bytes over shared links."""
 
 
 @dataclass(slots=True)
 class Stream:
     """One stream of one class: how far it is, who waits for it, and what it has recorded.
 
-    ``starts`` holds the start of every entry, ``arrivals`` when a communication entry was ready to start.
+    ``starts`` holds the start of every entry; of communication entries ``arrivals`` holds when they were
+    ready to start, and ``ends`` when they were over.
     """
 
     name: str
@@ -28,6 +35,7 @@ class Stream:
     waiters: list[tuple[int, simpy.Event]] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
     arrivals: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
 
     def reached(self, position: int) -> simpy.Event:
         """An event for the end of entry number ``position``."""
@@ -48,36 +56,53 @@ class Stream:
 
 @dataclass(slots=True)
 class Meeting:
-    """A collective or transfer: it starts when the last of ``size`` classes has arrived and ends for all."""
+    """A collective or transfer: it starts when the last of ``size`` classes has arrived and ends for all.
+
+    ``began`` is the time (ns) at which the last one arrived.
+    """
 
     size: int
     arrived: int = 0
+    began: int = 0
     over: simpy.Event | None = None
 
-    def join(self, env: simpy.Environment, duration: int) -> SimEvents:
-        """Arrives and waits for the end."""
+    def join(self, env: simpy.Environment, network: Network, moves: Moves) -> SimEvents:
+        """Arrives and waits for the end; the last to arrive sees to the bytes."""
         self.arrived += 1
         if self.arrived < self.size:
             if self.over is None:
                 self.over = simpy.Event(env)
             yield self.over
             return
-        yield env.timeout(duration)
+        self.began = int(env.now)
+        if isinstance(moves, int):
+            yield env.timeout(moves)
+        else:
+            yield from network.carry(moves)
         if self.over is not None:
             self.over.succeed()
 
 
 @dataclass(frozen=True, slots=True)
-class Entries:
-    """What a stream does: per entry what to wait for (stream, position), a duration, a meeting or None."""
+class Kernels:
+    """What a stream does: per entry what to wait for (stream, position), and a duration (ns)."""
 
     waits: Sequence[Stream | None]
     positions: Sequence[int]
     durations: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Communications:
+    """What a communication stream does: per entry what to wait for, what it moves, a meeting or None."""
+
+    waits: Sequence[Stream | None]
+    positions: Sequence[int]
+    moves: Sequence[Moves]
     meetings: Sequence[Meeting | None]
 
 
-def run_kernels(me: Stream, entries: Entries) -> SimEvents:
+def run_kernels(me: Stream, entries: Kernels) -> SimEvents:
     """The process of a compute stream."""
     env, timeout, starts = me.env, me.env.timeout, me.starts
     columns = zip(entries.waits, entries.positions, entries.durations, strict=True)
@@ -92,19 +117,25 @@ def run_kernels(me: Stream, entries: Entries) -> SimEvents:
             me.wake()
 
 
-def run_transfers(me: Stream, entries: Entries) -> SimEvents:
+def run_transfers(me: Stream, entries: Communications, network: Network) -> SimEvents:
     """The process of a communication stream."""
-    env, timeout, starts, arrivals = me.env, me.env.timeout, me.starts, me.arrivals
-    columns = zip(entries.waits, entries.positions, entries.durations, entries.meetings, strict=True)
-    for other, position, duration, meeting in columns:
+    env, timeout = me.env, me.env.timeout
+    starts, arrivals, ends = me.starts, me.arrivals, me.ends
+    columns = zip(entries.waits, entries.positions, entries.moves, entries.meetings, strict=True)
+    for other, position, moves, meeting in columns:
         if other is not None and other.done < position:
             yield other.reached(position)
-        arrivals.append(int(env.now))
+        began = int(env.now)
+        arrivals.append(began)
         if meeting is not None:
-            yield from meeting.join(env, duration)
-        elif duration:
-            yield timeout(duration)
-        starts.append(int(env.now) - duration)
+            yield from meeting.join(env, network, moves)
+            began = meeting.began
+        elif not isinstance(moves, int):
+            yield from network.carry(moves)
+        elif moves:
+            yield timeout(moves)
+        starts.append(began)
+        ends.append(int(env.now))
         me.done += 1
         if me.waiters:
             me.wake()

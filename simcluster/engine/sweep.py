@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.engine.deadlock import HEADING, stuck
+from simcluster.engine.deadlock import HEADING, LATE, stuck
 from simcluster.engine.meetings import Favourite, Rendezvous, meetings
 from simcluster.engine.stage import Stage
 from simcluster.engine.timed import NOTHING
@@ -53,9 +53,18 @@ class Lane:
 
     def of(self, column: int) -> Ints:
         """The ends of all entries of a communication stream for one column."""
+        return self._column(self.ends, column)
+
+    def spent(self, column: int) -> Ints:
+        """The durations of all entries for one column."""
+        return self._column(self.durations, column)
+
+    def _column(self, values: Sequence[Ints | None], column: int) -> Ints:
         row, group = divmod(column, self.stage.shape[1])
-        found = [end[group] if end.ndim == 1 else end[row, group] for end in self.ends if end is not None]
-        return np.array(found, dtype=np.int64)
+        return np.array(
+            [0 if each is None else each[group] if each.ndim == 1 else each[row, group] for each in values],
+            dtype=np.int64,
+        )
 
 
 @dataclass(frozen=True)
@@ -190,7 +199,7 @@ class _Sweep:
         """One line per stuck stream of every class, by class."""
         lines: dict[int, list[str]] = {}
         for stage, lanes in zip(self.stages, self.lanes, strict=True):
-            done, arrived = [lane.done for lane in lanes], [lane.arrived for lane in lanes]
+            done, arrived = [lane.done for lane in lanes], [LATE if lane.arrived else None for lane in lanes]
             for index in stage.columns.tolist():
                 rank = self.classes.representatives[index]
                 lines[index] = stuck(self.program, rank, stage.linked, done, arrived)

@@ -19,25 +19,33 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ClassTiming:
-    """What one class did: its linked entries, and per stream the start of each entry and its arrival."""
+    """What one class did: its linked entries, and per stream when each entry started and ended.
+
+    ``arrivals`` has when communication entries were ready to start, and nothing for the compute stream. The
+    ends of communication entries are results: ``linked`` has what they take alone.
+    """
 
     linked: LinkedClass
     codes: Mapping[int, TimedCode]
     starts: Sequence[Ints]
     arrivals: Sequence[Ints]
+    ends: Sequence[Ints]
 
 
 @dataclass(frozen=True)
 class Timing:
     """What every class did, the time at which the last one ended (ns), and the number of entries run.
 
-    ``swept`` are the stages beside each other where a sweep timed them: ``classes`` are then made from it one
+    ``num_flows`` counts what was carried over shared links, ``num_solves`` how often rates were worked out
+    anew where flows shared one. ``swept`` are the stages beside each other where a sweep timed them: ``classes`` are then made from it one
     by one, when they are asked for.
     """
 
     classes: Sequence[ClassTiming]
     end: int
     num_events: int
+    num_flows: int = 0
+    num_solves: int = 0
     swept: Swept | None = None
 
 
@@ -82,12 +90,12 @@ class SweptClasses(Sequence[ClassTiming]):
             if lane.drops:
                 ends[lane.number] = _kernel_ends(linked, lane.number, ends)
         starts, arrivals = [], []
-        for each, ended in zip(linked.streams, ends, strict=True):
-            starts.append(ended - each.duration)
+        for lane, each, ended in zip(lanes, linked.streams, ends, strict=True):
+            starts.append(ended - (each.duration if lane.drops else lane.spent(column)))
             before = np.concatenate([[0], ended[:-1]])[: len(ended)]
             ready = np.maximum(before, _awaited(linked, each.wait_stream, each.wait_position, ends))
             arrivals.append(ready if each.name != COMPUTE else np.zeros(0, dtype=np.int64))
-        return ClassTiming(linked, codes, starts, arrivals)
+        return ClassTiming(linked, codes, starts, arrivals, ends)
 
 
 def _awaited(linked: LinkedClass, streams: Ints, positions: Ints, ends: Sequence[Ints]) -> Ints:

@@ -58,7 +58,7 @@ def _episodes(timing: ClassTiming, compute: int) -> list[tuple[int, int, int, in
     starts = timing.starts[compute]
     if not len(starts):
         return []
-    before = np.concatenate([[0], (starts + linked.duration)[:-1]])
+    before = np.concatenate([[0], timing.ends[compute][:-1]])
     gaps = np.flatnonzero(starts > before)
     if not len(gaps):
         return []
@@ -84,7 +84,7 @@ class _Blame:
         streams = timing.linked.streams
         self.starts = [starts.tolist() for starts in timing.starts]
         self.arrivals = [arrivals.tolist() for arrivals in timing.arrivals]
-        self.durations = [stream.duration.tolist() for stream in streams]
+        self.ends = [ends.tolist() for ends in timing.ends]
         self.wait_streams = [stream.wait_stream.tolist() for stream in streams]
         self.wait_entries = [(stream.wait_position - 1).tolist() for stream in streams]
         self.axes = [stream_axes(stream.name, stage_axis) for stream in streams]
@@ -106,12 +106,9 @@ class _Blame:
     def _before(self, stream: int, entry: int, ready: int) -> tuple[int, int]:
         """What made an entry ready at ``ready``: the entry it waited for, or the one before it."""
         other, position = self.wait_streams[stream][entry], self.wait_entries[stream][entry]
-        if other >= 0 and self._end(other, position) >= ready:
+        if other >= 0 and self.ends[other][position] >= ready:
             return other, position
         return stream, entry - 1
-
-    def _end(self, stream: int, entry: int) -> int:
-        return int(self.starts[stream][entry] + self.durations[stream][entry])
 
 
 def _tail(
@@ -119,12 +116,12 @@ def _tail(
 ) -> list[tuple[int, int, str]]:
     """From a class's last kernel to the end of the run: its own communication first, then the others."""
     ends = [
-        (int(starts[-1] + stream.duration[-1]), stream.name)
-        for starts, stream in zip(timing.starts, timing.linked.streams, strict=True)
-        if len(starts)
+        (int(found[-1]), stream.name)
+        for found, stream in zip(timing.ends, timing.linked.streams, strict=True)
+        if len(found)
     ]
-    kernels = timing.starts[compute]
-    idle = int(kernels[-1] + timing.linked.streams[compute].duration[-1]) if len(kernels) else 0
+    kernels = timing.ends[compute]
+    idle = int(kernels[-1]) if len(kernels) else 0
     over, name = max(ends, default=(0, COMPUTE))
     rows = []
     if over > idle and name != COMPUTE:

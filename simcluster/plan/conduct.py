@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from simcluster.layout import Mesh
 from simcluster.plan.framework import BucketSpec, FrameworkSpec
 from simcluster.plan.fusion import FusionSpec
+from simcluster.plan.fusion_ids import USUAL
 from simcluster.plan.sharding import Sharding
 
 
@@ -17,13 +19,16 @@ class Buckets:
     """When a bucket of gradients is full: ``limit`` of its size, ``first`` that of the first bucket.
 
     Sizes are bytes, or elements if ``in_elements``. Buckets are closed behind so many gradients besides, if
-    ``ends`` says so; with neither everything is one bucket.
+    ``ends`` says so, and behind the gradients that ``behind`` names by their buffers; with nothing of all
+    this everything is one bucket. ``searched``: a search is to find, or has found, the best.
     """
 
     limit: int | None = None
     first: int | None = None
     in_elements: bool = False
     ends: tuple[int, ...] = ()
+    behind: frozenset[str] = frozenset()
+    searched: bool = False
 
     @classmethod
     def of(cls, spec: BucketSpec, ways: int) -> Buckets:
@@ -34,8 +39,11 @@ class Buckets:
         first = None if spec.first_bytes is None else int(spec.first_bytes)
         return cls(int(spec.bytes), first)
 
-    def fill(self, sizes: Sequence[int]) -> list[list[int]]:
-        """Consecutive positions together: a bucket is closed by whoever fills it to its limit or beyond."""
+    def fill(self, sizes: Sequence[int], names: Sequence[str] = ()) -> list[list[int]]:
+        """Consecutive positions together: a bucket is closed by whoever fills it to its limit or beyond.
+
+        ``names`` are those of the buffers, which matter if some of them close buckets.
+        """
         found: list[list[int]] = []
         full = True
         held = 0
@@ -47,6 +55,7 @@ class Buckets:
             held += size
             limit = self.first if self.first is not None and len(found) == 1 else self.limit
             full = (limit is not None and held >= limit) or position + 1 in self.ends
+            full = full or (bool(self.behind) and names[position] in self.behind)
         return found
 
     def num_bytes(self, itemsize: int) -> int:
@@ -56,28 +65,74 @@ class Buckets:
     def document(self) -> dict[str, Any]:
         """What closes a bucket, as JSON-able data; empty if nothing does."""
         unit = "elements" if self.in_elements else "bytes"
-        told = {unit: self.limit, "first_bytes": self.first, "gradients": list(self.ends)}
+        told = {
+            unit: self.limit,
+            "first_bytes": self.first,
+            "gradients": list(self.ends),
+            "behind": sorted(self.behind),
+            "searched": self.searched,
+        }
         return {key: value for key, value in told.items() if value}
+
+
+TO_SEARCH = Buckets(1, searched=True)
+"""Every gradient by itself, until a search has found what is best."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fusion:
-    """The buckets that the scenario gives to gradients by the operation that reduces them; None: the
-    profile's. Only gradients that take the same steps over the same groups are in one of these.
+    """The buckets that the scenario gives to gradients by the operation that reduces them, and to weights
+    that are gathered; None: the profile's.
+
+    Only what takes the same steps over the same groups is in one of these, and only what has one fusion id:
+    ``ids`` has the parameters with another than the usual one.
     """
 
     all_reduce: Buckets | None = None
     reduce_scatter: Buckets | None = None
+    all_gather: Buckets | None = None
+    ids: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, spec: FusionSpec) -> Fusion:
-        """The buckets of the scenario's section."""
-        found = cls()
+    def of(cls, spec: FusionSpec, ids: Mapping[str, int] = MappingProxyType({})) -> Fusion:
+        """The buckets of the scenario's section, with the fusion ids of parameters."""
+        found = cls(ids=dict(ids))
         if spec.all_reduce is not None:
-            found = replace(found, all_reduce=Buckets(spec.all_reduce.num_bytes, ends=spec.all_reduce.ends))
+            said = spec.all_reduce
+            reduced = Buckets(said.num_bytes, said.first_bytes, ends=said.ends)
+            found = replace(found, all_reduce=TO_SEARCH if said.mode == "search" else reduced)
         if spec.reduce_scatter is not None:
-            found = replace(found, reduce_scatter=Buckets(spec.reduce_scatter.num_bytes))
+            wanted = spec.reduce_scatter
+            scattered = Buckets(wanted.num_bytes, wanted.first_bytes)
+            found = replace(found, reduce_scatter=TO_SEARCH if wanted.mode == "search" else scattered)
+        if spec.all_gather is not None:
+            found = replace(found, all_gather=Buckets(spec.all_gather.num_bytes))
         return found
+
+    @property
+    def searched(self) -> tuple[str, ...]:
+        """The operations whose buckets a search finds."""
+        given = {"all_reduce": self.all_reduce, "reduce_scatter": self.reduce_scatter}
+        return tuple(name for name, buckets in given.items() if buckets is not None and buckets.searched)
+
+    def found(self, buckets: Buckets) -> Fusion:
+        """The same with these buckets for all operations that are searched."""
+        chosen = replace(buckets, searched=True)
+        names = self.searched
+        return replace(
+            self,
+            all_reduce=chosen if "all_reduce" in names else self.all_reduce,
+            reduce_scatter=chosen if "reduce_scatter" in names else self.reduce_scatter,
+        )
+
+    @property
+    def reduces(self) -> bool:
+        """Whether it gives buckets to gradients."""
+        return self.all_reduce is not None or self.reduce_scatter is not None
+
+    def id_of(self, parameter: str) -> int:
+        """The fusion id of a parameter."""
+        return self.ids.get(parameter, USUAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +166,12 @@ class Conduct:
         batch_axes: Sequence[str],
         stage_axis: str,
         fusion: FusionSpec | None = None,
+        ids: Mapping[str, int] = MappingProxyType({}),
     ) -> Conduct:
-        """What profile, sharding and scenario say on a mesh with these axes for data and stages."""
+        """What profile, sharding and scenario say on a mesh with these axes for data and stages.
+
+        ``ids`` are the fusion ids of parameters that have another than the usual one.
+        """
         reduction = framework.reduction
         buckets = Buckets() if reduction.bucket == "whole" else None
         if reduction.limit is not None:
@@ -129,22 +188,30 @@ class Conduct:
             framework.layer_collectives == "blocking",
             rest if framework.p2p_scatter else (),
             sharding.gather_once,
-            Fusion.of(fusion) if fusion.said else None,
+            Fusion.of(fusion, ids) if fusion.said else None,
             fusion.closed,
         )
 
     @property
     def by_layer(self) -> bool:
         """Whether the gradients of every layer travel by themselves, in buckets of none."""
-        return self.buckets is None and self.fusion is None
+        return self.buckets is None and (self.fusion is None or not self.fusion.reduces)
+
+    @property
+    def gathers_together(self) -> bool:
+        """Whether the scenario gives sizes to gathers of weights."""
+        return self.fusion is not None and self.fusion.all_gather is not None
 
     def document(self) -> dict[str, Any]:
         """What travels together, by operation, as JSON-able data: sizes, numbers of gradients, or a word."""
         fusion = self.fusion or Fusion()
-        return {
+        found: dict[str, Any] = {
             "all_reduce": self._told(fusion.all_reduce),
             "reduce_scatter": self._told(fusion.reduce_scatter),
         }
+        if fusion.all_gather is not None:
+            found["all_gather"] = fusion.all_gather.document()
+        return found | ({"ids": dict(sorted(fusion.ids.items()))} if fusion.ids else {})
 
     def _told(self, given: Buckets | None) -> dict[str, Any] | str:
         if self.apart:

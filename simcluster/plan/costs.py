@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from simcluster.cluster import Cluster, Span
+from simcluster.cluster import Cluster, Placement
 from simcluster.collectives import AUTOMATIC, Operation, Selection, collective_time
 from simcluster.layout import Mesh, Movement
 from simcluster.plan.redistribute import Cost
@@ -16,8 +16,8 @@ def movement_cost(cluster: Cluster, mesh: Mesh, algorithms: Selection = AUTOMATI
     device = cluster.host.device
 
     @cache
-    def spans(axes: tuple[str, ...]) -> tuple[Span, ...]:
-        return tuple(cluster.spans(mesh.groups(axes))[0])
+    def placements(axes: tuple[str, ...]) -> tuple[Placement, ...]:
+        return tuple(cluster.placements(mesh.groups(axes))[0])
 
     def cost(movement: Movement, num_bytes: int) -> float:
         if not movement.is_collective:
@@ -26,8 +26,8 @@ def movement_cost(cluster: Cluster, mesh: Mesh, algorithms: Selection = AUTOMATI
         operation = Operation(str(movement.kind))
         algorithm = algorithms.of(operation)
         return max(
-            collective_time(operation, span, num_bytes, cluster, algorithm).seconds
-            for span in spans(movement.axes)
+            collective_time(operation, where, num_bytes, cluster, algorithm).seconds
+            for where in placements(movement.axes)
         )
 
     return cost

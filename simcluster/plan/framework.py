@@ -11,6 +11,7 @@ from pydantic import model_validator
 from simcluster.document import (
     Bytes,
     CatalogSection,
+    Duration,
     Name,
     NonNegativeFloat,
     NonNegativeInt,
@@ -109,6 +110,9 @@ class FrameworkSpec(CatalogSection):
 
     dispatch: NonNegativeFloat
     """Host time per operator, as a multiple of the device's figure."""
+
+    collective_call: Duration | None = None
+    """Host time per collective, a floor under its time; not counted if absent."""
 
     gradients: Gradients | dict[Literal["fp16", "bf16"], Gradients]
     """Number format of accumulated gradients in mixed precision, for all compute formats or for each."""

@@ -16,7 +16,8 @@ from simcluster.model.operators.optimizer import Update
 from simcluster.plan.conduct import Conduct
 from simcluster.plan.costs import movement_cost
 from simcluster.plan.formats import Formats, states_of, update_of
-from simcluster.plan.fusion import idle, reduced_by
+from simcluster.plan.fusion import idle, used_by
+from simcluster.plan.fusion_ids import fusion_ids
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
 from simcluster.plan.optimize import OptimizerPlan
 from simcluster.plan.passes import Passes, differentiated
@@ -46,7 +47,8 @@ class Plan:
     ``logical`` is the differentiated graph before sharding: what one device would compute. ``compute`` is the
     format of activations, ``matmul`` the one in which matrix units multiply. ``layers`` are the layers of
     each stage, ``vocab`` the padded vocabulary, ``notes`` what the user should be told, ``algorithms`` those
-    of collectives that the scenario names.
+    of collectives that the scenario names; ``call`` is the host's seconds for each call of collectives, of
+    which ``reuse`` that are alike are one.
     """
 
     graph: Graph
@@ -74,6 +76,8 @@ class Plan:
     states: Mapping[str, DType]
     clip: float | None
     algorithms: Selection
+    call: float
+    reuse: int | None
 
     @property
     def batch_ways(self) -> int:
@@ -145,6 +149,7 @@ class _Planner:
         limit = self.training.optimizer.clip
         fusion = self.parallel.fused
         logical = differentiated(placed, formats)
+        ids = fusion_ids(fusion.ids, [name for name, _ in logical.parameters()])
         passes = Passes(
             mesh=self.mesh,
             stage_axis=stage_axis,
@@ -175,7 +180,13 @@ class _Planner:
             prefetch=self.framework.prefetch,
             dispatch=self.framework.dispatch,
             conduct=Conduct.of(
-                self.framework, sharding, self.mesh, batch_axes, stage_axis, fusion.only(reduced_by(graph))
+                self.framework,
+                sharding,
+                self.mesh,
+                batch_axes,
+                stage_axis,
+                fusion.only(used_by(graph)),
+                ids,
             ),
             compute=formats.compute,
             gradients=formats.gradients,
@@ -190,6 +201,8 @@ class _Planner:
             states=states,
             clip=limit,
             algorithms=self.algorithms,
+            call=float(self.framework.collective_call or 0.0),
+            reuse=self.parallel.reuse,
         )
 
     # -- what can be wrong before anything is built -----------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib.resources.abc import Traversable
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import Field, model_validator
+from pydantic import AliasChoices, Field, StrictBool, StrictInt, model_validator
 
 from simcluster.document import (
     CatalogSection,
@@ -32,6 +32,9 @@ MatmulName = Literal["fp32", "tf32", "fp16", "bf16", "fp8"]
 StateName = Literal["fp32", "fp16", "bf16", "fp8", "int8"]
 _NARROWER: dict[str, tuple[str, ...]] = {"fp32": ("tf32",), "fp16": ("fp8",), "bf16": ("fp8",)}
 """The formats, beside their own, in which matrix units may multiply tensors of a format."""
+USUAL_REUSE = 1000
+"""Collectives of a reusable call where no number is given (MS_COMM_COMPILER_OPT=-1)."""
+
 Axes = Name | tuple[Name, ...]
 
 
@@ -293,6 +296,12 @@ class ParallelSpec(Section):
     fusion: FusionSpec = FusionSpec()
     """Which gradients travel as one collective; the framework's choice if absent."""
 
+    comm_subgraph_reuse: StrictBool | StrictInt | None = Field(
+        default=None, validation_alias=AliasChoices("comm_subgraph_reuse", "comm_compiler_opt")
+    )
+    """So many collectives of a stream that are alike are one reusable call, as with MindSpore's
+    MS_COMM_COMPILER_OPT; true and -1: 1,000. The host spends less on them, the network the same."""
+
     all_reduce_fusion_config: Ends | None = None
     """MindSpore's short form of ``fusion: {all_reduce: {mode: index, config: ...}}``: [20, 35]."""
 
@@ -310,12 +319,27 @@ class ParallelSpec(Section):
         if self.mode == "data" and (self.recipe or self.strategies):
             given = "recipe" if self.recipe else "strategies"
             raise Refused(f"mode data takes no {given}; use mode semi_auto", path=given)
+        number = self.comm_subgraph_reuse
+        if number is not None and not isinstance(number, bool) and number != -1 and number < 2:
+            raise Refused(
+                f"a call of {number} collectives reuses nothing",
+                path="comm_subgraph_reuse",
+                hint="write a number of at least 2, or true (1,000)",
+            )
         if self.all_reduce_fusion_config is not None:
             path = "all_reduce_fusion_config"
             check_ends(self.all_reduce_fusion_config, path)
             if self.fusion.closed or self.fusion.all_reduce is not None:
                 raise Refused("fusion says already what is fused", path=path, hint="leave one of them out")
         return self
+
+    @property
+    def reuse(self) -> int | None:
+        """How many collectives that are alike are one call; None: each is one."""
+        written = self.comm_subgraph_reuse
+        if written is True or written == -1:
+            return USUAL_REUSE
+        return written or None
 
     @property
     def fused(self) -> FusionSpec:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from simcluster import units
-from simcluster.plan.conduct import Conduct
+from simcluster.plan.conduct import Buckets, Conduct
 
 
 def told(changes: Mapping[str, Any]) -> list[str]:
@@ -24,11 +24,29 @@ def fusion_told(conduct: Conduct) -> list[str]:
     said = []
     for name, what in (("all_reduce", "all-reduces"), ("reduce_scatter", "reduce-scatters")):
         buckets = getattr(conduct.fusion, name, None)
-        if buckets is not None and buckets.ends:
+        if buckets is not None and buckets.searched:
+            said.append(f"{what} of gradients as a search found best, {_found(buckets)}")
+        elif buckets is not None and buckets.ends:
             said.append(f"{what} of gradients up to {', '.join(map(str, buckets.ends))} and the rest")
         elif buckets is not None:
-            said.append(f"{what} of gradients fused to {units.size(buckets.limit)}")
+            first = f", the first to {units.size(buckets.first)}" if buckets.first else ""
+            said.append(f"{what} of gradients fused to {units.size(buckets.limit)}{first}")
+    gathers = conduct.fusion.all_gather if conduct.fusion is not None else None
+    if gathers is not None:
+        said.append(f"all-gathers of weights fused to {units.size(gathers.limit or 0)}")
+    if said and conduct.fusion is not None and conduct.fusion.ids:
+        numbers = sorted(set(conduct.fusion.ids.values()))
+        said.append(f"{len(conduct.fusion.ids)} parameters with fusion id {', '.join(map(str, numbers))}")
     return said
+
+
+def _found(buckets: Buckets) -> str:
+    """Which of its candidates a search chose."""
+    if buckets.behind:
+        return f"cut behind {len(buckets.behind)} gradients"
+    if buckets.limit is None:
+        return "in one bucket"
+    return "each by itself" if buckets.limit == 1 else f"fused to {units.size(buckets.limit)}"
 
 
 def phrase(key: str, value: Any) -> str:
@@ -87,6 +105,7 @@ _PHRASES: Mapping[str, Callable[[Any], str]] = {
     }.__getitem__,
     "prefetch": "gathers up to {} kernels ahead".format,
     "dispatch": "host dispatch x {:g}".format,
+    "collective_call": "host calls for a collective in {}".format,
     "gradients": _gradients,
     "fp8_transposes": {
         False: "casts to fp8 write one copy",

@@ -14,7 +14,8 @@ from simcluster.program.instruction import (
     Slot,
 )
 from simcluster.program.program import Program, Resident, StageProgram
-from simcluster.program.symmetry import Classes, Group, partition
+from simcluster.program.structure import Loads
+from simcluster.program.symmetry import Classes, Flows, Group, Loading, partition, pipeline_pairs
 
 __all__ = [
     "COMPUTE",
@@ -25,8 +26,11 @@ __all__ = [
     "Classes",
     "Code",
     "Execution",
+    "Flows",
     "Group",
     "Instruction",
+    "Loading",
+    "Loads",
     "Program",
     "Resident",
     "Scope",
@@ -35,4 +39,5 @@ __all__ = [
     "build",
     "check",
     "partition",
+    "pipeline_pairs",
 ]

@@ -12,8 +12,12 @@ from dataclasses import dataclass, replace
 from simcluster.layout import Kind, Mesh, Movement
 from simcluster.model import Block, Graph, Instance, Node, Phase, TensorType, Value
 from simcluster.plan.conduct import Buckets, Conduct
+from simcluster.plan.fusion_ids import ALONE
 from simcluster.program.lower import local_type, reduction
 from simcluster.program.ties import Ties
+
+SINGLE = Buckets(1)
+"""Buckets of one."""
 
 Naming = Callable[[str, str], str]
 """(instance, value) -> the name of its buffer in the stage."""
@@ -32,9 +36,13 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The steps of one gradient's reduction, their places in that of the block, and its part on a rank."""
+    """The steps of one gradient's reduction, their places in that of the block, and its part on a rank.
+
+    ``parameter`` is the one it belongs to, by the name under which it counts; empty for a loss.
+    """
 
     instance: str
+    parameter: str
     nodes: tuple[Node, ...]
     places: tuple[int, ...]
     local: TensorType
@@ -77,8 +85,9 @@ def _grouped(gradients: Sequence[_Part], conduct: Conduct) -> list[tuple[list[_P
     """The gradients that travel together, in the order in which the last of them is ready; and whether they
     share a buffer, or are those of a layer and travel as its block has them.
 
-    Those of operations with buckets of their own are sorted by their steps, since a bucket of these is one
-    collective per step; the rest fills the profile's buckets whatever their steps, or travels by layer.
+    Those of operations with buckets of their own are sorted by their steps and fusion ids, since a bucket of
+    these is one collective per step; the rest fills the profile's buckets whatever their steps, or travels by
+    layer.
     """
     sorted_by: dict[tuple[object, ...], list[int]] = {}
     rules: dict[tuple[object, ...], Buckets | None] = {}
@@ -86,13 +95,16 @@ def _grouped(gradients: Sequence[_Part], conduct: Conduct) -> list[tuple[list[_P
         own = _own_rule(part, conduct)
         key: tuple[object, ...] = (part.instance,) if conduct.buckets is None else ()
         if own is not None:
-            key = part.steps
+            assert conduct.fusion is not None
+            number = conduct.fusion.id_of(part.parameter)
+            key = (part.steps, number)
+            own = SINGLE if number == ALONE else own
         rules[key] = own or conduct.buckets
         sorted_by.setdefault(key, []).append(position)
     found: list[tuple[list[int], bool]] = []
     for key, positions in sorted_by.items():
         rule = rules[key]
-        filled = _filled(rule, [gradients[position].local for position in positions])
+        filled = _filled(rule, [gradients[position] for position in positions])
         found += [([positions[index] for index in group], rule is not None) for group in filled]
     found.sort(key=lambda each: each[0][-1])
     return [([gradients[position] for position in group], shared) for group, shared in found]
@@ -106,10 +118,12 @@ def _own_rule(part: _Part, conduct: Conduct) -> Buckets | None:
     return conduct.fusion.reduce_scatter if scattered else conduct.fusion.all_reduce
 
 
-def _filled(rule: Buckets | None, types: Sequence[TensorType]) -> list[list[int]]:
+def _filled(rule: Buckets | None, parts: Sequence[_Part]) -> list[list[int]]:
     if rule is None:
-        return [list(range(len(types)))]
-    return rule.fill([each.num_elements if rule.in_elements else each.num_bytes for each in types])
+        return [list(range(len(parts)))]
+    types = [part.local for part in parts]
+    sizes = [each.num_elements if rule.in_elements else each.num_bytes for each in types]
+    return rule.fill(sizes, [part.nodes[0].inputs[0] for part in parts])
 
 
 def _parts(
@@ -124,6 +138,7 @@ def _parts(
     block = graph.block_of(instance)
     written = [value for node in block.phase(Phase.FORWARD, Phase.BACKWARD) for value in node.outputs]
     ready = {value: position for position, value in enumerate(written)}
+    owners = {block.gradients[name]: name for name in block.parameters if name in block.gradients}
     steps: dict[str, list[Node]] = {}
     places: dict[str, list[int]] = {}
     for place, node in enumerate(reduction(block)):
@@ -147,20 +162,28 @@ def _parts(
         )
         local = local_type(block.values[gradient], mesh)
         tie = ties.get((instance.name, gradient))
-        yield _Part(instance.name, renamed, tuple(places[gradient]), local, gradient == block.loss, tie)
+        owner = owners.get(gradient)
+        parameter = "" if owner is None else graph.canonical(f"{instance.name}.{owner}")
+        yield _Part(
+            instance.name, parameter, renamed, tuple(places[gradient]), local, gradient == block.loss, tie
+        )
 
 
 def _bucket(name: str, parts: Sequence[_Part], shared: bool, ready: str, values: dict[str, Value]) -> Bucket:
     nodes: list[Node] = []
     if shared:
-        for step in range(max(len(part.nodes) for part in parts)):
-            now = [part.nodes[step] for part in parts if step < len(part.nodes)]
-            nodes += _together(now, step)
+        nodes += step_by_step([part.nodes for part in parts])
     else:
         placed = [each for part in parts for each in zip(part.places, part.nodes, strict=True)]
         nodes += [node for _, node in sorted(placed, key=lambda each: each[0])]
     held = {value: values[value] for node in nodes for value in node.inputs + node.outputs}
     return Bucket(Block(name, (), (), (), (), held, tuple(nodes)), ready)
+
+
+def step_by_step(parts: Sequence[Sequence[Node]]) -> Iterator[Node]:
+    """The nodes of all that travels in a bucket: first steps, then second steps, equal collectives as one."""
+    for step in range(max(map(len, parts))):
+        yield from _together([nodes[step] for nodes in parts if step < len(nodes)], step)
 
 
 def _together(nodes: Sequence[Node], step: int) -> Iterator[Node]:

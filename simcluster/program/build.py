@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, replace
 
 from simcluster.errors import PlanError
 from simcluster.layout import Layout, Mesh
-from simcluster.model import Block, Graph, Instance, Role, TensorType
+from simcluster.model import Block, Graph, Instance, Phase, Role, TensorType
 from simcluster.plan.conduct import FREE, Conduct
 from simcluster.plan.schedule import BACKWARD as B_ACTION
 from simcluster.plan.schedule import FORWARD as F_ACTION
 from simcluster.plan.schedule import Action as ScheduleAction
 from simcluster.plan.schedule import Timetable
 from simcluster.program.buckets import Bucket, buckets
+from simcluster.program.gathers import gather_buckets
 from simcluster.program.instruction import (
     COMPUTE,
     RECV_NEXT,
@@ -23,16 +24,19 @@ from simcluster.program.instruction import (
     Category,
     Code,
     Execution,
+    Scope,
     Slot,
 )
 from simcluster.program.lower import (
     BACKWARD,
     BEGIN,
     FORWARD,
+    GATHER,
     MEASURE,
     NORM,
     PREPARE,
     REDUCE,
+    REGATHER,
     UPDATE,
     Lowering,
     local_type,
@@ -41,7 +45,7 @@ from simcluster.program.lower import (
 from simcluster.program.program import Program, Resident, StageProgram
 from simcluster.program.ties import crossing_ties
 from simcluster.program.transfer import carried, transfer
-from simcluster.program.units import with_units
+from simcluster.program.units import Gathers, with_units
 from simcluster.work import DType
 
 ONCE = -1
@@ -92,10 +96,14 @@ class _Codes:
     by_block: dict[str, Mapping[str, int]] = field(default_factory=dict)
     transfers: dict[tuple[str, Slot], int] = field(default_factory=dict)
 
-    def of(self, block: Block) -> Mapping[str, int]:
-        """Phase -> code index."""
+    def of(self, block: Block, given: Mapping[str, Scope] | None = None) -> Mapping[str, int]:
+        """Phase -> code index; ``given`` says how long values live that other blocks read."""
         if block.name not in self.by_block:
-            made = lower(block, self.settings)
+            made = lower(block, self.settings, given)
+            if self.conduct.gathers_together and block.parameters:
+                # Its weights are gathered in buckets, which are blocks without parameters.
+                for phase in (BEGIN, GATHER, REGATHER):
+                    made.pop(phase, None)
             if not self.conduct.by_layer and block.parameters:
                 # Its gradients travel in buckets, which are blocks without parameters.
                 made.pop(REDUCE, None)
@@ -136,6 +144,7 @@ class _StageBuilder:
         self.arrivals = list(self._crossing(into=True))
         self.departures = list(self._crossing(into=False))
         begin = list(self._once(BEGIN, self.instances))
+        begin += [run for runs in self._gathers(Phase.BEGIN).values() for run in runs]
         self.reductions = list(self._reductions())
         executions = [
             *begin,
@@ -145,7 +154,11 @@ class _StageBuilder:
         ]
         codes = {each.name: self.codes.of(self.graph.block_of(each)) for each in self.instances}
         executions = with_units(
-            executions, codes, self.codes.settings.prefetch, once=self.codes.conduct.gather_once
+            executions,
+            codes,
+            self.codes.settings.prefetch,
+            once=self.codes.conduct.gather_once,
+            weights=self._unit_gathers(),
         )
         return StageProgram(tuple(executions), tuple(self._residents()), self.names)
 
@@ -310,6 +323,34 @@ class _StageBuilder:
         unique = replace(bucket.block, name=f"stage{self.stage}.{name}")
         return Execution(self.codes.of(unique)[REDUCE], name, ONCE, "end")
 
+    def _gathers(self, phase: Phase) -> dict[str, list[Execution]]:
+        """Instance -> the executions that gather those buckets of weights that it is the first to need."""
+        fusion = self.codes.conduct.fusion
+        found: dict[str, list[Execution]] = {}
+        if fusion is None or fusion.all_gather is None:
+            return found
+        users = self.instances[::-1] if phase is Phase.REGATHER else self.instances
+        mesh = self.codes.settings.mesh
+        for bucket in gather_buckets(self.graph, users, phase, fusion, mesh, self._buffer):
+            name = bucket.block.name
+            self.names |= {(name, value): value for value in bucket.block.values}
+            unique = replace(bucket.block, name=f"stage{self.stage}.{name}")
+            (code,) = self.codes.of(unique, bucket.scopes).values()
+            run = Execution(code, name, ONCE, BEGIN if phase is Phase.BEGIN else str(phase))
+            found.setdefault(bucket.first, []).append(run)
+        return found
+
+    def _unit_gathers(self) -> Gathers | None:
+        """What gathers the weights of instances for their forward and backward, if they travel together."""
+        if not self.codes.conduct.gathers_together:
+            return None
+        found: dict[str, dict[str, Sequence[Execution]]] = {}
+        for phase in (Phase.GATHER, Phase.REGATHER):
+            users = [each.name for each in self.instances if any(self.graph.block_of(each).phase(phase))]
+            led = self._gathers(phase)
+            found[str(phase)] = {name: led.get(name, ()) for name in users}
+        return found
+
     def _late_reductions(self) -> Iterator[Execution]:
         """Reductions that wait for the last kernel of the backward pass."""
         if self.codes.conduct.late:
@@ -351,7 +392,7 @@ class _StageBuilder:
         if policy is None or not count or not self.reductions:
             return
         full = policy.num_bytes(max(dtype.itemsize for dtype in dtypes))
-        if conduct.fusion is not None:
+        if conduct.fusion is not None and conduct.fusion.reduces:
             # The profile's limit is not what fills them: the largest that travels.
             full = max(
                 each.num_bytes

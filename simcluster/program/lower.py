@@ -62,23 +62,30 @@ class Lowering:
     tf32: bool = False
 
 
-def lower(block: Block, settings: Lowering) -> dict[str, Code]:
-    """The codes of a block by name; phases in which it does nothing are absent."""
+def lower(block: Block, settings: Lowering, given: Mapping[str, Scope] | None = None) -> dict[str, Code]:
+    """The codes of a block by name; phases in which it does nothing are absent.
+
+    ``given`` says how long values live that other blocks read.
+    """
     phases = _phases(block)
-    readers: dict[str, set[str]] = defaultdict(set)
-    writers: dict[str, set[str]] = defaultdict(set)
-    for name, nodes in phases.items():
-        for node in nodes:
-            for value in node.inputs:
-                readers[value].add(name)
-            for value in node.outputs:
-                writers[value].add(name)
-    uses = _Uses(block, readers, writers)
+    uses = _Uses.of(block, phases, given or {})
     return {
         name: _CodeWriter(block, name, nodes, settings, uses).write()
         for name, nodes in phases.items()
         if nodes
     }
+
+
+def scopes(block: Block) -> dict[str, Scope]:
+    """How long the buffer of every value of a block lives."""
+    uses = _Uses.of(block, _phases(block), {})
+    return {value: uses.scope(value) for value in block.values}
+
+
+def gathered_once(block: Block) -> list[Node]:
+    """The nodes that gather weights once per step: the begin phase up to its last collective."""
+    begin = list(block.phase(Phase.BEGIN))
+    return begin[: max((index + 1 for index, node in enumerate(begin) if _is_collective(node)), default=0)]
 
 
 def reduction(block: Block) -> list[Node]:
@@ -107,7 +114,7 @@ def _phases(block: Block) -> dict[str, list[Node]]:
     computed up to the last collective (``measure``), and the rest (``update``).
     """
     begin = list(block.phase(Phase.BEGIN))
-    gathered = max((index + 1 for index, node in enumerate(begin) if _is_collective(node)), default=0)
+    gathered = len(gathered_once(block))
     end = list(block.phase(Phase.END))
     reduced = len(reduction(block))
     sharing = [index + 1 for index, node in enumerate(end) if not set(block.shared).isdisjoint(node.outputs)]
@@ -145,6 +152,20 @@ class _Uses:
     block: Block
     readers: Mapping[str, set[str]]
     writers: Mapping[str, set[str]]
+    given: Mapping[str, Scope]
+
+    @classmethod
+    def of(cls, block: Block, phases: Mapping[str, Sequence[Node]], given: Mapping[str, Scope]) -> _Uses:
+        """The uses of a block's values by its codes; ``given`` are scopes that are known beforehand."""
+        readers: dict[str, set[str]] = defaultdict(set)
+        writers: dict[str, set[str]] = defaultdict(set)
+        for name, nodes in phases.items():
+            for node in nodes:
+                for value in node.inputs:
+                    readers[value].add(name)
+                for value in node.outputs:
+                    writers[value].add(name)
+        return cls(block, readers, writers, given)
 
     def border(self, value: str) -> bool:
         """Whether the value enters or leaves the block."""
@@ -161,6 +182,8 @@ class _Uses:
 
     def scope(self, value: str) -> Scope:
         """How long the value's buffer lives."""
+        if value in self.given:
+            return self.given[value]
         if self.block.values[value].role in _RESIDENT:
             return Scope.STEP
         codes = self.readers[value] | self.writers[value]

@@ -1,32 +1,105 @@
 """Which ranks behave alike: the coarsest partition in which equal colour means an equal step (DESIGN 4.7).
 
 A collective starts when its last member has arrived and ends for all at once, so a group is an unordered set.
-Ranks start with the colour of what they run and how their groups and peers lie on the cluster, and are
-refined by the colours of those they meet until nothing changes. One representative per class is simulated.
+Ranks start with the colour of what they run, groups with how they lie on the cluster, links with what they
+carry, and all are refined by the colours of those they meet until nothing changes (see ``colouring``). One
+representative per class is simulated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from simcluster.cluster import Cluster, Span
+from simcluster.cluster import NOMINAL, Cluster, Placement
 from simcluster.layout import Mesh
+from simcluster.program.colouring import Colouring, Numbering, refined, separate
 from simcluster.program.program import Program
+from simcluster.program.structure import Ints, Loads, Meetings, Structure
 
-Ints = NDArray[np.int64]
+Axes = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One group as a class meets it: an id shared by all who meet in it, its span, and the classes in it."""
+    """One group as a class meets it: an id shared by all in it, where it lies, and the classes in it.
+
+    ``flow`` is its row in the flows of its axes; ``count`` says how many groups behave like it.
+    """
 
     id: int
-    span: Span
+    placement: Placement
     members: tuple[int, ...]
+    flow: int = 0
+    count: int = 1
+
+
+TRANSFERS: Axes = ()
+"""What stands for the pairs along the pipeline among groups over axes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placed:
+    """Where groups lie: different placements, which of them each group has [groups], and colours [groups].
+
+    Groups of one colour take as long for whatever they do, alone on links that are alike.
+    """
+
+    placements: Sequence[Placement]
+    index: Ints
+    colours: Ints
+
+    @classmethod
+    def of(cls, cluster: Cluster, members: Ints) -> Placed:
+        """With a colour for each placement."""
+        if not len(members):
+            return cls((), *(np.zeros(0, dtype=np.int64),) * 2)
+        placements, index = cluster.placements(members)
+        return cls(placements, index.astype(np.int64), index.astype(np.int64))
+
+    def __getitem__(self, group: int) -> Placement:
+        return self.placements[int(self.index[group])]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loading:
+    """What groups and transfers load on the links of a cluster.
+
+    ``links`` [links] are colours: links of one colour have equal rates, latencies, changes and background.
+    ``groups`` has, by axes, the loads of every pattern, with a row per group as ``Mesh.groups`` orders them;
+    ``transfers`` those of every pattern of a transfer (forward and back), with a row per pair of
+    ``pipeline_pairs``. ``changed`` says of a link that is not as its family what it is and why: its name and
+    the change, as ``host.3.nic.2.out: bandwidth x 0.5``. ``placed`` says where groups lie, of pairs under
+    ``TRANSFERS``, where that is known.
+    """
+
+    links: Ints
+    groups: Mapping[Axes, Sequence[Loads]] = field(default_factory=dict)
+    transfers: Sequence[Loads] = ()
+    changed: Mapping[int, str] = field(default_factory=dict)
+    placed: Mapping[Axes, Placed] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Flows:
+    """What classes load on classes of links.
+
+    ``groups`` has by axes and pattern, and ``transfers`` by pattern, a row for every class of groups or of
+    pairs: over link classes, the load of *all* groups of the class together on *one* link of the link class.
+    ``links`` are the classes of the loaded links. ``pairs`` maps a class to the row of the pair that its
+    representative and the next stage are, ``num_pairs`` [rows] counts the pairs. ``changed`` is what
+    ``Loading.changed`` says of the first link of each link class. ``rounds`` counts passes over the loads.
+    """
+
+    groups: Mapping[Axes, Sequence[Loads]]
+    transfers: Sequence[Loads]
+    links: Numbering
+    pairs: Mapping[int, int]
+    num_pairs: tuple[int, ...]
+    changed: Mapping[int, str]
+    rounds: int
 
 
 @dataclass(frozen=True)
@@ -35,160 +108,135 @@ class Classes:
 
     ``of_rank`` [ranks] gives the class of a rank; ``representatives`` the smallest rank of each class and
     ``sizes`` how many ranks it has. ``groups`` maps (class, axes) to the group its representative is in;
-    ``next_stage`` and ``prev_stage`` map a class to its pipeline neighbour's class and the pair's span.
+    ``next_stage`` and ``prev_stage`` map a class to its pipeline neighbour's class and where the pair lies.
+    ``flows`` say what that loads on which links; without a ``Loading`` there are no links in them.
     """
 
     of_rank: Ints
     representatives: tuple[int, ...]
     sizes: tuple[int, ...]
-    groups: Mapping[tuple[int, tuple[str, ...]], Group]
-    next_stage: Mapping[int, tuple[int, Span]]
-    prev_stage: Mapping[int, tuple[int, Span]]
+    groups: Mapping[tuple[int, Axes], Group]
+    next_stage: Mapping[int, tuple[int, Placement]]
+    prev_stage: Mapping[int, tuple[int, Placement]]
+    flows: Flows
 
     def __len__(self) -> int:
         return len(self.sizes)
 
 
-def partition(program: Program, cluster: Cluster, *, unfold: bool = False) -> Classes:
-    """The classes of a Program's ranks on a cluster; with ``unfold`` every rank is its own class."""
-    wiring = _Wiring.of(program, cluster)
-    colours = np.arange(program.mesh.num_ranks) if unfold else _refined(wiring, program, cluster)
-    return _classes(colours, wiring)
+def partition(
+    program: Program, cluster: Cluster, *, unfold: bool = False, loading: Loading | None = None
+) -> Classes:
+    """The classes of a Program's ranks on a cluster; with ``unfold`` every rank is its own class.
+
+    With a ``loading``, groups that load different links, and ranks in such groups, are different too.
+    """
+    wiring = _Wiring.of(program, cluster, loading or Loading(np.zeros(0, dtype=np.int64)))
+    structure = Structure(
+        _first_colours(program, cluster),
+        [*wiring.meetings.values(), wiring.pairs],
+        wiring.loading.links,
+    )
+    return wiring.classes(separate(structure) if unfold else refined(structure))
 
 
-@dataclass(frozen=True, slots=True)
-class _Meeting:
-    """All groups over some axes: members [groups, size], their spans, and each rank's group (-1: none)."""
-
-    members: Ints
-    spans: list[Span]
-    span_index: Ints
-    group_of: Ints
-
-
-@dataclass(frozen=True, slots=True)
-class _Wiring:
-    """Who meets whom: groups by axes, and the next rank along the pipeline (-1: none) with their span."""
-
-    meetings: Mapping[tuple[str, ...], _Meeting]
-    next_rank: Ints
-    pair_spans: list[Span]
-    pair_index: Ints
-
-    @classmethod
-    def of(cls, program: Program, cluster: Cluster) -> _Wiring:
-        mesh = program.mesh
-        meetings = {}
-        for axes in program.groups:
-            members = mesh.groups(axes)
-            spans, index = cluster.spans(members)
-            group_of = np.full(mesh.num_ranks, -1, dtype=np.int64)
-            group_of[members] = np.arange(len(members))[:, None]
-            meetings[axes] = _Meeting(members, spans, np.asarray(index, dtype=np.int64), group_of)
-        following = _next_ranks(mesh, program.stage_axis)
-        has = np.flatnonzero(following >= 0)
-        pair_index = np.full(mesh.num_ranks, -1, dtype=np.int64)
-        pair_spans: list[Span] = []
-        if has.size:
-            pair_spans, index = cluster.spans(np.stack([has, following[has]], axis=1))
-            pair_index[has] = index
-        return cls(meetings, following, pair_spans, pair_index)
-
-
-def _next_ranks(mesh: Mesh, stage_axis: str) -> Ints:
+def pipeline_pairs(mesh: Mesh, stage_axis: str) -> Ints:
+    """Every rank that has a next one along the pipeline, in order, and that one: [pairs, 2]."""
     following = np.full(mesh.num_ranks, -1, dtype=np.int64)
     if mesh.size(stage_axis) > 1:
         lines = mesh.groups((stage_axis,))
         following[lines[:, :-1]] = lines[:, 1:]
-    return following
+    has = np.flatnonzero(following >= 0)
+    return np.stack([has, following[has]], axis=1)
 
 
-def _renumbered(columns: list[Ints]) -> Ints:
-    """Equal rows of the columns get equal numbers."""
-    _, inverse = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
-    return np.asarray(inverse, dtype=np.int64).reshape(-1)
-
-
-def _refined(wiring: _Wiring, program: Program, cluster: Cluster) -> Ints:
+def _first_colours(program: Program, cluster: Cluster) -> Ints:
+    """A number per rank for its device and its stage."""
     mesh = program.mesh
-    devices = [cluster.device(rank) for rank in range(mesh.num_ranks)]
-    kinds = {device: index for index, device in enumerate(dict.fromkeys(devices))}
-    columns = [
-        np.array([kinds[device] for device in devices]),
-        _stages(mesh, program.stage_axis),
-        wiring.pair_index,
-    ]
-    columns += [np.where(m.group_of < 0, -1, m.span_index[m.group_of]) for m in wiring.meetings.values()]
-    colours = _renumbered(columns)
-    preceding = np.full_like(wiring.next_rank, -1)
-    has = np.flatnonzero(wiring.next_rank >= 0)
-    preceding[wiring.next_rank[has]] = has
-    while True:
-        columns = [colours]
-        for meeting in wiring.meetings.values():
-            met = _renumbered(list(np.sort(colours[meeting.members], axis=1).T))
-            columns.append(np.where(meeting.group_of < 0, -1, met[meeting.group_of]))
-        columns += [np.where(peer < 0, -1, colours[peer]) for peer in (wiring.next_rank, preceding)]
-        finer = _renumbered(columns)
-        if finer.max() == colours.max():
-            return finer
-        colours = finer
+    devices = {cluster.host.device: 0}
+    kinds = np.zeros(mesh.num_ranks, dtype=np.int64)
+    for rank, speed in cluster.speeds.items():
+        if speed != NOMINAL and rank < mesh.num_ranks:
+            kinds[rank] = devices.setdefault(cluster.device(rank), len(devices))
+    if program.stage_axis in mesh.sizes:
+        kinds = kinds * mesh.size(program.stage_axis)
+        kinds += mesh.coordinates[:, mesh.names.index(program.stage_axis)]
+    return kinds
 
 
-def _stages(mesh: Mesh, stage_axis: str) -> Ints:
-    if stage_axis not in mesh.sizes:
-        return np.zeros(mesh.num_ranks, dtype=np.int64)
-    return np.asarray(mesh.coordinates[:, mesh.names.index(stage_axis)])
+@dataclass(frozen=True, slots=True)
+class _Wiring:
+    """Who meets whom, groups by axes and pairs along the pipeline, and where they lie."""
 
+    meetings: Mapping[Axes, Meetings]
+    pairs: Meetings
+    placed: Mapping[Axes, Placed]
+    loading: Loading
 
-def _classes(colours: Ints, wiring: _Wiring) -> Classes:
-    """Numbers the classes by their smallest rank and binds groups and peers of the representatives."""
-    _, first, inverse, counts = np.unique(colours, return_index=True, return_inverse=True, return_counts=True)
-    order = np.argsort(first)
-    number = np.empty_like(order)
-    number[order] = np.arange(len(order))
-    of_rank = number[inverse.reshape(-1)]
-    representatives = tuple(int(rank) for rank in first[order])
-    groups: dict[tuple[int, tuple[str, ...]], Group] = {}
-    for axes, meeting in wiring.meetings.items():
-        known: dict[int, Group] = {}
-        for index, rank in enumerate(representatives):
-            group = int(meeting.group_of[rank])
-            if group >= 0:
-                if group not in known:
-                    members = meeting.members[group]
-                    classes = tuple(np.unique(of_rank[members]).tolist())
-                    known[group] = Group(0, meeting.spans[int(meeting.span_index[group])], classes)
-                groups[index, axes] = known[group]
-    following: dict[int, tuple[int, Span]] = {}
-    preceding: dict[int, tuple[int, Span]] = {}
-    for index, rank in enumerate(representatives):
-        peer = int(wiring.next_rank[rank])
-        if peer >= 0:
-            span = wiring.pair_spans[int(wiring.pair_index[rank])]
-            following[index] = (int(of_rank[peer]), span)
-            preceding[int(of_rank[peer])] = (index, span)
-    return Classes(
-        of_rank,
-        representatives,
-        tuple(int(count) for count in counts[order]),
-        _numbered(groups),
-        following,
-        preceding,
-    )
+    @classmethod
+    def of(cls, program: Program, cluster: Cluster, loading: Loading) -> _Wiring:
+        meetings, placed = {}, dict(loading.placed)
+        for axes in program.groups:
+            members = program.mesh.groups(axes)
+            if axes not in placed:
+                placed[axes] = Placed.of(cluster, members)
+            meetings[axes] = Meetings(members, placed[axes].colours, loading.groups.get(axes, ()))
+        pairs = pipeline_pairs(program.mesh, program.stage_axis)
+        if TRANSFERS not in placed:
+            placed[TRANSFERS] = Placed.of(cluster, pairs)
+        along = Meetings(pairs, placed[TRANSFERS].colours, loading.transfers, ordered=True)
+        return cls(meetings, along, placed, loading)
 
+    def classes(self, found: Colouring) -> Classes:
+        """Binds groups and peers of the representatives."""
+        representatives = found.ranks.first.tolist()
+        following: dict[int, tuple[int, Placement]] = {}
+        preceding: dict[int, tuple[int, Placement]] = {}
+        rows: dict[int, int] = {}
+        of_rank = found.ranks.of
+        pair_of = np.full(len(of_rank), -1, dtype=np.int64)
+        pair_of[self.pairs.members[:, 0]] = np.arange(len(self.pairs))
+        for index, pair in enumerate(pair_of[found.ranks.first].tolist()):
+            if pair >= 0:
+                peer = int(of_rank[self.pairs.members[pair, 1]])
+                where = self.placed[TRANSFERS][pair]
+                following[index], preceding[peer] = (peer, where), (index, where)
+                rows[index] = int(found.meetings[-1].of[pair])
+        flows = Flows(
+            dict(zip(self.meetings, found.flows, strict=False)),
+            found.flows[-1],
+            found.links,
+            rows,
+            tuple(found.meetings[-1].sizes.tolist()),
+            self._changed(found.links),
+            found.rounds,
+        )
+        sizes = tuple(found.ranks.sizes.tolist())
+        return Classes(
+            of_rank, tuple(representatives), sizes, self._groups(found), following, preceding, flows
+        )
 
-def _numbered(
-    groups: Mapping[tuple[int, tuple[str, ...]], Group],
-) -> dict[tuple[int, tuple[str, ...]], Group]:
-    """Classes that meet in one group share its id."""
-    ids: dict[tuple[tuple[str, ...], tuple[int, ...]], int] = {}
-    numbered: dict[tuple[tuple[str, ...], int], Group] = {}
-    found = {}
-    for (index, axes), group in groups.items():
-        # Classes of one group hold one object: its members are looked at once.
-        if (axes, id(group)) not in numbered:
-            known = ids.setdefault((axes, group.members), len(ids))
-            numbered[axes, id(group)] = Group(known, group.span, group.members)
-        found[index, axes] = numbered[axes, id(group)]
-    return found
+    def _groups(self, found: Colouring) -> dict[tuple[int, Axes], Group]:
+        """The group of each class's representative by axes; classes that meet in one group share its id."""
+        groups: dict[tuple[int, Axes], Group] = {}
+        of_rank, known = found.ranks.of, 0
+        for (axes, meetings), numbering in zip(self.meetings.items(), found.meetings, strict=False):
+            group_of = np.full(len(of_rank), -1, dtype=np.int64)
+            group_of[meetings.members] = np.arange(len(meetings))[:, np.newaxis]
+            met: dict[int, Group] = {}
+            for index, group in enumerate(group_of[found.ranks.first].tolist()):
+                if group < 0:
+                    continue
+                kind = int(numbering.of[group])
+                if kind not in met:
+                    members = np.unique(of_rank[meetings.members[group]])
+                    where = self.placed[axes][group]
+                    met[kind] = Group(known, where, tuple(members.tolist()), kind, int(numbering.sizes[kind]))
+                    known += 1
+                groups[index, axes] = met[kind]
+        return groups
+
+    def _changed(self, links: Numbering) -> dict[int, str]:
+        firsts = {link: index for index, link in enumerate(links.first.tolist())}
+        told = {firsts[link]: text for link, text in self.loading.changed.items() if link in firsts}
+        return dict(sorted(told.items()))

@@ -18,17 +18,28 @@ from simcluster.program.lower import BACKWARD, FORWARD, GATHER, REGATHER, SCATTE
 Codes = Mapping[str, Mapping[str, int]]
 """Instance -> phase -> code."""
 
+Gathers = Mapping[str, Mapping[str, Sequence[Execution]]]
+"""Phase -> instance -> the executions that gather its weights; none where an earlier instance's gather them,
+absent where nothing is gathered for it."""
+
 
 def with_units(
-    executions: Sequence[Execution], codes: Codes, prefetch: int, *, once: bool = False
+    executions: Sequence[Execution],
+    codes: Codes,
+    prefetch: int,
+    *,
+    once: bool = False,
+    weights: Gathers | None = None,
 ) -> list[Execution]:
     """The executions of a stage with those that gather weights and scatter gradients in their places.
 
     Weights that are not gathered again for the backward serve the micro-batches under way, or with ``once``
-    all of the step.
+    all of the step. Weights of several units that are gathered together, as
+    ``weights`` says, are so when the first is due; without it every unit is gathered by itself.
     """
-    labelled, gathers = _gathers(executions, codes, once)
-    users = [index for index, each in enumerate(executions) if _uses_weights(each, codes)]
+    weights = each_alone(codes) if weights is None else weights
+    labelled, gathers = _gathers(executions, codes, weights, once)
+    users = [index for index, each in enumerate(executions) if _uses_weights(each, codes, weights)]
     due: dict[int, list[int]] = defaultdict(list)
     for number, index in enumerate(users):
         if index in gathers:
@@ -38,11 +49,22 @@ def with_units(
         for number in due.get(index, ()):
             before = number - prefetch - 1
             after = line.place[users[before]] if before >= 0 else -1
-            line.add(replace(gathers[users[number]], after=after))
+            for gather in gathers[users[number]]:
+                line.add(replace(gather, after=after))
         line.place[index] = len(line.made)
         scatter = codes.get(each.instance, {}).get(SCATTER) if _is(each, BACKWARD, codes) else None
         line.unit(each, scatter)
     return line.made
+
+
+def each_alone(codes: Codes) -> Gathers:
+    """Every unit is gathered by itself, by the codes of its own instance."""
+    return {
+        phase: {
+            name: [Execution(mine[phase], name, -1, phase)] for name, mine in codes.items() if phase in mine
+        }
+        for phase in (GATHER, REGATHER)
+    }
 
 
 @dataclass
@@ -71,31 +93,32 @@ def _is(each: Execution, phase: str, codes: Codes) -> bool:
     return codes.get(each.instance, {}).get(phase) == each.code
 
 
-def _uses_weights(each: Execution, codes: Codes) -> bool:
-    gathers = GATHER in codes.get(each.instance, {})
-    return gathers and (_is(each, FORWARD, codes) or _is(each, BACKWARD, codes))
+def _uses_weights(each: Execution, codes: Codes, weights: Gathers) -> bool:
+    return each.instance in weights[GATHER] and (_is(each, FORWARD, codes) or _is(each, BACKWARD, codes))
 
 
 def _gathers(
-    executions: Sequence[Execution], codes: Codes, once: bool
-) -> tuple[list[Execution], dict[int, Execution]]:
-    """The executions, labelled with the gather whose kept weights they use, and index -> gather before it."""
-    gathers: dict[int, Execution] = {}
+    executions: Sequence[Execution], codes: Codes, weights: Gathers, once: bool
+) -> tuple[list[Execution], dict[int, list[Execution]]]:
+    """The executions, labelled with the gather whose kept weights they use; index -> gathers before it."""
+    gathers: dict[int, list[Execution]] = {}
     flying: defaultdict[str, set[int]] = defaultdict(set)
     label: dict[str, int] = {}
     labelled = []
     for index, each in enumerate(executions):
-        if _uses_weights(each, codes):
-            mine = codes[each.instance]
+        if _uses_weights(each, codes, weights):
+            again = each.instance in weights[REGATHER]
             forward = _is(each, FORWARD, codes)
             held = each.instance in label if once else bool(flying[each.instance])
             if forward and not held:
                 label[each.instance] = each.micro_batch
             kept = label[each.instance]
-            phase = GATHER if forward else REGATHER
-            if phase in mine and (REGATHER in mine or not held):
-                run = Execution(mine[phase], each.instance, each.micro_batch, each.action, gathered=kept)
-                gathers[index] = run
+            mine = weights[GATHER if forward else REGATHER].get(each.instance, ())
+            if again or not held:
+                gathers[index] = [
+                    replace(run, micro_batch=each.micro_batch, action=each.action, gathered=kept)
+                    for run in mine
+                ]
             (flying[each.instance].add if forward else flying[each.instance].discard)(each.micro_batch)
             each = replace(each, gathered=kept)
         labelled.append(each)

@@ -2,60 +2,60 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Hashable, Mapping
-
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.trace import Run, Table
+from simcluster.trace import Table
 
 SEND, RECEIVE = "send", "receive"
-FORWARD = {SEND: "send_next", RECEIVE: "recv_prev"}
-"""The streams of what goes to the next stage; gradients go the other way."""
+FORWARD, BACKWARD = ("send_next", "recv_prev"), ("send_prev", "recv_next")
+"""The streams of what goes to the next stage, and of gradients, which go the other way."""
+
+Ints = NDArray[np.int64]
 
 
-def arrows(run: Run) -> list[tuple[int, int]]:
-    """Rows of the spans: (send, receive) for every transfer between stages, by time of sending.
+def ends(spans: Table) -> Table:
+    """The sends and receives between stages among the spans of a class, by start."""
+    kinds = [spans.index("kind", kind) for kind in (SEND, RECEIVE)]
+    return spans.where(np.isin(spans["kind"], kinds))
 
-    A transfer is known by its classes, direction, tensor, micro-batch and step; the first sent is the first
-    received.
+
+def arrows(senders: Table, receivers: Table, streams: tuple[str, str]) -> tuple[Ints, Ints]:
+    """Rows of the ends of two neighbouring classes: the sends over a stream, and the receive of each.
+
+    A transfer is known by its tensor, micro-batch and step; the first sent is the first received.
     """
-    following = {each["class"]: each["next_class"] for each in run.documents["classes"]}
-    preceding = {after: before for before, after in following.items() if after is not None}
-    spans = run.spans
-    waiting: defaultdict[Hashable, list[int]] = defaultdict(list)
-    for row in _rows(spans, RECEIVE):
-        waiting[_key(spans, row, RECEIVE)].append(int(row))
-    found = []
-    for row in _rows(spans, SEND):
-        sender, forward, *what = _key(spans, row, SEND)
-        receiver = _peer(following if forward else preceding, sender)
-        rows = waiting[receiver, forward, *what]
-        if rows:
-            found.append((int(row), rows.pop(0)))
-    return found
+    tensors: dict[str, int] = {}
+    sends, sent = _keys(senders, streams[0], SEND, tensors)
+    receives, received = _keys(receivers, streams[1], RECEIVE, tensors)
+    _, keys = np.unique(np.concatenate([sent, received]), axis=0, return_inverse=True)
+    keys = keys.reshape(-1)
+    first, second = _numbered(keys[: len(sends)], len(keys)), _numbered(keys[len(sends) :], len(keys))
+    _, ours, theirs = np.intersect1d(first, second, assume_unique=True, return_indices=True)
+    return sends[ours], receives[theirs]
 
 
-def _rows(spans: Table, kind: str) -> NDArray[np.int64]:
-    """The rows of a kind by start."""
-    rows = np.flatnonzero(spans["kind"] == spans.index("kind", kind))
-    return rows[np.argsort(spans["start"][rows], kind="stable")]
-
-
-def _key(spans: Table, row: int, kind: str) -> tuple[int, bool, str, int, int]:
-    """Class, whether it goes forward, the tensor, micro-batch and step of a transfer."""
-    tensor, _, what = spans.names["operator"][spans["operator"][row]].rpartition(f".{kind} ")
-    forward = spans.names["stream"][spans["stream"][row]] == FORWARD[kind]
-    return (
-        int(spans["class"][row]),
-        forward,
-        f"{tensor}.{what}",
-        int(spans["micro_batch"][row]),
-        int(spans["step"][row]),
+def _keys(ends: Table, stream: str, kind: str, tensors: dict[str, int]) -> tuple[Ints, Ints]:
+    """The rows of a stream, and for each what its transfer is known by [tensor, micro-batch, step]."""
+    rows = np.flatnonzero(
+        (ends["stream"] == ends.index("stream", stream)) & (ends["kind"] == ends.index("kind", kind))
     )
+    operators = ends["operator"][rows].tolist()
+    names = {number: _tensor(ends.names["operator"][number], kind) for number in dict.fromkeys(operators)}
+    numbers = [tensors.setdefault(names[number], len(tensors)) for number in operators]
+    columns = [np.array(numbers, dtype=np.int64), ends["micro_batch"][rows], ends["step"][rows]]
+    return rows, np.stack(columns, axis=1).astype(np.int64)
 
 
-def _peer(peers: Mapping[int, int | None], index: int) -> int:
-    peer = peers.get(index)
-    return -1 if peer is None else peer
+def _tensor(operator: str, kind: str) -> str:
+    tensor, _, what = operator.rpartition(f".{kind} ")
+    return f"{tensor}.{what}"
+
+
+def _numbered(keys: Ints, apart: int) -> Ints:
+    """Numbers that tell equal keys apart by how many came before; ``apart`` exceeds every key."""
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    found = np.empty_like(keys)
+    found[order] = np.arange(len(keys)) - np.searchsorted(ordered, ordered)
+    return found * apart + keys

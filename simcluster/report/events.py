@@ -1,216 +1,272 @@
-"""Trace events as JSON text, built by columns: a list of events per block, nothing per event but its text."""
+"""Trace events as JSON text, built by columns, a block at a time, class after class.
+
+Ranks of one class do the same at the same times, so the text of a class is made once, with a mark where the
+number of the process stands, and written once for each of its tracks.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
-from simcluster.report.arrows import arrows
-from simcluster.report.slices import COMPUTE, Slices, actions, instances, kernels, owners
+from simcluster.report.arrows import BACKWARD, FORWARD, arrows, ends
+from simcluster.report.slices import Slices, actions, instances, kernels, owners
+from simcluster.report.tracks import Track, Tracks, tracks
+from simcluster.report.woven import json, microseconds, numerals, picked, woven
 from simcluster.trace import Run, Table
+from simcluster.trace.recording import COMPUTE
 
 Ints = NDArray[np.int64]
 
-BLOCK = 16384
+BLOCK = 8192
 """Events that are text at a time."""
 
 WAITS = "waits of compute"
 """The thread that says what the compute stream stood still for."""
 
-_THREADS = 100
-"""Threads of process n are numbered from n * 100, so that no two have the same number."""
+_PID = "\x01"
+"""Stands for the number of a process until the text is written; JSON holds no such character."""
 
 
-def blocks(run: Run) -> Iterator[list[str]]:
-    """Events as JSON, a list at a time; outer slices before inner ones, arrows after all slices."""
-    names, owner = owners(run)
-    processes = [_Process(run, each, names, owner) for each in run.documents["classes"]]
-    for process in processes:
-        yield from process.blocks()
-    yield list(_arrow_events(run, processes))
+def blocks(run: Run, ranks: Iterable[int] | None = None) -> Iterator[bytes]:
+    """Events as JSON, each after a comma and a line's end; outer slices before inner ones, arrows last.
 
-
-def microseconds(nanoseconds: NDArray[Any]) -> list[str]:
-    """Times as JSON numbers in microseconds, exact to the nanosecond.
-
-    Readers multiply by 1000 and cut off, which would make 1.001 one nanosecond too little; such numbers are
-    written one ulp higher (1.0010000000000001), so that no slice ends after the one it lies in.
+    One track per class, or one per rank that is named. Raises TraceError if there is no such rank.
     """
-    whole = nanoseconds.astype(np.int64)
-    found = whole / 1000.0
-    short = (found * 1000.0).astype(np.int64) < whole
-    found[short] = np.nextafter(found[short], np.inf)
-    return _texts(found)
+    chosen = tracks(run, ranks)
+    names, owner = owners(run)
+    order = {
+        pid: at for at, pid in enumerate(sorted(t.pid for found in chosen.by_class.values() for t in found))
+    }
+    paired = {index for a, _, b, _ in chosen.neighbours for index in (a, b)}
+    transfers: dict[int, _Ends] = {}
+    for index, members in chosen.by_class.items():
+        found = _Class(index, run.recording.spans(index), run, names, owner)
+        for track in members:
+            yield found.metadata(track, order[track.pid])
+        mark, pids = _PID.encode(), [str(track.pid).encode() for track in members]
+        for block in found.blocks():
+            text = block.encode()
+            for pid in pids:
+                yield text.replace(mark, pid)
+        if index in paired:
+            transfers[index] = _Ends(ends(found.spans), found.threads)
+    yield from _arrows(chosen, transfers)
 
 
-def _texts(numbers: NDArray[Any]) -> list[str]:
-    """Every number as JSON."""
-    if not numbers.size:
-        return []
-    found = orjson.dumps(np.ascontiguousarray(numbers), option=orjson.OPT_SERIALIZE_NUMPY)
-    return found[1:-1].decode().split(",")
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """The sends and receives of a class, and the numbers of its threads."""
+
+    spans: Table
+    threads: Mapping[str, str]
 
 
-def _json(value: object) -> str:
-    return orjson.dumps(value).decode()
+def _arrows(chosen: Tracks, transfers: Mapping[int, _Ends]) -> Iterator[bytes]:
+    """An arrow per transfer, from the start of the send to the last nanosecond of the receive.
+
+    ``bp: e`` binds the end to the slice around it; without it readers take the next slice.
+    """
+    known: dict[tuple[int, int], list[_Arrows]] = {}
+    count = 0
+    for index, pid, other, other_pid in chosen.neighbours:
+        if (index, other) not in known:
+            near, far = transfers[index], transfers[other]
+            known[index, other] = [_Arrows.of(near, far, FORWARD), _Arrows.of(far, near, BACKWARD)]
+        forward, backward = known[index, other]
+        for found, sender, receiver in ((forward, pid, other_pid), (backward, other_pid, pid)):
+            if found.starts:
+                yield found.text(sender, receiver, count + 1).encode()
+                count += len(found.starts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrows:
+    """The arrows from one class to another: when they start and end, and on which threads."""
+
+    starts: list[str]
+    ends: list[str]
+    threads: tuple[str, str]
+
+    @classmethod
+    def of(cls, senders: _Ends, receivers: _Ends, streams: tuple[str, str]) -> _Arrows:
+        """All transfers over a pair of streams."""
+        sends, receives = arrows(senders.spans, receivers.spans, streams)
+        return cls(
+            microseconds(senders.spans["start"][sends]),
+            microseconds(receivers.spans["end"][receives] - 1),
+            (senders.threads.get(streams[0], ""), receivers.threads.get(streams[1], "")),
+        )
+
+    def text(self, sender: int, receiver: int, first: int) -> str:
+        """The events between two processes, numbered from ``first``."""
+        heads = [
+            f',"pid":{pid},"tid":{thread.replace(_PID, str(pid))},"ts":'
+            for pid, thread in zip((sender, receiver), self.threads, strict=True)
+        ]
+        numbers = list(map(str, range(first, first + len(self.starts))))
+        tail = ',"name":"transfer","cat":"transfer"}'
+        return woven(
+            ',\n{"ph":"s","id":',
+            numbers,
+            heads[0],
+            self.starts,
+            tail,
+            ',\n{"ph":"f","bp":"e","id":',
+            numbers,
+            heads[1],
+            self.ends,
+            tail,
+        )
 
 
 @dataclass(frozen=True)
-class _Process:
-    """One class as a process. Numbers start at 1: process 0 is the idle process to readers."""
+class _Class:
+    """The events of one class."""
 
+    index: int
+    spans: Table
     run: Run
-    each: Mapping[str, Any]
     names: Sequence[str]
     owner: Ints
 
     @cached_property
-    def index(self) -> int:
-        return int(self.each["class"])
+    def threads(self) -> dict[str, str]:
+        """Thread name -> number: compute, what it waits for, the communication streams by first use.
 
-    @cached_property
-    def pid(self) -> int:
-        return self.index + 1
-
-    @cached_property
-    def spans(self) -> Table:
-        return self.mine(self.run.spans)
-
-    @cached_property
-    def threads(self) -> dict[str, int]:
-        """Thread name -> number: compute, what it waits for, the communication streams by first use."""
-        streams = self.run.spans.names["stream"]
+        Threads of process n are numbered from n * 100, so that no two have the same number.
+        """
+        streams = self.spans.names["stream"]
         present = np.unique(self.spans["stream"]).tolist()
         others = [streams[number] for number in present if streams[number] != COMPUTE]
-        return {name: self.pid * _THREADS + at for at, name in enumerate([COMPUTE, WAITS, *others], 1)}
+        return {name: f"{_PID}{at:02}" for at, name in enumerate([COMPUTE, WAITS, *others], 1)}
 
-    def mine(self, table: Table) -> Table:
-        """The rows of this class."""
-        return table.where(table["class"] == self.index)
+    def metadata(self, track: Track, order: int) -> bytes:
+        """What a process and its threads are called, and in which order they stand."""
+        told: list[tuple[str, int, Mapping[str, object]]] = [
+            ("process_name", 0, {"name": track.name}),
+            ("process_sort_index", 0, {"sort_index": order}),
+            ("process_labels", 0, {"labels": track.device}),
+        ]
+        for at, (thread, number) in enumerate(self.threads.items()):
+            tid = int(number.replace(_PID, str(track.pid)))
+            told.append(("thread_name", tid, {"name": thread}))
+            told.append(("thread_sort_index", tid, {"sort_index": at}))
+        events = (
+            {"ph": "M", "pid": track.pid, "tid": tid, "ts": 0, "name": name, "args": args}
+            for name, tid, args in told
+        )
+        return "".join(f",\n{json(event)}" for event in events).encode()
 
-    def blocks(self) -> Iterator[list[str]]:
-        """All events but arrows."""
-        yield list(self._metadata())
+    def blocks(self) -> Iterator[str]:
+        """All slices and counters."""
         compute = kernels(self.spans, self.index)
         found = actions(compute)
         labels = [compute.names["action"][number] for number in compute["action"][found.rows]]
-        yield self._enclosing("action", labels, found, compute)
+        yield from self._enclosing("action", labels, found, compute)
         found = instances(compute, self.owner)
         layers = [self.names[number] for number in self.owner[compute["operator"][found.rows]]]
-        yield self._enclosing("instance", layers, found, compute)
+        yield from self._enclosing("instance", layers, found, compute)
         yield from self._spans()
         yield from self._waits()
         yield from self._counters()
 
-    def _metadata(self) -> Iterator[str]:
-        each = self.each
-        name = f"stage {each['stage']} - ranks {each['members']} ({each['ranks']})"
-        yield self._named("process_name", 0, {"name": name})
-        yield self._named("process_sort_index", 0, {"sort_index": self.index})
-        yield self._named("process_labels", 0, {"labels": each["device"]})
-        for order, (thread, tid) in enumerate(self.threads.items()):
-            yield self._named("thread_name", tid, {"name": thread})
-            yield self._named("thread_sort_index", tid, {"sort_index": order})
-
-    def _named(self, name: str, tid: int, args: Mapping[str, object]) -> str:
-        return _json({"ph": "M", "pid": self.pid, "tid": tid, "ts": 0, "name": name, "args": args})
-
     def _head(self, thread: str) -> str:
-        return f'{{"ph":"X","pid":{self.pid},"tid":{self.threads[thread]},"ts":'
+        return f',\n{{"ph":"X","pid":{_PID},"tid":{self.threads[thread]},"ts":'
 
-    def _enclosing(self, kind: str, labels: Sequence[str], slices: Slices, compute: Table) -> list[str]:
+    def _enclosing(self, kind: str, labels: Sequence[str], slices: Slices, compute: Table) -> Iterator[str]:
         """Slices around kernels."""
-        head, cat = self._head(COMPUTE), _json(kind)
-        columns = (
+        if not len(slices):
+            return
+        middle = f',"cat":{json(kind)},"args":{{'
+        yield woven(
+            self._head(COMPUTE),
             microseconds(slices.starts),
+            ',"dur":',
             microseconds(slices.ends - slices.starts),
-            map(_json, labels),
+            ',"name":',
+            list(map(json, labels)),
+            middle,
             _contexts(compute.where(slices.rows)),
+            "}}",
         )
-        return [
-            f'{head}{start},"dur":{length},"name":{label},"cat":{cat},"args":{{{context}}}}}'
-            for start, length, label, context in zip(*columns, strict=True)
-        ]
 
-    def _spans(self) -> Iterator[list[str]]:
+    def _spans(self) -> Iterator[str]:
         """One slice per span."""
         spans = self.spans
         heads = [self._head(name) if name in self.threads else "" for name in spans.names["stream"]]
-        bodies, body = self._bodies(spans)
-        contexts = _contexts(spans)
+        bodies, contexts = self._bodies(spans), _contexts(spans)
         for start in range(0, len(spans), BLOCK):
             part = slice(start, start + BLOCK)
-            columns = (
-                spans["stream"][part].tolist(),
+            yield woven(
+                picked(heads, spans["stream"][part]),
                 microseconds(spans["start"][part]),
+                ',"dur":',
                 microseconds(spans["end"][part] - spans["start"][part]),
-                body[part].tolist(),
+                bodies[part],
                 contexts[part],
+                "}}",
             )
-            yield [
-                f'{heads[stream]}{begin},"dur":{length}{bodies[number]}{context}}}}}'
-                for stream, begin, length, number, context in zip(*columns, strict=True)
-            ]
 
-    def _bodies(self, spans: Table) -> tuple[list[str], Ints]:
-        """What spans of one instruction of one instance share, as text, and for each span which it is."""
+    def _bodies(self, spans: Table) -> list[str]:
+        """What spans of one instruction of one instance share, as text, for each span."""
         operators, kinds = spans.names["operator"], spans.names["kind"]
         key = spans["code"].astype(np.int64) * (int(spans["instruction"].max(initial=0)) + 1)
         key = (key + spans["instruction"]) * len(operators) + spans["operator"]
         _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
         found = []
-        for row in first.tolist():
-            operator, kind = operators[spans["operator"][row]], kinds[spans["kind"][row]]
-            args: dict[str, object] = {"operator": operator, "bytes": int(spans["bytes"][row])}
-            if spans["flops"][row]:
-                args["flops"] = int(spans["flops"][row])
-            name = self._short(operator, int(self.owner[spans["operator"][row]]))
-            found.append(f',"name":{_json(name)},"cat":{_json(kind)},"args":{_json(args)[:-1]},')
-        return found, inverse.reshape(-1)
+        names = ("operator", "kind", "bytes", "flops")
+        for operator, kind, size, flops in zip(*(spans[name][first].tolist() for name in names), strict=True):
+            args: dict[str, object] = {"operator": operators[operator], "bytes": size}
+            if flops:
+                args["flops"] = int(flops)
+            name = self._short(operators[operator], int(self.owner[operator]))
+            told = json({"name": name, "cat": kinds[kind], "args": args})
+            found.append(f",{told[1:-2]},")
+        return picked(found, inverse.reshape(-1))
 
     def _short(self, operator: str, owner: int) -> str:
         """An operator's name within its instance: equal work has equal names. Transfers: what they do."""
         return operator[len(self.names[owner]) + 1 :] if owner >= 0 else operator.rpartition(".")[2]
 
-    def _waits(self) -> Iterator[list[str]]:
+    def _waits(self) -> Iterator[str]:
         """One slice per wait of the compute stream, named by its cause."""
-        waits = self.mine(self.run.waits)
-        head = self._head(WAITS)
-        tails = [f',"name":{_json(cause)},"cat":"wait"}}' for cause in waits.names["cause"]]
+        waits = self.run.waits.among("class", self.index)
+        tails = [f',"name":{json(cause)},"cat":"wait"}}' for cause in waits.names["cause"]]
         for start in range(0, len(waits), BLOCK):
-            part = waits.where(np.arange(start, min(start + BLOCK, len(waits))))
-            columns = (
-                microseconds(part["start"]),
-                microseconds(part["end"] - part["start"]),
-                part["cause"].tolist(),
+            part = slice(start, start + BLOCK)
+            yield woven(
+                self._head(WAITS),
+                microseconds(waits["start"][part]),
+                ',"dur":',
+                microseconds(waits["end"][part] - waits["start"][part]),
+                picked(tails, waits["cause"][part]),
             )
-            yield [
-                f'{head}{begin},"dur":{length}{tails[cause]}'
-                for begin, length, cause in zip(*columns, strict=True)
-            ]
 
-    def _counters(self) -> Iterator[list[str]]:
+    def _counters(self) -> Iterator[str]:
         """The bytes held under each category, and of all together, whenever they change."""
-        memory = self.mine(self.run.memory)
-        yield self._counter("memory", memory["time"], memory["bytes"])
+        memory = self.run.memory.among("class", self.index)
+        yield from _counter("memory", memory["time"], memory["bytes"])
         for number, category in enumerate(memory.names["category"]):
             rows = memory["category"] == number
-            yield self._counter(f"memory {category}", memory["time"][rows], memory["bytes"][rows])
+            yield from _counter(f"memory {category}", memory["time"][rows], memory["bytes"][rows])
 
-    def _counter(self, name: str, times: Ints, changes: Ints) -> list[str]:
-        when, level = levels(times, changes)
-        middle = f',"name":{_json(name)},"args":{{"bytes":'
-        head = f'{{"ph":"C","pid":{self.pid},"ts":'
-        return [
-            f"{head}{time}{middle}{value}}}}}"
-            for time, value in zip(microseconds(when), level.tolist(), strict=True)
-        ]
+
+def _counter(name: str, times: Ints, changes: Ints) -> Iterator[str]:
+    when, level = levels(times, changes)
+    for start in range(0, len(when), BLOCK):
+        part = slice(start, start + BLOCK)
+        yield woven(
+            f',\n{{"ph":"C","pid":{_PID},"ts":',
+            microseconds(when[part]),
+            f',"name":{json(name)},"args":{{"bytes":',
+            numerals(level[part]),
+            "}}",
+        )
 
 
 def levels(times: Ints, changes: Ints) -> tuple[Ints, Ints]:
@@ -237,26 +293,5 @@ def _contexts(table: Table) -> list[str]:
             args["micro_batch"] = int(batches[row])
         if steps > 1:
             args["step"] = int(table["step"][row])
-        found.append(_json(args)[1:-1])
-    return [found[number] for number in inverse.reshape(-1).tolist()]
-
-
-def _arrow_events(run: Run, processes: Sequence[_Process]) -> Iterator[str]:
-    """An arrow per transfer, from the start of the send to the last nanosecond of the receive.
-
-    ``bp: e`` binds the end to the slice around it; without it readers take the next slice.
-    """
-    spans, streams = run.spans, run.spans.names["stream"]
-    for number, (send, receive) in enumerate(arrows(run), 1):
-        for row, phase, when in (
-            (send, "s", int(spans["start"][send])),
-            (receive, "f", int(spans["end"][receive]) - 1),
-        ):
-            process = processes[int(spans["class"][row])]
-            tid = process.threads[streams[spans["stream"][row]]]
-            (time,) = microseconds(np.array([when]))
-            ends = ',"bp":"e"' if phase == "f" else ""
-            yield (
-                f'{{"ph":"{phase}"{ends},"id":{number},"pid":{process.pid},"tid":{tid},"ts":{time},'
-                f'"name":"transfer","cat":"transfer"}}'
-            )
+        found.append(json(args)[1:-1])
+    return picked(found, inverse.reshape(-1))

@@ -173,7 +173,7 @@ _KINDS = tuple(
 
 
 def _blocks(run: Run, index: int) -> list[Block]:
-    compute = kernels(run.spans, index)
+    compute = kernels(run.recording.spans(index), index)
     found = actions(compute)
     labels = [compute.names["action"][number] for number in compute["action"][found.rows]]
     return [
@@ -184,15 +184,14 @@ def _blocks(run: Run, index: int) -> list[Block]:
 
 def _end(run: Run) -> float:
     """The end of the run in seconds."""
-    ends = run.spans["end"]
-    return float(ends.max()) * 1e-9 if len(ends) else 0.0
+    return run.recording.end * 1e-9
 
 
 def _memory_over_time(run: Run) -> Iterator[Markup]:
     """The account of the class that comes nearest to its capacity, or passes it furthest."""
     peaks = run.documents["summary"]["peak_memory_bytes"]
     fullest = max(peaks, key=lambda entry: entry["total"] / entry["capacity"])
-    rows = run.memory.where(run.memory["class"] == fullest["class"])
+    rows = run.memory.among("class", fullest["class"])
     end = _end(run)
     if not len(rows) or not end:
         return

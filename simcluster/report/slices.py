@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.trace import Run, Table
-
-COMPUTE = "compute"
+from simcluster.trace.recording import COMPUTE
 
 Ints = NDArray[np.int64]
 
@@ -54,7 +53,7 @@ def owners(run: Run) -> tuple[Sequence[str], Ints]:
     """The instances by name, and for each operator in the spans the number of its instance or -1."""
     names = [name for block in run.documents["layouts"] for name in block["names"]]
     number = {name: index for index, name in enumerate(names)}
-    found = [_owner(operator, number) for operator in run.spans.names["operator"]]
+    found = [_owner(operator, number) for operator in run.recording.operators]
     return names, np.array(found, dtype=np.int64)
 
 

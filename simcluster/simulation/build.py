@@ -6,11 +6,15 @@ from dataclasses import dataclass
 from functools import partial
 
 from simcluster.cluster import Cluster
+from simcluster.engine import Fabric
 from simcluster.errors import SimclusterError
 from simcluster.plan import Plan, make_plan
 from simcluster.plan.limits import check_passes
-from simcluster.program import Classes, Program, build, check, partition
+from simcluster.program import Classes, Program, build, check
+from simcluster.program.calls import HostCalls
 from simcluster.scenario import Scenario
+from simcluster.simulation.bucket_search import searched
+from simcluster.simulation.classes import classes_on_links
 from simcluster.work import DType
 
 
@@ -23,6 +27,7 @@ class Built:
     plan: Plan
     program: Program
     classes: Classes
+    fabric: Fabric
 
 
 def prepare(scenario: Scenario, *, unfold: bool = False) -> Built:
@@ -38,17 +43,23 @@ def prepare(scenario: Scenario, *, unfold: bool = False) -> Built:
             cluster,
             spec.collectives.build(),
         )
+        plan = searched(plan, cluster, lowered, host_calls(plan))
         beside = plan.mesh.num_ranks // plan.num_stages if unfold else 1
         work = partial(check_passes, sum(plan.layers), plan.num_micro_batches, steps=spec.run.steps)
         work(ranks=beside)
         program = lowered(plan)
-        classes = partition(program, cluster, unfold=unfold)
+        classes, links = classes_on_links(program, cluster, plan.algorithms, unfold=unfold)
         if cluster.speeds and not unfold:
             work(different=-(-len(classes) // plan.num_stages))
         check(program, classes)
-        return Built(scenario, cluster, plan, program, classes)
+        return Built(scenario, cluster, plan, program, classes, links)
     except SimclusterError as error:
         raise scenario.located(error) from None
+
+
+def host_calls(plan: Plan) -> HostCalls:
+    """What the host spends on the collectives of a plan."""
+    return HostCalls(plan.call, plan.reuse)
 
 
 def lowered(plan: Plan) -> Program:

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from simcluster.cluster import Span
+from simcluster.cluster import Placement
 from simcluster.collectives import Operation, collective_time
 from simcluster.layout import Movement
 from simcluster.model import Block, Instance, Node, Operator, Phase
 from simcluster.plan.redistribute import collective_bytes, local_bytes
 from simcluster.plan.strategies import BATCH
-from simcluster.program import Action, Execution, Instruction
-from simcluster.program.lower import REDUCE
+from simcluster.program import Action, Code, Instruction
+from simcluster.program.lower import BEGIN, GATHER, REDUCE, REGATHER
 from simcluster.simulation.build import Built
 
 
 def layouts(built: Built) -> list[dict[str, Any]]:
     """One entry per block: its instances, and its nodes in order with strategy, layouts and cost.
 
-    Where gradients of several blocks travel together, the buckets of every stage follow.
+    Where gradients or weights of several blocks travel together, the buckets of every stage follow.
     """
     groups: dict[str, list[Instance]] = {}
     for instance in built.plan.graph.instances:
         groups.setdefault(instance.block, []).append(instance)
+    conduct = built.plan.conduct
     return [
         *_blocks(built, groups),
-        *_buckets(built),
+        *([] if conduct.by_layer else _buckets(built, "gradient buckets", (REDUCE,))),
+        *(_buckets(built, "weight buckets", (BEGIN, GATHER, REGATHER)) if conduct.gathers_together else []),
     ]
 
 
@@ -46,44 +48,46 @@ def _blocks(built: Built, groups: Mapping[str, list[Instance]]) -> list[dict[str
     ]
 
 
-def _buckets(built: Built) -> list[dict[str, Any]]:
-    """The collectives of every stage's gradient buckets; stages with the same ones together."""
-    if built.plan.conduct.by_layer:
-        return []
+def _buckets(built: Built, title: str, phases: Sequence[str]) -> list[dict[str, Any]]:
+    """The collectives of every stage's buckets in some phases; stages with the same ones together."""
     alike: dict[str, dict[str, Any]] = {}
     for number, stage in enumerate(built.program.stages):
+        runs = {(run.code, run.instance): built.program.codes[run.code] for run in stage.executions}
         nodes = [
-            _bucket(built, run, each)
-            for run in stage.executions
-            if built.program.codes[run.code].phase == REDUCE
-            for each in built.program.codes[run.code].instructions
+            _bucket(built, instance, code, each)
+            for (_, instance), code in runs.items()
+            if code.phase in phases
+            for each in code.instructions
             if each.action is Action.COLLECTIVE
         ]
         if nodes:
-            entry = alike.setdefault(str(nodes), {"block": "gradient buckets", "names": [], "nodes": nodes})
+            entry = alike.setdefault(str(nodes), {"block": title, "names": [], "nodes": nodes})
             entry["names"].append(f"stage.{number}")
     return [
         each | {"instances": ranges(each["names"]), "count": len(each["names"])} for each in alike.values()
     ]
 
 
-def _bucket(built: Built, run: Execution, each: Instruction) -> dict[str, Any]:
+def _bucket(built: Built, instance: str, code: Code, each: Instruction) -> dict[str, Any]:
     """A collective of a bucket, and what travels in it."""
-    slots = built.program.codes[run.code].slots
+    slots = code.slots
     before, after = slots[each.calls[0].inputs[0]], slots[each.calls[0].outputs[0]]
     alone = len(each.calls) == 1
     what = before.name if alone else f"{before.name} and {len(each.calls) - 1} more"
-    spans, _ = built.cluster.spans(built.plan.mesh.groups(each.group))
+    placements, _ = built.cluster.placements(built.plan.mesh.groups(each.group))
+    phase = Phase.END if code.phase == REDUCE else Phase(code.phase)
+    things = "gradients" if phase is Phase.END else "weights"
+    often = "for each use" if phase in (Phase.GATHER, Phase.REGATHER) else "once per step"
     return {
-        "name": f"{run.instance}.{each.name}",
-        "phase": str(Phase.END),
+        "name": f"{instance}.{each.name}",
+        "phase": str(phase),
         "kind": f"{each.operation} over {'+'.join(each.group)}",
         "inputs": [[what, str(before.layout)]],
         "outputs": [[after.name, str(after.layout)]],
         "kernel": "",
-        "why": each.why if alone else f"{len(each.calls)} gradients travel together, once per step",
+        "why": each.why if alone else f"{len(each.calls)} {things} travel together, {often}",
         "bytes": each.num_bytes,
-        "seconds": _worst(built, Operation(each.operation), spans, each.num_bytes),
+        "seconds": _worst(built, Operation(each.operation), placements, each.num_bytes),
     }
 
 
@@ -112,14 +116,16 @@ def _cost(built: Built, block: Block, node: Node, movement: Movement) -> dict[st
     size = collective_bytes(movement, *sizes)
     if not movement.is_collective:
         return {"bytes": size, "seconds": 0.0}
-    spans, _ = built.cluster.spans(built.plan.mesh.groups(movement.axes))
-    return {"bytes": size, "seconds": _worst(built, Operation(str(movement.kind)), spans, size)}
+    placements, _ = built.cluster.placements(built.plan.mesh.groups(movement.axes))
+    return {"bytes": size, "seconds": _worst(built, Operation(str(movement.kind)), placements, size)}
 
 
-def _worst(built: Built, operation: Operation, spans: Iterable[Span], size: int) -> float:
+def _worst(built: Built, operation: Operation, placements: Iterable[Placement], size: int) -> float:
     """Seconds of a collective over the worst of some groups."""
     algorithm = built.plan.algorithms.of(operation)
-    return max(collective_time(operation, span, size, built.cluster, algorithm).seconds for span in spans)
+    return max(
+        collective_time(operation, where, size, built.cluster, algorithm).seconds for where in placements
+    )
 
 
 def strategies(built: Built) -> list[dict[str, Any]]:

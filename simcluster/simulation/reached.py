@@ -1,23 +1,29 @@
-"""Which classes a changed device reaches, and how: why ranks that run the same are several classes."""
+"""Which classes a changed device or link reaches: why ranks that run the same are several classes."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
 
 from simcluster.cluster import NOMINAL, Cluster
-from simcluster.program import Classes
+from simcluster.program import Classes, Loads
 
 
 def reached(classes: Classes, cluster: Cluster) -> Mapping[int, str]:
-    """Class -> its own device's change, or the class nearer to a changed device that it meets, and where.
+    """Class -> its own device's or link's change, or the class nearer to one that it meets, and where.
 
-    Classes that no changed device can delay are absent: without changes, all of them.
+    A class's links are those that its groups and its transfers load, whoever of them sends there. Classes
+    that no change can delay are absent: without changes, all of them.
     """
     speeds = [cluster.speed(rank) for rank in classes.representatives]
     why = {index: f"its device: {speed}" for index, speed in enumerate(speeds) if speed != NOMINAL}
+    for index, told in _linked(classes):
+        why.setdefault(index, f"its link {told}")
     if not why:
         return {}
+    why = dict(sorted(why.items()))
     axes_of: dict[int, list[tuple[str, ...]]] = {}
     for index, axes in classes.groups:
         axes_of.setdefault(index, []).append(axes)
@@ -44,3 +50,31 @@ def _met(
     for neighbours in (classes.next_stage, classes.prev_stage):
         if index in neighbours:
             yield neighbours[index][0], "along the pipeline"
+
+
+def _linked(classes: Classes) -> Iterator[tuple[int, str]]:
+    """Classes whose groups or transfers load a changed link, each with the first such link and its change."""
+    flows = classes.flows
+    if not flows.changed:
+        return
+    over = {axes: _changed_rows(loads, flows.changed) for axes, loads in flows.groups.items()}
+    for (index, axes), group in classes.groups.items():
+        if group.flow in over[axes]:
+            yield index, flows.changed[over[axes][group.flow]]
+    along = _changed_rows(flows.transfers, flows.changed)
+    for index, row in flows.pairs.items():
+        if row in along:
+            told = flows.changed[along[row]]
+            yield index, told
+            yield classes.next_stage[index][0], told
+
+
+def _changed_rows(loads: Sequence[Loads], changed: Mapping[int, str]) -> Mapping[int, int]:
+    """Rows that load changed links, each with the first of them."""
+    found: dict[int, int] = {}
+    for each in loads:
+        entries = np.flatnonzero(np.isin(each.links, list(changed)))
+        rows = np.searchsorted(each.offsets, entries, side="right") - 1
+        for row, link in zip(rows.tolist(), each.links[entries].tolist(), strict=True):
+            found[row] = min(link, found.get(row, link))
+    return found

@@ -17,10 +17,12 @@ import numpy as np
 
 from simcluster.cluster import Cluster, ClusterSpec, HostSpec
 from simcluster.document import validate_data
+from simcluster.document.pattern import matches
 from simcluster.layout import Mesh
 from simcluster.model import Model
 from simcluster.model.operators.lamb import Lamb
 from simcluster.plan import Plan
+from simcluster.plan.fusion import FusionSpec
 from simcluster.plan.place import default_layers
 from simcluster.plan.sharding import OptimizerShardingSpec
 from simcluster.plan.spec import OptimizerSpec
@@ -78,7 +80,12 @@ def shrink(scenario: Scenario) -> Shrunk:
         written = plan.sharding.document() | {"min_bytes": "0 B"}
         sharding = validate_data(written, OptimizerShardingSpec)
     parallel = spec.parallel.model_copy(
-        update={"mesh": dict(mesh.axes), "schedule": schedule, "optimizer_sharding": sharding}
+        update={
+            "mesh": dict(mesh.axes),
+            "schedule": schedule,
+            "optimizer_sharding": sharding,
+            "fusion": _small_fusion(spec.parallel.fusion, model, plan),
+        }
     )
     small = spec.model_copy(
         update={
@@ -97,6 +104,15 @@ def shrink(scenario: Scenario) -> Shrunk:
         # No value depends on how fast a device is.
         changes = (*changes, ("changed devices", f"{len(built.cluster.speeds):,}", "0"))
     return Shrunk(replace(scenario, spec=small), model, cluster, changes)
+
+
+def _small_fusion(fusion: FusionSpec, model: Model, plan: Plan) -> FusionSpec:
+    """The section without fusion ids of parameters that only layers have which are gone."""
+    if not fusion.ids:
+        return fusion
+    names = [name for name, _ in model.graph(1, model.sequence or 1, plan.compute, 1).parameters()]
+    kept = tuple(entry for entry in fusion.ids if any(matches(entry.match, name) for name in names))
+    return fusion.model_copy(update={"ids": kept})
 
 
 def _verifiable(optimizer: OptimizerSpec) -> OptimizerSpec:

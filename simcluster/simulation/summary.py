@@ -20,8 +20,9 @@ from simcluster.engine.spans import Vocabulary
 from simcluster.engine.sweep import Swept
 from simcluster.engine.waits import IDLE, PIPELINE_WAIT
 from simcluster.program import Action, Code, Instruction
+from simcluster.program.calls import Calls
 from simcluster.program.instruction import stream_axes
-from simcluster.simulation.build import Built
+from simcluster.simulation.build import Built, host_calls
 from simcluster.simulation.flops import Flops, forward_flops, matrix_flops
 from simcluster.trace import Table
 
@@ -75,6 +76,7 @@ def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
         "num_ranks": ranks,
         "num_classes": len(built.classes),
         "num_events": timing.num_events,
+        **_calls(built, cut.sizes),
         "assumptions": assumptions(built),
     }
 
@@ -132,6 +134,15 @@ class _Cut:
     def mean(self, values: Floats) -> float:
         """The mean over ranks of a figure by class."""
         return float((values * self.sizes).sum() / self.sizes.sum())
+
+
+def _calls(built: Built, sizes: Floats) -> dict[str, float]:
+    """Collectives that a rank takes part in per step, and the host's calls for them: means over ranks."""
+    calls = Calls.of(built.program, host_calls(built.plan))
+    stages = [built.program.stage_of(rank) for rank in built.classes.representatives]
+    found = np.array([calls.number(stage) for stage in stages], dtype=np.float64)
+    mean = (found * sizes[:, None]).sum(axis=0) / sizes.sum()
+    return {"collectives": float(mean[0]), "collective_calls": float(mean[1])}
 
 
 def _executions(built: Built) -> Iterator[tuple[Code, int]]:

@@ -9,13 +9,13 @@ from typing import Any, Literal
 import numpy as np
 
 from simcluster.cluster import Cluster
-from simcluster.engine import instruction_times, run, spans
+from simcluster.engine import record, run
 from simcluster.errors import SimclusterError, SimulationError
 from simcluster.model.operators.fp8 import E4M3, E5M2
 from simcluster.plan import Plan, make_plan
 from simcluster.program import Program, partition
 from simcluster.scenario import Scenario
-from simcluster.simulation.build import lowered
+from simcluster.simulation.build import host_calls, lowered
 from simcluster.simulation.shrink import shrink
 from simcluster.values import Comparison, Oracle, Replay, Source, Tolerance, compare
 from simcluster.work import DType
@@ -115,9 +115,16 @@ def proved(
     try:
         classes = partition(program, cluster, unfold=True)
         timing = run(
-            program, cluster, classes, steps=STEPS, dispatch=plan.dispatch, algorithms=plan.algorithms
+            program,
+            cluster,
+            classes,
+            steps=STEPS,
+            dispatch=plan.dispatch,
+            algorithms=plan.algorithms,
+            host=host_calls(plan),
         )
-        table = spans(program, [instruction_times(each) for each in timing.classes], timing.classes)
+        stages = [program.stage_of(rank) for rank in classes.representatives]
+        table = record(program, stages, timing.classes).table()
         replay = Replay(program, table, source, STEPS)
         replay.run()
     except SimulationError as error:

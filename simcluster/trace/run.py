@@ -7,35 +7,68 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from simcluster.errors import TraceError
+from simcluster.trace.asked import Asked
+from simcluster.trace.recording import COMPUTE, Recording
 from simcluster.trace.table import Table
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
 class Run:
-    """Tables ``spans, memory, transfers, waits`` and documents ``scenario, summary, layouts, classes, ...``.
+    """A recording, tables ``memory, waits, ranks``, documents ``scenario, summary, layouts, classes, ...``.
 
-    Times in tables are integer nanoseconds, sizes bytes; documents are JSON-able, in SI units.
+    Times in tables are integer nanoseconds, sizes bytes; documents are JSON-able, in SI units. ``ranks`` has
+    a row per rank: its class, and the next rank along the pipeline (-1: none). Where classes are very many,
+    what is recorded of a class is made when it is asked for.
     """
 
-    spans: Table
+    recording: Recording | Asked
     memory: Table
-    transfers: Table
     waits: Table
+    ranks: Table
     documents: Mapping[str, Any]
 
+    @cached_property
+    def spans(self) -> Table:
+        """The spans of all classes, of each sorted by start and stream.
+
+        Raises TraceError where they are too many for one table; ``recording.spans`` gives those of one class.
+        """
+        return self.recording.table()
+
+    @property
+    def transfers(self) -> Table:
+        """The spans that move data between devices."""
+        return self.spans.where(moves(self.spans))
+
+    def classes_of(self, ranks: Iterable[int]) -> dict[int, int]:
+        """Each of these ranks with its class, in order; TraceError if there is no such rank."""
+        chosen = np.unique(np.fromiter(ranks, dtype=np.int64))
+        wrong = chosen[(chosen < 0) | (chosen >= len(self.ranks))]
+        if wrong.size:
+            raise TraceError(f"there is no rank {wrong[0]}; the run has {len(self.ranks):,}, from 0 on")
+        return dict(zip(chosen.tolist(), self.ranks["class"][chosen].tolist(), strict=True))
+
+    @property
+    def storable(self) -> bool:
+        """Whether a file holds the whole run: not where very many classes are recorded when asked for."""
+        return not (isinstance(self.recording, Asked) and self.recording.too_many)
+
     def save(self, path: str | Path) -> None:
-        """Writes the whole run to one file, complete or not at all."""
+        """Writes the whole run to one file, complete or not at all; TraceError if it is too large for that."""
+        whole = self.recording.whole
         target = Path(path)
         partial = target.with_name(f".{target.name}.partial")
         try:
@@ -44,6 +77,8 @@ class Run:
                 archive.writestr("documents.json", orjson.dumps(self.documents))
                 for name in _TABLES:
                     _write(archive, name, getattr(self, name))
+                for name in _RECORDED:
+                    _write(archive, f"recording.{name}", getattr(whole, name))
             partial.replace(target)
         except OSError as error:
             raise TraceError(f"cannot write {target}: {error.strerror or error}") from error
@@ -59,12 +94,20 @@ class Run:
                 if found.get("simcluster_run") != FORMAT:
                     raise TraceError(f"{path} was saved in another format: {found}")
                 tables = {name: _read(archive, name) for name in _TABLES}
-                return cls(**tables, documents=orjson.loads(archive.read("documents.json")))
+                recording = Recording(**{name: _read(archive, f"recording.{name}") for name in _RECORDED})
+                return cls(recording, **tables, documents=orjson.loads(archive.read("documents.json")))
         except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
             raise TraceError(f"{path} is not a saved run: {error}") from error
 
 
-_TABLES = ("spans", "memory", "transfers", "waits")
+_TABLES = ("memory", "waits", "ranks")
+_RECORDED = tuple(each.name for each in fields(Recording))
+
+
+def moves(spans: Table) -> NDArray[np.bool_]:
+    """Which of the spans move data between devices."""
+    found: NDArray[np.bool_] = spans["kind"] != spans.index("kind", COMPUTE)
+    return found
 
 
 def _write(archive: zipfile.ZipFile, name: str, table: Table) -> None:

@@ -46,10 +46,9 @@ class Table:
     names: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @classmethod
-    def deferred(cls, make: Callable[[], Table]) -> Table:
-        """A table that is made when one of its columns is first looked at."""
-        table = cache(make)
-        return cls(Deferred(lambda: table().columns), Deferred(lambda: table().names))
+    def deferred(cls, make: Callable[[], Table], one: Callable[[int], Table]) -> Table:
+        """A table of all classes that is made when a column is first looked at; ``one`` makes a class's rows."""
+        return _Deferred(make, one)
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), ()))
@@ -68,9 +67,14 @@ class Table:
         """A column of names as text."""
         return np.array(self.names[column] or [""], dtype=np.str_)[self.columns[column]]
 
-    def where(self, chosen: NDArray[Any]) -> Table:
-        """The rows chosen by a mask or by indices."""
+    def where(self, chosen: NDArray[Any] | slice) -> Table:
+        """The rows chosen by a mask, by indices or by a slice."""
         return Table({name: column[chosen] for name, column in self.columns.items()}, self.names)
+
+    def among(self, column: str, value: int) -> Table:
+        """The rows with a value, of a table that is sorted by the column."""
+        first, last = np.searchsorted(self[column], [value, value + 1]).tolist()
+        return Table({name: each[first:last] for name, each in self.columns.items()}, self.names)
 
     def structured(self) -> NDArray[np.void]:
         """The table as a NumPy structured array, names as text."""
@@ -81,7 +85,38 @@ class Table:
         return rows
 
 
+class _Deferred(Table):
+    """A table whose columns are made when they are first looked at."""
+
+    def __init__(self, make: Callable[[], Table], one: Callable[[int], Table]) -> None:
+        table = cache(make)
+        super().__init__(Deferred(lambda: table().columns), Deferred(lambda: table().names))
+        object.__setattr__(self, "_one", one)
+
+    def among(self, column: str, value: int) -> Table:
+        """The rows of a class, made for this."""
+        assert column == "class"
+        found: Table = object.__getattribute__(self, "_one")(value)
+        return found
+
+
 def concatenated(tables: Sequence[Table], names: Mapping[str, Sequence[str]]) -> Table:
     """Tables with the same columns one after the other; their name columns already share ``names``."""
     keys = tables[0].columns if tables else {}
     return Table({key: np.concatenate([table.columns[key] for table in tables]) for key in keys}, names)
+
+
+def joined(tables: Sequence[Table]) -> Table:
+    """Tables with the same columns one after the other, whatever their numbers of names stand for."""
+    told: dict[str, list[str]] = {}
+    parts = []
+    for table in tables:
+        columns = dict(table.columns)
+        for key, names in table.names.items():
+            known = told.setdefault(key, list(names))
+            if known != list(names):
+                known += [name for name in names if name not in known]
+                places = np.array([known.index(name) for name in names], dtype=table[key].dtype)
+                columns[key] = places[table[key]]
+        parts.append(Table(columns))
+    return concatenated(parts, told)

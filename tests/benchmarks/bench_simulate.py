@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from simcluster.report import write_perfetto
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate
 
@@ -23,7 +24,17 @@ SCENARIOS = Path(__file__).parents[2] / "scenarios"
 def test_simulate(benchmark, name):
     scenario = Scenario.load(SCENARIOS / f"{name}.yaml")
     run = benchmark(simulate, scenario)
-    benchmark.extra_info["spans"] = len(run.spans)
+    benchmark.extra_info["spans"] = len(run.recording)
+
+
+@pytest.mark.parametrize("ranks", [None, range(64)], ids=["classes", "64 ranks"])
+def test_trace(benchmark, ranks, tmp_path):
+    """Spans per second of a compressed trace, everything else in it included."""
+    run = simulate(Scenario.load(SCENARIOS / "llama3-405b-16384-h100.yaml"))
+    benchmark(write_perfetto, run, tmp_path / "trace.json.gz", ranks)
+    classes = range(len(run.recording.classes)) if ranks is None else run.classes_of(ranks).values()
+    spans = sum(int(run.recording.sizes[index]) for index in classes)
+    benchmark.extra_info["spans_per_s"] = round(spans / benchmark.stats.stats.min)
 
 
 def test_prepare_405b(benchmark):

@@ -162,7 +162,9 @@ def test_every_operation_is_priced_on_every_host(cluster, operation):
     if operation is not Operation.SEND_RECEIVE:
         groups += [range(cluster.host.num_devices), range(cluster.num_devices)]
     for group in groups:
-        span = cluster.span(list(group))
+        if len(group) < 2:
+            continue  # a host of one device
+        span = cluster.placement(list(group))
         times = [collective_time(operation, span, 10**power, cluster).seconds for power in range(11)]
         assert all(math.isfinite(time) and time > 0 for time in times)
         assert all(shorter <= longer for shorter, longer in pairwise(times))

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from simcluster.cluster import (
+    ClusterSpec,
     DeviceSpec,
     HostSpec,
     Level,
+    Reach,
     device_names,
     host_names,
     load_cluster,
@@ -207,3 +209,43 @@ def test_a_wider_group_is_never_faster_to_reach(name):
         for algorithm in host.protocols:
             for protocol in host.protocols_of(algorithm):
                 assert all(cluster.hop(level, span, protocol) > 0 for level in Level)
+
+
+ONE_CARD = (
+    "a100-pcie-8",
+    "arc-pro-b60-8",
+    "dgx-1v-one-card",
+    "hgx-h100-one-card",
+    "l40s-8",
+    "rtx-pro-6000-8",
+)
+"""Hosts of two sockets and one network card."""
+
+
+@each_host
+def test_routes_are_as_fast_as_the_links_of_the_host_say(name):
+    """Between devices: the latency of their reach, and on a switch or a mesh the rate of its link."""
+    hosts = 2 * load_host(name).num_hosts_per_pod
+    spec = {"use": name, "hosts": hosts, "network": {"kind": "switch"}}
+    cluster = validate_data(spec, ClusterSpec).build()
+    topology, devices = cluster.topology, cluster.host.num_devices
+    near = np.arange(2 * devices)
+    far = np.concatenate([near, np.arange(cluster.num_devices - devices, cluster.num_devices)])
+    src, dst = np.repeat(near, far.size), np.tile(far, near.size)
+    src, dst = src[src != dst], dst[src != dst]
+    found = topology.routes(src, dst)
+    ways, index = cluster.paths(src, dst)
+    assert found.reach.tolist() == [ways[way].reach for way in index]
+    rate = np.where(found.links < 0, np.inf, topology.rates(found.links)).min(axis=1)
+    hops = (found.links >= 0).sum(axis=1)
+    if name in ONE_CARD:  # it is at the first socket
+        across = np.isin(found.links, topology.matching("host.*.sockets.*")).any(axis=1)
+        rate[across & (found.reach == Reach.NETWORK)] = cluster.host.network.link.rate
+    if name in ("dgx-1v", "dgx-1v-one-card"):  # pairs have one link or two, and some none
+        near = hops > 2
+        assert set(np.round(rate[~near] / 1e8)) == {225, 450}
+        if cluster.host.network.nics == 1:
+            return  # most get to the card through another's link to it
+        rate, index, found = rate[near], index[near], topology.routes(src[near], dst[near])
+    assert found.latency == pytest.approx([ways[way].latency for way in index])
+    assert rate == pytest.approx([ways[way].bandwidth for way in index])

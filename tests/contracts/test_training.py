@@ -48,7 +48,8 @@ def precision(host: str, device: str) -> str:
 @pytest.mark.parametrize("host", host_names())
 def test_it_trains(host, tensor):
     found = summary(host, tensor=tensor)
-    assert 0.02 < found["mfu"] < 0.7
+    slow = host == "l40s-8"  # eight of its cards share what measures 1 to 5 GB/s
+    assert (0.005 if slow else 0.02) < found["mfu"] < 0.7
     assert found["fits"]
 
 
@@ -86,8 +87,10 @@ ORDER = [
 )
 @pytest.mark.parametrize("tensor", [1, 8])
 def test_better_hardware_is_faster(slower, faster, tensor):
-    times = [summary(*one, tensor=tensor)["step_time_s"] for one in (slower, faster)]
-    assert times[0] > times[1]
+    found = [summary(*one, tensor=tensor) for one in (slower, faster)]
+    times = [each["step_time_s"] for each in found]
+    all_hidden = not any(each["exposed_communication_s"] for each in found)
+    assert times[0] > times[1] or (all_hidden and times[0] == times[1])
 
 
 @pytest.mark.parametrize(

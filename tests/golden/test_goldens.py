@@ -29,7 +29,7 @@ def figures(path):
         "exposed_communication_s": summary["exposed_communication_s"],
         "communication_bytes": summary["communication_bytes"],
         "peaks": {str(each["stage"]): each["breakdown"] for each in summary["peak_memory_bytes"]},
-        "spans": len(run.spans),
+        "spans": len(run.recording),
     }
 
 

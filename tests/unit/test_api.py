@@ -182,6 +182,17 @@ def test_perfetto(result, tmp_path):
     assert json.loads(gzip.decompress((tmp_path / "trace.json.gz").read_bytes()))["traceEvents"]
 
 
+def test_ranks_are_chosen(result, tmp_path):
+    last = result.num_ranks - 1
+    for name in ("spans", "transfers", "memory", "waits"):
+        assert set(getattr(result, name)(ranks=[0, last])["rank"].to_list()) == {0, last}
+    result.to_perfetto(tmp_path / "trace.json", ranks=[last])
+    events = json.loads((tmp_path / "trace.json").read_bytes())["traceEvents"]
+    assert {each["pid"] for each in events} == {last + 1}
+    with pytest.raises(TraceError, match="there is no rank 99"):
+        result.to_perfetto(tmp_path / "trace.json", ranks=[99])
+
+
 def test_texts(result):
     assert repr(result).startswith("Result: Tiny GPT on a CPU cluster\n  step ")
     assert repr(result).endswith(": fits") and len(repr(result).splitlines()) == 3

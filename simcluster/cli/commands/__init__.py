@@ -7,6 +7,7 @@ from types import ModuleType
 import typer
 
 from simcluster.cli.commands import (
+    accuracy,
     catalog,
     check,
     collective,
@@ -16,6 +17,7 @@ from simcluster.cli.commands import (
     lint,
     run,
     schema,
+    topology,
     verify,
 )
 
@@ -28,6 +30,8 @@ _IN_ORDER: tuple[ModuleType, ...] = (
     layouts,
     check,
     collective,
+    topology,
+    accuracy,
     catalog,
     schema,
 )

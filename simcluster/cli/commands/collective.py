@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -22,7 +23,8 @@ def collective(
         str,
         typer.Argument(
             metavar="OPERATION",
-            help="all_reduce, all_gather, reduce_scatter, all_to_all, broadcast or send_receive.",
+            help="all_reduce, all_gather, reduce_scatter, all_to_all, all_to_all_v, broadcast, reduce, "
+            "gather, scatter, send_receive or barrier.",
             show_default=False,
         ),
     ],
@@ -45,6 +47,12 @@ def collective(
         str | None,
         typer.Option(metavar="LIST", help="Only these ranks, such as 0,8,16-23; all if not given."),
     ] = None,
+    protocol: Annotated[
+        str, typer.Option(metavar="NAME", help="Use this protocol, such as ll128; not the fastest.")
+    ] = "auto",
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a page with a plot of busbw and the table.")
+    ] = None,
     csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
 ) -> ExitCode:
     """Show what a collective takes at several sizes, as nccl-tests prints it.
@@ -54,8 +62,15 @@ def collective(
     others. The group has the cluster to itself.
     """
     from simcluster.cli.bench import Bench, bench_csv, bench_text
+    from simcluster.cli.bench_page import bench_page
+    from simcluster.cli.outputs import refused_file, write_bytes
     from simcluster.cli.terminal import has_colour, out
+    from simcluster.errors import ScenarioError
 
-    found = Bench.of(operation, cluster, hosts, sizes, algorithm, ranks)
+    if html and (problems := refused_file("--html", html)):
+        raise ScenarioError(*problems)
+    found = Bench.of(operation, cluster, hosts, sizes, algorithm, ranks, protocol)
+    if html:
+        write_bytes(html, bench_page(found).encode())
     out(bench_csv(found) if csv else bench_text(found, colour=has_colour()))
     return ExitCode.DONE

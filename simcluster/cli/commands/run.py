@@ -14,6 +14,7 @@ EXAMPLES = (
     "simcluster run scenarios/quickstart.yaml",
     "simcluster run plan.yaml --set parallel.mesh.tensor=4 --set training.micro_batch=2",
     "simcluster run plan.yaml --trace trace.json.gz      open it at ui.perfetto.dev",
+    "simcluster run plan.yaml --trace trace.json.gz --ranks 0,17,4096-4103",
     "simcluster run plan.yaml --json - | jq .step_time_s",
     "simcluster run scenarios/*.yaml --out results/      a folder for each",
 )
@@ -27,6 +28,13 @@ def run(
     ] = None,
     trace: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the trace there, for ui.perfetto.dev.")
+    ] = None,
+    ranks: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            help="Trace these ranks, such as 0,17,4096-4103; by default one of each class of equal ranks.",
+        ),
     ] = None,
     json: Annotated[
         str | None,
@@ -45,7 +53,7 @@ def run(
     from simcluster.cli.outputs import Outputs
     from simcluster.cli.session import Session
 
-    outputs = Outputs(scenarios, out, trace, json)
+    outputs = Outputs(scenarios, out, trace, json, ranks)
     outputs.check()
     session = Session.of(outputs, changes(settings), unfold=unfold, quiet=quiet)
     return session.run()

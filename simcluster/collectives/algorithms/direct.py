@@ -1,39 +1,67 @@
-"""The direct transfer from one rank to another."""
+"""Direct sends: every rank to every other that needs what it has, in one round or two."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
 
-from simcluster.cluster.link import Level
-from simcluster.cluster.span import Span
 from simcluster.collectives.algorithm import Algorithm
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.step import Step
-from simcluster.collectives.wire import Array, Wire
+from simcluster.collectives.rounds import everyone, star, waits
+from simcluster.collectives.site import Site
+from simcluster.collectives.step import Cut, Exchange, Ints, Routine, Sends, Step
 
 
 class Direct(Algorithm):
-    """Send and receive: one step, over the fabric or over the sender's network card."""
+    """The transfer between two ranks, and what HCCL calls mesh and star for more of them.
+
+    Reduce-scatter, all-gather and all-to-all are one round of n - 1 sends of S/n bytes from every rank;
+    all-reduce is the first two; broadcast and reduce are two rounds, scatter then all-gather, and
+    reduce-scatter then gather; gather and scatter are one. In a full mesh each send has a link of its own.
+    """
 
     kind: ClassVar[str] = "direct"
-    operations: ClassVar[frozenset[Operation]] = frozenset({Operation.SEND_RECEIVE})
+    operations: ClassVar[frozenset[Operation]] = frozenset(Operation)
+    chosen: ClassVar[Mapping[str, frozenset[Operation]]] = {
+        # Grouped sends and receives; HCCL has meshes for the rest, see ``chosen_on``.
+        "nccl": frozenset({Operation.SEND_RECEIVE, Operation.GATHER, Operation.SCATTER}),
+        "hccl": frozenset({Operation.SEND_RECEIVE, Operation.GATHER, Operation.SCATTER}),
+    }
 
-    def supports(self, operation: Operation, span: Span) -> bool:
+    def supports(self, operation: Operation, site: Site) -> bool:
         """A transfer has two ends."""
-        return operation in self.operations and span.num_ranks == 2
+        return site.num_ranks == 2 if operation is Operation.SEND_RECEIVE else site.num_ranks >= 2
 
-    def steps(self, operation: Operation, span: Span, num_bytes: float) -> tuple[Step, ...]:
+    def steps(self, operation: Operation, site: Site) -> Routine:
         """See ``Algorithm.steps``; what they are is told above."""
-        if span.num_hosts == 1:
-            return (Step(1, Level.HOST, (num_bytes, 0.0)),)
-        return (Step(1, Level.NETWORK, (0.0, num_bytes)),)
+        ranks = site.num_ranks
+        hops = waits(1, site.num_units > 1)
+        row = np.arange(ranks, dtype=np.int64)[np.newaxis]
+        match operation:
+            case Operation.SEND_RECEIVE:
+                ends = np.arange(2, dtype=np.int64)
+                return Routine(Cut(1), (Sends(src=ends[:1], dst=ends[1:], modulus=1, hops=hops),))
+            case Operation.ALL_TO_ALL | Operation.ALL_TO_ALL_V:
+                exchange = Exchange(groups=row, out=row * ranks, into=row, hops=hops)
+                return Routine(Cut(ranks * ranks), (exchange,))
+            case Operation.BROADCAST | Operation.SCATTER:
+                first = star(row, 0, 1, inwards=False, hops=hops)
+            case Operation.GATHER:
+                first = star(row, 0, 1, inwards=True, hops=hops)
+            case Operation.ALL_GATHER:
+                first = ()
+            case _:
+                first = everyone(row, 0, 1, reduce=True, hops=hops)
+        return Routine(Cut(ranks), first + _second(operation, row, hops))
 
-    def run(
-        self, operation: Operation, arrays: Sequence[Array], wire: Wire, reduction: np.ufunc = np.add
-    ) -> list[Array]:
-        """See ``Algorithm.run``."""
-        wire.num_rounds += 1
-        return [arrays[0], wire.send(0, 1, arrays[0])]
+
+def _second(operation: Operation, row: Ints, hops: tuple[int, int]) -> tuple[Step, ...]:
+    match operation:
+        case Operation.ALL_REDUCE | Operation.BARRIER | Operation.ALL_GATHER | Operation.BROADCAST:
+            return everyone(row, 0, 1, reduce=False, hops=hops)
+        case Operation.REDUCE:
+            return star(row, 0, 1, inwards=True, hops=hops)
+        case _:
+            return ()

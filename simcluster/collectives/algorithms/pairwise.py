@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
 
-from simcluster.cluster.span import Span
-from simcluster.collectives.algorithm import Algorithm, pieces
+from simcluster.collectives.algorithm import Algorithm
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.step import Step, hops
-from simcluster.collectives.wire import Array, Wire
+from simcluster.collectives.site import Site
+from simcluster.collectives.step import Cut, Exchange, Routine
 
 
 class Pairwise(Algorithm):
@@ -22,27 +21,12 @@ class Pairwise(Algorithm):
     """
 
     kind: ClassVar[str] = "pairwise"
-    operations: ClassVar[frozenset[Operation]] = frozenset({Operation.ALL_TO_ALL})
+    operations: ClassVar[frozenset[Operation]] = frozenset({Operation.ALL_TO_ALL, Operation.ALL_TO_ALL_V})
+    chosen: ClassVar[Mapping[str, frozenset[Operation]]] = {"nccl": operations, "hccl": operations}
 
-    def steps(self, operation: Operation, span: Span, num_bytes: float) -> tuple[Step, ...]:
+    def steps(self, operation: Operation, site: Site) -> Routine:
         """See ``Algorithm.steps``; what they are is told above."""
-        ranks = span.num_ranks
-        block = num_bytes / ranks
-        counts = (span.ranks_per_host, span.fewest_per_host)
-        between = max(-(-mates // span.rails) * (ranks - mates) for mates in counts)
-        stream = Step(1, None, (block * (span.ranks_per_host - 1), block * between))
-        return (*hops(ranks - span.fewest_per_host, span.fewest_per_host - 1), stream)
-
-    def run(
-        self, operation: Operation, arrays: Sequence[Array], wire: Wire, reduction: np.ufunc = np.add
-    ) -> list[Array]:
-        """See ``Algorithm.run``."""
-        ranks = wire.num_ranks
-        blocks = [pieces(array, ranks) for array in arrays]
-        received = [[blocks[rank][rank]] * ranks for rank in range(ranks)]
-        for step in range(1, ranks):
-            wire.num_rounds += 1
-            for src in range(ranks):
-                dst = (src + step) % ranks
-                received[dst][src] = wire.send(src, dst, blocks[src][dst])
-        return [np.concatenate(parts) for parts in received]
+        ranks = site.num_ranks
+        row = np.arange(ranks, dtype=np.int64)[np.newaxis]
+        hops = (site.fewest - 1, ranks - site.fewest)
+        return Routine(Cut(ranks * ranks), (Exchange(groups=row, out=row * ranks, into=row, hops=hops),))

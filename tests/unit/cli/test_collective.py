@@ -24,17 +24,17 @@ def test_the_table(simcluster):
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[0] == "all_reduce of 16 ranks on 2 x dgx-h100, 8 on each"
-    titles = "bytes size algorithm protocol time us latency us algbw GB/s busbw GB/s"
+    titles = "bytes size algorithm protocol ch. time us latency us algbw GB/s busbw GB/s"
     assert " ".join(lines[2].split()) == titles
     sizes = [line.split()[0] for line in lines[3:6]]
     assert sizes == ["536,870,912", "1,073,741,824", "2,147,483,648"]
     cluster = load_cluster("dgx-h100", 2)
-    choice = collective_time(Operation.ALL_REDUCE, cluster.span(range(16)), 2**30, cluster, "ring")
+    choice = collective_time(Operation.ALL_REDUCE, cluster.placement(range(16)), 2**30, cluster, "ring")
     seconds = choice.duration_ns * 1e-9
     algbw = 2**30 / seconds * 1e-9
     figures = [seconds * 1e6, choice.latency * 1e6, algbw, algbw * 30 / 16]
     assert lines[4].split()[1:5] == ["1.00", "GiB", "ring", choice.protocol]
-    assert lines[4].split()[5:] == [f"{figure:,.2f}" for figure in figures]
+    assert lines[4].split()[6:] == [f"{figure:,.2f}" for figure in figures]
     assert "dgx-h100.network.efficiency" in out
 
 
@@ -61,13 +61,16 @@ def test_every_operation_on_every_host(simcluster, host, operation):
     assert (code, err) == (0, "")
     found = rows(out)
     assert len(found) == 21
-    times = [float(row["time_us"]) for row in found]
-    assert times == sorted(times)
+    # HCCL goes by rules: a larger message may be faster where another algorithm begins.
+    for kind in {row["algorithm"] for row in found}:
+        times = [float(row["time_us"]) for row in found if row["algorithm"] == kind]
+        assert times == sorted(times)
     assert simcluster("collective", operation, *arguments, *group).out == out
 
 
 @pytest.mark.parametrize(
-    "kind", sorted(all_algorithms()["ring"].operations & all_algorithms()["tree"].operations)
+    "kind",
+    sorted(all_algorithms()["ring"].operations & all_algorithms()["tree"].operations - {Operation.BARRIER}),
 )
 def test_auto_is_the_fastest(simcluster, kind):
     times = {
@@ -78,9 +81,11 @@ def test_auto_is_the_fastest(simcluster, kind):
             "auto": (),
             "ring": ("--algorithm", "ring"),
             "tree": ("--algorithm", "tree"),
+            "nvls_tree": ("--algorithm", "nvls_tree"),
         }.items()
     }
-    assert times["auto"] == [min(pair) for pair in zip(times["ring"], times["tree"], strict=True)]
+    named = (times["ring"], times["tree"], times["nvls_tree"])
+    assert times["auto"] == [min(each) for each in zip(*named, strict=True)]
     assert times["ring"] != times["auto"] != times["tree"]
 
 
@@ -134,3 +139,24 @@ def test_all_wrong_words_are_shown_together(simcluster):
     code, _, err = simcluster("collective", "all_reduce", *arguments)
     assert code == 2
     assert all(f"--{name}" in err for name in ("cluster", "sizes", "algorithm"))
+
+
+def test_a_protocol_is_named(simcluster):
+    found = rows(simcluster("collective", "all_reduce", *TWO, "--csv", "--protocol", "ll128").out)
+    assert {row["protocol"] for row in found} == {"ll128"}
+    code, _, err = simcluster("collective", "all_reduce", *TWO, "--protocol", "ll12")
+    assert code == 2 and "no protocol 'll12'" in err and "ll128" in err
+
+
+def test_a_page_shows_plot_and_table(simcluster, tmp_path):
+    page = tmp_path / "found.html"
+    assert simcluster("collective", "all_reduce", *TWO, "--html", page).code == 0
+    text = page.read_text()
+    assert (
+        text.startswith("<!doctype html>")
+        and "<script" not in text
+        and "http" not in text.replace("http://www.w3.org/2000/svg", "")
+    )
+    assert text.count("<rect") == text.count("<tr") - 1 > 5
+    code, _, err = simcluster("collective", "all_reduce", *TWO, "--html", tmp_path)
+    assert code == 2 and "this is a folder" in err

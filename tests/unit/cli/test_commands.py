@@ -15,7 +15,19 @@ from simcluster.scenario import Scenario, ScenarioSpec
 from simcluster.simulation import Verification, prepare
 from tests.unit.cli.texts import CRAMPED, SMALL, but
 
-NAMES = ("run", "init", "import", "lint", "verify", "layouts", "check", "collective", "catalog", "schema")
+NAMES = (
+    "run",
+    "init",
+    "import",
+    "lint",
+    "verify",
+    "layouts",
+    "check",
+    "collective",
+    "topology",
+    "catalog",
+    "schema",
+)
 
 
 def test_version(simcluster):

@@ -45,6 +45,22 @@ def test_paths_that_cannot_be_written(unsimulated, small, here, arguments, messa
     assert (here / small).read_text() == SMALL
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--trace", "t", "--ranks", "0,8"), "--ranks 0,8: there is no rank 8; the cluster has 8, from 0 on"),
+        (("--out", "o", "--ranks", "0-3,2"), "--ranks 0-3,2: rank 2 is named twice"),
+        (("--trace", "t", "--ranks", ""), "'' is no rank; write for example 0,8,16-23"),
+        (("--ranks", "0"), "--ranks 0: no trace is written to show them in; add --trace FILE"),
+    ],
+)
+def test_ranks_that_cannot_be_traced(unsimulated, small, here, arguments, message):
+    code, out, err = unsimulated("run", small, *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert [path.name for path in here.iterdir()] == ["small.yaml"]
+
+
 def test_all_of_them_are_named(unsimulated, small, here):
     (here / "folder").mkdir()
     _, _, err = unsimulated("run", small, "--trace", "folder", "--json", "none/r", "--out", small)

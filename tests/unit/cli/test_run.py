@@ -63,6 +63,15 @@ def test_a_folder_holds_everything(simcluster, small, here):
     assert Run.load(folder / "run.simrun").documents["plan"]["name"] == "small"
 
 
+def test_traces_show_the_ranks_that_are_named(simcluster, small, here):
+    assert simcluster("run", small, "--out", "out", "--trace", "t.json", "--ranks", "5,0-1").code == 0
+    document = json.loads((here / "t.json").read_text())
+    names = [each["args"]["name"] for each in document["traceEvents"] if each["name"] == "process_name"]
+    assert [name.split(" (")[0] for name in names] == ["rank 0", "rank 1", "rank 5"]
+    assert names[0] == "rank 0 (class 0, stage 0)"
+    assert json.loads(gzip.decompress((here / "out" / "trace.json.gz").read_bytes())) == document
+
+
 def test_several_scenarios_have_folders_of_their_own(simcluster, small, here):
     (here / "sub").mkdir()
     (here / "sub" / "small.yaml").write_text(but("name: small", "name: second"))

@@ -17,7 +17,7 @@ def test_the_catalog_lists_its_files():
     [
         (load_device, "h100", "unknown device 'h100'\n.*did you mean 'h100-sxm'?"),
         (load_host, "dgx-h10", "unknown host 'dgx-h10'\n.*did you mean 'dgx-h100'?"),
-        (load_cluster, "zzz", "unknown host 'zzz'\n.*known: a100-pcie-8, atlas-200t-a2"),
+        (load_cluster, "zzz", "unknown host 'zzz'\n.*known: a100-pcie-8, arc-pro-b60-8"),
     ],
 )
 def test_an_unknown_name_proposes_the_nearest(load, name, message):

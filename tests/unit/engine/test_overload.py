@@ -29,9 +29,12 @@ def test_the_first_instant_and_the_lowest_link():
     assert first_overload(demand(*rows), np.ones(3)) == Overload(4, 1, 2.0)
 
 
-def test_shares_that_fill_a_link_are_not_too_much():
-    rows = [(0, 0, 10, 1 / 7)] * 7 + [(0, 10, 20, 0.1)] * 10
+def test_one_may_fill_a_link_several_may_not():
+    rows = [(0, 0, 10, 1.0), (0, 10, 20, 0.5), (0, 10, 20, 0.49), (0, 20, 30, 0.5)]
     assert first_overload(demand(*rows), np.ones(1)) is None
+    # Shares of which only rounding says whether they are less than they would be alone.
+    shares = [(0, 30, 40, 1 / 7)] * 7
+    assert first_overload(demand(*rows, *shares), np.ones(1)) == Overload(30, 0, pytest.approx(1.0))
 
 
 def test_columns_of_different_lengths_are_refused():

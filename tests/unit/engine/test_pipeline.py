@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simcluster.engine import instruction_times, run, spans, waits
+from simcluster.engine import instruction_times, record, run, waits
 from simcluster.engine.memory import memory
 from simcluster.plan.schedules.gpipe import GPipe
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
@@ -113,8 +113,9 @@ def test_activations_alive_at_the_peak(schedule, alive):
 
 
 def test_spans_cover_every_operator_of_every_micro_batch():
-    program, _, _, timing = timing_of([F] * 3, [B] * 3, OneFOneB(), 5)
-    table = spans(program, [instruction_times(each) for each in timing.classes], timing.classes)
+    program, _, classes, timing = timing_of([F] * 3, [B] * 3, OneFOneB(), 5)
+    stages = [program.stage_of(rank) for rank in classes.representatives]
+    table = record(program, stages, timing.classes).table()
     kernels = table["kind"] == table.index("kind", "compute")
     assert kernels.sum() == 3 * 5 * 2
     assert ((table["end"] - table["start"])[kernels] % F == 0).all()

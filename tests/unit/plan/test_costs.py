@@ -25,7 +25,7 @@ def test_the_worst_group_of_an_axis_decides(cluster, kind):
     mesh = Mesh.of({"data": 3, "tensor": 2})
     found = movement_cost(cluster, mesh)(Movement(kind, ("tensor",)), SIZE)
     inside, between = (
-        collective_time(Operation(str(kind)), cluster.span(np.array(pair)), SIZE, cluster).seconds
+        collective_time(Operation(str(kind)), cluster.placement(np.array(pair)), SIZE, cluster).seconds
         for pair in ((0, 1), (2, 3))
     )
     assert inside < between
@@ -35,7 +35,7 @@ def test_the_worst_group_of_an_axis_decides(cluster, kind):
 def test_a_group_over_several_axes_is_one_collective(cluster):
     mesh = Mesh.of({"data": 3, "tensor": 2})
     found = movement_cost(cluster, mesh)(Movement(Kind.ALL_GATHER, ("data", "tensor")), SIZE)
-    whole = collective_time(Operation.ALL_GATHER, cluster.span(np.arange(6)), SIZE, cluster)
+    whole = collective_time(Operation.ALL_GATHER, cluster.placement(np.arange(6)), SIZE, cluster)
     assert found == whole.seconds
 
 
@@ -50,7 +50,7 @@ def test_a_named_algorithm_is_what_the_planner_counts_with(cluster, kind):
     mesh = Mesh.of({"data": 6})
     named = Selection.by("auto", {Operation.ALL_REDUCE: kind})
     cost = movement_cost(cluster, mesh, named)
-    span = cluster.span(np.arange(6))
+    span = cluster.placement(np.arange(6))
     for size in (1 << 12, 1 << 30):
         whole = collective_time(Operation.ALL_REDUCE, span, size, cluster, kind)
         assert cost(Movement(Kind.ALL_REDUCE, ("data",)), size) == whole.seconds

@@ -35,6 +35,11 @@ def test_indices_close_buckets_behind_so_many_gradients(sizes, ends):
             Fusion(all_reduce=Buckets(ends=(20, 35))),
         ),
         (
+            {"all_reduce": {"mode": "size", "config": 25, "first": 1}},
+            Fusion(all_reduce=Buckets(25 * MB, MB)),
+        ),
+        ({"allgather": {"mode": "size", "config": 3}}, Fusion(all_gather=Buckets(3 * MB))),
+        (
             {"openstate": True, "reducescatter": {"mode": "size", "config": 8}},
             Fusion(reduce_scatter=Buckets(8 * MB)),
         ),
@@ -60,8 +65,9 @@ def test_what_is_not_used_says_nothing():
 @pytest.mark.parametrize(
     ("written", "path", "words"),
     [
-        ({"fusion": {"all_gather": {"mode": "auto"}}}, "fusion.all_gather", "not supported yet"),
-        ({"fusion": {"allgather": {"mode": "auto"}}}, "fusion.allgather", "not supported yet"),
+        ({"fusion": {"all_gather": {"mode": "index", "config": [3]}}}, "fusion.all_gather.mode", ""),
+        ({"fusion": {"allgather": {"mode": "size"}}}, "fusion.allgather", "needs a config"),
+        ({"fusion": {"all_gather": {"mode": "size", "config": 9, "first": 1}}}, "fusion.all_gather", ""),
         ({"fusion": {"openstate": True}}, "fusion.openstate", "says nothing by itself"),
         (
             {"fusion": {"openstate": False, "all_reduce": {"mode": "auto"}}},
@@ -69,6 +75,17 @@ def test_what_is_not_used_says_nothing():
             "nothing is fused with openstate: false",
         ),
         ({"fusion": {"all_reduce": {"mode": "auto", "config": 3}}}, "fusion.all_reduce.config", "64 MB"),
+        (
+            {"fusion": {"all_reduce": {"mode": "search", "config": 3}}},
+            "fusion.all_reduce.config",
+            "a search finds",
+        ),
+        (
+            {"fusion": {"reduce_scatter": {"mode": "search", "config": 3}}},
+            "fusion.reduce_scatter.config",
+            "a search finds",
+        ),
+        ({"fusion": {"all_gather": {"mode": "search"}}}, "fusion.all_gather.mode", ""),
         ({"fusion": {"all_reduce": {"mode": "size"}}}, "fusion.all_reduce", "needs a config"),
         ({"fusion": {"all_reduce": {"mode": "size", "config": [3]}}}, "fusion.all_reduce.config", "one size"),
         ({"fusion": {"all_reduce": {"mode": "index", "config": 3}}}, "fusion.all_reduce.config", "a list"),
@@ -78,6 +95,27 @@ def test_what_is_not_used_says_nothing():
             "cannot end behind gradient 3",
         ),
         ({"fusion": {"reduce_scatter": {"mode": "index", "config": [3]}}}, "fusion.reduce_scatter", ""),
+        (
+            {"fusion": {"all_reduce": {"mode": "auto", "first": 1}}},
+            "fusion.all_reduce.first",
+            "mode auto has none",
+        ),
+        (
+            {"fusion": {"all_reduce": {"mode": "index", "config": [3], "first": 1}}},
+            "fusion.all_reduce.first",
+            "mode index has none",
+        ),
+        (
+            {"fusion": {"reduce_scatter": {"mode": "auto", "first": 1}}},
+            "fusion.reduce_scatter.first",
+            "mode auto has none",
+        ),
+        ({"fusion": {"ids": [{"match": "layers.*", "id": 2}]}}, "fusion.ids", "how much"),
+        (
+            {"fusion": {"all_reduce": {"mode": "auto"}, "ids": [{"match": "layers.*", "id": -1}]}},
+            "fusion.ids.0.id",
+            "",
+        ),
         ({"all_reduce_fusion_config": [5, 2]}, "all_reduce_fusion_config", "cannot end behind gradient 2"),
         (
             {"fusion": {"all_reduce": {"mode": "auto"}}, "all_reduce_fusion_config": [5]},

@@ -1,12 +1,18 @@
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import replace
 
+import numpy as np
+import pytest
+
+from simcluster.engine import run
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
-from simcluster.program import partition
+from simcluster.program import Loading, partition, pipeline_pairs
 from simcluster.simulation.build import prepare
+from simcluster.simulation.documents import planned
 from tests.pipelines import burning_program, quiet_cluster
 from tests.scenarios import TINY, scenario
+from tests.unit.program.structures import rows
 
 
 def test_sixteen_thousand_ranks_are_as_many_classes_as_stages():
@@ -45,3 +51,106 @@ def test_unfolded_classes_are_the_ranks():
     assert classes.next_stage[0][0] == 1
     assert classes.prev_stage[2][0] == 1
     assert 2 not in classes.next_stage
+
+
+PER_HOST = 4
+
+
+def loading(built, slow=None):
+    """Rings on hosts with one card: link h out of host h, then a link into it, then one of each device.
+
+    A group within a host loads its devices' links, any other the cards of all its hosts.
+    """
+    hosts, devices = built.cluster.num_hosts, built.cluster.num_devices
+
+    def group(members):
+        on = sorted({rank // PER_HOST for rank in members})
+        if len(on) == 1:
+            return {2 * hosts + rank: 1 << 20 for rank in members}
+        return {link: 1 << 20 for host in on for link in (host, hosts + host)}
+
+    def send(src, dst):
+        there, here = dst // PER_HOST, src // PER_HOST
+        return [2 * hosts + src] if there == here else [here, hosts + there]
+
+    mesh = built.program.mesh
+    pairs = pipeline_pairs(mesh, built.program.stage_axis).tolist()
+    links = np.repeat([0, 1, 2], [hosts, hosts, devices])
+    if slow is not None:
+        links[slow] = 3
+    return Loading(
+        links,
+        {axes: (rows(*map(group, mesh.groups(axes).tolist())),) for axes in built.program.groups},
+        (rows(*(send(a, b) for a, b in pairs)), rows(*(send(b, a) for a, b in pairs))),
+        {} if slow is None else {slow: f"link.{slow}: bandwidth x 0.5"},
+    )
+
+
+@pytest.fixture(scope="module")
+def pods():
+    """Two stages of three replicas of a tensor group of four, which is a host."""
+    return prepare(
+        scenario(
+            {"pipeline": 2, "data": 3, "tensor": 4}, devices=PER_HOST, recipe="megatron", micro_batches=2
+        )
+    )
+
+
+def test_links_that_are_as_their_family_split_nothing(pods):
+    classes = partition(pods.program, pods.cluster, loading=loading(pods))
+    assert np.array_equal(classes.of_rank, pods.classes.of_rank)
+    assert classes.groups.keys() == pods.classes.groups.keys()
+    # Hosts of one stage send, those of the other receive: four kinds of card links, two of device links.
+    assert len(classes.flows.links) == 6
+    data = classes.groups[0, ("data",)]
+    assert (data.count, classes.groups[0, ("tensor",)].count) == (4, 3)
+    assert classes.flows.groups["data",][0].row(data.flow) == {0: 4 << 20, 2: 4 << 20}
+    assert classes.flows.num_pairs == (12,)
+    assert classes.flows.transfers[0].row(classes.flows.pairs[0]) == {0: 4, 3: 4}
+    assert classes.flows.transfers[1].row(classes.flows.pairs[0]) == {1: 4, 2: 4}
+    assert pods.classes.flows.groups["data",] == ()
+    assert len(pods.classes.flows.links) == 0
+
+
+def test_a_slow_card_splits_off_its_host_and_says_so(pods):
+    """The card into host 4, of the second stage: who is there, who sends there, and all the others."""
+    slow = loading(pods, slow=6 + 4)
+    classes = partition(pods.program, pods.cluster, loading=slow)
+    built = replace(pods, classes=classes)
+    found = {each["members"]: each for each in planned(built)["classes"]}
+    assert {ranks: each.get("changed") for ranks, each in found.items()} == {
+        "0..3, 8..11": "meets class 1 over data",
+        "4..7": "its link link.10: bandwidth x 0.5",
+        "12..15, 20..23": "its link link.10: bandwidth x 0.5",
+        "16..19": "its link link.10: bandwidth x 0.5",
+    }
+    unchanged = planned(replace(pods, classes=partition(pods.program, pods.cluster, loading=loading(pods))))
+    assert not any("changed" in each for each in unchanged["classes"])
+
+
+def test_what_links_split_takes_the_same_time(pods):
+    """As long as the engine charges no links, more classes are the same classes, only more often."""
+    folded = run(pods.program, pods.cluster, pods.classes)
+    split = partition(pods.program, pods.cluster, loading=loading(pods, slow=3))
+    assert len(pods.classes) < len(split)
+    finer = run(pods.program, pods.cluster, split)
+    assert finer.end == folded.end
+    for rank, index in zip(split.representatives, range(len(split)), strict=True):
+        mine, theirs = finer.classes[index], folded.classes[int(pods.classes.of_rank[rank])]
+        for one, other in zip(mine.starts, theirs.starts, strict=True):
+            assert np.array_equal(one, other)
+
+
+def test_unfolded_links_and_groups_are_themselves(pods):
+    given = loading(pods)
+    classes = partition(pods.program, pods.cluster, unfold=True, loading=given)
+    assert len(classes) == 24
+    assert len(classes.flows.links) == 6 + 6 + 24
+    members = pods.program.mesh.groups(("data",))
+    for index, ranks in enumerate(members.tolist()):
+        group = classes.groups[ranks[0], ("data",)]
+        assert (group.flow, group.count, group.members) == (index, 1, tuple(ranks))
+        flow, whole = classes.flows.groups["data",][0], given.groups["data",][0]
+        assert {int(classes.flows.links.first[link]): load for link, load in flow.row(index).items()} == (
+            whole.row(index)
+        )

@@ -59,6 +59,30 @@ def test_gathers_stand_one_unit_ahead_and_scatters_right_behind():
     }
 
 
+def test_units_gathered_together_stand_where_the_first_of_them_would():
+    codes = codes_of("abcd")
+    weights = {
+        "gather": {
+            "a": [Execution(100, "one", -1, "")],
+            "b": (),
+            "c": [Execution(101, "two", -1, ""), Execution(102, "three", -1, "")],
+            "d": (),
+        },
+        "regather": {"d": [Execution(103, "four", -1, "")], "c": (), "b": (), "a": ()},
+    }
+    made = with_units(list(scheduled("F0 B0 F1", codes)), codes, prefetch=1, weights=weights)
+    names = {100: "one", 101: "two", 102: "three", 103: "four"}
+    told = [names.get(each.code) or f"{each.action} {each.instance}" for each in made if each.code % 10 != 4]
+    assert told == [
+        *("one", "F0 a", "two", "three", "F0 b", "F0 c", "four", "F0 d"),
+        *("B0 d", "B0 c", "B0 b", "one", "B0 a"),
+        *("F1 a", "two", "three", "F1 b", "F1 c", "F1 d"),
+    ]
+    waits = [made[each.after].instance for each in made if each.instance in ("two", "three", "four")]
+    assert waits == ["a", "a", "c", "a", "a"]
+    assert {each.micro_batch for each in made if each.action == "F1"} == {1}
+
+
 def test_without_prefetch_a_gather_waits_for_the_unit_before():
     codes = codes_of("ab")
     made = with_units(list(scheduled("F0", codes)), codes, prefetch=0)

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from simcluster.errors import TraceError
 from simcluster.report import columns
 
 
@@ -21,6 +22,22 @@ def test_rows_say_whose_they_are(any_run):
             assert set(mine["stage"].tolist()) <= {each["stage"]}
             assert set(mine["rank"].tolist()) <= {each["representative"]}
             assert set(mine["ranks"].tolist()) <= {each["ranks"]}
+
+
+def test_the_rows_of_ranks_are_those_of_their_classes(any_run):
+    ranks = [0, len(any_run.ranks) - 1, 1]
+    for make in (columns.spans, columns.transfers, columns.memory, columns.waits):
+        whole, some = make(any_run), make(any_run, ranks)
+        assert list(some.columns) == list(whole.columns)
+        assert set(some["rank"].tolist()) == (set(ranks) if len(whole) else set())
+        for rank in ranks:
+            mine = some.where(some["rank"] == rank)
+            theirs = whole.where(whole["class"] == any_run.ranks["class"][rank])
+            for name in set(whole.columns) - {"rank"}:
+                assert np.array_equal(mine[name], theirs[name]), name
+        with pytest.raises(TraceError, match="there is no rank -1"):
+            make(any_run, [-1])
+        assert len(make(any_run, [])) == 0
 
 
 def test_transfers_start_when_ready_or_later(any_run):

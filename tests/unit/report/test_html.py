@@ -1,12 +1,12 @@
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from html.parser import HTMLParser
 
 import pytest
 
 from simcluster import units
 from simcluster.report import html
-from simcluster.trace import Run
+from simcluster.trace import Recording, Run
 
 VOID = {"br"}
 
@@ -96,7 +96,10 @@ def test_the_same_report_from_the_file(run, tmp_path):
 
 
 def test_a_run_without_spans_is_drawn_without_timelines(run):
-    nothing = run.spans["start"] < 0
-    empty = replace(run, spans=run.spans.where(nothing), memory=run.memory.where(run.memory["time"] < 0))
+    tables = {each.name: getattr(run.recording, each.name) for each in fields(Recording)}
+    nothing = {name: table.where(slice(0)) for name, table in tables.items() if name != "classes"}
+    recording = Recording(**nothing, classes=tables["classes"])
+    assert len(recording) == len(recording.table()) == 0
+    empty = replace(run, recording=recording, memory=run.memory.where(run.memory["time"] < 0))
     found = Page(html(empty))
     assert not found.open and "Timeline" not in found.text

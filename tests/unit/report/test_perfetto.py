@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcluster.errors import TraceError
-from simcluster.report import write_perfetto
-from simcluster.report.events import WAITS, levels, microseconds
-from simcluster.trace import Table
+from simcluster.report import perfetto, write_perfetto
+from simcluster.report.events import WAITS, levels
+from simcluster.report.woven import microseconds
+from simcluster.trace import Recording, Run, Table
 from tests.unit.report.trace_rules import checked, nanoseconds
 
 
@@ -22,8 +23,8 @@ def trace(any_run, tmp_path):
     return checked(written(any_run, tmp_path / "trace.json"))
 
 
-def written(run, path):
-    write_perfetto(run, path)
+def written(run, path, ranks=None):
+    write_perfetto(run, path, ranks)
     return json.loads(path.read_bytes())
 
 
@@ -174,6 +175,78 @@ def test_waits_fill_the_gaps_between_kernels(any_run, trace):
         assert all(a[1] == b[0] for a, b in pairwise(filled))
 
 
+def on_one_process(events, pid):
+    """The events of a process, less what says which process it is."""
+    found = Counter()
+    for each in events:
+        if each["pid"] == pid and each["ph"] in "XC":
+            thread = each.get("tid", 0)
+            assert not thread or thread // 100 == pid
+            found[json.dumps({**each, "pid": 0, "tid": thread % 100}, sort_keys=True)] += 1
+    return found
+
+
+def test_chosen_ranks_are_the_tracks_of_their_classes(any_run, tmp_path):
+    whole = written(any_run, tmp_path / "all.json")["traceEvents"]
+    count = len(any_run.ranks)
+    ranks = sorted({0, 1, count // 2, count - 1})
+    document = written(any_run, tmp_path / "some.json", iter(reversed(ranks)))
+    found = checked(document)
+    assert sorted(found.processes) == [rank + 1 for rank in ranks]
+    assert sorted(found.process_order, key=found.process_order.__getitem__) == [rank + 1 for rank in ranks]
+    for rank in ranks:
+        index = int(any_run.ranks["class"][rank])
+        stage = any_run.documents["classes"][index]["stage"]
+        assert found.processes[rank + 1] == f"rank {rank} (class {index}, stage {stage})"
+        mine = on_one_process(document["traceEvents"], rank + 1)
+        assert mine and mine == on_one_process(whole, index + 1)
+
+
+def test_arrows_lead_between_chosen_neighbours_only(run, tmp_path):
+    # Mesh pipeline 4, data 2, tensor 2: rank 5 follows rank 1, and nobody chosen follows or precedes 14.
+    assert run.ranks["next"][[1, 5, 10]].tolist() == [5, 9, 14]
+    found = checked(written(run, tmp_path / "t.json", [1, 5, 14]))
+    pairs = Counter((send["pid"] - 1, receive["pid"] - 1) for send, receive in found.arrows.values())
+    spans = run.spans
+    for ends, stream in (((1, 5), "send_next"), ((5, 1), "send_prev")):
+        mine = (spans["class"] == run.ranks["class"][ends[0]]) & (spans.text("stream") == stream)
+        assert pairs.pop(ends) == mine.sum() > 0
+    assert not pairs
+    assert not checked(written(run, tmp_path / "t.json", [0, 5])).arrows
+
+
+def test_the_trace_of_ranks_is_the_same_from_the_file(run, tmp_path):
+    run.save(tmp_path / "run")
+    write_perfetto(run, tmp_path / "a.gz", [3, 7])
+    write_perfetto(Run.load(tmp_path / "run"), tmp_path / "b.gz", [3, 7])
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+
+
+def test_a_rank_that_is_not_there_leaves_the_file_as_it_was(run, tmp_path):
+    path = tmp_path / "trace.json.gz"
+    path.write_text("before")
+    with pytest.raises(TraceError, match="there is no rank 16; the run has 16, from 0 on"):
+        write_perfetto(run, path, [0, 16])
+    assert [each.name for each in tmp_path.iterdir()] == ["trace.json.gz"]
+    assert path.read_text() == "before"
+
+
+def test_large_pieces_are_packed_in_order(run, tmp_path, monkeypatch):
+    write_perfetto(run, tmp_path / "once.gz")
+    monkeypatch.setattr(perfetto, "_PACKED", 1000)
+    write_perfetto(run, tmp_path / "often.gz")
+    once, often = ((tmp_path / name).read_bytes() for name in ("once.gz", "often.gz"))
+    assert gzip.decompress(once) == gzip.decompress(often)
+
+
+def test_no_span_is_expanded_but_those_of_the_chosen(unfolded, tmp_path, monkeypatch):
+    asked, expand = [], Recording.spans
+    monkeypatch.setattr(Recording, "spans", lambda self, index: asked.append(index) or expand(self, index))
+    monkeypatch.setattr(Recording, "table", None)
+    write_perfetto(replace(unfolded), tmp_path / "t.json", [2, 5])
+    assert asked == [2, 5]
+
+
 def test_compressed_and_plain_hold_the_same(run, tmp_path):
     plain, packed = tmp_path / "trace.json", tmp_path / "trace.json.gz"
     write_perfetto(run, plain)
@@ -189,21 +262,25 @@ def test_names_are_quoted(run, tmp_path):
     document["plan"] = {**document["plan"], "name": 'a "name" \\ of\nlines'}
     found = written(replace(run, documents=document), tmp_path / "t.json")
     assert found["otherData"]["name"] == 'a "name" \\ of\nlines'
-    names = {**run.spans.names, "operator": [f'"{name}"\\' for name in run.spans.names["operator"]]}
-    checked(written(replace(run, spans=Table(run.spans.columns, names)), tmp_path / "t.json"))
+    codes = run.recording.codes
+    names = {**codes.names, "name": [f'"{name}\x01"\\' for name in codes.names["name"]]}
+    recording = replace(run.recording, codes=Table(codes.columns, names))
+    found = checked(written(replace(run, recording=recording), tmp_path / "t.json"))
+    operators = {each["args"]["operator"] for each in found.slices if "operator" in each.get("args", {})}
+    assert operators == set(recording.operators)
 
 
 def test_nothing_is_left_after_an_error(run, tmp_path, monkeypatch):
     path = tmp_path / "trace.json"
     path.write_text("before")
-    calls = iter(range(3))
+    calls, dumps = iter(range(100)), orjson.dumps
 
     def broken(value, *rest, **options):
         if next(calls, None) is None:
             raise OSError(28, "No space left on device")
-        return orjson.dumps(value, *rest, **options)
+        return dumps(value, *rest, **options)
 
-    monkeypatch.setattr("simcluster.report.events.orjson.dumps", broken)
+    monkeypatch.setattr("simcluster.report.woven.orjson.dumps", broken)
     with pytest.raises(TraceError, match="No space left on device"):
         write_perfetto(run, path)
     assert [each.name for each in tmp_path.iterdir()] == ["trace.json"]
@@ -211,8 +288,8 @@ def test_nothing_is_left_after_an_error(run, tmp_path, monkeypatch):
 
 
 def test_nothing_is_left_after_an_interruption(run, tmp_path, monkeypatch):
-    def interrupted(run):
-        yield [run.documents["plan"]["name"]]
+    def interrupted(run, ranks):
+        yield run.documents["plan"]["name"].encode() * 2**20
         raise KeyboardInterrupt
 
     monkeypatch.setattr("simcluster.report.perfetto.blocks", interrupted)

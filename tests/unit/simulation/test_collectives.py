@@ -7,6 +7,7 @@ from copy import deepcopy
 import pytest
 
 from simcluster.collectives import Operation, collective_time
+from simcluster.errors import PlanError
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate
 from simcluster.simulation.layouts import layouts
@@ -47,7 +48,7 @@ def priced(which: Scenario) -> dict[tuple[str, int, str], set[int]]:
 def closed_form(which: Scenario, kind: str, key: tuple[str, int, str]) -> int:
     built = prepare(which)
     axes = tuple(key[0].split("+"))
-    span = built.cluster.spans(built.plan.mesh.groups(axes))[0][0]
+    span = built.cluster.placements(built.plan.mesh.groups(axes))[0][0]
     return collective_time(Operation.ALL_REDUCE, span, key[1], built.cluster, kind).duration_ns
 
 
@@ -97,3 +98,28 @@ def test_a_refusal_points_into_the_file(tmp_path):
     file.write_text(SMALL + "collectives: {algorithm: auto, all_gather: tree}\n")
     with pytest.raises(Exception, match=r"wrong\.yaml:9:44: algorithm 'tree' cannot do all_gather"):
         Scenario.load(file)
+
+
+def test_an_override_reaches_the_collectives_it_names_and_no_others():
+    plain, slowed = (
+        scenario(),
+        scenario(
+            overrides=[{"match": "layers.*.{out,down,dgrad}.all_reduce", "protocol": "ll", "channels": 1}]
+        ),
+    )
+    before, after = priced(plain), priced(slowed)
+    assert before.keys() == after.keys()
+    slower = [key for key in before if max(after[key]) > 2 * max(before[key])]
+    assert slower and {key[0] for key in slower} == {"tensor"}
+    assert all(after[key] == before[key] for key in before if key[0] != "tensor")
+
+
+def test_an_override_for_one_of_several_layers_that_share_code_is_an_error():
+    with pytest.raises(PlanError, match="run the same code, but only one of them is overridden"):
+        simulate(scenario(overrides=[{"match": "layers.0.mlp.*", "algorithm": "tree"}]))
+
+
+def test_an_override_that_fits_nothing_is_an_error():
+    with pytest.raises(PlanError, match=r"no collective has a name that fits 'layer\.\*'") as caught:
+        simulate(scenario(overrides=[{"match": "layer.*", "algorithm": "tree"}]))
+    assert "layers." in str(caught.value)

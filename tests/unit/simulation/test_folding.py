@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.plan.spec import FrameworkSpec
+from simcluster.plan.spec import FrameworkSpec, RecipeSpec
 from simcluster.simulation import simulate
 from simcluster.simulation.build import prepare
 from tests.scenarios import TINY, TINY_GPT, scenario, under
@@ -130,7 +128,10 @@ def test_every_framework_profile(framework, data):
 
 
 def changes(ranks, hosts):
-    """Slow and fast devices: single ones, lists, hosts, all by a factor or by a law."""
+    """What is not as the files have it, one entry of ``cluster.changes``.
+
+    Slow and fast devices: single ones, lists, hosts, all by a factor or by a law.
+    """
     factor = st.sampled_from([0.5, 0.9, 1.0, 1.3])
     devices = st.lists(st.integers(0, ranks - 1), min_size=1, max_size=3, unique=True)
     one_of = [
@@ -147,31 +148,54 @@ def changes(ranks, hosts):
     return st.tuples(st.one_of(one_of), st.one_of(slower)).map(lambda parts: parts[0] | parts[1])
 
 
-@settings(max_examples=25, deadline=None)
-@given(data=st.data())
-def test_random_plans(data):
-    mesh = {
-        "pipeline": data.draw(st.sampled_from([1, 2, 3, 4])),
-        "data": data.draw(st.sampled_from([1, 2, 3])),
-        "tensor": data.draw(st.sampled_from([1, 2, 4])),
+@st.composite
+def plans(draw, most):
+    """Scenarios of at most ``most`` ranks, with whatever makes ranks differ.
+
+    Axes in any order, hosts that cut groups, uneven stages, every recipe, and changes of the cluster.
+    """
+    recipe = draw(st.sampled_from(sorted(RecipeSpec.entries())))
+    sizes = {"pipeline": [1, 2, 3, 4], "data": [1, 2, 3, 4, 6, 8], "tensor": [1, 2, 4]}
+    if recipe not in ("megatron", "megatron_sp", "pangu"):
+        del sizes["tensor"]
+    mesh, ranks = {}, 1
+    for axis in draw(st.permutations(list(sizes))):
+        mesh[axis] = draw(st.sampled_from([size for size in sizes[axis] if ranks * size <= most]))
+        ranks *= mesh[axis]
+    devices = draw(st.sampled_from([size for size in range(1, min(8, ranks) + 1) if ranks % size == 0]))
+    model = draw(st.sampled_from([TINY, TINY_GPT]))
+    layers = draw(st.lists(st.integers(1, 3), min_size=mesh["pipeline"], max_size=mesh["pipeline"]))
+    parallel = {
+        "schedule": {
+            "stages": layers,
+            "kind": draw(st.sampled_from(["gpipe", "1f1b"])),
+            "p2p": draw(st.sampled_from(["overlapped", "blocking"])),
+        },
+        "recompute": {"layers": draw(st.sampled_from(["none", "all"]))},
     }
-    axes = data.draw(st.permutations(list(mesh)))
-    mesh = {axis: mesh[axis] for axis in axes}
-    ranks = math.prod(mesh.values())
-    devices = data.draw(st.sampled_from([size for size in range(1, min(8, ranks) + 1) if ranks % size == 0]))
-    which = scenario(
+    sharding = draw(st.sampled_from([None, *SHARDINGS]))
+    if sharding is not None:
+        parallel["optimizer_sharding"] = sharding
+    return scenario(
         mesh,
         devices=devices,
-        model=data.draw(st.sampled_from([TINY, TINY_GPT])),
-        micro_batches=data.draw(st.integers(1, 5)),
-        recipe=data.draw(st.sampled_from(["megatron", "megatron_sp"])),
-        schedule={
-            "kind": data.draw(st.sampled_from(["gpipe", "1f1b"])),
-            "p2p": data.draw(st.sampled_from(["overlapped", "blocking"])),
-        },
-        optimizer_sharding=data.draw(st.sampled_from(SHARDINGS)),
-        recompute={"layers": data.draw(st.sampled_from(["none", "all"]))},
-        run={"steps": data.draw(st.sampled_from([1, 2])), "seed": data.draw(st.integers(0, 3))},
-        changes=data.draw(st.lists(changes(ranks, ranks // devices), max_size=3)),
+        model={**model, "layers": sum(layers)},
+        micro_batches=draw(st.integers(1, 5)),
+        recipe=recipe,
+        run={"steps": draw(st.sampled_from([1, 2])), "seed": draw(st.integers(0, 3))},
+        changes=draw(st.lists(changes(ranks, ranks // devices), max_size=3)),
+        **parallel,
     )
+
+
+@settings(max_examples=25, deadline=None)
+@given(which=plans(most=64))
+def test_random_plans(which):
+    assert_folded_is_unfolded(which)
+
+
+@pytest.mark.exhaustive
+@settings(max_examples=600, deadline=None)
+@given(which=plans(most=64))
+def test_many_random_plans(which):
     assert_folded_is_unfolded(which)

@@ -200,6 +200,63 @@ def test_layouts_list_what_the_trace_has():
     assert sizes == collectives(which, "all_reduce")
 
 
+# -- fusion ids and first buckets -------------------------------------------------------------------------
+
+
+def test_only_equal_fusion_ids_travel_together():
+    ids = [{"match": "layers.*.mlp.*", "id": 2}, {"match": "embedding.*", "id": 0}]
+    which = scenario({"data": 2}, fusion={"all_reduce": AUTO, "ids": ids})
+    total = sum(4 * kind.num_elements for _, kind in prepare(which).plan.logical.parameters())
+    mlp = LAYERS * (3 * 4 * HIDDEN * FFN + NORM)
+    assert sorted(collectives(which, "all_reduce")) == sorted([mlp, HEAD, total - mlp - HEAD])
+    agrees(which)
+    told = plan_document(prepare(which))
+    assert told["fusion"][-1] == f"{4 * LAYERS + 1} parameters with fusion id 0, 2"
+    assert told["gradient_buckets"]["ids"]["embedding.tokens.weight"] == 0
+
+
+def test_ids_of_layers_that_verification_leaves_out_do_not_hinder_it():
+    ids = [{"match": "layers.7.*", "id": 2}, {"match": "layers.*.mlp.*", "id": 3}]
+    which = scenario({"data": 2}, model={**TINY, "layers": 8}, fusion={"all_reduce": AUTO, "ids": ids})
+    agrees(which)
+
+
+def test_an_id_of_zero_is_that_of_openstate_false():
+    alone = scenario({"data": 2}, fusion={"all_reduce": AUTO, "ids": [{"match": "*", "id": 0}]})
+    closed = scenario({"data": 2}, fusion=CLOSED)
+    assert sorted(collectives(alone, "all_reduce")) == sorted(collectives(closed, "all_reduce"))
+
+
+def test_tied_parameters_go_by_the_name_that_counts():
+    def found(match):
+        fusion = {"all_reduce": AUTO, "ids": [{"match": match, "id": 0}]}
+        return scenario({"data": 2}, model={**TINY_GPT, "tied": True}, fusion=fusion)
+
+    sizes = collectives(found("embedding.tokens.*"), "all_reduce")
+    assert len(sizes) == 2
+    with pytest.raises((PlanError, ScenarioError), match="no parameter is called"):
+        prepare(found("head.logits.*"))
+
+
+def test_ddp_has_a_first_bucket_and_scenarios_can_say_it():
+    """2^13 entries of 32 numbers: the matrix of the head is 1 MiB."""
+    model = {**TINY, "vocab": 2**13, "layers": 40}
+    said = {"all_reduce": {"mode": "size", "config": 25, "first": 1}}
+    ddp = scenario({"data": 2}, model=model, fusion=said)
+    profile = under(
+        scenario({"data": 2}, model=model),
+        reduction={"bucket": "whole", "limit": {"bytes": "25 MiB", "first_bytes": "1 MiB"}},
+    )
+    assert FrameworkSpec.load("ddp").reduction.limit == profile.framework.reduction.limit
+    sizes = collectives(ddp, "all_reduce")
+    assert sizes == collectives(profile, "all_reduce")
+    assert sizes[0] == 2**20
+    assert len(sizes) == 2
+    assert plan_document(prepare(ddp))["fusion"] == [
+        "all-reduces of gradients fused to 25.0 MiB, the first to 1.00 MiB"
+    ]
+
+
 # -- values -----------------------------------------------------------------------------------------------
 
 FUSIONS = {"index": INDEX, "size": {"all_reduce": SIZE, "reduce_scatter": SIZE}, "closed": CLOSED}

@@ -9,7 +9,7 @@ import pytest
 
 from simcluster.cluster import ClusterSpec
 from simcluster.document import validate_data
-from simcluster.engine import instruction_times, memory, run, spans
+from simcluster.engine import instruction_times, memory, record, run
 from simcluster.program import Category, build, check, partition
 from simcluster.simulation import simulate
 from simcluster.simulation.build import prepare
@@ -136,7 +136,9 @@ def timed(which, prefetch, slow=False):
     found = [instruction_times(each) for each in timing.classes]
     stages = [program.stage_of(rank) for rank in classes.representatives]
     devices = [cluster.device(rank) for rank in classes.representatives]
-    return spans(program, found, timing.classes), memory(program, stages, devices, timing.classes, found)
+    return record(program, stages, timing.classes).table(), memory(
+        program, stages, devices, timing.classes, found
+    )
 
 
 @pytest.mark.parametrize("slow", [False, True], ids=["fast", "slow"])

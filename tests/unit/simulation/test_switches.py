@@ -47,7 +47,7 @@ def agrees(which):
 def seconds(which, axes, num_bytes, operation=Operation.ALL_REDUCE):
     """The closed form of a collective over some axes of the scenario's mesh."""
     built = prepare(which)
-    (span,), _ = built.cluster.spans(built.plan.mesh.groups(axes))
+    (span,), _ = built.cluster.placements(built.plan.mesh.groups(axes))
     return nanoseconds(collective_time(operation, span, num_bytes, built.cluster).seconds) * 1e-9
 
 

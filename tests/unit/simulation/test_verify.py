@@ -76,11 +76,11 @@ def test_axes_that_crossed_hosts_still_do():
     small = shrink(which)
     mesh = prepare(which).plan.mesh
     for axis in mesh.names:
-        crossed = which.cluster.span(mesh.groups((axis,))[0]).num_hosts > 1
+        crossed = which.cluster.placement(mesh.groups((axis,))[0]).num_hosts > 1
         reduced = small.scenario.spec.parallel.mesh
         from simcluster.layout import Mesh
 
-        crosses = small.cluster.span(Mesh.of(reduced).groups((axis,))[0]).num_hosts > 1
+        crosses = small.cluster.placement(Mesh.of(reduced).groups((axis,))[0]).num_hosts > 1
         assert crosses == crossed, axis
 
 

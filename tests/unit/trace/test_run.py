@@ -24,6 +24,18 @@ def test_a_saved_run_is_the_run(tmp_path):
     assert again.documents["summary"] == run.documents["summary"]
 
 
+def test_a_saved_run_says_the_class_of_every_rank_and_who_follows(tmp_path):
+    run = simulate(scenario({"pipeline": 2, "tensor": 2}))
+    run.save(tmp_path / "run.simrun")
+    again = Run.load(tmp_path / "run.simrun")
+    assert again.ranks["next"].tolist() == [2, 3, -1, -1]
+    assert again.classes_of([3, 0, 0]) == {0: 0, 3: 1}
+    assert again.classes_of([]) == {}
+    for wrong in (4, -1):
+        with pytest.raises(TraceError, match=f"there is no rank {wrong}; the run has 4, from 0 on"):
+            again.classes_of([0, wrong])
+
+
 @pytest.mark.parametrize("content", [b"", b"no zip", b"PK\x05\x06" + bytes(18)])
 def test_what_is_no_run_is_refused(tmp_path, content):
     path = tmp_path / "x.simrun"

@@ -1,0 +1,44 @@
+"""Published measurements beside their prediction, row by row.
+
+predictions = predict(read_rows("collectives.csv"))
+print(accuracy_text(predictions, num_worst=10))
+"""
+
+from simcluster.accuracy.hardware import HardwareSpec, known_hardware
+from simcluster.accuracy.predict import HOST_COPY, OPERATIONS, Prediction, predict
+from simcluster.accuracy.report import accuracy_csv, accuracy_markdown, accuracy_text
+from simcluster.accuracy.row import MeasuredRow, read_rows
+from simcluster.accuracy.summary import (
+    Errors,
+    SizeClass,
+    by_cluster,
+    by_hardware,
+    by_operation,
+    grouped,
+    overall,
+    unsupported,
+    worst,
+)
+
+__all__ = [
+    "HOST_COPY",
+    "OPERATIONS",
+    "Errors",
+    "HardwareSpec",
+    "MeasuredRow",
+    "Prediction",
+    "SizeClass",
+    "accuracy_csv",
+    "accuracy_markdown",
+    "accuracy_text",
+    "by_cluster",
+    "by_hardware",
+    "by_operation",
+    "grouped",
+    "known_hardware",
+    "overall",
+    "predict",
+    "read_rows",
+    "unsupported",
+    "worst",
+]

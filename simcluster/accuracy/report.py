@@ -1,0 +1,147 @@
+"""Errors against published measurements, to read or as comma-separated values."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from simcluster import units
+from simcluster.accuracy.hardware import known_hardware
+from simcluster.accuracy.predict import PRICED, Prediction
+from simcluster.accuracy.row import COLUMNS
+from simcluster.accuracy.summary import (
+    Errors,
+    Key,
+    SizeClass,
+    by_hardware,
+    by_operation,
+    grouped,
+    overall,
+    unsupported,
+    worst,
+)
+from simcluster.draw import Column, shown, table
+
+_FIGURES = ("rows", "median", "p90", "worst", "bias")
+_ADDED = ("cluster", "algorithm", "measured_us", "predicted_us", "error", "size_class", "not_predicted")
+
+
+def accuracy_text(predictions: Sequence[Prediction], num_worst: int = 0, *, colour: bool = False) -> str:
+    """The tables to read: by hardware and operation, by operation, overall; then what was not predicted."""
+    done = [each for each in predictions if not each.reason]
+    told: list[RenderableType] = [Text(_head(predictions, len(done)), "bold")]
+    if done:
+        told += ["", _table(("hardware", "operation"), grouped(done, by_hardware))]
+        told += ["", _table(("operation",), grouped(done, by_operation) | grouped(done, overall))]
+    if num_worst:
+        told += ["", Text(f"The {min(num_worst, len(done))} rows farthest off", "bold")]
+        told += [_worst(worst(done, num_worst))]
+    if reasons := unsupported(predictions):
+        told += ["", Text("Not predicted", "bold")]
+        told += [table([Column(quantity=True), Column(wraps=True)], [(f"{n}", why) for why, n in reasons])]
+        if any(not each.cluster and each.row.operation in PRICED for each in predictions):
+            known = "; ".join(dict.fromkeys(entry.words for entry in known_hardware()))
+            told += ["", Text(f"Hardware that is known: {known}; any other with --cluster NAME", "dim")]
+    told += [
+        "",
+        Text("error = predicted / measured time - 1; bias: its median, + means predicted slower", "dim"),
+    ]
+    return shown(*told, colour=colour)
+
+
+def accuracy_csv(predictions: Sequence[Prediction]) -> str:
+    """A line per row of the file, with all it says and what was predicted."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow((*COLUMNS, *_ADDED))
+    for each in predictions:
+        writer.writerow([*_written(each), *_predicted(each)])
+    return text.getvalue().rstrip("\n")
+
+
+def accuracy_markdown(parts: Iterable[Mapping[Key, Mapping[SizeClass, Errors]]]) -> str:
+    """A Markdown table: a line per key of each part, with rows, median and bias of both size classes."""
+    lines = ["| | " + " | ".join(f"{size} | median | bias" for size in SizeClass) + " |"]
+    lines.append("|---|" + "--:|" * 6)
+    for groups in parts:
+        for key, sizes in groups.items():
+            cells = [_brief(sizes.get(size)) for size in SizeClass]
+            lines.append(f"| {', '.join(key)} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _head(predictions: Sequence[Prediction], done: int) -> str:
+    missing = len(predictions) - done
+    return f"{done:,} of {len(predictions):,} rows predicted" + (f", {missing:,} not" if missing else "")
+
+
+def _table(titles: Sequence[str], groups: Mapping[Key, Mapping[SizeClass, Errors]]) -> RenderableType:
+    columns = [Column(titles[0], wraps=True), *(Column(title) for title in titles[1:]), Column("size")]
+    columns += [Column(title, quantity=True) for title in _FIGURES]
+    rows = []
+    for key, sizes in groups.items():
+        rows += [[*key, str(size), *_cells(errors)] for size, errors in sizes.items()]
+    return table(columns, rows)
+
+
+def _cells(errors: Errors) -> list[str]:
+    figures = (f"{errors.median:.1%}", f"{errors.p90:.1%}", f"{errors.worst:.0%}", f"{errors.bias:+.1%}")
+    return [f"{errors.rows:,}", *figures]
+
+
+def _brief(errors: Errors | None) -> str:
+    return f"{errors.rows:,} rows | {errors.median:.1%} | {errors.bias:+.1%}" if errors else " | | "
+
+
+def _worst(rows: Sequence[Prediction]) -> RenderableType:
+    columns = [Column("row"), Column("hardware", wraps=True), Column("operation")]
+    columns += [Column(title, quantity=True) for title in ("ranks", "size", "measured", "predicted", "error")]
+    columns += [Column("how")]
+    return table(
+        columns,
+        [
+            [
+                each.row.name,
+                each.row.hardware,
+                each.row.operation,
+                f"{each.row.num_devices}",
+                units.size(each.row.size),
+                units.seconds(each.measured),
+                units.seconds(each.predicted),
+                f"{each.error:+.0%}",
+                each.how,
+            ]
+            for each in rows
+        ],
+    )
+
+
+def _written(each: Prediction) -> list[str]:
+    row = each.row
+    figures = (
+        (row.seconds, 1e6),
+        (row.algbw, 1e-9),
+        (row.busbw, 1e-9),
+    )
+    return [
+        row.name,
+        row.source,
+        row.operation,
+        row.hardware,
+        f"{row.num_devices}",
+        f"{row.num_hosts}",
+        "" if row.num_bytes is None else f"{row.num_bytes}",
+        *("" if value is None else f"{value * factor:.10g}" for value, factor in figures),
+        row.notes,
+    ]
+
+
+def _predicted(each: Prediction) -> list[str]:
+    if each.reason:
+        return [each.cluster, "", "", "", "", SizeClass.of(each), each.reason]
+    times = (f"{each.measured * 1e6:.10g}", f"{each.predicted * 1e6:.10g}", f"{each.error:.6g}")
+    return [each.cluster, each.how, *times, SizeClass.of(each), ""]

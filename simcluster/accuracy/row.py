@@ -1,0 +1,144 @@
+"""Published measurements of collectives, one per line of a CSV file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from simcluster.document import text_of
+from simcluster.errors import Problem, ScenarioError
+
+COLUMNS = (
+    "id",
+    "source",
+    "op",
+    "hardware",
+    "num_devices",
+    "num_hosts",
+    "message_bytes",
+    "time_us",
+    "algbw_gb_s",
+    "busbw_gb_s",
+    "notes",
+)
+"""The columns of the file, in any order; further ones are kept out of it."""
+
+_REQUIRED = tuple(column for column in COLUMNS if column not in ("source", "notes"))
+
+SUSTAINED_BYTES = 1 << 30
+"""Where a rate was published without a size: 1 GiB, where curves have become flat."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRow:
+    """One measurement, in SI units; ``line`` is where the file has it.
+
+    ``num_bytes`` counts as nccl-tests does and is absent where only a sustained rate was published. At least
+    one of ``seconds``, ``algbw`` and ``busbw`` (bytes/s) is there.
+    """
+
+    line: int
+    name: str
+    source: str
+    operation: str
+    hardware: str
+    num_devices: int
+    num_hosts: int
+    num_bytes: int | None
+    seconds: float | None
+    algbw: float | None
+    busbw: float | None
+    notes: str
+
+    @property
+    def size(self) -> int:
+        """The bytes to predict for."""
+        return SUSTAINED_BYTES if self.num_bytes is None else self.num_bytes
+
+
+def read_rows(path: str | Path) -> list[MeasuredRow]:
+    """The rows of a file, in its order.
+
+    Raises ScenarioError, with every problem and its ``file:line``: columns that are missing, numbers that
+    are none, counts below one, rows without any figure.
+    """
+    reader = csv.reader(io.StringIO(text_of(path)), strict=True)
+    problems: list[Problem] = []
+    rows: list[MeasuredRow] = []
+    try:
+        head = [title.strip() for title in next(reader, [])]
+        if missing := [column for column in _REQUIRED if column not in head]:
+            hint = f"the file begins with a line of titles: {','.join(COLUMNS)}"
+            where = f"{path}:1"
+            raise ScenarioError(Problem(f"missing columns: {', '.join(missing)}", hint=hint, where=where))
+        for cells in reader:
+            if not any(cell.strip() for cell in cells):
+                continue
+            where = f"{path}:{reader.line_num}"
+            if len(cells) != len(head):
+                problems.append(Problem(f"{len(cells)} cells, but {len(head)} titles", where=where))
+                continue
+            written = dict(zip(head, (cell.strip() for cell in cells), strict=True))
+            try:
+                rows.append(_row(reader.line_num, written))
+            except ValueError as error:
+                problems.append(Problem(str(error), where=where))
+    except csv.Error as error:
+        problems.append(Problem(f"this is no CSV: {error}", where=f"{path}:{reader.line_num}"))
+    if not problems and not rows:
+        problems.append(Problem("the file has titles, but no rows", where=str(path)))
+    if problems:
+        raise ScenarioError(*problems)
+    return rows
+
+
+def _row(line: int, written: Mapping[str, str]) -> MeasuredRow:
+    figures = [_figure(written, name) for name in ("time_us", "algbw_gb_s", "busbw_gb_s")]
+    if all(figure is None for figure in figures):
+        raise ValueError("none of time_us, algbw_gb_s and busbw_gb_s is given")
+    seconds, algbw, busbw = figures
+    devices, hosts = _count(written, "num_devices"), _count(written, "num_hosts")
+    if devices is None or hosts is None:
+        raise ValueError("num_devices and num_hosts are needed")
+    if hosts > devices:
+        raise ValueError(f"num_hosts {hosts} is more than num_devices {devices}")
+    return MeasuredRow(
+        line=line,
+        name=written["id"],
+        source=written.get("source", ""),
+        operation=written["op"],
+        hardware=written["hardware"],
+        num_devices=devices,
+        num_hosts=hosts,
+        num_bytes=_count(written, "message_bytes"),
+        seconds=None if seconds is None else seconds * 1e-6,
+        algbw=None if algbw is None else algbw * 1e9,
+        busbw=None if busbw is None else busbw * 1e9,
+        notes=written.get("notes", ""),
+    )
+
+
+def _count(written: Mapping[str, str], name: str) -> int | None:
+    text = written[name]
+    if not text:
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise ValueError(f"{name} '{text}' is no whole number of at least one")
+    return int(text)
+
+
+def _figure(written: Mapping[str, str], name: str) -> float | None:
+    text = written[name]
+    if not text:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{name} '{text}' is no number above zero")
+    return value

@@ -1,0 +1,102 @@
+"""Errors of many predictions, put together: by hardware, operation and size class."""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from simcluster.accuracy.predict import Prediction
+
+LARGE_BYTES = 16 << 20
+
+
+class SizeClass(enum.StrEnum):
+    """Messages that latency rules, and messages that bandwidth rules."""
+
+    BELOW = "below 16 MiB"
+    FROM = "from 16 MiB"
+
+    @classmethod
+    def of(cls, prediction: Prediction) -> SizeClass:
+        """The class of a row."""
+        return cls.FROM if prediction.row.size >= LARGE_BYTES else cls.BELOW
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """Relative errors of the time: median, 90th percentile and worst of their size, and the median with sign.
+
+    A positive ``bias`` is predicted too slow.
+    """
+
+    rows: int
+    median: float
+    p90: float
+    worst: float
+    bias: float
+
+    @classmethod
+    def of(cls, predictions: Iterable[Prediction]) -> Errors:
+        """The errors of at least one row that was predicted."""
+        signed = np.array([each.error for each in predictions])
+        sizes = np.abs(signed)
+        return cls(
+            len(signed),
+            float(np.median(sizes)),
+            float(np.quantile(sizes, 0.9)),
+            float(sizes.max()),
+            float(np.median(signed)),
+        )
+
+
+Key: TypeAlias = tuple[str, ...]
+
+
+def grouped(
+    predictions: Iterable[Prediction], key: Callable[[Prediction], Key]
+) -> dict[Key, dict[SizeClass, Errors]]:
+    """The errors of the predicted rows by key (sorted) and size class."""
+    found: dict[Key, dict[SizeClass, list[Prediction]]] = {}
+    for each in predictions:
+        if not each.reason:
+            found.setdefault(key(each), {}).setdefault(SizeClass.of(each), []).append(each)
+    return {
+        name: {size: Errors.of(found[name][size]) for size in SizeClass if size in found[name]}
+        for name in sorted(found)
+    }
+
+
+def by_hardware(each: Prediction) -> Key:
+    """The publisher's words and the operation."""
+    return each.row.hardware, each.row.operation
+
+
+def by_cluster(each: Prediction) -> Key:
+    """The host of the catalog."""
+    return (each.cluster,)
+
+
+def by_operation(each: Prediction) -> Key:
+    """The operation."""
+    return (each.row.operation,)
+
+
+def overall(each: Prediction) -> Key:
+    """All rows together."""
+    return ("all",)
+
+
+def unsupported(predictions: Sequence[Prediction]) -> list[tuple[str, int]]:
+    """Why rows were not predicted and how many for each reason, most first."""
+    return Counter(each.reason for each in predictions if each.reason).most_common()
+
+
+def worst(predictions: Iterable[Prediction], count: int) -> list[Prediction]:
+    """The ``count`` predicted rows farthest off, by the ratio of the times."""
+    done = [each for each in predictions if not each.reason]
+    return sorted(done, key=lambda each: -abs(np.log(each.predicted / each.measured)))[:count]

@@ -1,0 +1,1 @@
+"""Network fabrics: one file, one way in which the cards of all hosts are joined."""

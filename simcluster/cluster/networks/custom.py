@@ -1,0 +1,288 @@
+"""Switches and cables as a document writes them; ways by fewest links."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from simcluster.cluster.family import Block, Family, Numbers
+from simcluster.cluster.network import Crossing, Lay, NetworkFabric, NetworkFabricSpec
+from simcluster.cluster.placement import told_apart
+from simcluster.cluster.tiers import hashed
+from simcluster.document import (
+    Bandwidth,
+    Duration,
+    Figure,
+    Name,
+    NonNegativeInt,
+    PositiveInt,
+    Refused,
+    Section,
+)
+from simcluster.errors import nearest
+
+Some = NonNegativeInt | Annotated[tuple[NonNegativeInt, ...], Field(min_length=1)] | Literal["all"]
+"""An index, a list of them, or all."""
+
+
+class AttachSpec(Section):
+    """Cards and the switch they are on: ``{hosts: [0, 1], nics: all, switch: leaf0}``."""
+
+    hosts: Some
+    """Indices of hosts."""
+
+    nics: Some = "all"
+    """Indices of network cards on those hosts."""
+
+    switch: Name
+    """A name of ``switches``."""
+
+    def cards(self, num_hosts: int, nics: int) -> list[int]:
+        """The cards, counted over the cluster; Refused if there are no such hosts or cards."""
+        hosts = _listed(self.hosts, num_hosts, "hosts", "host")
+        mine = _listed(self.nics, nics, "nics", "network card")
+        return [host * nics + nic for host in hosts for nic in mine]
+
+
+class CableSpec(Section):
+    """Cables between two switches, both ways: ``{between: [leaf0, spine], bandwidth: 400 Gbps}``."""
+
+    between: tuple[Name, Name]
+    """Two names of ``switches``."""
+
+    bandwidth: Figure[Bandwidth]
+    """What one cable carries one way, usable."""
+
+    latency: Figure[Duration] | None = None
+    """Of the cable and the switch behind it; nothing, if not written."""
+
+    count: PositiveInt = 1
+    """Parallel cables."""
+
+
+class CustomSpec(NetworkFabricSpec):
+    """``{kind: custom, switches: [a, b], attach: [...], links: [...]}``."""
+
+    kind: Literal["custom"]
+    """Switches and cables written one by one."""
+
+    switches: Annotated[tuple[Name, ...], Field(min_length=1)]
+    """Names."""
+
+    attach: Annotated[tuple[AttachSpec, ...], Field(min_length=1)]
+    """Which cards are on which switch: every card on one."""
+
+    links: tuple[CableSpec, ...] = ()
+    """Cables between switches."""
+
+    ecmp: Literal["ideal", "hash"] = "ideal"
+    """Among ways of equally many links, pairs of cards take turns, or each takes the one its hash picks."""
+
+    @model_validator(mode="after")
+    def _names_are_known(self) -> CustomSpec:
+        for index, name in enumerate(self.switches):
+            if name in self.switches[:index] or "." in name or "{" in name:
+                why = "is listed twice" if name in self.switches[:index] else "has a '.' or '{'"
+                raise Refused(f"'{name}' {why}", path=f"switches.{index}")
+        named = [(f"attach.{i}.switch", each.switch) for i, each in enumerate(self.attach)]
+        named += [
+            (f"links.{i}.between.{j}", end)
+            for i, each in enumerate(self.links)
+            for j, end in enumerate(each.between)
+        ]
+        for path, name in named:
+            if name not in self.switches:
+                raise Refused(f"unknown switch '{name}'", path=path, hint=nearest(name, self.switches))
+        pairs = set()
+        for index, each in enumerate(self.links):
+            pair = frozenset(each.between)
+            if len(pair) == 1 or pair in pairs:
+                why = "a switch is not joined with itself" if len(pair) == 1 else "written above; use count"
+                raise Refused(why, path=f"links.{index}.between")
+            pairs.add(pair)
+        return self
+
+    def check(self, num_hosts: int, nics: int) -> None:
+        """Refused if a card is on no switch or on two, or two switches with cards are not connected."""
+        found: dict[int, int] = {}
+        for index, each in enumerate(self.attach):
+            try:
+                cards = each.cards(num_hosts, nics)
+            except Refused as refused:
+                inner = refused.problems[0]
+                raise Refused(inner.message, path=f"attach.{index}.{inner.path}") from None
+            for card in cards:
+                if card in found:
+                    told = f"card {card % nics} of host {card // nics} is on a switch already"
+                    raise Refused(told, path=f"attach.{index}")
+                found[card] = index
+        missing = [card for card in range(num_hosts * nics) if card not in found]
+        if missing:
+            told = f"card {missing[0] % nics} of host {missing[0] // nics} is on no switch"
+            raise Refused(told, path="attach")
+        self._check_connected()
+
+    def _check_connected(self) -> None:
+        """Refused if some cards cannot reach others."""
+        near = {name: {name} for name in self.switches}
+        for each in self.links:
+            one, other = (near[end] for end in each.between)
+            if one is not other:
+                one |= other
+                for name in other:
+                    near[name] = one
+        start = self.attach[0].switch
+        for index, attached in enumerate(self.attach):
+            if attached.switch not in near[start]:
+                told = f"no links lead from '{start}' to '{attached.switch}'"
+                raise Refused(told, path=f"attach.{index}.switch")
+
+    def lay(self) -> Lay:
+        """The fabric, for any site."""
+        return partial(Custom, plan=self)
+
+
+@dataclass(frozen=True, eq=False)
+class Custom(NetworkFabric):
+    """Switches and cables of a document."""
+
+    kind: ClassVar[str] = "custom"
+    spec: ClassVar[type[NetworkFabricSpec]] = CustomSpec
+
+    plan: CustomSpec = None  # type: ignore[assignment]
+    _found: dict[tuple[int, int], list[tuple[int, ...]]] = field(default_factory=dict)
+
+    def nodes(self) -> list[Block]:
+        """The switches, by their names."""
+        names = self.plan.switches
+        return [Block("{}", self.site.first_node, (len(names),), (names,))]
+
+    def families(self) -> list[Family]:
+        """A family for each cable and direction: ``leaf0.spine``; with a hash one link per cable."""
+        found, first = [], self.site.first_link
+        for tail, head, cable in self._directed:
+            many = cable.count if self.plan.ecmp == "hash" else 1
+            ends = tuple(self.site.first_node + self.plan.switches.index(name) for name in (tail, head))
+
+            def join(members: Numbers, ends: tuple[int, ...] = ends) -> tuple[Numbers, Numbers]:
+                return np.full_like(members, ends[0]), np.full_like(members, ends[1])
+
+            rate = cable.bandwidth.value * (cable.count // many)
+            latency = cable.latency.value if cable.latency else 0.0
+            name, shape = (f"{tail}.{head}.{{}}", (many,)) if many > 1 else (f"{tail}.{head}", ())
+            found.append(Family(name, first, shape, (), rate, latency, "network.links", join))
+            first += many
+        return found
+
+    def attached(self, cards: Numbers) -> Numbers:
+        """The switch of each."""
+        return self.site.first_node + self._switch_of[cards]
+
+    def cross(self, src: Numbers, dst: Numbers) -> Crossing:
+        """Among the ways of fewest links the one whose turn it is."""
+        one, other = self._switch_of[src], self._switch_of[dst]
+        turn = hashed(src, dst) if self.plan.ecmp == "hash" else (src + dst).astype(np.uint64)
+        pairs, index = np.unique(one * len(self.plan.switches) + other, return_inverse=True)
+        ways = [
+            self._ways(int(pair) // len(self.plan.switches), int(pair) % len(self.plan.switches))
+            for pair in pairs
+        ]
+        width = max((len(way) for choices in ways for way in choices), default=0)
+        links = np.full((len(src), width), -1, dtype=np.int64)
+        for number, choices in enumerate(ways):
+            rows = np.flatnonzero(index.reshape(-1) == number)
+            table = np.full((len(choices), width), -1, dtype=np.int64)
+            for place, way in enumerate(choices):
+                table[place, : len(way)] = way
+            links[rows] = table[(turn[rows] % np.uint64(len(choices))).astype(np.int64)]
+        latency = np.where(links < 0, 0.0, self._latency[links - self.site.first_link]).sum(axis=1)
+        return Crossing(links, latency)
+
+    @property
+    def told_apart(self) -> bool:
+        """Each switch is its own."""
+        return True
+
+    def drawn(self, hosts: Numbers) -> list[Numbers]:
+        """The switches of a host's cards."""
+        return list(self._switch_of.reshape(-1, self.site.nics)[hosts].T)
+
+    def may_lose(self, links: Numbers) -> bool:
+        """Whether all cards still reach one another without these links."""
+        families = self.families()
+        if not families or links.min() < families[0].first:
+            return False
+        without = replace(self, site=replace(self.site, dead=frozenset(links.tolist())), _found={})
+        ends = np.unique(self._switch_of).tolist()
+        try:
+            for one in ends:
+                for other in ends:
+                    without._ways(one, other)
+        except ValueError:
+            return False
+        return True
+
+    def places(self, hosts: Numbers) -> list[Numbers]:
+        """The hosts themselves: nothing is said to be alike."""
+        return [told_apart(hosts)]
+
+    @cached_property
+    def _directed(self) -> list[tuple[str, str, CableSpec]]:
+        return [(*ends, each) for each in self.plan.links for ends in (each.between, each.between[::-1])]
+
+    @cached_property
+    def _switch_of(self) -> Numbers:
+        found = np.zeros(self.site.num_hosts * self.site.nics, dtype=np.int64)
+        for each in self.plan.attach:
+            found[each.cards(self.site.num_hosts, self.site.nics)] = self.plan.switches.index(each.switch)
+        return found
+
+    @cached_property
+    def _latency(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        found = [np.full(family.size, family.latency) for family in self.families()]
+        return np.concatenate([*found, np.zeros(1)])
+
+    def _ways(self, one: int, other: int) -> list[tuple[int, ...]]:
+        """All ways of fewest links between two switches, as links; ValueError if there is none."""
+        import rustworkx  # here, as it takes longer to load than all the rest of the room
+
+        if (one, other) not in self._found:
+            graph = rustworkx.PyDiGraph(multigraph=False)
+            graph.add_nodes_from(list(range(len(self.plan.switches))))
+            between: dict[tuple[int, int], list[int]] = {}
+            for family in self.families():
+                assert family.ends is not None
+                tail, head = (
+                    int(end[0]) - self.site.first_node for end in family.ends(np.zeros(1, np.int64))
+                )
+                live = [i for i in range(family.first, family.first + family.size) if i not in self.site.dead]
+                if live:
+                    graph.add_edge(tail, head, None)
+                    between[tail, head] = live
+            ways: list[tuple[int, ...]] = [()] if one == other else []
+            paths = [] if ways else rustworkx.digraph_all_shortest_paths(graph, one, other)
+            for path in sorted(map(list, paths)):
+                options: list[tuple[int, ...]] = [()]
+                for step in pairwise(path):
+                    options = [(*way, link) for way in options for link in between[step]]
+                ways += options
+            if not ways:
+                names = self.plan.switches
+                raise ValueError(f"no links lead from {names[one]} to {names[other]}")
+            self._found[one, other] = ways
+        return self._found[one, other]
+
+
+def _listed(written: int | tuple[int, ...] | str, count: int, key: str, noun: str) -> list[int]:
+    if isinstance(written, str):
+        return list(range(count))
+    indices = [written] if isinstance(written, int) else list(written)
+    for index in indices:
+        if index >= count:
+            raise Refused(f"there is no {noun} {index}; the last of {count:,} is {count - 1}", path=key)
+    return indices

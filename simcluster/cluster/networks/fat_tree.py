@@ -1,0 +1,57 @@
+"""Three tiers: leaves that hold whole hosts, spines over the leaves of a block, cores over all blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, Literal
+
+from simcluster.cluster.network import Lay, NetworkFabricSpec
+from simcluster.cluster.networks.leaf_spine import LeafSpine, Over
+from simcluster.cluster.tiers import check_cables
+from simcluster.document import Figure, PositiveInt
+
+
+class FatTreeSpec(NetworkFabricSpec):
+    """``{kind: fat_tree, hosts_per_leaf: 4, leaves_per_block: 16, oversubscription: [1, 2]}``."""
+
+    kind: Literal["fat_tree"]
+    """Three tiers: leaves, spines by block, cores."""
+
+    hosts_per_leaf: Figure[PositiveInt]
+    """Hosts on each leaf; neighbours."""
+
+    leaves_per_block: Figure[PositiveInt]
+    """Leaves under the same spines; neighbours."""
+
+    oversubscription: Figure[tuple[Over, Over]] | None = None
+    """Rate below over rate up, of leaves and of spines; 1, if nothing is written, never blocks."""
+
+    ecmp: Literal["ideal", "hash"] = "ideal"
+    """Messages spread over equal ways perfectly, or each takes the one that its hash picks."""
+
+    def check(self, num_hosts: int, nics: int) -> None:
+        """Refused if a hash would have to choose among parts of cables."""
+        if self.ecmp == "hash" and self.oversubscription:
+            leaves, spines = self.oversubscription.value
+            below = self.hosts_per_leaf.value * nics
+            check_cables(below, leaves, "cards of a leaf", "oversubscription")
+            check_cables(self.leaves_per_block.value, spines, "leaves of a spine", "oversubscription")
+
+    def lay(self) -> Lay:
+        """The fabric, for any site."""
+        return partial(
+            FatTree,
+            oversubscription=self.oversubscription.value if self.oversubscription else (1.0, 1.0),
+            leaves_per_block=self.leaves_per_block.value,
+            hashed=self.ecmp == "hash",
+            hosts_per_leaf=self.hosts_per_leaf.value,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FatTree(LeafSpine):
+    """Three tiers over leaves of ``hosts_per_leaf`` hosts."""
+
+    kind: ClassVar[str] = "fat_tree"
+    spec: ClassVar[type[NetworkFabricSpec]] = FatTreeSpec

@@ -1,0 +1,86 @@
+"""Leaves that hold whole hosts, and spines over all leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from simcluster.cluster.family import Numbers
+from simcluster.cluster.network import Lay, NetworkFabricSpec
+from simcluster.cluster.tiers import Tiers, check_cables
+from simcluster.document import Figure, PositiveInt
+
+Over = Annotated[float, Field(ge=1)]
+"""Rate below a switch over that of its cables up."""
+
+
+class LeafSpineSpec(NetworkFabricSpec):
+    """``{kind: leaf_spine, hosts_per_leaf: 16, oversubscription: 2}``."""
+
+    kind: Literal["leaf_spine"]
+    """Two tiers: all cards of a host are on one leaf."""
+
+    hosts_per_leaf: Figure[PositiveInt]
+    """Hosts on each leaf; neighbours."""
+
+    oversubscription: Figure[Over] | None = None
+    """The cards' rate below a leaf over that of its cables up; 1, if nothing is written, never blocks."""
+
+    ecmp: Literal["ideal", "hash"] = "ideal"
+    """Messages spread over equal ways perfectly, or each takes the one that its hash picks."""
+
+    def check(self, num_hosts: int, nics: int) -> None:
+        """Refused if a hash would have to choose among parts of cables."""
+        if self.ecmp == "hash":
+            below, ratio = self.hosts_per_leaf.value * nics, over(self.oversubscription)
+            check_cables(below, ratio, "cards of a leaf", "oversubscription")
+
+    def lay(self) -> Lay:
+        """The fabric, for any site."""
+        return partial(
+            LeafSpine,
+            oversubscription=(over(self.oversubscription),),
+            hashed=self.ecmp == "hash",
+            hosts_per_leaf=self.hosts_per_leaf.value,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LeafSpine(Tiers):
+    """Two tiers, leaves of ``hosts_per_leaf`` hosts."""
+
+    kind: ClassVar[str] = "leaf_spine"
+    spec: ClassVar[type[NetworkFabricSpec]] = LeafSpineSpec
+
+    hosts_per_leaf: int = 1
+
+    @property
+    def cards_per_leaf(self) -> int:
+        """Cards of a full leaf."""
+        return self.hosts_per_leaf * self.site.nics
+
+    @property
+    def num_leaves(self) -> int:
+        """Leaves of all hosts."""
+        return -(-self.site.num_hosts // self.hosts_per_leaf)
+
+    @property
+    def leaf_axes(self) -> tuple[str, tuple[int, ...]]:
+        """``leaf.3``."""
+        return "leaf.{}", (self.num_leaves,)
+
+    def leaf_of(self, cards: Numbers) -> Numbers:
+        """The leaf of each card."""
+        return cards // self.cards_per_leaf
+
+    def unit_of(self, hosts: Numbers) -> Numbers:
+        """The leaf of a host."""
+        return hosts // self.hosts_per_leaf
+
+
+def over(written: Figure[Over] | None) -> float:
+    """An oversubscription as written, or 1."""
+    return written.value if written else 1.0

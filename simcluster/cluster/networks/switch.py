@@ -1,0 +1,59 @@
+"""One ideal switch: nothing beyond the cards themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from simcluster.cluster.family import Block, Family, Numbers
+from simcluster.cluster.network import Crossing, Lay, NetworkFabric, NetworkFabricSpec
+
+
+class SwitchSpec(NetworkFabricSpec):
+    """``{kind: switch}``."""
+
+    kind: Literal["switch"]
+    """One ideal switch."""
+
+    def lay(self) -> Lay:
+        """The switch."""
+        return Switch
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Switch(NetworkFabric):
+    """Every card reaches every other at its full rate."""
+
+    kind: ClassVar[str] = "switch"
+    spec: ClassVar[type[NetworkFabricSpec]] = SwitchSpec
+
+    def nodes(self) -> list[Block]:
+        """The switch."""
+        return [Block("network", self.site.first_node, ())]
+
+    def families(self) -> list[Family]:
+        """None: a switch that never blocks has no links of its own."""
+        return []
+
+    def attached(self, cards: Numbers) -> Numbers:
+        """The switch for all of them."""
+        return np.full(np.shape(cards), self.site.first_node, dtype=np.int64)
+
+    def cross(self, src: Numbers, dst: Numbers) -> Crossing:
+        """Nothing between two cards."""
+        return Crossing(np.zeros((len(src), 0), dtype=np.int64), np.zeros(len(src)))
+
+    @property
+    def root(self) -> int:
+        """The switch."""
+        return self.site.first_node
+
+    def to_root(self, cards: Numbers, down: bool) -> Crossing:
+        """Nothing behind the card."""
+        return self.cross(cards, cards)
+
+    def places(self, hosts: Numbers) -> list[Numbers]:
+        """All hosts lie alike."""
+        return []

@@ -1,0 +1,38 @@
+"""One binary tree between hosts, with chains inside them."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from simcluster.collectives.algorithm import Algorithm
+from simcluster.collectives.operation import Operation
+from simcluster.collectives.paths import chains
+from simcluster.collectives.site import Site
+from simcluster.collectives.step import Cut, Routine
+from simcluster.collectives.trees import climb, depth, single_tree
+
+
+class BinaryTree(Algorithm):
+    """A single tree where ``tree`` has two: an inner host sends all data three times, a leaf once.
+
+    Broadcast and reduce go down or up it alone, along one rail, from or to the first rank. It runs only where
+    it is named: NCCL has left it for the double tree.
+    """
+
+    kind: ClassVar[str] = "binary_tree"
+    operations: ClassVar[frozenset[Operation]] = frozenset(
+        {Operation.ALL_REDUCE, Operation.BROADCAST, Operation.REDUCE, Operation.BARRIER}
+    )
+
+    def steps(self, operation: Operation, site: Site) -> Routine:
+        """See ``Algorithm.steps``; what they are is told above."""
+        trees, ways = single_tree(site.num_units), chains(site)
+        hops = (site.most - 1, depth(trees))
+        if operation in (Operation.ALL_REDUCE, Operation.BARRIER):
+            return Routine(Cut(1, len(ways)), climb(ways, trees, hops))
+        first, *others = ways[0]
+        way = [[np.concatenate([[0], first[first != 0]]), *others]]
+        up, down = climb(way, trees, hops)
+        return Routine(Cut(1), (up if operation is Operation.REDUCE else down,))

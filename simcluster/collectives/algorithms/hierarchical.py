@@ -1,0 +1,80 @@
+"""The hierarchy with rings across: a mesh inside units, a ring among the ranks at equal places."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from simcluster.collectives.operation import Operation
+from simcluster.collectives.rounds import around, everyone, star
+from simcluster.collectives.site import Site
+from simcluster.collectives.step import Cut, Exchange, Ints, Routine, Sends, Step
+from simcluster.collectives.two_level import BETWEEN, INSIDE, TwoLevel, fan
+
+
+class Hierarchical(TwoLevel):
+    """Any operation between equal units in two levels, so that each rank talks to its rail alone.
+
+    Broadcast is scatter inside the root's unit, streams across along each rail, all-gather inside; reduce is
+    the same backwards. Scatter goes across first, gather inside first. All-to-all collects, inside each
+    unit, what is for place j of any unit at place j, which sends it on along its rail.
+    """
+
+    kind: ClassVar[str] = "hierarchical"
+    operations: ClassVar[frozenset[Operation]] = frozenset(Operation) - {Operation.SEND_RECEIVE}
+
+    def across(self, columns: Ints, base: Ints | int, width: int, *, reduce: bool) -> tuple[Step, ...]:
+        """See ``TwoLevel.across``: a ring."""
+        return around(columns, base, width, reduce=reduce, hops=(0, columns.shape[1] - 1))
+
+    def steps(self, operation: Operation, site: Site) -> Routine:
+        """See ``Algorithm.steps``; what they are is told above."""
+        rows, columns = site.grid, site.grid.T
+        units, mates = rows.shape
+        ranks = site.num_ranks
+        match operation:
+            case Operation.ALL_TO_ALL | Operation.ALL_TO_ALL_V:
+                return Routine(Cut(ranks * ranks), _all_to_all(rows))
+            case Operation.BROADCAST:
+                root = fan(rows[:1], 0, 1, inwards=False)
+                gather = everyone(rows, 0, 1, reduce=False, hops=INSIDE)
+                return Routine(Cut(mates), (*root, _line(columns, reduce=False), *gather))
+            case Operation.REDUCE:
+                scatter = everyone(rows, 0, 1, reduce=True, hops=INSIDE)
+                root = fan(rows[:1], 0, 1, inwards=True)
+                return Routine(Cut(mates), (*scatter, _line(columns, reduce=True), *root))
+            case Operation.SCATTER | Operation.GATHER:
+                inwards = operation is Operation.GATHER
+                inside = fan(rows, np.arange(units) * mates, 1, inwards=inwards)
+                between = star(columns[:1], 0, mates, inwards=inwards, hops=BETWEEN)
+                return Routine(Cut(ranks), inside + between if inwards else between + inside)
+            case _:
+                return TwoLevel.steps(self, operation, site)
+
+
+def _line(columns: Ints, *, reduce: bool) -> Step:
+    """Each column's chunk from its first rank along the column, or reduced back to it."""
+    mates, units = columns.shape
+    turns = np.tile(np.arange(units - 1), mates)
+    return Sends(
+        src=(columns[:, 1:] if reduce else columns[:, :-1]).ravel(),
+        dst=(columns[:, :-1] if reduce else columns[:, 1:]).ravel(),
+        first=np.repeat(np.arange(mates), units - 1),
+        modulus=mates,
+        combine=reduce,
+        turns=-turns if reduce else turns,
+        hops=(0, units - 1),
+    )
+
+
+def _all_to_all(rows: Ints) -> tuple[Step, ...]:
+    units, mates = rows.shape
+    ranks, columns = rows.size, rows.T
+    places = np.broadcast_to(np.arange(mates), rows.shape)
+    inside = Exchange(groups=rows, out=rows * ranks, into=places, count=units, stride=mates, hops=INSIDE)
+    first = np.broadcast_to(rows[:, 0] * ranks, columns.shape)
+    between = Exchange(
+        groups=columns, out=first, into=columns, count=mates, stride=ranks, hops=(0, units - 1)
+    )
+    return (inside, between) if mates > 1 else (between,)

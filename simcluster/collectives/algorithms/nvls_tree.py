@@ -1,0 +1,45 @@
+"""Reduction in the switches inside hosts, and double binary trees between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+
+from simcluster.collectives.algorithm import Algorithm
+from simcluster.collectives.in_switch import gathered, spread
+from simcluster.collectives.operation import Operation
+from simcluster.collectives.site import Site
+from simcluster.collectives.step import Cut, Routine
+from simcluster.collectives.trees import climb, depth, double_tree
+
+
+class NvlsTree(Algorithm):
+    """All-reduce: each host's switch reduces, its ranks each climb two trees of hosts with their part.
+
+    Inside a host as ``nvls``; between hosts a card carries what ``tree`` has it carry. All of it streams.
+    """
+
+    kind: ClassVar[str] = "nvls_tree"
+    operations: ClassVar[frozenset[Operation]] = frozenset({Operation.ALL_REDUCE, Operation.BARRIER})
+    own_protocols: ClassVar[bool] = True
+    chosen: ClassVar[Mapping[str, frozenset[Operation]]] = {"nccl": operations}
+
+    def supports(self, operation: Operation, site: Site) -> bool:
+        """Several equal units whose switches reduce."""
+        equal = site.num_units > 1 and site.is_even and site.most > 1
+        return operation in self.operations and equal and site.switched
+
+    def steps(self, operation: Operation, site: Site) -> Routine:
+        """See ``Algorithm.steps``; what they are is told above."""
+        trees = double_tree(site.num_units)
+        ways = [[np.array([rank]) for rank in column] for column in site.grid.T]
+        up, down = climb(ways, trees, (0, depth(trees)), streams=True)
+        steps = (
+            *gathered(site, len(trees), hops=(1, 0)),
+            up,
+            down,
+            *spread(site, len(trees), hops=(0, 0), streams=True),
+        )
+        return Routine(Cut(1, site.most * len(trees)), steps)

@@ -1,0 +1,65 @@
+"""Steps through switches that reduce: up to the switch, to the rank that owns a part, and back to all."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from simcluster.collectives.site import Site
+from simcluster.collectives.step import Sends, Step
+
+
+def gathered(site: Site, width: int, *, hops: tuple[int, int]) -> tuple[Step, ...]:
+    """Each unit's switch reduces all chunks and hands each rank its own ``width`` ones.
+
+    A chunk is owned by the rank at its place in the unit, so units are equal.
+    """
+    ranks = np.arange(site.num_ranks)
+    count = site.most * width
+    switch = site.switch(site.unit_of)
+    up = Sends(src=ranks, dst=switch, modulus=count, count=count, combine=True, hops=hops)
+    own = Sends(src=switch, dst=ranks, first=ranks % site.most, modulus=site.most, width=width, streams=True)
+    return up, own
+
+
+def spread(site: Site, width: int, *, hops: tuple[int, int], streams: bool) -> tuple[Step, ...]:
+    """Each rank hands its ``width`` chunks to its unit's switch, which copies them to all its ranks."""
+    ranks = np.arange(site.num_ranks)
+    count = site.most * width
+    switch = site.switch(site.unit_of)
+    own = Sends(
+        src=ranks,
+        dst=switch,
+        first=ranks % site.most,
+        modulus=site.most,
+        width=width,
+        hops=hops,
+        streams=streams,
+    )
+    return own, Sends(src=switch, dst=ranks, modulus=count, count=count, streams=True)
+
+
+def through_root(site: Site, width: int, *, hops: tuple[int, int], streams: bool) -> tuple[Step, ...]:
+    """The network reduces what ranks at equal places of all units own, and hands them the result."""
+    ranks = np.arange(site.num_ranks)
+    root = np.full(site.num_ranks, site.root)
+    up = Sends(
+        src=ranks,
+        dst=root,
+        first=ranks % site.most,
+        modulus=site.most,
+        width=width,
+        combine=True,
+        once=True,
+        hops=hops,
+        streams=streams,
+    )
+    down = Sends(
+        src=root,
+        dst=ranks,
+        first=ranks % site.most,
+        modulus=site.most,
+        width=width,
+        once=True,
+        streams=True,
+    )
+    return up, down

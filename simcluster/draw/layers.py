@@ -1,0 +1,84 @@
+"""Boxes in rows, and lines between them: a graph in tiers."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+
+from simcluster.draw.markup import Markup
+from simcluster.draw.svg import CHARACTER, Canvas, fits
+from simcluster.draw.tone import Tone
+
+_BOX, _GAP, _ROOM, _NAME, _SIZE = 24.0, 6.0, 44.0, 96.0, 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """One box: what lines call it, what stands in it, its colour.
+
+    ``short`` stands in a box that is too narrow for ``label``; ``title`` appears under the pointer.
+    """
+
+    key: Hashable
+    label: str
+    tone: Tone
+    title: str = ""
+    short: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Boxes side by side, with the row's name at the left; ``more`` says what is left out."""
+
+    name: str
+    boxes: Sequence[Box]
+    more: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line between two boxes, ``weight`` pixels wide."""
+
+    one: Hashable
+    other: Hashable
+    title: str
+    weight: float = 1.0
+    strong: bool = False
+
+
+def layers(rows: Sequence[Row], lines: Iterable[Line], label: str, width: float = 960) -> Markup:
+    """The rows from top to bottom, as SVG. Lines to boxes that are not drawn are left out."""
+    height = len(rows) * _BOX + (len(rows) - 1) * _ROOM + 2 * _GAP
+    canvas = Canvas(width, height, label)
+    middle: dict[Hashable, tuple[float, float]] = {}
+    half: dict[Hashable, float] = {}
+    for index, row in enumerate(rows):
+        slot = (width - _NAME) / max(1, len(row.boxes))
+        for place, box in enumerate(row.boxes):
+            middle[box.key] = _NAME + (place + 0.5) * slot, _GAP + index * (_BOX + _ROOM) + _BOX / 2
+            half[box.key] = min(slot - _GAP, max(40.0, len(box.label) * _SIZE * CHARACTER + 14)) / 2
+    for line in lines:
+        if line.one in middle and line.other in middle:
+            _draw(canvas, line, middle[line.one], middle[line.other])
+    for row in rows:
+        for box in row.boxes:
+            (x, y), wide = middle[box.key], half[box.key]
+            canvas.rect(x - wide, y - _BOX / 2, 2 * wide, _BOX, box.tone.colour, box.title or box.label)
+            text = box.label if fits(box.label, 2 * wide, _SIZE) else box.short
+            if text and fits(text, 2 * wide, _SIZE):
+                canvas.text(x, y + 3.5, text, anchor="middle", size=_SIZE, colour="#16181b")
+    for index, row in enumerate(rows):
+        y = _GAP + index * (_BOX + _ROOM) + _BOX / 2
+        canvas.text(0, y + (0 if row.more else 4), row.name, size=11)
+        if row.more:
+            canvas.text(0, y + 12, row.more, size=9, faint=True)
+    return Markup(canvas.render())
+
+
+def _draw(canvas: Canvas, line: Line, start: tuple[float, float], end: tuple[float, float]) -> None:
+    """A straight line, or a bow over a row between boxes of the same row."""
+    (x1, y1), (x2, y2) = start, end
+    bow = 0.0 if y1 != y2 else -(_BOX / 2 + 6 + min(_ROOM / 2, abs(x2 - x1) / 12))
+    canvas.curve(
+        (x1, y1), ((x1 + x2) / 2, (y1 + y2) / 2 + 2 * bow), (x2, y2), line.weight, line.strong, line.title
+    )

@@ -1,0 +1,31 @@
+"""How every class does its collectives and transfers: by which algorithm, with whom, how long alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simcluster.cluster import Cluster, Placement
+from simcluster.collectives import Choice, Operation, collective_time
+from simcluster.program import Classes, Instruction
+from simcluster.program.instruction import RECV_NEXT, SEND_NEXT
+from simcluster.program.wanted import Wants
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """The choices of the classes of a Program on a cluster."""
+
+    classes: Classes
+    cluster: Cluster
+    wants: Wants
+
+    def of(self, index: int, each: Instruction) -> Choice:
+        """How a class's collective or transfer is done, and how long it takes alone."""
+        where = self.classes.groups[index, each.group].placement if each.group else self.peer(index, each)[1]
+        operation = Operation(each.operation)
+        return collective_time(operation, where, each.num_bytes, self.cluster, self.wants.of(each))
+
+    def peer(self, index: int, each: Instruction) -> tuple[int, Placement]:
+        """The class at the other end of a transfer, and where the pair lies."""
+        forward = each.stream in (SEND_NEXT, RECV_NEXT)
+        return (self.classes.next_stage if forward else self.classes.prev_stage)[index]

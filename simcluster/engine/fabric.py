@@ -1,0 +1,149 @@
+"""The shared links as the engine sees them: capacities, load vectors, and how meetings move their bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from simcluster.engine.vectors import Floats, Vectors
+from simcluster.program import Instruction
+
+
+NEVER = 2**62
+"""A time (ns) that does not come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Bytes that flow with one load vector: those on a link with load 1, at most ``cap`` bytes/s of them."""
+
+    vector: int
+    num_bytes: float
+    cap: float
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """Between ``begin`` and ``end`` (None: for good) a transfer starts to flow ``delay`` later; all in ns."""
+
+    begin: int
+    end: int | None
+    delay: int
+
+    @property
+    def for_good(self) -> bool:
+        """Whether it is so in the whole run."""
+        return self.begin == 0 and self.end is None
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """A collective or transfer: nanoseconds in which no link is loaded, then phases one after another.
+
+    What begins while links are ``late`` waits longer.
+    """
+
+    latency_ns: int
+    phases: tuple[Phase, ...]
+    late: tuple[Late, ...] = ()
+
+    def latency(self, now: int, *, for_good: bool = False) -> int:
+        """Nanoseconds until bytes flow, for what begins ``now``; due to links that are late ``for_good`` only."""
+        if not self.late:
+            return self.latency_ns
+        held = (each for each in self.late if each.begin <= now and (each.end is None or now < each.end))
+        return self.latency_ns + sum(each.delay for each in held if not for_good or each.for_good)
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityChange:
+    """From ``time`` (ns) on, ``link`` carries ``capacity`` bytes/s."""
+
+    time: int
+    link: int
+    capacity: float
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """Traffic of others: wants ``rate`` bytes/s of a vector from ``begin`` to ``end`` (ns), or for good."""
+
+    vector: int
+    rate: float
+    begin: int = 0
+    end: int | None = None
+
+
+@dataclass(frozen=True)
+class Links:
+    """Links, numbered as in ``vectors``: ``capacity`` [links] in bytes/s, what changes, and what else flows.
+
+    A link may stand for many equal ones: then it has the capacity of one of them. Raises ValueError for what
+    does not fit together.
+    """
+
+    capacity: Floats
+    vectors: Vectors
+    changes: tuple[CapacityChange, ...] = ()
+    background: tuple[Background, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.capacity) & (self.capacity >= 0)).all():
+            raise ValueError("the capacity of a link must be finite and not negative")
+        if self.vectors.links.size and self.vectors.links.max() >= len(self.capacity):
+            raise ValueError(f"a vector names link {self.vectors.links.max()} of {len(self.capacity)}")
+        for change in self.changes:
+            if not (0 <= change.link < len(self.capacity) and 0 <= change.capacity < np.inf):
+                raise ValueError(f"no such change of capacity: {change}")
+        for flow in self.background:
+            lasts = flow.begin >= 0 and (flow.end is None or flow.begin < flow.end)
+            if not (0 <= flow.vector < len(self.vectors) and 0 < flow.rate < np.inf and lasts):
+                raise ValueError(f"no such background flow: {flow}")
+
+    @cached_property
+    def rates(self) -> list[float]:
+        """By vector the bytes/s of a flow that shares no link."""
+        vectors = self.vectors
+        rates = np.full(len(vectors), np.inf)
+        loading = np.flatnonzero(np.diff(vectors.offsets))
+        if loading.size:
+            shares = self.capacity[vectors.links] / vectors.loads
+            rates[loading] = np.minimum.reduceat(shares, vectors.offsets[loading])
+        found: list[float] = rates.tolist()
+        return found
+
+    def times(self, transfer: Transfer) -> list[int]:
+        """Nanoseconds until each phase of a transfer begins that nothing changes and none meets, and to its end.
+
+        A phase that never ends takes ``NEVER``.
+        """
+        now = transfer.latency(0, for_good=True)
+        found = [now]
+        for phase in transfer.phases:
+            rate = min(phase.cap, self.rates[phase.vector])
+            now = min(NEVER, now + round(phase.num_bytes / rate * 1e9)) if rate else NEVER
+            found.append(now)
+        return found
+
+    def alone(self, transfer: Transfer) -> int:
+        """Nanoseconds of a transfer that nothing changes and none meets."""
+        return max(1, self.times(transfer)[-1])
+
+
+NO_LINKS = Links(np.zeros(0), Vectors.of([]))
+"""Nothing is shared."""
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """Links, and how a class does an instruction on them.
+
+    ``transfer(class, instruction)`` is the same for all classes that meet in a collective or transfer; None
+    means that it loads none of these links and takes its priced time.
+    """
+
+    links: Links
+    transfer: Callable[[int, Instruction], Transfer | None]

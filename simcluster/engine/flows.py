@@ -1,0 +1,289 @@
+"""Flows over shared links in simulated time: when the bytes of every transfer are over (DESIGN 4.8).
+
+A flow that meets no other on its links costs one timeout. Where flows meet, all starts, ends and changes of
+one instant are applied before one re-solve of the links they reach, after everything else of that instant.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import simpy
+from simpy.events import NORMAL, EventPriority
+
+from simcluster.engine.fabric import CapacityChange, Links, Phase, Transfer
+from simcluster.engine.sharing import SMALL, Row, solve_few, solve_many
+
+SimEvents = Generator[simpy.Event, None, None]
+
+LAST = EventPriority(NORMAL + 1)
+"""The priority of what comes after everything else of an instant."""
+
+NEVER = 2**63 - 1
+"""The end of a flow that stands still, or has no end."""
+
+FEW = 256
+"""Where more flows than this hang together, all are solved at once: finding them apart takes as long."""
+
+
+@dataclass(slots=True, eq=False)
+class Flow:
+    """Bytes on their way: what was ``left`` (bytes) at ``since`` (ns), when the rate (bytes/s) last changed.
+
+    ``done`` happens at its end: a timeout of its ``own`` while it has met no other flow, else an event that
+    the network's timer makes happen.
+    """
+
+    number: int
+    row: Row
+    vector: int
+    cap: float
+    left: float
+    since: int
+    done: simpy.Event
+    rate: float = 0.0
+    end: int = NEVER
+    own: bool = False
+    over: bool = False
+
+
+class _Late(simpy.Event):
+    """An event of this instant, after all others."""
+
+    def __init__(self, env: simpy.Environment) -> None:
+        super().__init__(env)
+        self._ok = True
+        self._value = None
+        env.schedule(self, priority=LAST)
+
+
+class Network:
+    """Links and the flows on them.
+
+    ``num_flows`` counts the phases carried, ``num_solves`` the re-solves of flows that shared a link.
+    """
+
+    def __init__(self, env: simpy.Environment, links: Links) -> None:
+        self.env = env
+        self.num_flows = 0
+        self.num_solves = 0
+        self._vectors = links.vectors
+        self._capacity = links.capacity.tolist()
+        self._capacities = links.capacity.astype(np.float64)
+        self._rows: dict[int, Row] = {}
+        self._alone: dict[int, float] = {}
+        self._users: dict[int, dict[Flow, None]] = {}
+        self._active: dict[Flow, None] = {}
+        self._touched: dict[int, None] = {}
+        self._pending = False
+        self._ends: list[tuple[int, int, Flow]] = []
+        self._armed = NEVER
+        self._begun = 0
+        if links.changes:
+            env.process(self._changing(sorted(links.changes, key=lambda change: (change.time, change.link))))
+        for each in links.background:
+            env.process(self._background(Phase(each.vector, np.inf, each.rate), each.begin, each.end))
+
+    def carry(self, transfer: Transfer) -> SimEvents:
+        """Waits until a transfer is over: its latency, then its phases; it takes 1 ns at least."""
+        env = self.env
+        began = env.now
+        latency = transfer.latency(int(began)) if transfer.late else transfer.latency_ns
+        if latency:
+            yield env.timeout(latency)
+        for phase in transfer.phases:
+            self.num_flows += 1
+            flow = self._begin(phase)
+            yield flow.done
+            if not flow.over:
+                self._finish(flow)
+        if env.now == began:
+            yield env.timeout(1)
+
+    # -- starts and ends --------------------------------------------------------------------------------
+
+    def _begin(self, phase: Phase) -> Flow:
+        row = self._row(phase.vector)
+        now = int(self.env.now)
+        self._begun += 1
+        done = simpy.Event(self.env)
+        flow = Flow(self._begun, row, phase.vector, phase.cap, phase.num_bytes, now, done)
+        users = self._users
+        alone = True
+        for link, _ in row:
+            there = users.get(link)
+            if there is None:
+                users[link] = {flow: None}
+            else:
+                if there:
+                    alone = False
+                there[flow] = None
+        self._active[flow] = None
+        if alone:
+            self._set(flow, self._rate_alone(flow), now)
+            if flow.end == now:
+                # Others that start at this very instant may slow it, before it has ended.
+                flow.rate, flow.end = 0.0, NEVER
+                self._touch(row)
+            elif flow.end < NEVER:
+                flow.own = True
+                flow.done = self.env.timeout(flow.end - now)
+        else:
+            self._touch(row)
+        return flow
+
+    def _finish(self, flow: Flow) -> None:
+        """Takes a flow off its links; who shared one with it is looked at again."""
+        flow.over = True
+        del self._active[flow]
+        users = self._users
+        met = False
+        for link, _ in flow.row:
+            there = users[link]
+            del there[flow]
+            if there:
+                met = True
+        if met:
+            self._touch(flow.row)
+
+    def _row(self, vector: int) -> Row:
+        if vector not in self._rows:
+            begin, end = self._vectors.offsets[vector : vector + 2].tolist()
+            entries = slice(begin, end)
+            links, loads = self._vectors.links[entries].tolist(), self._vectors.loads[entries].tolist()
+            self._rows[vector] = tuple(zip(links, loads, strict=True))
+        return self._rows[vector]
+
+    def _rate_alone(self, flow: Flow) -> float:
+        """What the solver would give a flow that shares no link."""
+        rate = self._alone.get(flow.vector)
+        if rate is None:
+            capacity = self._capacity
+            rate = min([capacity[link] / load for link, load in flow.row], default=np.inf)
+            self._alone[flow.vector] = rate
+        return min(flow.cap, rate)
+
+    def _set(self, flow: Flow, rate: float, now: int) -> None:
+        """Gives a flow another rate from now on."""
+        if flow.rate and now > flow.since:
+            flow.left = max(0.0, flow.left - flow.rate * ((now - flow.since) * 1e-9))
+        flow.since, flow.rate = now, rate
+        if rate and flow.left < np.inf:
+            flow.end = now + round(flow.left / rate * 1e9)
+        else:
+            flow.end = NEVER
+
+    def _disown(self, flow: Flow) -> None:
+        """Lets who waits for a flow's own timeout wait for the network's timer instead."""
+        timeout, flow.done, flow.own = flow.done, simpy.Event(self.env), False
+        flow.done.callbacks, timeout.callbacks = timeout.callbacks, flow.done.callbacks
+
+    def _arm(self) -> None:
+        """Sets the timer to the next end of a flow, unless one is set for then."""
+        ends = self._ends
+        while ends and (ends[0][2].over or ends[0][2].end != ends[0][0]):
+            heapq.heappop(ends)
+        if ends and ends[0][0] < self._armed:
+            self._armed = ends[0][0]
+            timer = self.env.timeout(self._armed - self.env.now)
+            timer.callbacks.append(self._expire)
+
+    def _expire(self, timer: simpy.Event) -> None:
+        """Ends all flows that end now."""
+        now = int(self.env.now)
+        ends = self._ends
+        while ends and ends[0][0] <= now:
+            end, _, flow = heapq.heappop(ends)
+            if flow.over or flow.end != end:
+                continue
+            self._finish(flow)
+            flow.done.succeed()
+        if self._armed <= now:
+            self._armed = NEVER
+        self._arm()
+
+    # -- sharing ----------------------------------------------------------------------------------------
+
+    def _touch(self, row: Row) -> None:
+        for link, _ in row:
+            self._touched[link] = None
+        if not self._pending:
+            self._pending = True
+            _Late(self.env).callbacks.append(self._settle)
+
+    def _settle(self, late: simpy.Event) -> None:
+        """Solves for the flows that hang together with what started, ended or changed at this instant."""
+        flows = self._reached()
+        self._touched.clear()
+        self._pending = False
+        if not flows:
+            return
+        now = int(self.env.now)
+        rates: Iterable[float]
+        if len(flows) == 1:
+            rates = [self._rate_alone(flows[0])]
+        else:
+            self.num_solves += 1
+            rates = self._solved(flows)
+        changed = False
+        for flow, rate in zip(flows, rates, strict=True):
+            if rate != flow.rate:
+                changed = True
+                self._set(flow, rate, now)
+                if flow.own:
+                    self._disown(flow)
+                if flow.end < NEVER:
+                    heapq.heappush(self._ends, (flow.end, flow.number, flow))
+        if changed:
+            self._arm()
+
+    def _reached(self) -> list[Flow]:
+        """The flows that hang together with the touched links; all there are if it takes too long to find."""
+        users = self._users
+        links = list(self._touched)
+        seen = set(links)
+        found: dict[Flow, None] = {}
+        for link in links:  # grows
+            for flow in users.get(link, ()):
+                if flow in found:
+                    continue
+                found[flow] = None
+                fresh = [other for other, _ in flow.row if other not in seen]
+                seen.update(fresh)
+                links += fresh
+            if len(found) > FEW:
+                return list(self._active)
+        return list(found)
+
+    def _solved(self, flows: Sequence[Flow]) -> list[float]:
+        if sum(len(flow.row) for flow in flows) <= SMALL:
+            rows, caps = [flow.row for flow in flows], [flow.cap for flow in flows]
+            return solve_few(rows, caps, self._capacity)
+        which = np.array([flow.vector for flow in flows], dtype=np.int64)
+        caps_of = np.array([flow.cap for flow in flows])
+        rates: list[float] = solve_many(self._vectors.rows(which), caps_of, self._capacities).tolist()
+        return rates
+
+    # -- changes ----------------------------------------------------------------------------------------
+
+    def _changing(self, changes: Sequence[CapacityChange]) -> SimEvents:
+        """Applies the changes of capacity, each at its time."""
+        for change in changes:
+            if change.time > self.env.now:
+                yield self.env.timeout(change.time - self.env.now)
+            self._capacity[change.link] = change.capacity
+            self._capacities[change.link] = change.capacity
+            self._alone.clear()
+            self._touch(((change.link, 1.0),))
+
+    def _background(self, phase: Phase, begin: int, end: int | None) -> SimEvents:
+        """A flow without an end of its own, from ``begin`` to ``end``."""
+        if begin:
+            yield self.env.timeout(begin)
+        flow = self._begin(phase)
+        if end is not None:
+            yield self.env.timeout(end - begin)
+            self._finish(flow)

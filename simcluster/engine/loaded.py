@@ -1,0 +1,148 @@
+"""The links that a Program's collectives and transfers share, as flows over classes of links."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from simcluster.cluster import Cluster
+from simcluster.cluster.price import nanoseconds
+from simcluster.collectives import Choice, routine
+from simcluster.engine.choices import Choices
+from simcluster.engine.fabric import Background, CapacityChange, Fabric, Late, Links, Phase, Transfer
+from simcluster.engine.vectors import GRAIN, Vectors
+from simcluster.program import Classes, Instruction
+from simcluster.program.instruction import RECV_NEXT, SEND_NEXT, SEND_PREV
+from simcluster.program.loading import Key, Loaded, phase_key
+from simcluster.program.structure import Loads
+from simcluster.program.symmetry import TRANSFERS, Axes
+
+
+def fabric(loaded: Loaded, choices: Choices) -> Fabric:
+    """The links of a cluster as the classes of its ranks share them."""
+    return _Wired.of(loaded, choices).fabric()
+
+
+@dataclass(frozen=True)
+class _Wired:
+    """``first`` has by axes the number of the first vector of each pattern; ``late`` by vector what changed
+    latencies add to each hop inside hosts and between them.
+    """
+
+    choices: Choices
+    patterns: Mapping[Key, int]
+    vectors: Vectors
+    first: Mapping[Axes, Sequence[int]]
+    links: Links
+
+    @classmethod
+    def of(cls, loaded: Loaded, choices: Choices) -> _Wired:
+        flows = choices.classes.flows
+        first: dict[Axes, list[int]] = {}
+        parts: list[Loads] = []
+        count = 0
+        for axes, patterns in (*flows.groups.items(), (TRANSFERS, flows.transfers)):
+            first[axes] = []
+            for each in patterns:
+                first[axes].append(count)
+                parts.append(each)
+                count += len(each)
+        capacity, changes = _capacities(choices.cluster, choices.classes)
+        background = list(_background(choices.cluster, choices.classes))
+        links = Links(
+            capacity,
+            _vectors([*parts, *(loads for loads, _ in background)]),
+            changes,
+            tuple(Background(count + place, *each) for place, (_, each) in enumerate(background)),
+        )
+        return cls(choices, loaded.patterns, links.vectors, first, links)
+
+    def fabric(self) -> Fabric:
+        return Fabric(self.links, self.transfer)
+
+    def transfer(self, index: int, each: Instruction) -> Transfer:
+        """How a class does an instruction on the links."""
+        choice = self.choices.of(index, each)
+        axes, row, back = self._row(index, each)
+        vectors = [
+            self.first[axes][self.patterns[phase_key(each, choice, phase.index, back)]] + row
+            for phase in choice.phases
+        ]
+        phases = [
+            Phase(vector, phase.num_bytes, phase.cap)
+            for vector, phase in zip(vectors, choice.phases, strict=True)
+        ]
+        late = tuple(self._late(index, each, choice, vectors))
+        return Transfer(nanoseconds(choice.latency), tuple(phases), late)
+
+    def _row(self, index: int, each: Instruction) -> tuple[Axes, int, bool]:
+        """Among which groups, which class of them, and whether it goes back along the pipeline."""
+        classes = self.choices.classes
+        if each.group:
+            return each.group, classes.groups[index, each.group].flow, False
+        mine = each.stream in (SEND_NEXT, RECV_NEXT)
+        earlier = index if mine else self.choices.peer(index, each)[0]
+        return TRANSFERS, classes.flows.pairs[earlier], each.stream in (SEND_PREV, RECV_NEXT)
+
+    def _late(self, index: int, each: Instruction, choice: Choice, vectors: Sequence[int]) -> Iterator[Late]:
+        """What changed latencies of the links add: as much for each hop as the slowest of them."""
+        cluster = self.choices.cluster
+        if not any(change.latency for change in cluster.link_changes):
+            return
+        groups = self.choices.classes.groups
+        where = groups[index, each.group].placement if each.group else self.choices.peer(index, each)[1]
+        hops = routine(choice.algorithm, phase_key(each, choice, 0, False).operation, where, cluster).hops
+        entries = [np.arange(*self.vectors.offsets[vector : vector + 2]) for vector in vectors]
+        used = self.choices.classes.flows.links.first[np.unique(self.vectors.links[np.concatenate(entries)])]
+        for change in cluster.link_changes:
+            touched = np.intersect1d(used, change.links)
+            if change.latency and touched.size:
+                count = max(hops[int(away)] for away in cluster.topology.lead_away(touched).tolist())
+                yield Late(change.begin_ns, change.end_ns, nanoseconds(max(count, 1) * change.latency))
+
+
+def _vectors(parts: Sequence[Loads]) -> Vectors:
+    lengths = [np.diff(each.offsets) for each in parts]
+    none = np.zeros(0, dtype=np.int64)
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate([none, *lengths]))])
+    links = np.concatenate([none, *(each.links for each in parts)])
+    return Vectors(offsets, links, np.concatenate([none, *(each.loads for each in parts)]) * GRAIN)
+
+
+def _capacities(cluster: Cluster, classes: Classes) -> tuple[np.ndarray, tuple[CapacityChange, ...]]:
+    """Bytes/s of a link of each class as the run begins, and what changes later."""
+    links = classes.flows.links.first
+    nominal = cluster.topology.rates(links)
+    touching = [(change, np.isin(links, change.links)) for change in cluster.link_changes if change.rate != 1]
+    moments = {change.begin_ns for change, _ in touching} | {
+        change.end_ns for change, _ in touching if change.end_ns is not None
+    }
+    before = nominal.copy()
+    begun = before
+    changes: list[CapacityChange] = []
+    for moment in sorted({0, *moments}):
+        now = nominal.copy()
+        for change, mine in touching:
+            if change.begin_ns <= moment and (change.end_ns is None or moment < change.end_ns):
+                now[mine] *= change.rate
+        if moment == 0:
+            begun = now
+        else:
+            different = np.flatnonzero(now != before).tolist()
+            changes += [CapacityChange(moment, link, float(now[link])) for link in different]
+        before = now
+    return begun, tuple(changes)
+
+
+def _background(cluster: Cluster, classes: Classes) -> Iterator[tuple[Loads, tuple[float, int, int | None]]]:
+    """What others send: a flow on each class of links that carries it."""
+    links = classes.flows.links.first
+    for each in cluster.background:
+        for link in np.flatnonzero(np.isin(links, each.links)).tolist():
+            ends = np.array([0, 1], dtype=np.int64)
+            alone = Loads(
+                ends, np.array([link], dtype=np.int64), np.array([round(1 / GRAIN)], dtype=np.int64)
+            )
+            yield alone, (each.rate, each.begin_ns, each.end_ns)

@@ -1,0 +1,90 @@
+"""The partition of consecutive gradients into buckets after which the updates end first: exact.
+
+The model: one network stream that carries buckets in order, each from when its last gradient is ready and the
+bucket before it is over; and the kernels, which are busy with the backward pass until some time and then
+update in order what has arrived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+Cost = Callable[[int, int], int]
+"""(begin, end) -> nanoseconds of the collective that carries the gradients begin .. end - 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Gradients in the order in which they travel, times in nanoseconds.
+
+    ``ready``: when each is (ascending); ``updates``: kernels that only then can run, by gradient; ``busy``:
+    when the kernels before those are over; ``cost``: of a bucket.
+    """
+
+    ready: Sequence[int]
+    updates: Sequence[int]
+    busy: int
+    cost: Cost
+
+    def finish(self, ends: Sequence[int]) -> int:
+        """When the last update is over with buckets closed behind so many gradients, and the last one."""
+        over, done = 0, self.busy
+        for begin, end in pairwise([0, *ends, len(self.ready)]):
+            over = max(over, self.ready[end - 1]) + self.cost(begin, end)
+            done = max(done, over) + sum(self.updates[begin:end])
+        return done
+
+    def best_ends(self) -> tuple[int, ...]:
+        """Behind how many gradients buckets are closed, the last one apart, so that the updates end first.
+
+        Dynamic programming: of all partitions of the first j gradients only those matter that no other one
+        beats in both the end of its last bucket and the end of its updates, since whatever follows ends no
+        earlier if either ends later. Then buckets are joined, the first ones first, where nothing ends later
+        by it.
+        """
+        count = len(self.ready)
+        updates = np.concatenate([[0], np.cumsum(np.array(self.updates, dtype=np.int64))])
+        fronts = [np.array([[0, self.busy, 0, 0, 0]], dtype=np.int64)]
+        for end in range(1, count + 1):
+            costs = np.array([self.cost(begin, end) for begin in range(end)], dtype=np.int64)
+            fronts.append(_front(fronts, costs, updates[end] - updates[:end], self.ready[end - 1]))
+        ends = []
+        place = count
+        row = min(fronts[count].tolist(), key=lambda state: (state[1], state[2], state[0]))
+        while place:
+            place, index = row[3], row[4]
+            ends.append(place)
+            row = fronts[place][index].tolist()
+        return self._joined(sorted(end for end in ends if end))
+
+    def _joined(self, ends: Sequence[int]) -> tuple[int, ...]:
+        """The partition without the borders that save nothing."""
+        kept, least = list(ends), self.finish(ends)
+        for end in ends:
+            fewer = [each for each in kept if each != end]
+            if self.finish(fewer) == least:
+                kept = fewer
+        return tuple(kept)
+
+
+def _front(fronts: Sequence[Ints], costs: Ints, updates: Ints, ready: int) -> Ints:
+    """The states [over, done, buckets, begin, index there] with one bucket more that no other one beats."""
+    lengths = [len(front) for front in fronts]
+    before = np.concatenate(fronts)
+    begin = np.repeat(np.arange(len(fronts)), lengths)
+    index = np.concatenate([np.arange(length) for length in lengths])
+    over = np.maximum(before[:, 0], ready) + costs[begin]
+    done = np.maximum(before[:, 1], over) + updates[begin]
+    buckets = before[:, 2] + 1
+    order = np.lexsort((buckets, done, over))
+    least = np.minimum.accumulate(done[order])
+    kept = order[np.concatenate([[True], done[order][1:] < least[:-1]])]
+    states: Ints = np.stack([over, done, buckets, begin, index], axis=1)[kept]
+    return states

@@ -1,0 +1,172 @@
+"""What the collectives and transfers of a Program load on the links of a cluster (DESIGN 4.7, 4.8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from simcluster.cluster import Cluster, Placement
+from simcluster.cluster.link_changes import Background, LinkChange
+from simcluster.collectives import Choice, Load, Operation, Wanted, collective_time, loads, routine, site
+from simcluster.program.instruction import Action, Instruction
+from simcluster.program.program import Program
+from simcluster.program.structure import Ints, Loads
+from simcluster.program.symmetry import TRANSFERS, Axes, Loading, Placed, pipeline_pairs
+from simcluster.program.wanted import Wants
+
+Use = tuple[Operation, int, Wanted]
+"""An operation, its bytes, and what is wanted of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One phase of an algorithm over some axes; transfers also ``back`` along the pipeline."""
+
+    axes: Axes
+    operation: Operation
+    algorithm: str
+    phase: int
+    back: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loaded:
+    """The loads of a Program, and which pattern of its axes (or of transfers) each phase has."""
+
+    loading: Loading
+    patterns: Mapping[Key, int]
+
+
+def loaded(program: Program, cluster: Cluster, wants: Wants) -> Loaded:
+    """The loads of every collective and transfer that the Program has, under the algorithm it uses."""
+    return _Loader(program, cluster, wants).run()
+
+
+@dataclass
+class _Rows:
+    """The loads of one phase so far: for some groups their links and loads."""
+
+    num_groups: int
+    parts: list[tuple[Ints, Load]] = field(default_factory=list)
+
+    def add(self, groups: Ints, load: Load) -> None:
+        """The loads of ``groups``, one row each."""
+        self.parts.append((groups, load))
+
+    def loads(self) -> Loads:
+        """All rows in the order of the groups; those of groups that do not use it are empty."""
+        if len(self.parts) == 1 and len(self.parts[0][0]) == self.num_groups:
+            only = self.parts[0][1]
+            return Loads.of(only.offsets, only.links, only.loads)
+        lengths = np.zeros(self.num_groups, dtype=np.int64)
+        for groups, load in self.parts:
+            lengths[groups] = np.diff(load.offsets)
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        links, amounts = np.empty(offsets[-1], dtype=np.int64), np.empty(offsets[-1])
+        for groups, load in self.parts:
+            inside = np.arange(len(load.links)) - np.repeat(load.offsets[:-1], np.diff(load.offsets))
+            places = np.repeat(offsets[groups], np.diff(load.offsets)) + inside
+            links[places], amounts[places] = load.links, load.loads
+        return Loads.of(offsets, links, amounts)
+
+
+@dataclass
+class _Loader:
+    program: Program
+    cluster: Cluster
+    wants: Wants
+    patterns: dict[Key, int] = field(default_factory=dict)
+    placed: dict[Axes, Placed] = field(default_factory=dict)
+
+    def run(self) -> Loaded:
+        mesh = self.program.mesh
+        groups = {axes: self._of(axes, mesh.groups(axes)) for axes in self.program.groups}
+        pairs = pipeline_pairs(mesh, self.program.stage_axis)
+        transfers = self._of(TRANSFERS, pairs) if len(pairs) else []
+        if len(pairs):
+            transfers = self._of(TRANSFERS, pairs, back=True, found=transfers)
+        links, changed = _links(self.cluster)
+        return Loaded(Loading(links, groups, transfers, changed, self.placed), self.patterns)
+
+    @cached_property
+    def uses(self) -> dict[Axes, tuple[Use, ...]]:
+        """By axes, what the instructions over them do, each once, in order."""
+        found: dict[Axes, dict[Use, None]] = {}
+        for code in self.program.codes:
+            for each in code.instructions:
+                if each.action is not Action.COMPUTE:
+                    use = Operation(each.operation), each.num_bytes, self.wants.of(each)
+                    found.setdefault(each.group, {})[use] = None
+        return {axes: tuple(uses) for axes, uses in found.items()}
+
+    def _of(
+        self, axes: Axes, members: Ints, *, back: bool = False, found: Sequence[Loads] = ()
+    ) -> list[Loads]:
+        """The patterns of groups, behind those ``found`` already; ``back``: from last member to first."""
+        placements, index = self.cluster.placements(members)
+        uses = self.uses.get(axes, ())
+        rows: dict[Key, _Rows] = {}
+        kinds: dict[tuple[Choice, ...], int] = {}
+        kind_of = np.empty(len(placements), dtype=np.int64)
+        for number, placement in enumerate(placements):
+            choices = tuple(self._choice(placement, use) for use in uses)
+            kind_of[number] = kinds.setdefault(choices, len(kinds))
+            which = np.flatnonzero(index == number)
+            ways = members[which, ::-1] if back else members[which]
+            ways_of = {(use[0], choice.algorithm): choice for use, choice in zip(uses, choices, strict=True)}
+            for (operation, algorithm), choice in ways_of.items():
+                for phase, load in enumerate(self._loads(operation, choice, placement, ways)):
+                    key = Key(axes, operation, algorithm, phase, back)
+                    rows.setdefault(key, _Rows(len(members))).add(which, load)
+        self.placed[axes] = Placed(placements, index.astype(np.int64), kind_of[index])
+        patterns = list(found)
+        for key, each in rows.items():
+            self.patterns[key] = _place(each.loads(), patterns)
+        return patterns
+
+    def _choice(self, placement: Placement, use: Use) -> Choice:
+        operation, num_bytes, wanted = use
+        return collective_time(operation, placement, num_bytes, self.cluster, wanted)
+
+    def _loads(self, operation: Operation, choice: Choice, placement: Placement, members: Ints) -> list[Load]:
+        steps = routine(choice.algorithm, operation, placement, self.cluster)
+        return loads(steps, site(placement, self.cluster), members, self.cluster.topology)
+
+
+def phase_key(each: Instruction, choice: Choice, phase: int, back: bool) -> Key:
+    """The key of a phase of an instruction that is done as ``choice`` says."""
+    return Key(each.group, Operation(each.operation), choice.algorithm, phase, back)
+
+
+def _place(loads: Loads, found: list[Loads]) -> int:
+    """The place of equal loads among those found, or behind them."""
+    for place, other in enumerate(found):
+        if (
+            np.array_equal(loads.offsets, other.offsets)
+            and np.array_equal(loads.links, other.links)
+            and np.array_equal(loads.loads, other.loads)
+        ):
+            return place
+    found.append(loads)
+    return len(found) - 1
+
+
+def _links(cluster: Cluster) -> tuple[Ints, dict[int, str]]:
+    """A number per link for its rate and what changes on it, and of changed links what that is."""
+    topology = cluster.topology
+    colours = np.empty(topology.num_links, dtype=np.int64)
+    rates: dict[float, int] = {}
+    for family in topology.families:
+        colours[family.first : family.first + family.size] = rates.setdefault(family.rate, len(rates))
+    told: dict[int, list[str]] = {}
+    every: tuple[LinkChange | Background, ...] = (*cluster.link_changes, *cluster.background)
+    for change in every:
+        touched = np.zeros(topology.num_links, dtype=np.int64)
+        touched[change.links] = 1
+        _, colours = np.unique(2 * colours + touched, return_inverse=True)
+        for link in change.links.tolist():
+            told.setdefault(link, []).append(str(change))
+    return colours, {link: f"{topology.name(link)}: {', '.join(texts)}" for link, texts in told.items()}

@@ -1,0 +1,67 @@
+"""What a scenario wants of each collective of a Program: its algorithm, protocol and channels."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from simcluster.collectives import Operation, Selection, Wanted
+from simcluster.errors import PlanError, nearest
+from simcluster.program.instruction import Action, Instruction
+from simcluster.program.program import Program
+
+
+@dataclass(frozen=True, eq=False)
+class Wants:
+    """What is wanted of the collectives and transfers of a Program, by instruction.
+
+    Raises PlanError for an override that fits none of them, or only some of those that run the same code.
+    """
+
+    program: Program
+    algorithms: Selection
+    _found: dict[int, Wanted] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.algorithms.overrides:
+            named = list(self._named())
+            self._check([name for _, names in named for name in names])
+            for each, names in named:
+                self._found[id(each)] = self._one(Operation(each.operation), names)
+
+    def of(self, each: Instruction) -> Wanted:
+        """What is wanted of an instruction of the Program."""
+        return self._found.get(id(each)) or Wanted(self.algorithms.of(Operation(each.operation)))
+
+    def _named(self) -> Iterator[tuple[Instruction, list[str]]]:
+        """Every collective and transfer, with its name in each instance that runs it."""
+        instances: defaultdict[int, dict[str, None]] = defaultdict(dict)
+        for stage in self.program.stages:
+            for execution in stage.executions:
+                instances[execution.code][execution.instance] = None
+        for code, running in instances.items():
+            for each in self.program.codes[code].instructions:
+                if each.action is not Action.COMPUTE:
+                    yield each, [f"{instance}.{each.name}" for instance in running]
+
+    def _one(self, operation: Operation, names: list[str]) -> Wanted:
+        """What is wanted of all these, which run the same code."""
+        found = {self.algorithms.wanted(operation, name): name for name in names}
+        if len(found) > 1:
+            one, other = list(found.values())[:2]
+            raise PlanError(
+                f"'{one}' and '{other}' run the same code, but only one of them is overridden",
+                path="collectives.overrides",
+                hint="write a pattern that fits all of them, or none",
+            )
+        return next(iter(found))
+
+    def _check(self, names: list[str]) -> None:
+        for index in self.algorithms.unmatched(sorted(names)):
+            match = self.algorithms.overrides[index].match
+            raise PlanError(
+                f"no collective has a name that fits '{match}'",
+                path=f"collectives.overrides.{index}.match",
+                hint=nearest(match, sorted(names)),
+            )

@@ -1,0 +1,81 @@
+"""Files of measurements: what is read, and what is said about a wrong line."""
+
+from __future__ import annotations
+
+import pytest
+
+from simcluster.accuracy import read_rows
+from simcluster.errors import ScenarioError
+
+HEAD = "id,source,op,hardware,num_devices,num_hosts,message_bytes,time_us,algbw_gb_s,busbw_gb_s,notes\n"
+
+
+def written(tmp_path, *lines, head=HEAD):
+    path = tmp_path / "rows.csv"
+    path.write_text(head + "".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def test_a_row_in_si_units(tmp_path):
+    (row,) = read_rows(written(tmp_path, "a,lab,all_reduce,H100 SXM,8,1,1048576,25.5,41.1,72,out of place"))
+    assert (row.line, row.name, row.operation, row.num_devices, row.num_hosts) == (2, "a", "all_reduce", 8, 1)
+    assert (row.num_bytes, row.size, row.notes) == (2**20, 2**20, "out of place")
+    assert (row.seconds, row.algbw, row.busbw) == pytest.approx((25.5e-6, 41.1e9, 72e9))
+
+
+def test_a_rate_without_a_size_is_a_sustained_one(tmp_path):
+    (row,) = read_rows(written(tmp_path, "a,lab,all_reduce,H100 SXM,8,1,,,,480,"))
+    assert (row.num_bytes, row.size, row.seconds, row.algbw) == (None, 2**30, None, None)
+
+
+def test_columns_in_any_order_and_more_of_them(tmp_path):
+    head = "more,notes,busbw_gb_s,algbw_gb_s,time_us,message_bytes,num_hosts,num_devices,hardware,op,id\n"
+    (row,) = read_rows(written(tmp_path, "x,,1.5,,,64,1,2,H100,broadcast,a", "", head=head))
+    assert (row.name, row.busbw, row.source) == ("a", 1.5e9, "")
+
+
+def test_missing_columns_are_named(tmp_path):
+    with pytest.raises(ScenarioError, match=r"rows\.csv:1: missing columns: hardware, time_us") as caught:
+        read_rows(written(tmp_path, head="id,op,num_devices,num_hosts,message_bytes,algbw_gb_s,busbw_gb_s\n"))
+    assert "id,source,op,hardware" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("a,lab,all_reduce,H100,8,1,64,abc,,,", "time_us 'abc' is no number above zero"),
+        ("a,lab,all_reduce,H100,8,1,64,-3,,,", "time_us '-3' is no number above zero"),
+        ("a,lab,all_reduce,H100,8,1,64,nan,,,", "time_us 'nan' is no number above zero"),
+        ("a,lab,all_reduce,H100,8,1,64,,inf,,", "algbw_gb_s 'inf' is no number above zero"),
+        ("a,lab,all_reduce,H100,eight,1,64,3,,,", "num_devices 'eight' is no whole number of at least one"),
+        ("a,lab,all_reduce,H100,8,0,64,3,,,", "num_hosts '0' is no whole number of at least one"),
+        ("a,lab,all_reduce,H100,8,1,1.5,3,,,", "message_bytes '1.5' is no whole number of at least one"),
+        ("a,lab,all_reduce,H100,,1,64,3,,,", "num_devices and num_hosts are needed"),
+        ("a,lab,all_reduce,H100,2,4,64,3,,,", "num_hosts 4 is more than num_devices 2"),
+        ("a,lab,all_reduce,H100,8,1,64,,,,", "none of time_us, algbw_gb_s and busbw_gb_s is given"),
+        ("a,lab,all_reduce,H100,8,1,64,3", "8 cells, but 11 titles"),
+    ],
+)
+def test_a_wrong_line_is_named_with_its_number(tmp_path, line, words):
+    good = "a,lab,all_reduce,H100,8,1,64,3,,,"
+    with pytest.raises(ScenarioError) as caught:
+        read_rows(written(tmp_path, good, line))
+    assert f"rows.csv:3: {words}" in str(caught.value)
+
+
+def test_all_wrong_lines_are_told_together(tmp_path):
+    bad = "a,lab,all_reduce,H100,8,1,64,x,,,"
+    with pytest.raises(ScenarioError) as caught:
+        read_rows(written(tmp_path, bad, bad))
+    assert [problem.where.rpartition(":")[2] for problem in caught.value.problems] == ["2", "3"]
+
+
+def test_a_file_without_rows_or_without_anything(tmp_path):
+    with pytest.raises(ScenarioError, match="no rows"):
+        read_rows(written(tmp_path))
+    with pytest.raises(ScenarioError, match="missing columns"):
+        read_rows(written(tmp_path, head=""))
+    with pytest.raises(ScenarioError, match="no such file"):
+        read_rows(tmp_path / "none.csv")
+    with pytest.raises(ScenarioError, match=r"rows\.csv:2: this is no CSV"):
+        read_rows(written(tmp_path, 'a,"b"c,all_reduce,H100,8,1,64,3,,,'))

@@ -1,0 +1,64 @@
+"""accuracy: published rows beside their prediction, and what it says to wrong words."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+HEAD = "id,source,op,hardware,num_devices,num_hosts,message_bytes,time_us,algbw_gb_s,busbw_gb_s,notes\n"
+ROWS = (
+    "a,lab,all_reduce,H100 SXM,8,1,1073741824,4200,,,\n"
+    "b,lab,all_gather,H100 SXM,8,1,1024,10,,,\n"
+    "c,lab,all_reduce,A100 SXM,4,1,1024,14,,,\n"
+    "d,lab,all_reduce,Some TPU,4,1,1024,14,,,\n"
+    "e,lab,nvme_read,A100 SXM,1,1,,,10,,\n"
+)
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text(HEAD + ROWS, encoding="utf-8")
+    return path
+
+
+def test_the_tables(simcluster, file):
+    code, out, err = simcluster("accuracy", file, "--worst", 1)
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0] == "3 of 5 rows predicted, 2 not"
+    assert "The 1 rows farthest off" in out
+    assert "no host of the catalog is known to be 'Some TPU'" in out
+    assert "Hardware that is known: " in out and "MI300X*" in " ".join(out.split())
+    assert "'nvme_read' is no operation" in out
+
+
+def test_csv_and_filters(simcluster, file):
+    code, out, _ = simcluster("accuracy", file, "--csv", "--op", "all_reduce", "--hardware", "*sxm")
+    found = list(csv.DictReader(io.StringIO(out)))
+    assert code == 0
+    assert [(row["id"], row["cluster"]) for row in found] == [("a", "dgx-h100"), ("c", "dgx-a100")]
+    _, out, _ = simcluster("accuracy", file, "--csv", "--cluster", "dgx-b200")
+    assert [row["cluster"] for row in csv.DictReader(io.StringIO(out))] == ["dgx-b200"] * 4 + [""]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--op", "allreduce"), "no row is of operation 'allreduce'"),
+        (("--hardware", "*B200*"), "no hardware matches '*B200*'"),
+        (("--cluster", "dgx-h1000"), "there is no host 'dgx-h1000'"),
+    ],
+)
+def test_wrong_words(simcluster, file, options, words):
+    code, out, err = simcluster("accuracy", file, *options)
+    assert (code, out) == (2, "")
+    assert words in err
+
+
+def test_wrong_file(simcluster, file):
+    file.write_text(HEAD + ROWS.replace("4200", "4,2"), encoding="utf-8")
+    code, out, err = simcluster("accuracy", file)
+    assert (code, out) == (2, "")
+    assert "rows.csv:2: 12 cells, but 11 titles" in err

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from itertools import combinations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simcluster.plan.cuts import Line
+
+TIMES = st.integers(0, 60)
+
+
+@st.composite
+def lines(draw, most=8):
+    """Lines with a latency and a rate, or with any times at all, which need not even grow with the size."""
+    count = draw(st.integers(1, most))
+    ready = sorted(draw(st.lists(TIMES, min_size=count, max_size=count)))
+    updates = draw(st.lists(TIMES, min_size=count, max_size=count))
+    busy = draw(TIMES)
+    if draw(st.booleans()):
+        latency, sizes = draw(TIMES), draw(st.lists(TIMES, min_size=count, max_size=count))
+        return Line(ready, updates, busy, lambda begin, end: 1 + latency + sum(sizes[begin:end]))
+    table = draw(st.lists(st.lists(TIMES, min_size=count, max_size=count), min_size=count, max_size=count))
+    return Line(ready, updates, busy, lambda begin, end: 1 + table[begin][end - 1])
+
+
+@given(lines())
+def test_no_partition_ends_earlier(line):
+    count = len(line.ready)
+    every = [ends for size in range(count) for ends in combinations(range(1, count), size)]
+    assert line.finish(line.best_ends()) == min(map(line.finish, every))
+
+
+@given(lines(most=40))
+def test_it_is_never_worse_than_one_bucket_none_or_pairs(line):
+    count = len(line.ready)
+    best = line.finish(line.best_ends())
+    for step in (1, 2, 5, count):
+        assert best <= line.finish(range(step, count, step))
+
+
+def test_what_travels_beside_the_backward_is_cut_and_the_rest_is_not():
+    """Three gradients that are ready early cost nothing; the last two together save a latency."""
+    line = Line([10, 20, 30, 100, 100], [0] * 5, 100, lambda begin, end: 10 + 2 * (end - begin))
+    assert line.finish(line.best_ends()) == 100 + 10 + 2 * 2
+    assert line.best_ends() == (3,)
+
+
+def test_updates_run_beside_later_buckets():
+    """With long updates the first bucket is small, so that they start early."""
+    line = Line([0] * 4, [50] * 4, 0, lambda begin, end: 1 + 20 * (end - begin))
+    assert line.best_ends()[0] == 1
+    assert line.finish(line.best_ends()) == 21 + 4 * 50

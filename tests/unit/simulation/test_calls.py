@@ -1,0 +1,112 @@
+"""Calls of collectives: how many there are, what they cost, and what reusing them saves."""
+
+from __future__ import annotations
+
+import pytest
+
+from simcluster.document import validate_data
+from simcluster.errors import SimclusterError
+from simcluster.plan.framework import FrameworkSpec
+from simcluster.plan.spec import ParallelSpec
+from simcluster.program.calls import HostCalls
+from simcluster.simulation import prepare, simulate, verify
+from simcluster.simulation.documents import plan_document
+from tests.scenarios import TINY_GPT, scenario, under
+
+CLOSED = {"openstate": False}
+LAYERS = 4
+
+
+def summary(which, **how):
+    return simulate(which, **how).documents["summary"]
+
+
+def calls(which):
+    found = summary(which)
+    return found["collectives"], found["collective_calls"]
+
+
+def read(value, key="comm_subgraph_reuse"):
+    return validate_data({"mesh": {"data": 2}, key: value}, ParallelSpec).reuse
+
+
+def test_so_many_that_are_alike_are_one_call():
+    """MindSpore's example: 30 all-reduces and 3 for each call are 10 calls."""
+    assert HostCalls(reuse=3).count(30) == 10
+    assert HostCalls(reuse=3).count(32) == 12
+    assert HostCalls(reuse=31).count(30) == 30
+    assert HostCalls().count(30) == 30
+
+
+def test_forms_of_mindspore():
+    assert read(True) == read(-1) == read(-1, "comm_compiler_opt") == 1000
+    assert read(30) == 30
+    assert read(False) is read(None) is None
+
+
+@pytest.mark.parametrize("value", [0, 1, -2])
+def test_numbers_that_reuse_nothing_are_refused(value):
+    with pytest.raises(SimclusterError) as caught:
+        read(value)
+    assert "reuses nothing" in caught.value.problems[0].message
+
+
+def test_equal_gradients_of_layers_share_a_call():
+    """By itself every gradient of a layer has one like it in each of the four layers."""
+    plain = scenario({"data": 2}, fusion=CLOSED)
+    count, each = calls(plain)
+    parameters = len(list(prepare(plain).plan.logical.parameters()))
+    assert count == each == parameters + 1
+    reused = scenario({"data": 2}, fusion=CLOSED, comm_subgraph_reuse=LAYERS)
+    assert calls(reused)[0] == count
+    assert calls(reused)[1] < count - 3 * 5
+    (note,) = plan_document(prepare(reused))["notes"]
+    assert note.startswith(f"communication sub-graphs reused: {calls(reused)[1]:.0f} calls for {count:.0f}")
+    assert "no time saved" in note
+
+
+def test_calls_are_a_floor_under_collectives_and_reuse_lowers_it():
+    """1 ms for each call is far more than a gradient of kilobytes takes on the network."""
+    plain = scenario({"data": 2}, fusion=CLOSED)
+    reused = scenario({"data": 2}, fusion=CLOSED, comm_subgraph_reuse=LAYERS)
+    free, dear, less = (
+        summary(which)["step_time_s"]
+        for which in (
+            under(plain),
+            under(plain, collective_call="1 ms"),
+            under(reused, collective_call="1 ms"),
+        )
+    )
+    assert free < less < dear
+    count, each = calls(plain)[0], calls(reused)[1]
+    assert dear >= count * 1e-3
+    assert each * 1e-3 <= less < dear - (count - each) * 1e-3 * 0.9
+    assert summary(under(plain))["step_time_s"] == summary(under(reused))["step_time_s"]
+    assert not any("no time saved" in note for note in _notes(under(reused, collective_call="1 ms")))
+
+
+def _notes(which):
+    return plan_document(prepare(which))["notes"]
+
+
+def test_a_short_call_hides_behind_the_network():
+    plain = scenario({"data": 2})
+    assert summary(plain)["step_time_s"] == summary(under(plain, collective_call="1 ns"))["step_time_s"]
+
+
+@pytest.mark.parametrize("mesh", [{"data": 2, "tensor": 2}, {"pipeline": 2, "data": 2}])
+def test_stages_agree_about_the_end_of_what_they_do_together(mesh):
+    which = under(scenario(mesh, model=TINY_GPT, comm_subgraph_reuse=3), collective_call="200 us")
+    found = verify(which)
+    assert found.agrees, found.fault or found.first_difference
+    assert summary(which)["step_time_s"] == summary(which, unfold=True)["step_time_s"]
+
+
+def test_a_step_with_nothing_alike_says_so():
+    which = scenario({"data": 2}, fusion={"all_reduce": {"mode": "auto"}}, comm_subgraph_reuse=True)
+    assert any(note.startswith("comm_subgraph_reuse reuses nothing") for note in _notes(which))
+
+
+def test_only_profiles_that_have_a_source_for_it_count_calls():
+    named = [name for name in FrameworkSpec.entries() if FrameworkSpec.load(name).collective_call is not None]
+    assert named == ["mindformers"]
