@@ -153,9 +153,21 @@ class Result:
     fits: bool
     """Whether every device has the memory it needs."""
 
+    collectives: float
+    """Collectives that a rank takes part in per step."""
+
+    collective_calls: float
+    """Calls of the host for them per step."""
+
     num_ranks: int
     num_classes: int
     num_events: int
+    num_flows: int
+    """Phases of collectives and transfers carried over shared links."""
+
+    num_solves: int
+    """How often rates were worked out anew where flows shared a link."""
+
     wall_s: float
     """Seconds the simulation itself took."""
 

@@ -35,7 +35,7 @@ def scenario(
         "simcluster": 1,
         "name": "test",
         "cluster": {
-            "host": {"use": host, "devices": devices, "network": {"nics": 1}},
+            "host": {"use": host, "devices": devices, "network": {"nics": devices}},
             "hosts": ranks // devices,
             "changes": list(changes),
         },

@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import NormalDist
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
+from simcluster.cluster.link_changes import LinkChangeSpec
 from simcluster.cluster.speed import FASTEST, NOMINAL, SLOWEST, Speed
-from simcluster.document import NonNegativeInt, Refused, Section, Unsupported
+from simcluster.document import NonNegativeInt, Refused, Section
 from simcluster.errors import PlanError
 
 MOST_DEVICES = 2**20
@@ -67,26 +68,11 @@ class ChangeSpec(Section):
     memory_bandwidth: Factor | NormalSpec | None = None
     """Factor on the bandwidth of the device's memory."""
 
-    link: Unsupported = None
-    """Links by name or pattern."""
-
-    bandwidth: Unsupported = None
-    """Factor on the bandwidth of links."""
-
-    latency: Unsupported = None
-    """Added to the latency of links."""
-
-    begin: Unsupported = Field(default=None, validation_alias="from")
-    """When it begins; until then nothing is changed."""
-
-    until: Unsupported = None
-    """When it is over."""
-
     @model_validator(mode="after")
     def _is_whole(self) -> ChangeSpec:
         named = [name for name in ("device", "host", "devices") if getattr(self, name) is not None]
         if not named:
-            raise Refused("which devices? write device: 21, host: 3 or devices: all")
+            raise Refused("which devices? write device: 21, host: 3, devices: all, or link: NAME")
         if len(named) > 1:
             raise Refused(f"'{named[0]}' names devices already; write one of the two", path=named[1])
         if self.compute is None and self.memory_bandwidth is None:
@@ -113,12 +99,15 @@ class ChangeSpec(Section):
         return [host * per_host + local for host in _listed(self.host) for local in range(per_host)]
 
 
-AnyChange: TypeAlias = ChangeSpec
-"""An entry of ``cluster.changes``.
+def _kind(written: Any) -> str:
+    named = written if isinstance(written, Mapping) else getattr(type(written), "model_fields", {})
+    return "link" if "link" in named else "device"
 
-The switch: once the engine heeds ``Cluster.link_changes`` and ``Cluster.background``, write
-``ChangeSpec | LinkChangeSpec`` here, and take the keys of links, which are Unsupported, out of ChangeSpec.
-"""
+
+AnyChange = Annotated[
+    Annotated[ChangeSpec, Tag("device")] | Annotated[LinkChangeSpec, Tag("link")], Discriminator(_kind)
+]
+"""An entry of ``cluster.changes``: of devices, or of links where it names a ``link``."""
 
 
 def speeds(changes: Sequence[ChangeSpec], num_hosts: int, per_host: int, seed: int) -> Mapping[int, Speed]:

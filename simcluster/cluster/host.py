@@ -32,9 +32,10 @@ class Host:
 
     ``pcie``: the link between a device and the host's memory, absent where the device is the processor;
     ``memory``: bytes of the host. ``protocols``: what the communication library can choose from, by
-    algorithm; algorithms not named there use ``default``. ``island``: a closer part of the host; ``pod``:
-    the hosts that are reached without the network; both are absent in most hosts. ``memory_bandwidth`` (of
-    all memory), ``between_sockets`` and the rates of the disks are bytes/s, 0 where nothing is said.
+    operation or algorithm; those not named there use ``default``. ``island``: a closer part of the host;
+    ``pod``: the hosts that are reached without the network; both are absent in most hosts.
+    ``memory_bandwidth`` (of all memory), ``between_sockets`` and the rates of the disks are bytes/s, 0 where
+    nothing is said.
     """
 
     name: str
@@ -58,9 +59,10 @@ class Host:
     disk_read: float = 0.0
     disk_write: float = 0.0
 
-    def protocols_of(self, algorithm: str) -> tuple[Protocol, ...]:
-        """The protocols under which ``algorithm`` can run here."""
-        return self.protocols.get(algorithm, self.protocols["default"])
+    def protocols_of(self, algorithm: str, operation: str = "") -> tuple[Protocol, ...]:
+        """The protocols of an algorithm here: those of the operation, its own, or the default ones."""
+        known = self.protocols
+        return known.get(operation) or known.get(algorithm) or known["default"]
 
     @property
     def joins_all_alike(self) -> bool:

@@ -98,6 +98,10 @@ class Topology:
         """Seconds that links add to a message, in their shape."""
         return self._latencies[self._links.block_of(links)]
 
+    def families_of(self, links: Numbers) -> Numbers:
+        """The index in ``families`` of each link's own, in their shape."""
+        return np.asarray(self._links.block_of(links), dtype=np.int64)
+
     def lead_away(self, links: Numbers) -> NDArray[np.bool_]:
         """Whether links are those of network cards or lie behind them, in their shape."""
         tails, heads = self.ends(links)

@@ -36,7 +36,7 @@ ROOTED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Bytes that flow together: ``num_bytes`` on the most loaded link, at ``cap`` bytes/s at most.
+    """Bytes that flow together: ``num_bytes`` on the slowest link, at ``cap`` bytes/s at most.
 
     ``index`` is that of the phase's load vector among those of ``loads``.
     """
@@ -123,7 +123,7 @@ def collective_time(
             _own(operation, placement, carried, cluster, protocol),
         )
         for kind in _able(operation, placement, num_bytes, cluster, algorithm)
-        for protocol in cluster.host.protocols_of(kind)
+        for protocol in cluster.host.protocols_of(kind, operation)
         if wanted.protocol in (AUTO, protocol.name)
     ]
     if not choices:
@@ -165,7 +165,7 @@ def protocols_of(
 ) -> set[str]:
     """The names of the protocols of which one is chosen."""
     kinds = _able(operation, placement, 0.0, cluster, algorithm)
-    return {protocol.name for kind in kinds for protocol in cluster.host.protocols_of(kind)}
+    return {protocol.name for kind in kinds for protocol in cluster.host.protocols_of(kind, operation)}
 
 
 def _channels(cluster: Cluster, wanted: Wanted) -> tuple[int | None, float]:
@@ -213,9 +213,9 @@ def _able(
 class _Price:
     """What a routine costs: waits (inside, between) and, by phase, what decides how long bytes flow.
 
-    ``scales``: bytes on the most loaded link per byte of S. ``times`` [links that may decide, 2]: seconds per
+    ``scales``: bytes on the slowest link per byte of S. ``times`` [links that may decide, 2]: seconds per
     byte of S at full share, by sends inside hosts and pods and by sends over the network. ``rates``: bytes/s
-    on the most loaded link at which a link is full.
+    on the slowest link at which it is full.
     """
 
     hops: tuple[int, int]
@@ -231,9 +231,9 @@ def _price(kind: str, operation: Operation, placement: Placement, cluster: Clust
     members = placement.ranks[np.newaxis]
     scales, times, rates = [], [], []
     for each in phases(found, site(placement, cluster), members, topology):
-        load = normal(each, 1)
+        load = normal(each, 1, topology)
         rates.append(float((topology.rates(load.links) / load.loads).min(initial=np.inf)))
-        scales.append(float((each.network + each.inside).max(initial=0.0)))
+        scales.append(float(load.scale[0]))
         loads = np.stack([each.inside, each.network], axis=1)
         times.append(_deciding(loads / topology.rates(each.links)[:, np.newaxis]))
     return _Price(found.hops, tuple(scales), tuple(times), tuple(rates))

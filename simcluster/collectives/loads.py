@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -16,10 +16,10 @@ from simcluster.collectives.step import Exchange, Ints, Routine, Step
 
 Floats: TypeAlias = NDArray[np.float64]
 
-_Loaded: TypeAlias = tuple[Ints, float, NDArray[np.bool_]]
+_Loaded: TypeAlias = tuple[Ints, Floats, NDArray[np.bool_]]
 
 GRAIN = 2.0**-20
-"""Loads are whole multiples of this part of a group's most loaded link."""
+"""Loads are whole multiples of this part of what a group's slowest link carries."""
 
 DENSE = 8
 """Keys are numbered by marking them in all there may be where these are at most so many times as many."""
@@ -33,7 +33,7 @@ class Load:
     """One phase of a routine on the links of many groups.
 
     Those of group i are ``links[offsets[i]:offsets[i + 1]]``, rising, with ``loads`` normalised to 1 on the
-    group's most loaded link and rounded to multiples of ``GRAIN``. ``scale`` [groups]: bytes on that link per
+    group's slowest link and rounded to multiples of ``GRAIN``. ``scale`` [groups]: bytes on that link per
     byte of S. A phase that uses no link has none.
     """
 
@@ -60,7 +60,7 @@ def loads(routine: Routine, site: Site, members: Ints, topology: Topology) -> li
 
     Adjacent phases with equal loads are one.
     """
-    return [normal(each, len(members)) for each in phases(routine, site, members, topology)]
+    return [normal(each, len(members), topology) for each in phases(routine, site, members, topology)]
 
 
 def phases(routine: Routine, site: Site, members: Ints, topology: Topology) -> list[Traffic]:
@@ -68,7 +68,7 @@ def phases(routine: Routine, site: Site, members: Ints, topology: Topology) -> l
     found: list[Traffic] = []
     last: Load | None = None
     for each in traffic(routine, site, members, topology):
-        load = normal(each, len(members))
+        load = normal(each, len(members), topology)
         if last and _alike(last, load):
             before = found.pop()
             each = Traffic(
@@ -131,23 +131,35 @@ def _traffic(steps: Sequence[Step], routine: Routine, site: Site, nodes: Ints, t
         if _is_all_to_all(routine, site)
         else 1 / routine.cut.num_chunks
     )
-    size = len(nodes) * topology.num_links
-    keys, weights, networks = [], [], []
+    found: list[_Loaded] = []
+    sends: list[tuple[Ints, Ints, float]] = []
     for step in steps:
         # ``Site.of`` finds no network whose root reduces: topologies have none yet.
         assert not step.once, "what switches of the network reduce on the way is not counted"
         each = chunk * step.size * step.repeat
-        for key, times, network in _sends(step, site, nodes, topology):
-            keys.append(key)
-            weights.append(np.broadcast_to(times * each, key.shape))
-            networks.append(network)
-    key, weight = np.concatenate(keys), np.concatenate(weights)
-    network = np.concatenate(networks)
-    used, place = _numbered(key, size)
+        if isinstance(step, Exchange):
+            counted, pairs = _counted(step, site, nodes, topology)
+            found += [(key, times * each, network) for key, times, network in counted]
+        else:
+            pairs = step.sends()
+        sends.append((*pairs, each))
+    found += _routes(*_distinct(sends, nodes.shape[1]), nodes, topology)
+    key, weight, network = (np.concatenate(column) for column in zip(*found, strict=True))
+    used, place = _numbered(key, len(nodes) * topology.num_links)
     across = _summed(place[network], weight[network], used.size)
     inside = _summed(place[~network], weight[~network], used.size)
     groups, links = np.divmod(used, topology.num_links)
+    if routine.evened:
+        across, inside = (_evened(each, groups, topology.families_of(links)) for each in (across, inside))
     return Traffic(groups, links, across, inside)
+
+
+def _evened(loads: Floats, groups: Ints, kinds: Ints) -> Floats:
+    """The most that a group loads on any link of the same kind."""
+    kind = groups * (int(kinds.max(initial=0)) + 1) + kinds
+    most = np.zeros(int(kind.max(initial=0)) + 1)
+    np.maximum.at(most, kind, loads)
+    return np.asarray(most[kind], dtype=np.float64)
 
 
 def _summed(places: Ints, weights: Floats, size: int) -> Floats:
@@ -171,35 +183,46 @@ def _numbered(keys: Ints, size: int) -> tuple[Ints, Ints]:
     return used, number[keys]
 
 
-def _sends(step: Step, site: Site, nodes: Ints, topology: Topology) -> Iterator[_Loaded]:
-    """For every link of every send: group x links + link, how many sends it stands for, whether it is of one
-    over the network.
-    """
-    if isinstance(step, Exchange):
-        src, dst = yield from _counted(step, site, nodes, topology)
-    else:
-        src, dst = step.sends()
-    for group, own in enumerate(nodes) if nodes.shape[0] * src.size > BLOCK else ():
+def _distinct(sends: Sequence[tuple[Ints, Ints, float]], width: int) -> tuple[Ints, Ints, Floats]:
+    """Sends [k] from and to ids below ``width`` with their weights; those between the same ids are one."""
+    src, dst = (np.concatenate([each[end] for each in sends]) for end in (0, 1))
+    weights = np.repeat([each for _, _, each in sends], [len(each) for each, _, _ in sends])
+    pairs, place = _numbered(src * width + dst, width * width)
+    if len(pairs) == len(src):
+        return src, dst, weights
+    return *np.divmod(pairs, width), _summed(place, weights, len(pairs))
+
+
+def _routes(src: Ints, dst: Ints, weights: Floats, nodes: Ints, topology: Topology) -> Iterator[_Loaded]:
+    """What the sends of every group load, block by block."""
+    if not src.size:
+        return
+    many = max(1, BLOCK // src.size)
+    for first in range(0, len(nodes), many):
+        own = nodes[first : first + many]
         for begin in range(0, src.size, BLOCK):
-            here, there = own[src[begin : begin + BLOCK]], own[dst[begin : begin + BLOCK]]
-            yield _routed(here, there, np.full(here.size, group), topology)
-    if nodes.shape[0] * src.size <= BLOCK and src.size:
-        groups = np.repeat(np.arange(len(nodes)), src.size)
-        yield _routed(nodes[:, src].ravel(), nodes[:, dst].ravel(), groups, topology)
+            part = slice(begin, begin + BLOCK)
+            groups = np.repeat(np.arange(first, first + len(own)), len(src[part]))
+            ends = own[:, src[part]].ravel(), own[:, dst[part]].ravel()
+            yield _routed(*ends, groups, np.tile(weights[part], len(own)), topology)
 
 
-def _routed(here: Ints, there: Ints, groups: Ints, topology: Topology, times: float = 1.0) -> _Loaded:
+def _routed(here: Ints, there: Ints, groups: Ints, times: Floats, topology: Topology) -> _Loaded:
+    """By link of every send: group x links + link, its weight, whether its send is over the network."""
     routes = topology.routes(here, there)
     crossed = routes.links >= 0
     key = (routes.links + (groups * topology.num_links)[:, np.newaxis])[crossed]
-    away = np.broadcast_to((routes.reach == Reach.NETWORK)[:, np.newaxis], crossed.shape)[crossed]
-    return key, times, away
+    away, weights = (
+        np.broadcast_to(each[:, np.newaxis], crossed.shape)[crossed]
+        for each in (routes.reach == Reach.NETWORK, times)
+    )
+    return key, weights, away
 
 
 def _counted(
     step: Exchange, site: Site, nodes: Ints, topology: Topology
-) -> Generator[_Loaded, None, tuple[Ints, Ints]]:
-    """What can be counted of an exchange; returns the sends that are left.
+) -> tuple[list[_Loaded], tuple[Ints, Ints]]:
+    """What can be counted of an exchange, and the sends that are left.
 
     Parts of the cluster lie in one another: hosts, pods, units of the network. What leaves a part takes links
     that depend on its sender and on the place of its receiver in its host, and arrives over links that depend
@@ -207,6 +230,7 @@ def _counted(
     place, in another part, and to count it for all.
     """
     rows = step.groups
+    counted: list[_Loaded] = []
     left: list[tuple[Ints, Ints]] = []
     below = np.arange(site.num_ranks)
     for number, tier in enumerate(_tiers(site, nodes, topology)):
@@ -224,8 +248,10 @@ def _counted(
         dst = rows[:, columns].ravel()
         if times:
             groups = np.repeat(np.arange(len(nodes)), src.size)
-            yield _routed(nodes[:, src].ravel(), nodes[:, dst].ravel(), groups, topology, times)
-    return (np.concatenate([src for src, _ in left]), np.concatenate([dst for _, dst in left]))
+            ends = nodes[:, src].ravel(), nodes[:, dst].ravel()
+            counted.append(_routed(*ends, groups, np.full(len(groups), float(times)), topology))
+    src, dst = (np.concatenate([each[end] for each in left]) for end in (0, 1))
+    return counted, (src, dst)
 
 
 def _tiers(site: Site, nodes: Ints, topology: Topology) -> list[Ints]:
@@ -294,11 +320,14 @@ def _apart(groups: Ints, lower: Ints, upper: Ints) -> tuple[Ints, Ints]:
     return np.concatenate([empty, *src]), np.concatenate([empty, *dst])
 
 
-def normal(found: Traffic, num_groups: int) -> Load:
-    """A phase as parts of what each group's most loaded link carries."""
+def normal(found: Traffic, num_groups: int, topology: Topology) -> Load:
+    """A phase as parts of what each group's slowest link carries."""
     whole = found.network + found.inside
-    scale = np.zeros(num_groups)
-    np.maximum.at(scale, found.groups, whole)
+    times = whole / topology.rates(found.links)
+    longest, scale = np.zeros(num_groups), np.zeros(num_groups)
+    np.maximum.at(longest, found.groups, times)
+    slowest = times == longest[found.groups]
+    np.maximum.at(scale, found.groups[slowest], whole[slowest])
     loads = np.maximum(np.rint(whole / scale[found.groups] / GRAIN), 1) * GRAIN
     offsets = np.searchsorted(found.groups, np.arange(num_groups + 1))
     return Load(np.asarray(offsets, dtype=np.int64), found.links, loads, scale)

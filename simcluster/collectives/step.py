@@ -157,10 +157,15 @@ class Exchange(Step):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Routine:
-    """An algorithm's steps for one operation and one site, and how they cut the bytes."""
+    """An algorithm's steps for one operation and one site, and how they cut the bytes.
+
+    ``evened``: who is root and who is leaf is nobody's own choice; links of a kind count as loaded as the
+    busiest of them, so that ranks that the algorithm tells apart by their numbers only are alike.
+    """
 
     cut: Cut
     steps: tuple[Step, ...]
+    evened: bool = False
 
     @property
     def hops(self) -> tuple[int, int]:

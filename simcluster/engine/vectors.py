@@ -22,7 +22,7 @@ MOST = 2.0**33
 class Vectors:
     """Load vectors, row ``v`` the entries ``offsets[v]:offsets[v + 1]`` of ``links`` and ``loads``.
 
-    A load is what one byte of a flow puts on one link: 1 on the flow's most loaded link; where a flow stands
+    A load is what one byte of a flow puts on one link: 1 on the flow's slowest link; where a flow stands
     for many equal ones, the sum of all of them on one link. Raises ValueError for loads that are not positive
     multiples of ``GRAIN`` below ``MOST`` and for a row that names a link twice.
     """

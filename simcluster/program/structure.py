@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 
 GRAIN = 2.0**-20
-"""What one unit of a load is of the load on the group's most loaded link."""
+"""What one unit of a load is of the load on the group's slowest link."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,7 +22,7 @@ class Loads:
     """What each of some groups loads on each link it uses, in rows.
 
     Row i is ``links[offsets[i]:offsets[i + 1]]`` with ``loads`` beside it, in units of ``GRAIN`` of the load
-    on the group's most loaded link. ``offsets`` has one entry more than there are groups; rows may be empty.
+    on the group's slowest link. ``offsets`` has one entry more than there are groups; rows may be empty.
     """
 
     offsets: Ints
@@ -40,7 +40,7 @@ class Loads:
 
     @classmethod
     def of(cls, offsets: Ints, links: Ints, parts: NDArray[np.float64]) -> Loads:
-        """Loads written as parts of the most loaded link; ValueError if one is no multiple of ``GRAIN``."""
+        """Loads written as parts of the slowest link's; ValueError if one is no multiple of ``GRAIN``."""
         units = np.rint(parts / GRAIN)
         if not np.array_equal(units * GRAIN, parts):
             raise ValueError("a load is no multiple of 2^-20")

@@ -76,6 +76,8 @@ def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
         "num_ranks": ranks,
         "num_classes": len(built.classes),
         "num_events": timing.num_events,
+        "num_flows": timing.num_flows,
+        "num_solves": timing.num_solves,
         **_calls(built, cut.sizes),
         "assumptions": assumptions(built),
     }
@@ -99,6 +101,8 @@ METRICS = (
     "num_ranks",
     "num_classes",
     "num_events",
+    "num_flows",
+    "num_solves",
 )
 """The figures that are one number: what ``expect`` and ``check`` may bound."""
 
@@ -283,9 +287,9 @@ def assumptions(built: Built) -> list[dict[str, str]]:
     found.append({"name": "framework", "value": built.scenario.spec.framework, "source": framework.source})
     found.append(
         {
-            "name": "links",
-            "value": "not shared",
-            "source": "transfers that overlap do not slow each other or the kernels beside them",
+            "name": "kernels",
+            "value": "not slowed beside communication",
+            "source": "collectives take no units and no memory bandwidth from the kernels beside them",
         }
     )
     return found

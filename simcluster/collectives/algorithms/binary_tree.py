@@ -31,7 +31,7 @@ class BinaryTree(Algorithm):
         trees, ways = single_tree(site.num_units), chains(site)
         hops = (site.most - 1, depth(trees))
         if operation in (Operation.ALL_REDUCE, Operation.BARRIER):
-            return Routine(Cut(1, len(ways)), climb(ways, trees, hops))
+            return Routine(Cut(1, len(ways)), climb(ways, trees, hops), evened=True)
         first, *others = ways[0]
         way = [[np.concatenate([[0], first[first != 0]]), *others]]
         up, down = climb(way, trees, hops)

@@ -41,4 +41,4 @@ class HalvingDoubling(Algorithm):
             steps += halving(row, 0, 1, reduce=True, hops=hops)
         if operation is not Operation.REDUCE_SCATTER:
             steps += halving(row, 0, 1, reduce=False, hops=hops)
-        return Routine(Cut(ranks), steps)
+        return Routine(Cut(ranks), steps, evened=True)

@@ -42,4 +42,4 @@ class NvlsTree(Algorithm):
             down,
             *spread(site, len(trees), hops=(0, 0), streams=True),
         )
-        return Routine(Cut(1, site.most * len(trees)), steps)
+        return Routine(Cut(1, site.most * len(trees)), steps, evened=True)

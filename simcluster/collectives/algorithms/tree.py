@@ -33,4 +33,4 @@ class Tree(Algorithm):
         trees = double_tree(site.num_units)
         ways = chains(site)
         up, down = climb(ways, trees, (site.most - 1, depth(trees)))
-        return Routine(Cut(1, len(ways) * len(trees)), (up, down))
+        return Routine(Cut(1, len(ways) * len(trees)), (up, down), evened=True)

@@ -20,7 +20,7 @@ def test_groups_that_lie_alike_are_one_placement():
     cluster = load_cluster("dgx-h100", hosts=8)
     groups = np.array([[0, 1, 8, 9], [16, 17, 24, 25], [2, 3, 10, 11], [8, 9, 0, 1], [0, 1, 2, 8]])
     found, index = cluster.placements(groups)
-    assert len(found) == 3 and index[0] == index[1] == index[3]
+    assert len(found) == 2 and index[0] == index[1] == index[2] == index[3]
     mine = found[index[0]]
     assert mine == cluster.placement([40, 41, 56, 57])
     assert mine.host_of.tolist() == [0, 0, 1, 1] and mine.place_of.tolist() == [0, 1, 0, 1]

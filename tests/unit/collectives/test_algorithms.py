@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.cluster import Protocol, Wiring, load_cluster
+from simcluster.cluster import Cluster, Protocol, Wiring, load_cluster
 from simcluster.collectives import Operation, Wanted, collective_time
 from simcluster.collectives.paths import packing
 from simcluster.errors import PlanError
@@ -83,13 +83,20 @@ def reducing(hosts: int = 1):
     return found, found.host.fabric.link.rate
 
 
+def simple(cluster: Cluster, algorithm: str) -> Protocol:
+    """The one protocol of an algorithm."""
+    (found,) = cluster.host.protocols_of(algorithm)
+    return found
+
+
 @settings(deadline=None)
 @given(st.integers(2, 8), sizes)
 def test_a_reducing_switch_takes_one_part_more_than_all(ranks, size):
     cluster, rate = reducing()
     found = collective_time(Operation.ALL_REDUCE, cluster.placement(range(ranks)), size, cluster, "nvls")
-    assert found.latency == pytest.approx(25e-6)
-    assert found.transfer == pytest.approx(size * (1 + 1 / ranks) / (0.85 * rate))
+    protocol = simple(cluster, "nvls")
+    assert found.latency == pytest.approx(protocol.base + protocol.hops[0])
+    assert found.transfer == pytest.approx(size * (1 + 1 / ranks) / (protocol.shares[0] * rate))
 
 
 def test_eight_hoppers_reduce_at_the_published_rate():
@@ -105,7 +112,8 @@ def test_nvls_and_trees_carry_a_trees_bytes_between_hosts():
     cluster, _ = reducing(16)
     card = cluster.host.network.link.rate
     found = collective_time(Operation.ALL_REDUCE, cluster.placement(range(128)), 2**30, cluster, "nvls_tree")
-    assert found.latency == pytest.approx(25e-6 + 2 * 4 * 14e-6)
+    protocol = simple(cluster, "nvls_tree")
+    assert found.latency == pytest.approx(protocol.base + protocol.hops[0] + 2 * 4 * protocol.hops[1])
     assert found.transfer == pytest.approx(2 * 2**30 / 8 / card)
 
 

@@ -119,7 +119,7 @@ def one_link_fabric(built):
             return classes.sizes[sender(built, index, each)[0]]
         group = classes.groups[index, each.group]
         ranks = sum(classes.sizes[member] for member in group.members)
-        return ranks // group.span.num_ranks
+        return ranks // group.placement.num_ranks
 
     def transfer(index, each):
         return Transfer(1000, (Phase(multiplicity(index, each), each.num_bytes * 10.0, GB / 3),))

@@ -108,8 +108,9 @@ def test_links_that_are_as_their_family_split_nothing(pods):
     assert classes.flows.num_pairs == (12,)
     assert classes.flows.transfers[0].row(classes.flows.pairs[0]) == {0: 4, 3: 4}
     assert classes.flows.transfers[1].row(classes.flows.pairs[0]) == {1: 4, 2: 4}
-    assert pods.classes.flows.groups["data",] == ()
-    assert len(pods.classes.flows.links) == 0
+    without = partition(pods.program, pods.cluster)
+    assert np.array_equal(without.of_rank, classes.of_rank)
+    assert without.flows.groups["data",] == () and len(without.flows.links) == 0
 
 
 def test_a_slow_card_splits_off_its_host_and_says_so(pods):

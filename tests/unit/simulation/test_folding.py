@@ -130,7 +130,8 @@ def test_every_framework_profile(framework, data):
 def changes(ranks, hosts):
     """What is not as the files have it, one entry of ``cluster.changes``.
 
-    Slow and fast devices: single ones, lists, hosts, all by a factor or by a law.
+    Slow and fast devices: single ones, lists, hosts, all by a factor or by a law. Links that carry less, or
+    take longer, or carry the traffic of others, for a while or for good.
     """
     factor = st.sampled_from([0.5, 0.9, 1.0, 1.3])
     devices = st.lists(st.integers(0, ranks - 1), min_size=1, max_size=3, unique=True)
@@ -145,7 +146,25 @@ def changes(ranks, hosts):
         st.fixed_dictionaries({"memory_bandwidth": factor}),
         st.fixed_dictionaries({"compute": factor, "memory_bandwidth": factor | law}),
     ]
-    return st.tuples(st.one_of(one_of), st.one_of(slower)).map(lambda parts: parts[0] | parts[1])
+    of_devices = st.tuples(st.one_of(one_of), st.one_of(slower)).map(lambda parts: parts[0] | parts[1])
+    return of_devices | link_changes(hosts)
+
+
+def link_changes(hosts):
+    host = st.integers(0, hosts - 1).map(str) | st.just("*")
+    which = st.sampled_from(["nic.0.out", "nic.0.in", "nic.*", "*"])
+    links = st.tuples(host, which).map(lambda parts: {"link": f"host.{parts[0]}.{parts[1]}"})
+    times = st.sampled_from([{}, {"from": "20 us"}, {"until": "90 us"}, {"from": "5 us", "until": "300 us"}])
+    what = st.sampled_from(
+        [
+            {"bandwidth": 0.5},
+            {"bandwidth": 1.7, "latency": "3 us"},
+            {"latency": "+2 us"},
+            {"background": "1 GB/s"},
+            {"background": "40 GB/s"},
+        ]
+    )
+    return st.tuples(links, times, what).map(lambda parts: parts[0] | parts[1] | parts[2])
 
 
 @st.composite
