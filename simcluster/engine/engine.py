@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 
 from simcluster.cluster import Cluster
 from simcluster.collectives import AUTOMATIC, Selection
+from simcluster.engine.check import first_meeting
 from simcluster.engine.choices import Choices
 from simcluster.engine.deadlock import HEADING, LATE, STILL, stuck
 from simcluster.engine.fabric import NO_LINKS, Fabric, Transfer
+from simcluster.engine.flights import flights
 from simcluster.engine.flows import Network
 from simcluster.engine.linked import LinkedClass, LinkedStream, link
 from simcluster.engine.meetings import SENDER_OF
 from simcluster.engine.merged import merged
-from simcluster.engine.check import first_meeting
-from simcluster.engine.flights import flights
 from simcluster.engine.prices import Prices, Uneven
 from simcluster.engine.stage import Stage
 from simcluster.engine.streams import (

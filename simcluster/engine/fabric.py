@@ -11,7 +11,6 @@ import numpy as np
 from simcluster.engine.vectors import Floats, Vectors
 from simcluster.program import Instruction
 
-
 NEVER = 2**62
 """A time (ns) that does not come."""
 
@@ -51,7 +50,7 @@ class Transfer:
     late: tuple[Late, ...] = ()
 
     def latency(self, now: int, *, for_good: bool = False) -> int:
-        """Nanoseconds until bytes flow, for what begins ``now``; due to links that are late ``for_good`` only."""
+        """Nanoseconds until bytes flow, for what begins ``now``; ``for_good``: without what is for a time."""
         if not self.late:
             return self.latency_ns
         held = (each for each in self.late if each.begin <= now and (each.end is None or now < each.end))
@@ -116,7 +115,7 @@ class Links:
         return found
 
     def times(self, transfer: Transfer) -> list[int]:
-        """Nanoseconds until each phase of a transfer begins that nothing changes and none meets, and to its end.
+        """Nanoseconds until each phase of a transfer begins, and to its end, if it meets no other.
 
         A phase that never ends takes ``NEVER``.
         """

@@ -101,8 +101,8 @@ def _meetings(stage: Stage, lane: Lane) -> Iterator[tuple[int, int, list[int]]]:
 class Flown:
     """The phases of flights side by side: by phase of each transfer, when it begins and ends.
 
-    ``leader`` (among those of the flights), ``vector``, ``begin`` and ``end`` (ns after the start) and ``rate``
-    (bytes/s): all [phases].
+    ``leader`` (among those of the flights), ``vector``, ``begin`` and ``end`` (ns after the start) and
+    ``rate`` (bytes/s): all [phases].
     """
 
     leader: Ints
@@ -121,5 +121,5 @@ class Flown:
             for phase, begin, end in zip(each.phases, times, times[1:], strict=False):
                 rows.append((leader, phase.vector, begin, end))
                 rates.append(min(phase.cap, links.rates[phase.vector]))
-        columns = np.array(rows, dtype=np.int64).reshape(-1, 4).T
-        return cls(*columns, np.array(rates, dtype=np.float64))
+        leaders, vectors, begins, ends = np.array(rows, dtype=np.int64).reshape(-1, 4).T
+        return cls(leaders, vectors, begins, ends, np.array(rates, dtype=np.float64))

@@ -65,7 +65,8 @@ class Prices:
 
     def moved(self, index: int, code: Code, each: Instruction) -> tuple[int, int]:
         """Nanoseconds of a collective or transfer alone on the cluster as it was built, and how much longer
-        the host takes to call for it."""
+        the host takes to call for it.
+        """
         alone = max(1, self.choices.of(index, each).duration_ns)
         if each.action is not Action.COLLECTIVE:
             return alone, 0
@@ -92,9 +93,9 @@ class Carried:
 class PricedCode:
     """Nanoseconds of every instruction of a code in several classes: [instructions, classes].
 
-    What goes over links takes what it would if nothing else did; ``carried`` has it by instruction. ``host``
-    is, of one execution, what the kernels spend on launches and dispatch; ``busy`` what they take in all: both
-    [classes].
+    What goes over links takes what it would if nothing else did; ``carried`` has it by instruction. Of one
+    execution, ``host`` [classes] is what the kernels spend on launches and dispatch, ``busy`` [classes] what
+    they take in all.
     """
 
     duration: Ints

@@ -46,9 +46,7 @@ class Stage:
         shared = SharedPrices.of(prices, columns.tolist())
         used = sorted({execution.code for execution in program.stages[number].executions})
         first = int(columns[0])
-        codes = {
-            code: timed(program.codes[code], prices.pricer(first, program.codes[code])) for code in used
-        }
+        codes = {code: timed(program.codes[code], prices.pricer(first, program.codes[code])) for code in used}
         priced = {code: shared.of_code(program.codes[code]) for code in used}
         linked = link(program, number, codes, steps)
         return cls(number, columns, shape, axes if shape[0] > 1 else (), linked, codes, priced)

@@ -37,8 +37,8 @@ class Timing:
     """What every class did, the time at which the last one ended (ns), and the number of entries run.
 
     ``num_flows`` counts what was carried over shared links, ``num_solves`` how often rates were worked out
-    anew where flows shared one. ``swept`` are the stages beside each other where a sweep timed them: ``classes`` are then made from it one
-    by one, when they are asked for.
+    anew where flows shared one. ``swept`` are the stages beside each other where a sweep timed them:
+    ``classes`` are then made from it one by one, when they are asked for.
     """
 
     classes: Sequence[ClassTiming]

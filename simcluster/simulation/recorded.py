@@ -74,7 +74,7 @@ class Recorded:
         if self.timing.num_events <= MOST_EXPANDED:
             return None
         return TraceError(
-            f"the tables of {len(self._all):,} different ranks do not fit: {self.timing.num_events:,} entries",
+            f"the tables of {len(self._all):,} different ranks do not fit: {self.timing.num_events:,} rows",
             hint="name the ranks to look at, as in --ranks 0,17 or spans(ranks=[0, 17])",
         )
 

@@ -73,7 +73,7 @@ class Asked:
         if classes is None:
             return self.whole.table()
         refuse_many(len(classes), int(self.sizes[np.array(classes, dtype=np.int64)].sum()))
-        # Examples of all scripts come first: so operators have the same numbers whichever classes are asked for.
+        # Examples of all scripts come first: so operators have the same numbers whatever is asked for.
         examples = self._examples[0]
         made = self.record([*examples, *classes])
         table = made.table(range(len(examples), len(examples) + len(classes)))

@@ -67,7 +67,7 @@ class Run:
         return not (isinstance(self.recording, Asked) and self.recording.too_many)
 
     def save(self, path: str | Path) -> None:
-        """Writes the whole run to one file, complete or not at all; TraceError if it is too large for that."""
+        """Writes the whole run to one file, complete or not at all; TraceError if it is too large."""
         whole = self.recording.whole
         target = Path(path)
         partial = target.with_name(f".{target.name}.partial")

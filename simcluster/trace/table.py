@@ -47,7 +47,7 @@ class Table:
 
     @classmethod
     def deferred(cls, make: Callable[[], Table], one: Callable[[int], Table]) -> Table:
-        """A table of all classes that is made when a column is first looked at; ``one`` makes a class's rows."""
+        """A table of all classes, made when a column is first looked at; ``one`` makes a class's rows."""
         return _Deferred(make, one)
 
     def __len__(self) -> int:

@@ -54,7 +54,9 @@ def test_against_looking_at_every_instant(found, capacity):
     wanted = None
     for time in range(21):
         for link in range(4):
-            level = sum(rate for at, start, end, rate in found if at == link and start <= time < end)
-            if level > capacity[link] and wanted is None:
+            rates = [rate for at, start, end, rate in found if rate and at == link and start <= time < end]
+            level = sum(rates)
+            full = level > capacity[link] or (len(rates) > 1 and level == capacity[link])
+            if full and wanted is None:
                 wanted = Overload(time, link, level)
     assert first_overload(demand(*found), np.array(capacity)) == wanted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from simcluster.engine import run
 from simcluster.errors import PlanError, TraceError
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
 from simcluster.program import partition
+from simcluster.report import columns, write_perfetto
 from simcluster.report.headline import headline
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
@@ -167,14 +168,25 @@ def test_too_many_different_devices_are_refused_in_numbers(monkeypatch):
     assert caught.value.problems[0].path == "cluster.changes"
 
 
-def test_tables_of_very_many_different_ranks_are_refused_and_their_figures_are_not(monkeypatch):
-    # The package gives the function its module's name.
-    monkeypatch.setattr(sys.modules[simulate.__module__], "MOST_EXPANDED", 100)
+def test_of_very_many_different_ranks_those_are_recorded_that_somebody_looks_at(monkeypatch, tmp_path):
     jitter = [{"devices": "all", "compute": {"normal": [1.0, 0.1]}}]
-    found = simulate(scenario({"data": 8}, micro_batches=1, changes=jitter))
-    assert found.documents["summary"]["num_classes"] == 8
-    with pytest.raises(TraceError, match="tables of 8 different ranks do not fit"):
-        len(found.spans)
+    mesh = {"pipeline": 2, "data": 8}
+    whole = simulate(scenario(mesh, micro_batches=2, changes=jitter))
+    monkeypatch.setattr("simcluster.simulation.recorded.MOST_EXPANDED", 100)
+    found = simulate(scenario(mesh, micro_batches=2, changes=jitter))
+    assert found.documents["summary"]["num_classes"] == 16
+    for look in (lambda: len(found.spans), lambda: len(found.memory), lambda: found.save(tmp_path / "run")):
+        with pytest.raises(TraceError, match="tables of 16 different ranks do not fit"):
+            look()
+    assert not found.storable
+    assert whole.storable
+    for table in (columns.spans, columns.transfers, columns.memory, columns.waits):
+        ours, theirs = (table(each, [13, 2]).structured() for each in (found, whole))
+        assert np.array_equal(ours, theirs)
+    for name, which in (("ours", found), ("theirs", whole)):
+        write_perfetto(which, tmp_path / name, [2, 13])
+    ours, theirs = (json.loads((tmp_path / name).read_text()) for name in ("ours", "theirs"))
+    assert ours["traceEvents"] == theirs["traceEvents"]
 
 
 def test_errors_point_into_the_file(tmp_path):
