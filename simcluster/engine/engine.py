@@ -29,6 +29,7 @@ from simcluster.engine.linked import LinkedClass, LinkedStream, link
 from simcluster.engine.meetings import SENDER_OF
 from simcluster.engine.merged import merged
 from simcluster.engine.prices import Prices, Uneven
+from simcluster.engine.rest import Rest
 from simcluster.engine.stage import Stage
 from simcluster.engine.streams import (
     Communications,
@@ -168,13 +169,23 @@ class _Engine:
         ]
         self.progress.total = sum(stage.num_entries * len(stage.columns) for stage in stages)
         swept = sweep(self.program, self.classes, stages, self.progress.swept)
-        num_flows = 0
+        num_flows = num_solves = 0
         if self.prices.fabric:
+            links = merged(self.prices.fabric.links)
             flown = flights(self.program, self.classes, swept)
-            if first_meeting(flown, merged(self.prices.fabric.links)) is not None:
-                return self._events()
             num_flows = sum(each.num_flows for each in flown)
-        return Timing(SweptClasses.of(swept, self._codes), swept.end, swept.num_entries, num_flows, 0, swept)
+            since = first_meeting(flown, links)
+            del flown
+            if since is not None:
+                rest = Rest(self.program, self.classes, swept, links, since)
+                self.progress.env, self.progress.streams, self.progress.ended = rest.env, rest.streams, 0
+                with _no_collection():
+                    found = rest.run()
+                if found is None:
+                    return self._events()
+                swept, num_solves = found, rest.network.num_solves
+        classes = SweptClasses.of(swept, self._codes)
+        return Timing(classes, swept.end, swept.num_entries, num_flows, num_solves, swept)
 
     # -- events -----------------------------------------------------------------------------------------
 

@@ -215,8 +215,8 @@ class _Peaks:
             return np.zeros(self._width, dtype=np.int64)
         stream, entry, code, kind, instruction = self._place(moment)
         stage, lane = self.lanes[0].stage, self.lanes[stream]
-        duration = stage.priced[code].duration
         if stream == self._compute:
+            duration = stage.priced[code].duration
             timed = stage.codes[code]
             mine = np.flatnonzero(
                 (timed.stream_of == timed.stream_of[instruction]) & (timed.entry == timed.entry[instruction])
@@ -228,7 +228,8 @@ class _Peaks:
             return self._arrival(lane, entry)
         end = lane.ends[entry]
         assert end is not None
-        return self._flat(end) - duration[instruction] if kind == 0 else self._flat(end)
+        spent = lane.durations[entry]
+        return self._flat(end if kind == 1 or spent is None else end - spent)
 
     def _arrival(self, lane: Lane, entry: int) -> Ints:
         found = np.zeros(self._width, dtype=np.int64)
