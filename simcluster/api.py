@@ -121,7 +121,10 @@ class Result:
     """Pipeline wait over compute time."""
 
     compute_s: float
-    """Seconds of a step in kernels."""
+    """Seconds of a step in kernels, as if they had the device to themselves."""
+
+    slowed_s: float
+    """Seconds that kernels took longer because communication beside them held units and memory bandwidth."""
 
     host_s: float
     """Seconds of a step in which kernels waited for the host to dispatch them."""

@@ -115,4 +115,4 @@ def burning_program(
     """The pipeline's Program, one rank per stage."""
     mesh = Mesh.of({"pipeline": len(forward)})
     graph = burning_graph(forward, backward)
-    return build(graph, timetable, mesh, "pipeline", overlapped=overlapped, prefetch=1)
+    return build(graph, (timetable,), mesh, "pipeline", overlapped=overlapped, prefetch=1)

@@ -6,7 +6,7 @@ import math
 from enum import Enum
 
 from simcluster.errors import nearest
-from simcluster.simulation.summary import METRICS
+from simcluster.simulation.summary import METRICS, SHARED_METRICS
 from simcluster.units import Dimension
 
 JUDGED = (
@@ -42,9 +42,10 @@ def short(figure: str) -> str:
 
 def known(name: str) -> str:
     """The figure with this full or short name; ValueError, with the nearest name, if there is none."""
-    names = {short(figure): figure for figure in METRICS} | {figure: figure for figure in METRICS}
+    every = (*METRICS, *SHARED_METRICS)
+    names = {short(figure): figure for figure in every} | {figure: figure for figure in every}
     if name not in names:
-        hint = nearest(name, (short(figure) for figure in METRICS))
+        hint = nearest(name, (short(figure) for figure in every))
         raise ValueError(f"no figure is called '{name}'" + (f"; {hint}" if hint else ""))
     return names[name]
 
@@ -90,7 +91,7 @@ def _unit(figure: str, largest: float) -> tuple[float, str]:
         noun = figure.partition("_")[0]
         return 1.0, f" {noun}/s"
     else:
-        return (1.0, "") if figure.startswith("num_") else (0.01, " %")
+        return (1.0, "") if figure.startswith("num_") or figure in SHARED_METRICS else (0.01, " %")
     smallest = steps[0] if largest or measured is not Dimension.TIME else steps[-1]
     name, scale = next((step for step in reversed(steps) if largest >= step[1]), smallest)
     return scale, f" {name}"

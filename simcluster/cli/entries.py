@@ -9,7 +9,7 @@ from rich.text import Text
 
 from simcluster import units
 from simcluster.cluster.device_spec import DeviceSpec
-from simcluster.cluster.spec import HostSpec
+from simcluster.cluster.host_spec import HostSpec
 from simcluster.document import CatalogSection
 from simcluster.draw import Cell, Column, shown, table
 from simcluster.errors import ScenarioError, nearest

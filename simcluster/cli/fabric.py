@@ -14,6 +14,7 @@ from rich.text import Text
 from simcluster import units
 from simcluster.cluster import Cluster, ClusterSpec, HostSpec
 from simcluster.cluster.bisection import bisection
+from simcluster.cluster.joined import TRUNK
 from simcluster.cluster.topology import Topology
 from simcluster.document import Section, validate_data
 from simcluster.draw import Cell, Column, shown, table
@@ -48,9 +49,9 @@ class Drawn:
     @property
     def title(self) -> str:
         """What it is, in a line."""
-        host, hosts = self.cluster.host, self.cluster.num_hosts
+        hosts = " + ".join(f"{group.num_hosts:,} x {group.host.name}" for group in self.cluster.groups)
         kind = self.cluster.topology.network.kind
-        return f"{hosts:,} x {host.name}, {self.cluster.num_devices:,} devices, network: {kind}"
+        return f"{hosts}, {self.cluster.num_devices:,} devices, network: {kind}"
 
 
 def topology_text(drawn: Drawn, *, colour: bool = False) -> str:
@@ -116,13 +117,19 @@ def _path(topology: Topology, src: int, dst: int) -> Iterator[Any]:
 
 def _source(spec: ClusterSpec, path: str) -> tuple[str, str]:
     """Where the figure of links is from, and how far to trust it."""
-    host = spec.host or HostSpec.model_validate({"use": spec.use})
+    if path == "trunk":
+        return TRUNK, "assumed"
+    group = spec.written[0]
+    if path.startswith("groups."):
+        _, number, path = path.split(".", 2)
+        group = spec.written[int(number)]
+    host = group.made
     part: Any = spec
     for key in path.split("."):
         if part is spec and key == "host":
             part = host.completed()
         elif part is spec and key == "network":
-            part = spec.network or host.network.fabric
+            part = group.network or host.network.fabric
         else:
             part = getattr(part, key, None)
     figures = _figures(part)

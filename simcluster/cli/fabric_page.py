@@ -46,7 +46,7 @@ def _sections(drawn: Drawn) -> Iterator[Markup]:
         path = found[found >= 0]
     if line := bisection_line(topology):
         yield Markup(f"<p>{escape(line)}</p>")
-    host = drawn.path[0] // drawn.cluster.host.num_devices if drawn.path else 0
+    host = int(topology.host_of(np.array(drawn.path[:1]))[0]) if drawn.path else 0
     yield section(f"Host {host}", "rest the pointer on a line for its links", _inside(topology, host, path))
     if topology.num_hosts > 1:
         yield section("Between hosts", "", _network(topology, path, drawn.path))
@@ -98,7 +98,7 @@ def _network(topology: Topology, path: Numbers, ranks: tuple[int, int] | None) -
     """Some hosts, each as one box, and the switches over them, tier by tier."""
     wanted = np.linspace(0, topology.num_hosts - 1, min(8, topology.num_hosts)).astype(np.int64)
     if ranks:
-        wanted = np.unique([*wanted.tolist(), *(rank // topology.host.num_devices for rank in ranks)])
+        wanted = np.unique([*wanted.tolist(), *topology.host_of(np.array(ranks)).tolist()])
     links = topology.between_devices()
     tails, heads = topology.ends(links)
     hosts = topology.host_of(tails), topology.host_of(heads)

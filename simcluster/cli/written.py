@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -28,6 +29,10 @@ def scenario_text(scenario: Scenario, changes: Sequence[tuple[str, str]]) -> str
     config = scenario.spec.model.hf
     if config is not None and not config.is_absolute():
         settings.append(("model.hf", str((scenario.folder / config).resolve())))
+    for index, tenant in enumerate(scenario.spec.tenants):
+        if isinstance(tenant.scenario, str) and not Path(tenant.scenario).is_absolute():
+            path = (scenario.folder / tenant.scenario).resolve()
+            settings.append((f"tenants.{index}.scenario", str(path)))
     if not settings:
         return document.source.text
     for key, text in settings[len(changes) :]:

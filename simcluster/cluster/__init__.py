@@ -10,12 +10,14 @@ from simcluster.cluster.cluster import Assumption, Cluster
 from simcluster.cluster.device import Device
 from simcluster.cluster.device_spec import DeviceSpec
 from simcluster.cluster.fleet import Fleet
+from simcluster.cluster.group import HostGroup
 from simcluster.cluster.host import Host, Protocol
+from simcluster.cluster.host_spec import HostSpec
 from simcluster.cluster.link import Fabric, Island, Level, Link, Network, Path, Pod, Reach, Wiring
 from simcluster.cluster.placement import Placement
 from simcluster.cluster.price import Price, nanoseconds
 from simcluster.cluster.span import Span
-from simcluster.cluster.spec import ClusterSpec, HostSpec
+from simcluster.cluster.spec import ClusterSpec, HostGroupSpec
 from simcluster.cluster.speed import NOMINAL, Speed
 from simcluster.cluster.topology import Routes, Topology
 
@@ -29,6 +31,8 @@ __all__ = [
     "Fabric",
     "Fleet",
     "Host",
+    "HostGroup",
+    "HostGroupSpec",
     "HostSpec",
     "Island",
     "Level",

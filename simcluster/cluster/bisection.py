@@ -42,11 +42,13 @@ def bisection(topology: Topology) -> float:
 
 def _groups(topology: Topology, tails: Numbers, heads: Numbers) -> Numbers:
     """A number per node, the same for nodes that are drawn together."""
-    devices, hosts = topology.host.num_devices, topology.num_hosts
+    hosts = topology.num_hosts
     ranks = np.arange(topology.num_devices)
+    host_of = topology.host_of(ranks)
     second = (ranks >= topology.num_devices // 2).astype(np.int64)
     every = np.arange(hosts)
-    first, last = second[every * devices], second[every * devices + devices - 1]
+    first = second[np.searchsorted(host_of, every, side="left")]
+    last = second[np.searchsorted(host_of, every, side="right") - 1]
     alike = np.where(first == last, first, 2 + every)  # a host across the middle stands alone
     parts = topology.network.drawn(every)
     for part in parts:
@@ -54,7 +56,7 @@ def _groups(topology: Topology, tails: Numbers, heads: Numbers) -> Numbers:
     kinds = topology.kinds()
     node_host = topology.host_of(np.arange(topology.num_nodes))
     own = np.where(node_host >= 0, alike[node_host], -1)
-    own[: topology.num_devices] = alike[ranks // devices] * 2 + second
+    own[: topology.num_devices] = alike[host_of] * 2 + second
     own[topology.num_devices :] = np.where(
         own[topology.num_devices :] >= 0, own[topology.num_devices :] * 2, -1
     )

@@ -52,7 +52,7 @@ def body_seconds(work: Work, models: Models, rates: Rates) -> Rate:
     if work.kernel is Kernel.ATTENTION:
         return _attention(work, models, rates)
     compute = work.flops / rates.vector[work.dtype] if work.dtype in rates.vector else 0.0
-    return larger(compute, _streaming_time(work.kernel, work.bytes_moved, models, rates))
+    return larger(compute, streaming_time(work.kernel, work.bytes_moved, models, rates))
 
 
 def _gemm(work: Work, models: Models, rates: Rates) -> Rate:
@@ -87,10 +87,11 @@ def _attention(work: Work, models: Models, rates: Rates) -> Rate:
         work.flops,
         _matrix_rate(work, models, rates),
     )
-    return larger(compute, _streaming_time(Kernel.COPY, work.bytes_moved, models, rates))
+    return larger(compute, streaming_time(Kernel.COPY, work.bytes_moved, models, rates))
 
 
-def _streaming_time(kernel: Kernel, num_bytes: int, models: Models, rates: Rates) -> Rate:
+def streaming_time(kernel: Kernel, num_bytes: int, models: Models, rates: Rates) -> Rate:
+    """Seconds in which a kernel's bytes pass the memory."""
     if num_bytes <= 0:
         return 0.0
     return num_bytes / (rates.memory_bandwidth * models.streaming[kernel].at(num_bytes))

@@ -8,7 +8,8 @@ from simcluster.cluster.cluster import Cluster
 from simcluster.cluster.device import Device
 from simcluster.cluster.device_spec import DeviceSpec
 from simcluster.cluster.host import Host
-from simcluster.cluster.spec import ClusterSpec, HostSpec
+from simcluster.cluster.host_spec import HostSpec
+from simcluster.cluster.spec import ClusterSpec
 from simcluster.document import validate_data
 
 

@@ -79,9 +79,9 @@ class ChangeSpec(Section):
             raise Refused("this changes nothing; write compute: 0.9, memory_bandwidth: 0.8 or both")
         return self
 
-    def check(self, num_hosts: int, per_host: int) -> None:
-        """Refused, with the key, if it names a device or host that the cluster does not have."""
-        for key, count in (("device", num_hosts * per_host), ("host", num_hosts)):
+    def check(self, devices: Sequence[range]) -> None:
+        """Refused, with the key, if it names a device or host that is not among ``devices`` of every host."""
+        for key, count in (("device", devices[-1].stop), ("host", len(devices))):
             written = getattr(self, key)
             for position, index in enumerate(_listed(written)):
                 if index >= count:
@@ -90,13 +90,13 @@ class ChangeSpec(Section):
                         f"there is no {key} {index}; the last of {count:,} is {count - 1}", path=path
                     )
 
-    def ranks(self, num_hosts: int, per_host: int) -> Sequence[int]:
-        """The devices it changes, on so many hosts of so many devices."""
+    def ranks(self, devices: Sequence[range]) -> Sequence[int]:
+        """The devices it changes, of the ``devices`` of every host."""
         if self.devices is not None:
-            return range(num_hosts * per_host)
+            return range(devices[-1].stop)
         if self.device is not None:
             return _listed(self.device)
-        return [host * per_host + local for host in _listed(self.host) for local in range(per_host)]
+        return [rank for host in _listed(self.host) for rank in devices[host]]
 
 
 def _kind(written: Any) -> str:
@@ -110,8 +110,8 @@ AnyChange = Annotated[
 """An entry of ``cluster.changes``: of devices, or of links where it names a ``link``."""
 
 
-def speeds(changes: Sequence[ChangeSpec], num_hosts: int, per_host: int, seed: int) -> Mapping[int, Speed]:
-    """Rank -> speed of every device that is not as its file has it, by rank.
+def speeds(changes: Sequence[ChangeSpec], devices: Sequence[range], seed: int) -> Mapping[int, Speed]:
+    """Rank -> speed of every device that is not as its file has it, by rank; ``devices`` by host.
 
     A device's draw depends on the seed, on its rank, on what is drawn and on how many laws of that stand
     before in the list: not on the size of the cluster, nor on changes without a law.
@@ -125,7 +125,7 @@ def speeds(changes: Sequence[ChangeSpec], num_hosts: int, per_host: int, seed: i
             if factor is None:
                 continue
             drawn = isinstance(factor, NormalSpec)
-            for rank in change.ranks(num_hosts, per_host):
+            for rank in change.ranks(devices):
                 times = _draw(factor, f"{kind} {laws} of {rank} by {seed}") if drawn else factor
                 mine = found.setdefault(rank, {})
                 mine[kind] = mine.get(kind, 1.0) * times

@@ -1,7 +1,10 @@
-"""The cluster: equal hosts on one network, and how ranks lie on it.
+"""The cluster: groups of equal hosts on one network, and how ranks lie on it.
 
-Rank r is device ``r % devices_per_host`` of host ``r // devices_per_host``. Paths and spans are the only
-things the rooms above ask about the wiring, so that richer fabrics can answer the same questions.
+Ranks are numbered group by group, host by host: with one group, rank r is device ``r % devices_per_host`` of
+host ``r // devices_per_host``, unless the ranks have only some hosts of a larger cluster (``on``): then they
+count through these, and everything that is asked by rank is answered for the device that runs it. Paths and
+spans are the only things the rooms above ask about the wiring, so that richer fabrics can answer the same
+questions.
 """
 
 from __future__ import annotations
@@ -14,7 +17,9 @@ from numpy.typing import NDArray
 
 from simcluster.cluster.device import Device
 from simcluster.cluster.fleet import Fleet
-from simcluster.cluster.host import Host, Protocol
+from simcluster.cluster.group import HostGroup, MixedPlaces
+from simcluster.cluster.host import Host, Protocol, slower
+from simcluster.cluster.joined import JoinedTopology
 from simcluster.cluster.link import Fabric, Level, Path, Reach, Storage, Wiring
 from simcluster.cluster.link_changes import Background, LinkChange, LinkChanges, LinkChangeSpec
 from simcluster.cluster.network import Lay
@@ -36,34 +41,93 @@ class Assumption:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cluster:
-    """``num_hosts`` hosts of one kind, their network cards joined as ``network`` lays them.
+    """Groups of hosts, one of them or several of different kinds.
 
-    ``speeds`` are those of the ranks whose device is not as the host has it. Two clusters are one only if
-    they are the same object, which makes a cluster a cheap memo key.
+    Between groups traffic goes through the network cards of both ends. Collectives over hosts of several
+    kinds are those of a library that speaks to all of them, at the slower figures of their own libraries.
+    ``speeds`` are those of the ranks whose device is not as the host has it. Of a part of a ``whole``
+    cluster, ``hosts`` [num_hosts] are its hosts there; its topology is that of the whole. Two clusters are
+    one only if they are the same object, which makes a cluster a cheap memo key.
     """
 
-    host: Host
-    num_hosts: int
+    groups: tuple[HostGroup, ...]
     assumptions: tuple[Assumption, ...] = ()
     speeds: Mapping[int, Speed] = field(default_factory=dict)
-    network: Lay = Switch
     storage: Storage | None = None
     changed_links: LinkChanges = field(default_factory=LinkChanges)
-    _devices: dict[Speed, Device] = field(default_factory=dict, init=False, repr=False)
+    whole: Cluster | None = None
+    hosts: Ranks | None = None
+    _devices: dict[tuple[int, Speed], Device] = field(default_factory=dict, init=False, repr=False)
+    _together: dict[tuple[int, ...], Host] = field(default_factory=dict, init=False, repr=False)
     _topologies: list[Topology] = field(default_factory=list, init=False, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        host: Host,
+        num_hosts: int,
+        assumptions: tuple[Assumption, ...] = (),
+        speeds: Mapping[int, Speed] | None = None,
+        network: Lay = Switch,
+        storage: Storage | None = None,
+    ) -> Cluster:
+        """The cluster of one group."""
+        return cls((HostGroup(host, num_hosts, network),), assumptions, speeds or {}, storage)
+
+    @property
+    def host(self) -> Host:
+        """The host of which there are all; ValueError in a mixed cluster, which has several."""
+        if self.mixed:
+            raise ValueError("a mixed cluster has hosts of several groups")
+        return self.groups[0].host
+
+    @property
+    def mixed(self) -> bool:
+        """Whether there are several groups."""
+        return len(self.groups) > 1
+
+    @property
+    def kinds(self) -> tuple[Host, ...]:
+        """The different hosts, by the kinds of their groups."""
+        return tuple({group.kind: group.host for group in self.groups}.values())
+
+    @property
+    def num_hosts(self) -> int:
+        """Hosts of all groups."""
+        return sum(group.num_hosts for group in self.groups)
 
     @property
     def num_devices(self) -> int:
         """Devices of all hosts, which is the number of ranks."""
-        return self.num_hosts * self.host.num_devices
+        return sum(group.num_devices for group in self.groups)
+
+    def group_of(self, ranks: Ranks) -> Ranks:
+        """The group of each rank, in the shape of ``ranks``."""
+        return MixedPlaces.of(self.groups).group_of(ranks)
+
+    def num_devices_of(self, host: int) -> int:
+        """Devices of a host, counted over all groups; IndexError if there is none."""
+        for group in self.groups:
+            if host < group.num_hosts:
+                return group.host.num_devices
+            host -= group.num_hosts
+        raise IndexError(host)
 
     @property
     def topology(self) -> Topology:
         """Its nodes, links and routes; the same object each time."""
+        if self.whole is not None:
+            return self.whole.topology
         if not self._topologies:
-            parts = self.host, self.num_hosts, self.network, self.storage, self.changed_links.dead
-            self._topologies.append(Topology(*parts))
+            self._topologies.append(self._laid())
         return self._topologies[0]
+
+    def _laid(self) -> Topology:
+        if self.mixed:
+            return JoinedTopology(self.groups)
+        (group,) = self.groups
+        dead = self.changed_links.dead
+        return Topology(group.host, group.num_hosts, group.network, self.storage, dead)
 
     @property
     def link_changes(self) -> tuple[LinkChange, ...]:
@@ -84,6 +148,32 @@ class Cluster:
             return self
         return replace(self, changed_links=LinkChanges.of(specs, self.topology))
 
+    def on(self, hosts: Sequence[int]) -> Cluster:
+        """The part of the cluster on these hosts, whose devices are ranks 0, 1, ... in the order given.
+
+        Links, what changes on them and what others send over them are those of the whole cluster. Raises
+        ValueError for a host that is not there or stands twice.
+        """
+        if self.whole is not None or self.mixed:
+            raise ValueError("a part of a cluster, or a mixed one, has no parts")
+        own = np.asarray(hosts, dtype=np.int64)
+        if not own.size or own.min() < 0 or own.max() >= self.num_hosts or np.unique(own).size < own.size:
+            raise ValueError(f"no such part of {self.num_hosts} hosts: {list(hosts)}")
+        equal = replace(self.groups[0], num_hosts=own.size)
+        part = replace(self, groups=(equal,), speeds={}, whole=self, hosts=own)
+        if not self.speeds:
+            return part
+        devices = part.devices_of(np.arange(part.num_devices)).tolist()
+        speeds = {rank: self.speeds[at] for rank, at in enumerate(devices) if at in self.speeds}
+        return replace(part, speeds=speeds)
+
+    def devices_of(self, ranks: Ranks) -> Ranks:
+        """The device of the topology that runs each rank, in the shape of ``ranks``."""
+        if self.hosts is None:
+            return ranks
+        size = self.host.num_devices
+        return np.asarray(self.hosts[ranks // size] * size + ranks % size, dtype=np.int64)
+
     def placement(self, ranks: Ranks | Sequence[int]) -> Placement:
         """How one group of ranks [size] lies on the cluster."""
         found, _ = self.placements(np.asarray(ranks, dtype=np.int64)[np.newaxis])
@@ -95,15 +185,22 @@ class Cluster:
         Members count in the order in which they are given. Placements are sorted, so the answer does not
         depend on the order of the groups.
         """
+        groups = self.devices_of(groups)
         places = self._places
         hosts, pods = appearing(places.hosts(groups)), appearing(places.pods(groups))
-        own = groups % self.host.num_devices
         parts = self.topology.network.places(places.hosts(groups))
-        rails = own * self.host.network.nics // self.host.num_devices
+        islands = None
+        if isinstance(places, MixedPlaces):
+            own, rails = places.local(groups), places.rails(groups)
+            kinds = np.array([group.kind for group in self.groups])[places.group_of(groups)]
+        else:
+            own, kinds = groups % self.host.num_devices, np.zeros_like(groups)
+            rails = own * self.host.network.nics // self.host.num_devices
+            islands = places.islands(groups) if self.host.island else None
         # Where all devices are joined alike, only which places are the same tells groups apart.
-        beside = [appearing(own), appearing(rails)] if self.host.joins_all_alike else [own]
+        alike_inside = all(host.joins_all_alike for host in self.kinds)
+        beside = [appearing(own), appearing(rails)] if alike_inside else [own]
         first, index, signatures = alike([*beside, hosts, pods, *parts])
-        islands = places.islands(groups) if self.host.island else None
         return [
             placement(
                 signature,
@@ -113,19 +210,29 @@ class Cluster:
                 own[row],
                 rails[row],
                 None if islands is None else islands[row],
-                self.host.pod is not None,
+                any(self.kinds[kind].pod is not None for kind in kinds[row].tolist()),
+                tuple(np.unique(kinds[row]).tolist()),
             )
             for row, signature in zip(first.tolist(), signatures, strict=True)
         ], index
 
     def device(self, rank: int) -> Device:
         """The device that runs ``rank``: one object for all of one speed; IndexError if there is none."""
-        speed = self.speed(rank)
+        speed, kind = self.speed(rank), self._kind(rank)
+        device = self.kinds[kind].device
         if speed == NOMINAL:
-            return self.host.device
-        if speed not in self._devices:
-            self._devices[speed] = self.host.device.at(speed)
-        return self._devices[speed]
+            return device
+        if (kind, speed) not in self._devices:
+            self._devices[kind, speed] = device.at(speed)
+        return self._devices[kind, speed]
+
+    def _kind(self, rank: int) -> int:
+        """The kind of host that has the device of a rank."""
+        for group in self.groups:
+            if rank < group.num_devices:
+                return group.kind
+            rank -= group.num_devices
+        raise IndexError(rank)
 
     def speed(self, rank: int) -> Speed:
         """How fast the device of ``rank`` is beside the host's; IndexError if there is none."""
@@ -134,19 +241,19 @@ class Cluster:
         return self.speeds.get(rank, NOMINAL)
 
     def fleet(self, ranks: Sequence[int]) -> Fleet:
-        """The devices that run ``ranks``, to be priced beside each other."""
+        """The devices that run ``ranks``, all of one kind of host, to be priced beside each other."""
         speeds = [self.speed(rank) for rank in ranks]
         factors = [(speed.compute, speed.memory_bandwidth) for speed in speeds]
         compute, bandwidth = np.array(factors, dtype=np.float64).reshape(-1, 2).T
-        return Fleet(self.host.device, compute, bandwidth)
+        return Fleet(self.kinds[self._kind(ranks[0])].device, compute, bandwidth)
 
     def hosts_of(self, ranks: Ranks) -> Ranks:
         """The host of each rank, in the shape of ``ranks``."""
-        return self._places.hosts(ranks)
+        return self._places.hosts(self.devices_of(ranks))
 
     def nics_of(self, ranks: Ranks) -> Ranks:
         """The network card of each rank, counted over the cluster, in the shape of ``ranks``."""
-        return self._places.nics(ranks)
+        return self._places.nics(self.devices_of(ranks))
 
     def path(self, src: int, dst: int) -> Path:
         """The way from rank ``src`` to rank ``dst``; ValueError if they are the same."""
@@ -157,9 +264,23 @@ class Cluster:
         """The different ways between ranks, and for each pair of ``src`` and ``dst`` the index of its way."""
         if np.any(src == dst):
             raise ValueError("there is no path from a rank to itself")
-        ways = tuple(Path(reach, 1, self._latency(reach), self._rate(reach, 2)) for reach in self._reaches)
-        places = np.searchsorted(self._reaches, self._places.reach(src, dst))
-        return ways, np.asarray(places, dtype=np.intp)
+        src, dst = self.devices_of(src), self.devices_of(dst)
+        reach = self._places.reach(src, dst)
+        hosts = np.array([group.kind for group in self.groups])
+        places = MixedPlaces.of(self.groups)
+        ends = np.sort([hosts[places.group_of(ranks)] for ranks in (src, dst)], axis=0)
+        keys = np.stack([reach, *ends])
+        different, index = np.unique(keys, axis=1, return_inverse=True)
+        ways = tuple(
+            Path(
+                Reach(far),
+                1,
+                sum(self._latency(self.kinds[kind], Reach(far)) for kind in kinds) / 2,
+                min(self._rate(self.kinds[kind], Reach(far), 2) for kind in kinds),
+            )
+            for far, *kinds in different.T.tolist()
+        )
+        return ways, np.asarray(index, dtype=np.intp).reshape(-1)
 
     def span(self, ranks: Ranks | Sequence[int]) -> Span:
         """How one group of ranks [size] lies on the hosts."""
@@ -168,17 +289,23 @@ class Cluster:
 
     def spans(self, groups: Ranks) -> tuple[list[Span], NDArray[np.intp]]:
         """The different spans of ``groups`` [num_groups, size], and for each group the index of its span."""
-        return self._places.spans(groups)
+        return self._places.spans(self.devices_of(groups))
+
+    def host_of(self, kinds: tuple[int, ...]) -> Host:
+        """The host of these kinds: of several one with the slower figures of all, as collectives see it."""
+        if kinds not in self._together:
+            self._together[kinds] = slower([self.kinds[kind] for kind in kinds])
+        return self._together[kinds]
 
     def rate(self, level: Level, span: Span, protocol: Protocol | None = None) -> float:
         """Usable bytes/s on ``level`` for a group: out of each device, or of each network card.
 
-        With a protocol, the part of it that the protocol reaches.
+        With a protocol, the part of it that the protocol reaches; on several kinds of hosts the slowest.
         """
         reach = span.between if level is Level.NETWORK else span.inside
         narrow = span.fewest_per_host if span.fewest_per_host > 1 else span.ranks_per_host
         share = protocol.shares[Level.NETWORK if reach is Reach.NETWORK else Level.HOST] if protocol else 1.0
-        return self._rate(reach, narrow) * share
+        return min(self._rate(self.kinds[kind], reach, narrow) for kind in span.kinds) * share
 
     def hop(self, level: Level, span: Span, protocol: Protocol) -> float:
         """Seconds of one step of a protocol that crosses ``level``, for a group.
@@ -187,51 +314,47 @@ class Cluster:
         host to the next only as often as there are hosts.
         """
         if level is Level.NETWORK:
-            return self._hop(span.between, protocol)
+            return self.hop_over(span.between, protocol, span.kinds)
         if span.inside is not Reach.POD:
-            return self._hop(span.inside, protocol)
+            return self.hop_over(span.inside, protocol, span.kinds)
         steps, wide = span.ranks_per_host - 1, span.hosts_inside - 1
-        closer = self._hop(Reach.HOST, protocol)
-        return closer + (self._hop(Reach.POD, protocol) - closer) * wide / steps
+        closer = self.hop_over(Reach.HOST, protocol, span.kinds)
+        return closer + (self.hop_over(Reach.POD, protocol, span.kinds) - closer) * wide / steps
 
-    def hop_over(self, reach: Reach, protocol: Protocol) -> float:
-        """Seconds of one step of a protocol between ranks so far apart."""
-        return self._hop(reach, protocol)
+    def hop_over(self, reach: Reach, protocol: Protocol, kinds: tuple[int, ...]) -> float:
+        """Seconds of one step of a protocol between ranks so far apart, on hosts of these kinds."""
+        if reach is Reach.NETWORK:
+            return protocol.hops[Level.NETWORK]
+        hosts = [self.kinds[kind] for kind in kinds]
+        longer = max(self._latency(host, reach) - self._latency(host, _closest(host)) for host in hosts)
+        return protocol.hops[Level.HOST] + longer
 
     @property
     def _places(self) -> Places:
-        host = self.host
-        return Places(
-            host.num_devices,
-            host.network.nics,
-            host.island.num_devices if host.island else 0,
-            host.pod.num_hosts if host.pod else 0,
-        )
+        if self.mixed:
+            return MixedPlaces.of(self.groups)
+        return self.groups[0].places
 
-    @property
-    def _reaches(self) -> list[Reach]:
-        absent = {Reach.ISLAND: self.host.island is None, Reach.POD: self.host.pod is None}
-        return [reach for reach in Reach if not absent.get(reach, False)]
-
-    def _hop(self, reach: Reach, protocol: Protocol) -> float:
+    def _latency(self, host: Host, reach: Reach) -> float:
         if reach is Reach.NETWORK:
-            return protocol.hops[Level.NETWORK]
-        return protocol.hops[Level.HOST] + self._latency(reach) - self._latency(self._reaches[0])
+            return host.network.link.latency
+        return _ports(host, reach).link.latency
 
-    def _latency(self, reach: Reach) -> float:
+    def _rate(self, host: Host, reach: Reach, num_ranks: int) -> float:
         if reach is Reach.NETWORK:
-            return self.host.network.link.latency
-        return self._ports(reach).link.latency
+            return host.network.link.rate
+        return _ports(host, reach).rate(num_ranks)
 
-    def _rate(self, reach: Reach, num_ranks: int) -> float:
-        if reach is Reach.NETWORK:
-            return self.host.network.link.rate
-        return self._ports(reach).rate(num_ranks)
 
-    def _ports(self, reach: Reach) -> Fabric:
-        """The links that join devices which lie so far apart."""
-        if reach is Reach.ISLAND and self.host.island:
-            return self.host.island.fabric
-        if reach is Reach.POD and self.host.pod:
-            return Fabric(Wiring.SWITCH, self.host.pod.link)
-        return self.host.fabric
+def _closest(host: Host) -> Reach:
+    """How far its closest devices lie apart."""
+    return Reach.HOST if host.island is None else Reach.ISLAND
+
+
+def _ports(host: Host, reach: Reach) -> Fabric:
+    """The links that join devices which lie so far apart."""
+    if reach is Reach.ISLAND and host.island:
+        return host.island.fabric
+    if reach is Reach.POD and host.pod:
+        return Fabric(Wiring.SWITCH, host.pod.link)
+    return host.fabric

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from simcluster.cluster.attention import AttentionModel
-from simcluster.cluster.body import body_seconds
+from simcluster.cluster.body import body_seconds, streaming_time
+from simcluster.cluster.communication import Communication
 from simcluster.cluster.curve import Curve
 from simcluster.cluster.gemm import GemmModel
 from simcluster.cluster.price import Price, nanoseconds
@@ -23,7 +24,8 @@ class Device:
     context, libraries) and ``communicator`` (what every communicator takes). ``memory_bandwidth``: bytes/s.
     ``launch``: seconds every kernel costs beside its work; ``dispatch``: seconds of host time per operator,
     a floor under its time. ``streaming``: share of the memory bandwidth a memory-bound kernel reaches over
-    the bytes it moves, by kernel. Two devices are one only if they are the same object.
+    the bytes it moves, by kernel. ``communication``: what its kernels take of the device; None where they run
+    on engines of their own. Two devices are one only if they are the same object.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Device:
     gemm: GemmModel
     attention: AttentionModel
     streaming: Mapping[Kernel, Curve]
+    communication: Communication | None = None
     _bodies: dict[Work, float] = field(default_factory=dict, init=False, repr=False)
     _prices: dict[tuple[tuple[Work, ...], float], Price] = field(default_factory=dict, init=False, repr=False)
 
@@ -62,7 +65,8 @@ class Device:
             body = sum(self._body(work) for work in works)
             total = max(1, nanoseconds(max(body + len(works) * self.launch, floor)))
             busy = min(nanoseconds(body), total)
-            price = self._prices[key] = Price(busy, total - busy)
+            streamed = sum(self._body(work) for work in works if self._waits_for_memory(work))
+            price = self._prices[key] = Price(busy, total - busy, min(nanoseconds(streamed), busy))
         return price
 
     def at(self, speed: Speed) -> Device:
@@ -79,3 +83,9 @@ class Device:
         if seconds is None:
             seconds = self._bodies[work] = float(body_seconds(work, self, self))
         return seconds
+
+    def _waits_for_memory(self, work: Work) -> bool:
+        """Whether a kernel takes as long as its bytes, not longer."""
+        matrix = work.kernel in (Kernel.GEMM, Kernel.CONV, Kernel.ATTENTION)
+        kernel = Kernel.COPY if matrix else work.kernel
+        return self._body(work) <= float(streaming_time(kernel, work.bytes_moved, self, self))

@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar, Literal, TypeAlias, get_args
 from pydantic import AfterValidator, Field, model_validator
 
 from simcluster.cluster.attention import AttentionModel
+from simcluster.cluster.communication import Communication
 from simcluster.cluster.curve import Curve
 from simcluster.cluster.device import Device
 from simcluster.cluster.gemm import GemmModel
@@ -147,6 +148,45 @@ class ClockSpec(Section):
     """Dense bf16 (or fp16) FLOP of a core's matrix units per cycle."""
 
 
+class UnitsSpec(Section):
+    """The share of the device's units that the kernel of a collective or transfer holds."""
+
+    inside: Figure[Fraction]
+    """Among ranks of one host."""
+
+    network: Figure[Fraction]
+    """Across hosts."""
+
+
+class TrafficSpec(Section):
+    """Bytes that pass the device's memory for each byte that it sends."""
+
+    copied: Figure[NonNegativeFloat]
+    """Of an operation that only moves: all-gather, all-to-all, broadcast."""
+
+    added: Figure[NonNegativeFloat]
+    """Of one that adds, as reduce-scatter does; an all-reduce is half of each."""
+
+
+class CommunicationSpec(Section):
+    """What communication takes of the device while it runs beside kernels."""
+
+    units: UnitsSpec
+    """Of its cores."""
+
+    traffic: TrafficSpec
+    """Of its memory bandwidth."""
+
+    def build(self) -> Communication:
+        """What it takes."""
+        return Communication(
+            inside=self.units.inside.value,
+            network=self.units.network.value,
+            copied=self.traffic.copied.value,
+            added=self.traffic.added.value,
+        )
+
+
 class DeviceSpec(CatalogSection):
     """A device: a file of the devices catalog, or written where a host names its device."""
 
@@ -200,6 +240,9 @@ class DeviceSpec(CatalogSection):
     streaming: dict[Streaming, Figure[ByBytes]]
     """Memory-bound kernels: share of the memory bandwidth they reach, over the bytes they move."""
 
+    communication: CommunicationSpec | None = None
+    """What the kernels of communication take of it; absent where communication runs on engines of its own."""
+
     @model_validator(mode="after")
     def _streams_every_kernel(self) -> DeviceSpec:
         if missing := [name for name in get_args(Streaming) if name not in self.streaming]:
@@ -227,4 +270,5 @@ class DeviceSpec(CatalogSection):
             gemm=self.gemm.build(self.cores.value),
             attention=self.attention.build(self.cores.value),
             streaming={Kernel(name): Curve(figure.value) for name, figure in self.streaming.items()},
+            communication=self.communication.build() if self.communication else None,
         )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from simcluster.cluster.device import Device
 from simcluster.cluster.link import Fabric, Island, Link, Network, Pod, Wiring
@@ -24,6 +24,16 @@ class Protocol:
     hops: tuple[float, float]
     shares: tuple[float, float]
     own: float = 0.0
+
+    def beside(self, other: Protocol) -> Protocol:
+        """What both do together: every figure the slower of the two."""
+        return Protocol(
+            self.name if self.name == other.name else f"{self.name}+{other.name}",
+            max(self.base, other.base),
+            (max(self.hops[0], other.hops[0]), max(self.hops[1], other.hops[1])),
+            (min(self.shares[0], other.shares[0]), min(self.shares[1], other.shares[1])),
+            max(self.own, other.own),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,3 +104,36 @@ class Host:
         if self.numa_of_device:
             return self.socket_of_numa(self.numa_of_device[device])
         return device * self.sockets // self.num_devices
+
+
+def slower(hosts: Sequence[Host]) -> Host:
+    """What collectives over all these hosts see of them: the slower figures of all.
+
+    A library that speaks to all of them has any protocol of the one with any of the others; nothing is known
+    of its rules, so it takes the fastest. Only links through switches are counted on.
+    """
+    first, *others = hosts
+    if not others:
+        return first
+    protocols = {}
+    for name in dict.fromkeys(name for each in hosts for name in each.protocols):
+        found = first.protocols_of(name)
+        for each in others:
+            found = tuple(one.beside(other) for one in found for other in each.protocols_of(name))
+        protocols[name] = found
+    rate = min(each.fabric.rate(each.num_devices) for each in hosts)
+    latency = max(each.fabric.link.latency for each in hosts)
+    channels = [each.channels for each in hosts]
+    same = all(each.library == first.library for each in others)
+    return replace(
+        first,
+        name=" + ".join(each.name for each in hosts),
+        num_devices=min(each.num_devices for each in hosts),
+        fabric=Fabric(Wiring.SWITCH, Link(rate, 1.0, latency)),
+        network=min((each.network for each in hosts), key=lambda network: network.link.rate),
+        protocols=protocols,
+        island=None,
+        pod=next((each.pod for each in hosts if each.pod), None),
+        library=first.library if same else "",
+        channels=None if None in channels else min(filter(None, channels)),
+    )

@@ -15,13 +15,14 @@ from simcluster.cluster.link import Reach
 class Placement:
     """A group's places on the cluster; two groups of one placement lie alike on links of equal rates.
 
-    ``ranks`` [n] are those of one such group. By member: ``host_of`` and ``pod_of`` [n] are numbered in order
-    of appearance (a host that belongs to no pod is one), ``place_of`` [n] is the index of the device on its
-    host, ``rail_of`` [n] that of the card beside it.
+    ``ranks`` [n] are the devices of one such group. By member: ``host_of`` and ``pod_of`` [n] are numbered in
+    order of appearance (a host that belongs to no pod is one), ``place_of`` [n] is the index of the device on
+    its host, ``rail_of`` [n] that of the card beside it.
 
     ``ranks_per_host`` and ``fewest_per_host`` are the most and the fewest ranks on any of its hosts;
     ``rails`` the least number of different cards beside them on any host. ``inside`` and ``between`` say how
-    far its ranks lie apart on one host and from host to host.
+    far its ranks lie apart on one host and from host to host. ``kinds`` are the different kinds of hosts that
+    it lies on, of those a mixed cluster has.
     """
 
     signature: bytes = field(repr=False)
@@ -37,6 +38,7 @@ class Placement:
     rails: int = field(compare=False)
     inside: Reach = field(compare=False)
     between: Reach = field(compare=False)
+    kinds: tuple[int, ...] = field(default=(0,), compare=False)
 
     @property
     def num_ranks(self) -> int:
@@ -53,6 +55,7 @@ def placement(
     rails: Numbers,
     islands: Numbers | None,
     has_pods: bool,
+    kinds: tuple[int, ...] = (0,),
 ) -> Placement:
     """The placement of a group whose members lie on these hosts, pods and so on."""
     on_host = np.bincount(hosts)
@@ -75,6 +78,7 @@ def placement(
         int(np.bincount(pairs[0]).min()),
         inside,
         Reach.POD if has_pods and num_pods == 1 else Reach.NETWORK,
+        kinds,
     )
 
 

@@ -15,11 +15,12 @@ class Price:
     """The time of one operator: ``busy_ns`` its kernels work, ``host_ns`` the device waits for launches.
 
     The second part is what launching and the host's dispatch cost on top: nothing that a faster device
-    would shorten.
+    would shorten. ``memory_ns``: the part of ``busy_ns`` in which kernels wait for memory.
     """
 
     busy_ns: int
     host_ns: int
+    memory_ns: int = 0
 
     @property
     def total_ns(self) -> int:

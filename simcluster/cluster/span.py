@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -23,7 +23,7 @@ class Span:
     host and from host to host.
 
     A group that lies on several pods counts each pod as one host, whose ranks lie on ``hosts_inside`` real
-    ones.
+    ones. ``kinds`` are the different kinds of hosts that it lies on, of those a mixed cluster has.
     """
 
     num_ranks: int
@@ -34,6 +34,7 @@ class Span:
     inside: Reach = Reach.HOST
     between: Reach = Reach.NETWORK
     hosts_inside: int = 1
+    kinds: tuple[int, ...] = (0,)
 
     @classmethod
     def even(cls, num_hosts: int, ranks_per_host: int, rails: int | None = None) -> Span:
@@ -42,6 +43,10 @@ class Span:
         return cls(
             ranks, num_hosts, ranks_per_host, ranks_per_host, ranks_per_host if rails is None else rails
         )
+
+    def over(self, kinds: tuple[int, ...]) -> Span:
+        """The same on hosts of these kinds."""
+        return replace(self, kinds=kinds)
 
     @property
     def shares_ports(self) -> bool:

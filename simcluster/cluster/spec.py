@@ -1,111 +1,33 @@
-"""The scenario's ``cluster:`` section, and what a host file may say."""
+"""The scenario's ``cluster:`` section."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from importlib.resources.abc import Traversable
-from typing import Any, ClassVar, Literal, Self
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
 
 from pydantic import model_validator
 
 from simcluster.cluster.changes import MOST_DEVICES, AnyChange, ChangeSpec, speeds
 from simcluster.cluster.cluster import Assumption, Cluster
 from simcluster.cluster.device_spec import ClockSpec, DeviceSpec
-from simcluster.cluster.host import Host, Protocol
-from simcluster.cluster.link import Island, Link, Network, Storage, Wiring
+from simcluster.cluster.group import HostGroup
+from simcluster.cluster.host import Host
+from simcluster.cluster.host_spec import DiskSpec, HostSpec, ProcessorSpec
+from simcluster.cluster.indices import IndexList
+from simcluster.cluster.link import Storage
 from simcluster.cluster.link_changes import LinkChangeSpec
-from simcluster.cluster.link_spec import FabricSpec, IslandSpec, NetworkSpec, PcieSpec, PodSpec
+from simcluster.cluster.network import Lay, Site
 from simcluster.cluster.network_choice import AnyNetwork
 from simcluster.cluster.networks.switch import Switch
 from simcluster.document import (
     Bandwidth,
-    Bytes,
-    CatalogSection,
     Duration,
     Figure,
-    Fraction,
     Name,
-    NonNegativeInt,
     PositiveInt,
     Refused,
     Section,
-    Share,
 )
-from simcluster.registry import data_files
-
-
-class ProtocolSpec(Section):
-    """How the communication library moves data in one of its ways."""
-
-    base: Duration
-    """Once per collective."""
-
-    host_hop: Duration
-    """Per step inside a host, over its closest links; a link of longer latency adds the difference."""
-
-    network_hop: Duration
-    """Per step between hosts."""
-
-    host_share: Fraction
-    """Part of the fabric's usable rate that it reaches."""
-
-    network_share: Fraction
-    """Part of the network's usable rate that it reaches."""
-
-    own: Share = 0.0
-    """Time for the part of the data that stays on its rank, which the kernel copies too, in units of what it
-    would take over all links that the device has inside the host."""
-
-
-class ProcessorSpec(Section):
-    """A host's own processors, and which of its parts are near which.
-
-    Topology draws its PCIe tree and memories by them; no time rests on them yet.
-    """
-
-    model: Figure[Name]
-    """What they are called."""
-
-    sockets: Figure[PositiveInt]
-    """How many."""
-
-    numa_nodes: Figure[PositiveInt]
-    """Parts of the host's memory, each near some of the cores."""
-
-    numa_of_device: Figure[tuple[NonNegativeInt, ...]] | None = None
-    """The part that each device is near to."""
-
-    memory_bandwidth: Figure[Bandwidth] | None = None
-    """Of all memory channels of the host together; as much as PCIe can ask for, if not written."""
-
-    between: Figure[Bandwidth] | None = None
-    """Between each two sockets, one way, usable; as much as PCIe can ask for, if not written."""
-
-    @model_validator(mode="after")
-    def _parts_belong_to_sockets(self) -> ProcessorSpec:
-        parts, sockets = self.numa_nodes.value, self.sockets.value
-        if parts % sockets:
-            raise Refused(f"{parts} parts do not spread evenly over {sockets} sockets", path="numa_nodes")
-        for part in self.numa_of_device.value if self.numa_of_device else ():
-            if part >= parts:
-                raise Refused(f"there is no part {part} of {parts}", path="numa_of_device")
-        return self
-
-
-class DiskSpec(Section):
-    """A host's local disks: part of its topology; no checkpoint is written to them yet."""
-
-    count: Figure[PositiveInt] | None = None
-    """How many."""
-
-    capacity: Figure[Bytes]
-    """Of all together."""
-
-    read: Figure[Bandwidth] | None = None
-    """All together."""
-
-    write: Figure[Bandwidth] | None = None
-    """All together."""
 
 
 class StorageSpec(Section):
@@ -129,165 +51,8 @@ class StorageSpec(Section):
         return Storage(self.read.value, self.write.value, self.host.value, latency)
 
 
-class HostSpec(CatalogSection):
-    """A host: a file of the hosts catalog, or written in the cluster section."""
-
-    noun: ClassVar[str] = "host"
-
-    title: Name
-    """What people call it."""
-
-    device: DeviceSpec
-    """Its devices, all equal: a name of the catalog, or a device."""
-
-    devices: Figure[PositiveInt]
-    """How many of them."""
-
-    memory: Figure[Bytes]
-    """Memory of the host."""
-
-    installed: Figure[PositiveInt] | None = None
-    """How many hosts the real machine has, where this is a named one; any other number can be simulated."""
-
-    processors: ProcessorSpec | None = None
-    """Its own processors."""
-
-    disks: DiskSpec | None = None
-    """Its local disks."""
-
-    fabric: FabricSpec
-    """How its devices are joined."""
-
-    island: IslandSpec | None = None
-    """A part of the host that is joined more closely; none where all devices are joined alike."""
-
-    pod: PodSpec | None = None
-    """Hosts that are joined like the devices of one; none where the network is the only way out."""
-
-    network: NetworkSpec
-    """Its way to other hosts."""
-
-    pcie: PcieSpec | None = None
-    """Between each device and the host's memory; none where the device is the host's processor."""
-
-    library: Literal["nccl", "hccl"] = "nccl"
-    """Whose way of choosing algorithms its communication library has; RCCL has NCCL's."""
-
-    channels: Figure[PositiveInt] | None = None
-    """Channels in which the library moves data, where that is known; more of them do not make it faster."""
-
-    collectives: dict[Name, dict[Name, Figure[ProtocolSpec]]]
-    """The communication library's protocols by algorithm; ``default`` for algorithms not named here."""
-
-    @model_validator(mode="after")
-    def _is_complete(self) -> HostSpec:
-        nics, devices = self.network.nics.value, self.devices.value
-        if nics > devices and nics % devices:
-            raise Refused(f"{nics} cards do not spread evenly over {devices} devices", path="network.nics")
-        if self.island and devices % (size := self.island.devices.value):
-            raise Refused(
-                f"{devices} devices are no whole islands of {size}; write island: null if there are none",
-                path="island.devices",
-            )
-        self._fits_together()
-        for name, part in (("fabric", self.fabric), ("island", self.island), ("pod", self.pod)):
-            if part and (lacking := part.lacking(self.device.links)):
-                raise Refused(
-                    f"'{lacking}' is missing, and the device has no links of its own to take it from",
-                    path=name,
-                )
-        for inner, outer in (("island", "fabric"), ("fabric", "pod")):
-            closer, wider = getattr(self, inner), getattr(self, outer)
-            if closer and wider and closer.latency.value > wider.latency.value:
-                raise Refused(f"the latency is longer than that of {outer}, which is wider", path=inner)
-        if not self.collectives.get("default"):
-            raise Refused("the protocols of 'default' are missing", path="collectives")
-        if empty := [name for name, protocols in self.collectives.items() if not protocols]:
-            raise Refused("give at least one protocol", path=f"collectives.{empty[0]}")
-        return self
-
-    def _fits_together(self) -> None:
-        """Refused if the wiring speaks of parts that the host does not have."""
-        devices = self.devices.value
-        switched = self.island is not None and self.island.wiring is Wiring.SWITCH
-        if self.fabric.wiring is Wiring.TRUNK and not switched:
-            raise Refused(
-                "a trunk joins islands with a switch; write them under island", path="fabric.wiring"
-            )
-        if self.island and self.island.wiring is Wiring.TRUNK:
-            raise Refused("a trunk joins islands; it is not inside one", path="island.wiring")
-        for name, part in (("fabric", self.fabric), ("island", self.island)):
-            if part and part.over_pcie and part.over_pcie.value and not self.pcie:
-                raise Refused("the host has no 'pcie'", path=f"{name}.over_pcie")
-        if self.fabric.wiring is Wiring.PARTIAL_MESH:
-            joined = {end for one, other, _ in self._pairs() for end in (one, other)}
-            if joined != set(range(devices)):
-                raise Refused(f"'pairs' joins {len(joined)} devices of {devices}", path="fabric")
-            reached = {0}
-            for _ in range(devices):
-                near = [{one, other} for one, other, _ in self._pairs() if reached & {one, other}]
-                reached = reached.union(*near)
-            if len(reached) < devices:
-                lost = min(set(range(devices)) - reached)
-                raise Refused(f"no links lead from device 0 to device {lost}", path="fabric.pairs")
-
-    def _pairs(self) -> tuple[tuple[int, int, int], ...]:
-        return self.fabric.pairs.value if self.fabric.pairs else ()
-
-    def completed(self) -> Self:
-        """The same with every figure of the links between its devices, also those that the device gives."""
-        parts = {"fabric": self.fabric, "island": self.island, "pod": self.pod}
-        own = self.device.links
-        return self.model_copy(update={name: part.completed(own) for name, part in parts.items() if part})
-
-    @classmethod
-    def entries(cls) -> Mapping[str, Traversable]:
-        """The shipped hosts."""
-        return data_files("simcluster.cluster.hosts")
-
-    def build(self) -> Host:
-        """The host."""
-        own = self.device.links
-        bundle = max(1, self.network.nics.value // self.devices.value)
-        card = self.network.build()
-        port = Link(card.bandwidth * bundle, card.efficiency, card.latency)
-        sockets = self.processors.sockets.value if self.processors else 1
-        near = self.processors.numa_of_device if self.processors else None
-        shared = self.pcie.devices_per_switch if self.pcie else None
-        return Host(
-            name=self.use or self.title,
-            device=self.device.build(),
-            num_devices=self.devices.value,
-            fabric=self.fabric.build(own),
-            network=Network(
-                self.network.nics.value // bundle,
-                port,
-                bool(self.network.on_device and self.network.on_device.value),
-                self.network.switch_latency.value if self.network.switch_latency else 0.0,
-            ),
-            pcie=self.pcie.build() if self.pcie else None,
-            memory=round(self.memory.value),
-            library=self.library,
-            channels=self.channels.value if self.channels else None,
-            protocols={
-                algorithm: tuple(_protocol(name, figure.value) for name, figure in protocols.items())
-                for algorithm, protocols in self.collectives.items()
-            },
-            island=Island(self.island.devices.value, self.island.build(own)) if self.island else None,
-            pod=self.pod.build(own) if self.pod else None,
-            sockets=sockets,
-            numa_nodes=self.processors.numa_nodes.value if self.processors else 1,
-            numa_of_device=near.value if near else (),
-            devices_per_switch=shared.value if shared else 1,
-            memory_bandwidth=_rate(self.processors.memory_bandwidth if self.processors else None),
-            between_sockets=_rate(self.processors.between if self.processors else None),
-            disk_read=_rate(self.disks.read if self.disks else None),
-            disk_write=_rate(self.disks.write if self.disks else None),
-        )
-
-
-class ClusterSpec(Section):
-    """The ``cluster:`` section: ``{use: dgx-h100, hosts: 32}``, or ``{host: {...}, hosts: 4}``."""
+class HostGroupSpec(Section):
+    """A group of equal hosts: ``{use: dgx-h100, hosts: 2}``, or ``{host: {...}, hosts: 2}``."""
 
     use: Name | None = None
     """A host of the catalog."""
@@ -301,24 +66,12 @@ class ClusterSpec(Section):
     network: AnyNetwork | None = None
     """How the network cards are joined; as the host has it, if nothing is written."""
 
-    storage: StorageSpec | None = None
-    """Storage that all hosts share."""
-
-    changes: tuple[AnyChange, ...] = ()
-    """Devices that are slower or faster than their file says; those of one device multiply."""
-
     @model_validator(mode="after")
-    def _has_a_host(self) -> ClusterSpec:
+    def _has_a_host(self) -> Self:
         if (self.use is None) == (self.host is None):
             raise Refused("name a host with 'use: dgx-h100', or write it under 'host'; one of the two")
         HostSpec.expanded(self.use)
-        self._check_network(self._host())
-        if self.changes:
-            self._check_changes(self._host().devices.value)
-        return self
-
-    def _check_network(self, host: HostSpec) -> None:
-        """Refused if the network does not fit the hosts."""
+        host = self.made
         nics = min(host.network.nics.value, host.devices.value)
         for path, network in (("network", self.network), ("host.network.fabric", host.network.fabric)):
             if network is None:
@@ -328,16 +81,145 @@ class ClusterSpec(Section):
             except Refused as refused:
                 inner = refused.problems[0]
                 raise Refused(inner.message, path=f"{path}.{inner.path}") from None
-            return
+            break
+        return self
 
-    def _check_changes(self, per_host: int) -> None:
-        if (count := self.hosts * per_host) > MOST_DEVICES:
+    @property
+    def made(self) -> HostSpec:
+        """The host, wherever it is written."""
+        return self.host or HostSpec.model_validate({"use": self.use})
+
+    @property
+    def lay(self) -> Lay:
+        """The network, for any site."""
+        network = self.network or self.made.network.fabric
+        return network.lay() if network else Switch
+
+    @property
+    def is_joinable(self) -> bool:
+        """Whether its network has one root, at which other groups can join it."""
+        site = Site(self.hosts, self.made.network.nics.value, self.made.network.build())
+        return self.lay(site).root >= 0
+
+
+_NOT_FOR_ALL = {
+    "network": "write it in the groups",
+    "storage": "storage is shared by one group only",
+    "own_hosts": "a part of a cluster is one of equal hosts",
+}
+"""What is not said of several groups together, and why."""
+
+
+class ClusterSpec(Section):
+    """The ``cluster:`` section: ``{use: dgx-h100, hosts: 32}``, or ``{host: {...}, hosts: 4}``.
+
+    Or several of these: ``{groups: [{use: dgx-h100, hosts: 2}, {use: atlas-800t-a2, hosts: 1}]}``; ranks are
+    numbered group by group. Groups are joined at the roots of their networks by switches that never block.
+    """
+
+    use: Name | None = None
+    """A host of the catalog."""
+
+    host: HostSpec | None = None
+    """The host, written out or with changes; instead of ``use``."""
+
+    hosts: PositiveInt | None = None
+    """How many of them."""
+
+    groups: tuple[HostGroupSpec, ...] = ()
+    """Hosts of several kinds, instead of ``use`` or ``host``: one entry for each."""
+
+    network: AnyNetwork | None = None
+    """How the network cards are joined; as the host has it, if nothing is written."""
+
+    storage: StorageSpec | None = None
+    """Storage that all hosts share."""
+
+    own_hosts: IndexList | None = None
+    """The hosts that the scenario itself runs on, such as ``0-31``; the others are idle, or have tenants.
+
+    If nothing is written: all, or where there are tenants, the first ones that its mesh needs.
+    """
+
+    changes: tuple[AnyChange, ...] = ()
+    """Devices that are slower or faster than their file says; those of one device multiply."""
+
+    @model_validator(mode="after")
+    def _has_hosts(self) -> ClusterSpec:
+        if self.groups:
+            self._check_groups()
+        elif (self.use is None) == (self.host is None):
+            raise Refused("name a host with 'use: dgx-h100', or write it under 'host'; one of the two")
+        elif self.hosts is None:
+            raise Refused("'hosts' is missing", path="hosts")
+        else:
+            self.written  # noqa: B018 - a group checks itself
+        if self.changes:
+            self._check_changes()
+        return self
+
+    def _check_groups(self) -> None:
+        """Refused if something is said twice, or of one group what is to be said of each."""
+        for key in ("use", "host", "hosts"):
+            if getattr(self, key) is not None:
+                raise Refused(
+                    f"'groups' names the hosts already; leave '{key}' out or write it as a group", path=key
+                )
+        for key, hint in _NOT_FOR_ALL.items():
+            if getattr(self, key) is not None:
+                raise Refused(f"'{key}' is not for all groups: {hint}", path=key)
+        for number, group in enumerate(self.groups):
+            if len(self.groups) > 1 and not group.is_joinable:
+                kind = group.network or group.made.network.fabric
+                raise Refused(
+                    f"a network of kind {getattr(kind, 'kind', '')} without a single root cannot be joined "
+                    "with other groups; use ecmp: ideal or another kind",
+                    path=f"groups.{number}.network",
+                )
+
+    @property
+    def hardware(self) -> HostSpec:
+        """A host, as named or written out: of several groups the first one's."""
+        return self.written[0].made
+
+    @property
+    def devices_per_host(self) -> int:
+        """Devices of each host: of several groups the first one's."""
+        return self.hardware.devices.value
+
+    @property
+    def num_hosts(self) -> int:
+        """Hosts of all groups."""
+        return sum(group.hosts for group in self.written)
+
+    @property
+    def written(self) -> tuple[HostGroupSpec, ...]:
+        """The groups of hosts: those written as such, or the one."""
+        if self.groups:
+            return self.groups
+        assert self.hosts is not None
+        return (HostGroupSpec(use=self.use, host=self.host, hosts=self.hosts, network=self.network),)
+
+    @property
+    def _devices(self) -> list[range]:
+        """The devices of every host."""
+        found: list[range] = []
+        for group in self.written:
+            size = group.made.devices.value
+            first = found[-1].stop if found else 0
+            found += [range(first + host * size, first + (host + 1) * size) for host in range(group.hosts)]
+        return found
+
+    def _check_changes(self) -> None:
+        counts = [group.hosts * group.made.devices.value for group in self.written]
+        if (count := sum(counts)) > MOST_DEVICES:
             raise Refused(f"{count:,} devices; some can be changed in at most {MOST_DEVICES:,}", path="hosts")
+        devices = self._devices
         for index, change in enumerate(self.changes):
             if not isinstance(change, ChangeSpec):
                 continue
             try:
-                change.check(self.hosts, per_host)
+                change.check(devices)
             except Refused as refused:
                 inner = refused.problems[0]
                 raise Refused(inner.message, path=f"changes.{index}.{inner.path}") from None
@@ -347,28 +229,32 @@ class ClusterSpec(Section):
 
         Raises PlanError if the changes of a device multiply to something out of all bounds.
         """
-        host = self._host()
-        assumed = tuple(_assumptions(host, host.use or host.title))
+        kinds: list[tuple[HostSpec, Any, Host]] = []
+        groups: list[HostGroup] = []
+        assumed: dict[Assumption, None] = {}
+        for group in self.written:
+            spec, network = group.made, group.network
+            kind = next((at for at, each in enumerate(kinds) if each[:2] == (spec, network)), len(kinds))
+            if kind == len(kinds):
+                kinds.append((spec, network, spec.build()))
+                assumed |= dict.fromkeys(_assumptions(spec, spec.use or spec.title))
+            groups.append(HostGroup(kinds[kind][2], group.hosts, group.lay, kind))
+        if len(kinds) > 1:
+            assumed[_LIBRARY] = None
         devices = [change for change in self.changes if isinstance(change, ChangeSpec)]
-        changed = speeds(devices, self.hosts, host.devices.value, seed)
-        network = self.network or host.network.fabric
-        lay = network.lay() if network else Switch
+        changed = speeds(devices, self._devices, seed) if devices else {}
         storage = self.storage.build() if self.storage else None
         every: Sequence[Section] = self.changes
         links = [(at, each) for at, each in enumerate(every) if isinstance(each, LinkChangeSpec)]
-        return Cluster(host.build(), self.hosts, assumed, changed, lay, storage).with_links(links)
-
-    def _host(self) -> HostSpec:
-        return self.host or HostSpec.model_validate({"use": self.use})
+        return Cluster(tuple(groups), tuple(assumed), changed, storage).with_links(links)
 
 
-def _rate(figure: Figure[Bandwidth] | None) -> float:
-    return figure.value if figure else 0.0
-
-
-def _protocol(name: str, spec: ProtocolSpec) -> Protocol:
-    hops, shares = (spec.host_hop, spec.network_hop), (spec.host_share, spec.network_share)
-    return Protocol(name, spec.base, hops, shares, spec.own)
+_LIBRARY = Assumption(
+    "collectives between kinds of hosts",
+    "a library that speaks to all of them, at the slower figures of their own",
+    "NCCL and HCCL cannot talk to each other; libraries for several kinds of devices exist, but no published "
+    "table of their protocols",
+)
 
 
 def _assumptions(part: Any, name: str) -> Iterator[Assumption]:

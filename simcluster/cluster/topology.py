@@ -136,13 +136,14 @@ class Topology:
             tails[chosen], heads[chosen] = family.ends(links[chosen] - family.first)
         return tails, heads
 
-    def between_devices(self) -> Numbers:
+    def between_devices(self, *, apart: bool = False) -> Numbers:
         """The links that routes between devices can use: not those to memory, disks or storage.
 
-        Network cards are among them only where there are hosts, or pods, to reach.
+        Network cards are among them only where there are hosts, or pods, to reach; with ``apart`` there are
+        some elsewhere.
         """
         devices = np.arange(self.host.num_devices)
-        apart = self._num_pods > 1
+        apart = apart or self._num_pods > 1
         gate = [self._gate] if self._gate >= 0 else []
         ends = np.array([*devices, *gate, *(self._cards if apart else [])], dtype=np.int64)
         there, back = self._table.wires[np.ix_(devices, ends)], self._table.wires[np.ix_(ends, devices)]
@@ -175,7 +176,7 @@ class Topology:
                 kind = label.partition(".")
                 name = block.pattern.format("*", f"{kind[0]}.*" if kind[1] else label) if label else ""
                 name = name or block.pattern.replace("{}", "*")
-                count = self.num_hosts if label else block.size
+                count = block.shape[0] if label else block.size
                 found[name] = found.get(name, 0) + count
         return list(found.items())
 
@@ -184,6 +185,10 @@ class Topology:
         inner = (nodes - self.num_devices) // max(1, len(self._own))
         found = np.where(nodes < self.num_devices, nodes // self.host.num_devices, inner)
         return np.asarray(np.where(nodes < self._first_behind_hosts, found, -1), dtype=np.int64)
+
+    def place_of(self, ranks: Numbers) -> Numbers:
+        """The index of each device on its host."""
+        return ranks % self.host.num_devices
 
     def switch_of(self, ranks: Numbers) -> Numbers:
         """The node, a switch beside each device, that can add up what goes through it; -1 where none can."""

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from simcluster.cluster.cluster import Cluster
-from simcluster.cluster.host import Protocol
+from simcluster.cluster.host import Host, Protocol
 from simcluster.cluster.link import Level, Reach
 from simcluster.cluster.placement import Placement
 from simcluster.cluster.price import nanoseconds
@@ -110,7 +110,7 @@ def collective_time(
     if algorithm not in (AUTO, *known):
         hint = nearest(algorithm, (AUTO, *known))
         raise ScenarioError(f"unknown algorithm '{algorithm}'", path="collectives.algorithm", hint=hint)
-    where = site(placement, cluster)
+    where, host = site(placement, cluster), cluster.host_of(placement.kinds)
     carried = 0.0 if operation is Operation.BARRIER else num_bytes
     choices = [
         _choice(
@@ -118,12 +118,12 @@ def collective_time(
             protocol,
             _price(kind, operation, placement, cluster),
             carried,
-            _hops(where, cluster, protocol),
-            _channels(cluster, wanted),
+            _hops(where, cluster, placement.kinds, protocol),
+            _channels(host, wanted),
             _own(operation, placement, carried, cluster, protocol),
         )
         for kind in _able(operation, placement, num_bytes, cluster, algorithm)
-        for protocol in cluster.host.protocols_of(kind, operation)
+        for protocol in host.protocols_of(kind, operation)
         if wanted.protocol in (AUTO, protocol.name)
     ]
     if not choices:
@@ -142,7 +142,7 @@ def routine(algorithm: str, operation: Operation, placement: Placement, cluster:
 @lru_cache(maxsize=2**12)
 def site(placement: Placement, cluster: Cluster) -> Site:
     """Where a group of this placement stands."""
-    return Site.of(placement, cluster.topology)
+    return Site.of(placement, cluster.topology, cluster.host_of(placement.kinds))
 
 
 def refused_name(algorithm: str, operation: Operation | None = None) -> Problem | None:
@@ -165,17 +165,18 @@ def protocols_of(
 ) -> set[str]:
     """The names of the protocols of which one is chosen."""
     kinds = _able(operation, placement, 0.0, cluster, algorithm)
-    return {protocol.name for kind in kinds for protocol in cluster.host.protocols_of(kind, operation)}
+    host = cluster.host_of(placement.kinds)
+    return {protocol.name for kind in kinds for protocol in host.protocols_of(kind, operation)}
 
 
-def _channels(cluster: Cluster, wanted: Wanted) -> tuple[int | None, float]:
+def _channels(host: Host, wanted: Wanted) -> tuple[int | None, float]:
     """The channels used, where known, and the part of the rate that they reach."""
-    own = cluster.host.channels
+    own = host.channels
     if wanted.channels is None:
         return own, 1.0
     if own is None:
         raise PlanError(
-            f"the file of host '{cluster.host.name}' does not say how many channels its library uses",
+            f"the file of host '{host.name}' does not say how many channels its library uses",
             path="collectives.overrides",
             hint="leave 'channels' out, or write cluster.host.channels",
         )
@@ -186,11 +187,13 @@ def _able(
     operation: Operation, placement: Placement, num_bytes: float, cluster: Cluster, algorithm: str
 ) -> list[str]:
     """The algorithms to try."""
-    where = site(placement, cluster)
+    where, host = site(placement, cluster), cluster.host_of(placement.kinds)
+    libraries = [cluster.kinds[kind].protocols for kind in placement.kinds]
     able = [
         kind
         for kind, each in all_algorithms().items()
-        if each.supports(operation, where) and (not each.own_protocols or kind in cluster.host.protocols)
+        if each.supports(operation, where)
+        and (not each.own_protocols or all(kind in protocols for protocols in libraries))
     ]
     if algorithm != AUTO:
         if algorithm in able:
@@ -202,10 +205,10 @@ def _able(
         )
     if not able:
         raise PlanError(f"no algorithm can do {operation} for {where.num_ranks} ranks")
-    if cluster.host.library == "hccl":
+    if host.library == "hccl":
         return preferred(operation, where, num_bytes, able)
     known = all_algorithms()
-    chosen = [kind for kind in able if operation in known[kind].chosen.get(cluster.host.library, frozenset())]
+    chosen = [kind for kind in able if operation in known[kind].chosen.get(host.library, frozenset())]
     return chosen or able
 
 
@@ -253,7 +256,8 @@ def _own(
     """Seconds for the part of the data that a rank holds before and after, where each has one."""
     if not protocol.own or operation in ROOTED:
         return 0.0
-    all_links = cluster.host.fabric.rate(cluster.host.num_devices) * protocol.shares[Level.HOST]
+    host = cluster.host_of(placement.kinds)
+    all_links = host.fabric.rate(host.num_devices) * protocol.shares[Level.HOST]
     return protocol.own * num_bytes / placement.num_ranks / all_links
 
 
@@ -275,15 +279,15 @@ def _choice(
     return Choice(kind, protocol.name, latency, tuple(flows), channels[0])
 
 
-def _hops(where: Site, cluster: Cluster, protocol: Protocol) -> tuple[float, float]:
+def _hops(where: Site, cluster: Cluster, kinds: tuple[int, ...], protocol: Protocol) -> tuple[float, float]:
     """Seconds of one wait inside a unit and of one between units.
 
     In a unit of several hosts, the mean over a ring through its ranks, which goes from one host to the next
     only as often as there are hosts.
     """
-    between = cluster.hop_over(where.between, protocol)
+    between = cluster.hop_over(where.between, protocol, kinds)
     if where.inside is not Reach.POD:
-        return cluster.hop_over(where.inside, protocol), between
-    closer = cluster.hop_over(Reach.HOST, protocol)
+        return cluster.hop_over(where.inside, protocol, kinds), between
+    closer = cluster.hop_over(Reach.HOST, protocol, kinds)
     steps, wide = where.most - 1, where.hosts_inside - 1
-    return closer + (cluster.hop_over(Reach.POD, protocol) - closer) * wide / steps, between
+    return closer + (cluster.hop_over(Reach.POD, protocol, kinds) - closer) * wide / steps, between

@@ -238,7 +238,7 @@ def _counted(
         below = tier
         partners = None
         if number:
-            places = nodes[0, rows] % topology.host.num_devices
+            places = topology.place_of(nodes[0, rows])
             partners = _partners(lower, upper, site.host_of[rows], places)
         if partners is None:
             left.append(_apart(rows, lower, upper))
@@ -260,7 +260,7 @@ def _tiers(site: Site, nodes: Ints, topology: Topology) -> list[Ints]:
     Where each pair of cards takes a way of its own, the last but one is the pod, and all is left to routes.
     """
     whole = np.zeros(site.num_ranks, dtype=np.int64)
-    hosts = nodes[0, : site.num_ranks] // topology.host.num_devices
+    hosts = topology.host_of(nodes[0, : site.num_ranks])
     if _is_told_apart(topology):
         return [site.host_of, site.pod_of, np.full(site.num_ranks, -1)]
     units = [part[0] for part in topology.network.places(hosts[np.newaxis])]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from simcluster.cluster.host import Host
 from simcluster.cluster.link import Reach, Wiring
 from simcluster.cluster.placement import Placement
 from simcluster.cluster.topology import Topology
@@ -78,9 +79,9 @@ class Site:
         )
 
     @classmethod
-    def of(cls, placement: Placement, topology: Topology) -> Site:
-        """Where a group of this placement stands."""
-        wide = placement.num_pods > 1 and topology.host.pod is not None
+    def of(cls, placement: Placement, topology: Topology, host: Host) -> Site:
+        """Where a group of this placement stands, on hosts that collectives see as ``host``."""
+        wide = placement.num_pods > 1 and host.pod is not None
         unit_of = placement.pod_of if wide else placement.host_of
         order = np.argsort(unit_of, kind="stable").astype(np.int64)
         units = np.bincount(unit_of)
@@ -89,7 +90,7 @@ class Site:
         through_pod = not wide and placement.between is Reach.POD and units.size > 1
         rail_of = np.arange(order.size) if through_pod else placement.rail_of[order]
         if wide:
-            rail_of = hosts * topology.host.network.nics + rail_of
+            rail_of = hosts * (int(rail_of.max()) + 1) + rail_of
         rails = min(np.unique(part).size for part in np.split(rail_of, np.cumsum(units)[:-1]))
         hosts_inside = max(np.unique(part).size for part in np.split(hosts, np.cumsum(units)[:-1]))
         ranks = placement.ranks[order]
@@ -104,8 +105,8 @@ class Site:
             Reach.POD if hosts_inside > 1 else placement.inside,
             placement.between,
             hosts_inside,
-            None if wide else _mesh(ranks, topology),
-            _widths(ranks[: units[0]], topology) if even and not wide else None,
+            None if wide else _mesh(ranks, topology, host),
+            _widths(ranks[: units[0]], topology, host) if even and not wide else None,
             bool((topology.switch_of(ranks) >= 0).all()),
         )
 
@@ -177,23 +178,22 @@ class Site:
         return self.num_ranks + self.num_units
 
 
-def _mesh(ranks: Ints, topology: Topology) -> Ints | None:
+def _mesh(ranks: Ints, topology: Topology, host: Host) -> Ints | None:
     """The full mesh that each rank is in on its host; None where hosts have none, or only pairs."""
-    host = topology.host
     if host.fabric.wiring is Wiring.FULL_MESH:
         return np.zeros(ranks.size, dtype=np.int64)
     island = host.island
     if island and island.fabric.wiring is Wiring.FULL_MESH and island.num_devices > 2:
-        return np.asarray(ranks % host.num_devices // island.num_devices, dtype=np.int64)
+        return np.asarray(topology.place_of(ranks) // island.num_devices, dtype=np.int64)
     return None
 
 
-def _widths(ranks: Ints, topology: Topology) -> Ints | None:
+def _widths(ranks: Ints, topology: Topology, host: Host) -> Ints | None:
     """Links of their own between ranks of a host with a partial mesh, in units of the narrowest.
 
     None in other hosts, and where all pairs have none or as many.
     """
-    if topology.host.fabric.wiring is not Wiring.PARTIAL_MESH or ranks.size < 3:
+    if host.fabric.wiring is not Wiring.PARTIAL_MESH or ranks.size < 3:
         return None
     here, there = np.divmod(np.arange(ranks.size**2), ranks.size)
     routes = topology.routes(ranks[here], ranks[there])

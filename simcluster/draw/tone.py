@@ -33,6 +33,7 @@ TEAL = Tone("cyan", "#4db6bd", "#")
 RED = Tone("red", "#e27d76", "=")
 YELLOW = Tone("bright_yellow", "#d8bd4a", "+")
 PINK = Tone("bright_magenta", "#dd8fb9", "x")
+OLIVE = Tone("bright_green", "#a3ad4f", "*")
 GREY = Tone("bright_black", "#a3a8ae", ":")
 
 EMPTY = Tone("bright_black", "#808890", "·")

@@ -89,11 +89,9 @@ class Account:
         return found
 
 
-def account(
-    program: Program, stage: int, device: Device, linked: LinkedClass, buffers: Vocabulary
-) -> Account:
+def account(program: Program, part: int, device: Device, linked: LinkedClass, buffers: Vocabulary) -> Account:
     """The account of a stage whose ranks run on such a device."""
-    return _Stage(program, stage, device, linked, buffers).account()
+    return _Stage(program, part, device, linked, buffers).account()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +112,7 @@ class _Rows:
 @dataclass
 class _Stage:
     program: Program
-    stage: int
+    part: int
     device: Device
     linked: LinkedClass
     buffers: Vocabulary
@@ -146,7 +144,7 @@ class _Stage:
         """What is held from the start: parameters, gradients, states, and what the runtime takes."""
         held = [
             (each.name, each.category, each.num_bytes)
-            for each in self.program.stages[self.stage].residents
+            for each in self.program.parts[self.part].residents
             if each.num_bytes
         ]
         held.append(("runtime", Category.RUNTIME, self.device.reserved))
@@ -174,7 +172,7 @@ class _Stage:
         instances = list(dict.fromkeys(each.instance for each in executions))
         order = {instance: index for index, instance in enumerate(instances)}
         which = np.array([order[each.instance] for each in executions], dtype=np.int64)
-        plan = self.program.stages[self.stage]
+        plan = self.program.parts[self.part]
         makers, droppers = _makers(code), _droppers(code)
         for index, slot in enumerate(code.slots):
             if slot.scope is Scope.STEP or not slot.num_bytes:
@@ -193,7 +191,7 @@ class _Stage:
 
     def _allocate(self, rows: _Rows, when: Ints) -> None:
         """Allocates at once where this code alone writes the buffers, else when the first of all begins."""
-        writers = self.program.makers[self.stage]
+        writers = self.program.makers[self.part]
         if rows.slot.scope is Scope.LOCAL or all(writers.get(name, 1) == 1 for name in rows.names):
             self._add(rows, when, False, rows.slot.num_bytes)
             return
@@ -203,7 +201,7 @@ class _Stage:
 
     def _release(self, rows: _Rows, when: Ints) -> None:
         """Releases at once where this code holds every dropper, else when the last code's have ended."""
-        references = self.program.references[self.stage]
+        references = self.program.references[self.part]
         kept = rows.slot.scope is Scope.KEPT
         if not kept and (
             rows.slot.scope is Scope.LOCAL or all(references[name] == when.shape[1] for name in rows.names)

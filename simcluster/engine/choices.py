@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simcluster.cluster import Cluster, Placement
+from simcluster.cluster.communication import Taken
 from simcluster.collectives import Choice, Operation, collective_time
 from simcluster.program import Classes, Instruction
 from simcluster.program.instruction import RECV_NEXT, SEND_NEXT
@@ -21,9 +22,22 @@ class Choices:
 
     def of(self, index: int, each: Instruction) -> Choice:
         """How a class's collective or transfer is done, and how long it takes alone."""
-        where = self.classes.groups[index, each.group].placement if each.group else self.peer(index, each)[1]
+        where = self._where(index, each)
         operation = Operation(each.operation)
         return collective_time(operation, where, each.num_bytes, self.cluster, self.wants.of(each))
+
+    def taken(self, index: int, each: Instruction) -> Taken | None:
+        """What a class's collective or transfer takes of its device while it is under way."""
+        device = self.cluster.device(self.classes.representatives[index])
+        if device.communication is None:
+            return None
+        where, operation = self._where(index, each), Operation(each.operation)
+        sent = operation.bus_factor(where.num_ranks) * each.num_bytes
+        seconds = self.of(index, each).seconds
+        return device.communication.taken(operation, where, sent, seconds, device.memory_bandwidth)
+
+    def _where(self, index: int, each: Instruction) -> Placement:
+        return self.classes.groups[index, each.group].placement if each.group else self.peer(index, each)[1]
 
     def peer(self, index: int, each: Instruction) -> tuple[int, Placement]:
         """The class at the other end of a transfer, and where the pair lies."""

@@ -18,7 +18,7 @@ from simcluster.engine.sweep import Lane, Swept
 from simcluster.engine.timed import NOTHING
 from simcluster.engine.timing import ClassTiming
 from simcluster.engine.waits import IDLE, PIPELINE_WAIT
-from simcluster.program import Action, Program
+from simcluster.program import COMPUTE, Action, Program
 from simcluster.program.instruction import stream_axes
 from simcluster.trace import Table
 
@@ -29,11 +29,14 @@ Chosen: TypeAlias = Ints | None
 
 @dataclass(frozen=True)
 class Cut:
-    """Nanoseconds of the run by class: kernels with their launches, these alone, and waits by cause."""
+    """Nanoseconds of the run by class: kernels with their launches, these alone, waits by cause, and what
+    kernels took longer beside communication.
+    """
 
     busy: Ints
     host: Ints
     lost: Mapping[str, Ints]
+    slowed: Ints
 
 
 def cut(swept: Swept, stage_axis: str) -> Cut:
@@ -51,14 +54,16 @@ def cut(swept: Swept, stage_axis: str) -> Cut:
         for cause, spent in found.lost.items():
             if spent.any():
                 lost.setdefault(cause, np.zeros(total, dtype=np.int64))[stage.columns] = spent.ravel()
-    return Cut(busy, host, {cause: lost[cause] for cause in sorted(lost)})
+    return Cut(busy, host, {cause: lost[cause] for cause in sorted(lost)}, np.zeros(total, dtype=np.int64))
 
 
 def cut_of(program: Program, timings: Sequence[ClassTiming], gaps: Table) -> Cut:
     """The same from classes timed one by one, and the table of their waits."""
     count = len(timings)
-    busy, host = (np.zeros(count, dtype=np.int64) for _ in range(2))
+    busy, host, spent = (np.zeros(count, dtype=np.int64) for _ in range(3))
     for index, each in enumerate(timings):
+        kernels_of = next(i for i, stream in enumerate(each.linked.streams) if stream.name == COMPUTE)
+        spent[index] = int((each.ends[kernels_of] - each.starts[kernels_of]).sum())
         for code, executions in each.linked.by_code().items():
             instructions = program.codes[code].instructions
             kernels = np.array([i.action is Action.COMPUTE for i in instructions], dtype=bool)
@@ -69,7 +74,7 @@ def cut_of(program: Program, timings: Sequence[ClassTiming], gaps: Table) -> Cut
     for number, cause in enumerate(gaps.names["cause"]):
         mine = gaps["cause"] == number
         np.add.at(lost[cause], gaps["class"][mine], (gaps["end"] - gaps["start"])[mine])
-    return Cut(busy, host, lost)
+    return Cut(busy, host, lost, spent - busy)
 
 
 @dataclass

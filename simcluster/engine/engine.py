@@ -6,74 +6,44 @@ every entry started.
 
 from __future__ import annotations
 
-import enum
-import gc
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import simpy
 from numpy.typing import NDArray
 
 from simcluster.cluster import Cluster
+from simcluster.cluster.communication import Taken
 from simcluster.collectives import AUTOMATIC, Selection
-from simcluster.engine.check import first_meeting
-from simcluster.engine.choices import Choices
 from simcluster.engine.deadlock import HEADING, LATE, STILL, stuck
 from simcluster.engine.fabric import NO_LINKS, Fabric, Transfer
-from simcluster.engine.flights import flights
 from simcluster.engine.flows import Network
 from simcluster.engine.linked import LinkedClass, LinkedStream, link
+from simcluster.engine.lodger import Lodger, Progress, no_collection
 from simcluster.engine.meetings import SENDER_OF
 from simcluster.engine.merged import merged
-from simcluster.engine.prices import Prices, Uneven
-from simcluster.engine.rest import Rest
-from simcluster.engine.stage import Stage
+from simcluster.engine.pace import Pace, segments_of, stretched_times
 from simcluster.engine.streams import (
     Communications,
     Kernels,
     Meeting,
     Moves,
+    SimEvents,
     Stream,
+    run_beside,
     run_kernels,
     run_transfers,
 )
-from simcluster.engine.sweep import sweep
-from simcluster.engine.timed import NOTHING, TimedCode, timed
-from simcluster.engine.timing import ClassTiming, SweptClasses, Timing
+from simcluster.engine.swept import Method, swept
+from simcluster.engine.timed import NOTHING, TimedCode
+from simcluster.engine.timing import ClassTiming, Timing
 from simcluster.errors import PlanError, SimulationError
 from simcluster.program import COMPUTE, Action, Classes, Instruction, Program
-from simcluster.program.calls import FREE_CALLS, Calls, HostCalls
-from simcluster.program.wanted import Wants
+from simcluster.program.calls import FREE_CALLS, HostCalls
 
 Ints = NDArray[np.int64]
-
-
-@dataclass
-class Progress:
-    """How far a running engine is, for whoever watches from another thread."""
-
-    env: simpy.Environment | None = None
-    streams: list[Stream] = field(default_factory=list)
-    total: int = 0
-    ended: int = 0
-    time: int = 0
-
-    def swept(self, ended: int, time: int) -> None:
-        """Told by a sweep: entries ended so far, and a time (ns) of now."""
-        self.ended, self.time = ended, max(time, self.time)
-
-    @property
-    def now(self) -> float:
-        """Simulated seconds."""
-        return float(self.env.now if self.env is not None else self.time) * 1e-9
-
-    @property
-    def done(self) -> int:
-        """Entries that have ended."""
-        return self.ended + sum(stream.done for stream in self.streams)
 
 
 def run(
@@ -97,10 +67,58 @@ def run(
 
     With events or by a sweep: the faster of the two, unless ``method`` says. The times are the same.
     """
-    choices = Choices(classes, cluster, Wants(program, algorithms))
-    prices = Prices(program, choices, Calls.of(program, host), dispatch, fabric)
+    alone = Lodger(program, cluster, classes, steps, dispatch, algorithms, fabric, host)
+    return run_together([alone], progress, method)[0]
+
+
+def run_together(
+    lodgers: Sequence[Lodger], progress: Progress | None = None, method: Method | None = None
+) -> list[Timing]:
+    """Runs Programs at once on the links they share, and says for each what it did in its own ``steps``.
+
+    Whoever is through with them begins them anew, until all are, so that all of every Program's steps meet
+    the traffic of all others. Every one of them must be able to end alone: nobody waits for another. The
+    flows and re-solves in the timings are those of all together. One alone may be swept, as ``run`` says.
+    Raises as ``run`` does.
+    """
+    links = lodgers[0].fabric.links if lodgers[0].fabric else NO_LINKS
+    if len(lodgers) > 1 and any(each.fabric is None or each.fabric.links is not links for each in lodgers):
+        raise ValueError("Programs that run at once need fabrics with common links")
+    watched, env = progress or Progress(), simpy.Environment()
     try:
-        return _Engine(program, classes, steps, prices, progress or Progress(), method).run()
+        found = swept(lodgers[0], watched, method) if len(lodgers) == 1 else None
+        if found is not None:
+            return [found]
+        watched.ended = 0
+        engines = [_Engine(each, env) for each in lodgers]
+        rounds = [engine.round() for engine in engines]
+        watched.env, watched.streams = env, [each for found in rounds for each in found.every]
+        watched.total = sum(stream.length for stream in watched.streams)
+        network = Network(env, merged(links))
+        over = simpy.Event(env)
+        waiting = set(range(len(engines)))
+
+        def again(number: int) -> SimEvents:
+            """Round after round of one Program."""
+            engine, now = engines[number], rounds[number]
+            while waiting:
+                yield env.all_of(engine.start(now, network))
+                waiting.discard(number)
+                now = engine.round()
+            if not over.triggered:
+                over.succeed()
+
+        with no_collection():
+            if len(engines) == 1:
+                engines[0].start(rounds[0], network)
+                env.run()
+            else:
+                for number in range(len(engines)):
+                    env.process(again(number))
+                env.run(over)
+        # What changes on the links after the last entry does not count.
+        counts = network.num_flows, network.num_solves
+        return [engine.timing(own, *counts) for engine, own in zip(engines, rounds, strict=True)]
     except OverflowError:
         raise PlanError(
             "the run takes longer than 292 years, all that 64 bits of nanoseconds hold",
@@ -108,124 +126,99 @@ def run(
         ) from None
 
 
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Keeps the cyclic garbage collector still: events live briefly and hold no cycles worth looking for."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
+Met = tuple[tuple[object, ...], int]
+"""Who meets, which of their meetings on this stream it is, and how many they are."""
 
 
-class Method(enum.StrEnum):
-    """How a Program is timed; both give the same times."""
+@dataclass(frozen=True)
+class _Round:
+    """The streams of every class [classes][streams] in one run through all steps, the paces of their kernels,
+    and who has met.
+    """
 
-    EVENTS = "events"
-    SWEEP = "sweep"
-
-
-MANY = 8
-"""Classes of a stage from which on they are swept.
-
-A sweep times an entry in a few NumPy calls, whatever the number of classes; events cost as much again for
-every class. For one class of a stage they take about half the time of a sweep, for two as much, for eight
-seven times as long. A few classes are left to events all the same: a sweep also looks for their peaks in a
-way that only pays for many.
-"""
-
-
-@dataclass
-class _Engine:
-    program: Program
-    classes: Classes
-    steps: int
-    prices: Prices
-    progress: Progress
-    method: Method | None
-
-    def run(self) -> Timing:
-        self.known: dict[tuple[object, ...], tuple[dict[int, TimedCode], LinkedClass]] = {}
-        if self.method is not Method.EVENTS and (self.method or len(self.classes) >= MANY * self._num_stages):
-            with suppress(Uneven):
-                return self._swept()
-        return self._events()
+    streams: Sequence[Sequence[Stream]]
+    paces: Sequence[Pace | None]
+    meetings: dict[tuple[object, ...], Meeting]
 
     @property
-    def _num_stages(self) -> int:
-        return len(self.program.stages)
+    def every(self) -> list[Stream]:
+        """All streams."""
+        return [stream for found in self.streams for stream in found]
 
-    # -- sweep ------------------------------------------------------------------------------------------
 
-    def _swept(self) -> Timing:
-        members: list[list[int]] = [[] for _ in range(self._num_stages)]
-        for index, rank in enumerate(self.classes.representatives):
-            members[self.program.stage_of(rank)].append(index)
-        stages = [
-            Stage.of(self.program, number, indices, self.prices, self.steps)
-            for number, indices in enumerate(members)
-        ]
-        self.progress.total = sum(stage.num_entries * len(stage.columns) for stage in stages)
-        swept = sweep(self.program, self.classes, stages, self.progress.swept)
-        num_flows = num_solves = 0
-        if self.prices.fabric:
-            links = merged(self.prices.fabric.links)
-            flown = flights(self.program, self.classes, swept)
-            num_flows = sum(each.num_flows for each in flown)
-            since = first_meeting(flown, links)
-            del flown
-            if since is not None:
-                rest = Rest(self.program, self.classes, swept, links, since)
-                self.progress.env, self.progress.streams, self.progress.ended = rest.env, rest.streams, 0
-                with _no_collection():
-                    found = rest.run()
-                if found is None:
-                    return self._events()
-                swept, num_solves = found, rest.network.num_solves
-        classes = SweptClasses.of(swept, self._codes)
-        return Timing(classes, swept.end, swept.num_entries, num_flows, num_solves, swept)
+class _Engine:
+    """One Program, lowered for its classes."""
 
-    # -- events -----------------------------------------------------------------------------------------
-
-    def _events(self) -> Timing:
-        self.meetings: dict[tuple[object, ...], Meeting] = {}
-        self.met: dict[tuple[int, str], Sequence[Meeting | None]] = {}
-        fabric = self.prices.fabric
-        self.progress.ended = 0
-        self.env = simpy.Environment()
+    def __init__(self, lodger: Lodger, env: simpy.Environment) -> None:
+        self.program, self.cluster, self.classes = lodger.program, lodger.cluster, lodger.classes
+        self.steps, self.fabric = lodger.steps, lodger.fabric
+        self.env = env
+        self.known: dict[tuple[object, ...], tuple[dict[int, TimedCode], LinkedClass]] = {}
+        self.prices = lodger.prices()
+        self.choices = self.prices.choices
         lowered = [self._lowered(index) for index in range(len(self.classes))]
-        codes, linked = [each for each, _ in lowered], [each for _, each in lowered]
-        streams = [[Stream(each.name, self.env, len(each)) for each in found.streams] for found in linked]
-        every = [stream for found in streams for stream in found]
-        self.progress.env, self.progress.streams = self.env, every
-        self.progress.total = sum(stream.length for stream in every)
-        network = Network(self.env, merged(fabric.links) if fabric else NO_LINKS)
-        for index, found in enumerate(linked):
-            for stream, each in zip(streams[index], found.streams, strict=True):
-                waits = self._waits(each, streams[index])
+        self.codes = [codes for codes, _ in lowered]
+        self.linked = [linked for _, linked in lowered]
+        self.met: dict[tuple[int, str], tuple[list[Moves], list[Met | None]]] = {}
+
+    def round(self) -> _Round:
+        """Streams that have done nothing yet."""
+        return _Round(
+            [[Stream(each.name, self.env, len(each)) for each in found.streams] for found in self.linked],
+            [self._pace(index, found) for index, found in enumerate(self.linked)],
+            {},
+        )
+
+    def start(self, now: _Round, network: Network) -> list[simpy.Process]:
+        """Lets the streams run; the processes that do it."""
+        processes = []
+        for index, (found, pace) in enumerate(zip(self.linked, now.paces, strict=True)):
+            for stream, each in zip(now.streams[index], found.streams, strict=True):
+                waits = self._waits(each, now.streams[index])
                 if each.name == COMPUTE:
-                    process = run_kernels(stream, Kernels(*waits, each.duration.tolist()))
+                    kernels = Kernels(*waits, each.duration.tolist())
+                    if pace:
+                        process = run_beside(stream, kernels, segments_of(found, self.codes[index]), pace)
+                    else:
+                        process = run_kernels(stream, kernels)
                 else:
-                    met = self._communications(index, each, found)
-                    process = run_transfers(stream, Communications(*waits, *met), network)
-                self.env.process(process)
-        with _no_collection():
-            self.env.run()
-        if any(stream.done < stream.length for stream in every):
-            raise SimulationError(HEADING, *self._stuck(streams, linked))
-        timings = [_class_timing(found, codes[index], streams[index]) for index, found in enumerate(linked)]
-        # What changes on the links after the last entry does not count.
+                    moves, met = self._communications(index, each, found)
+                    meetings = [self._meeting(entry, now) for entry in met]
+                    takes = self._takes(index, each, found) if pace else None
+                    process = run_transfers(
+                        stream, Communications(*waits, moves, meetings, takes), network, pace
+                    )
+                processes.append(self.env.process(process))
+        return processes
+
+    def timing(self, done: _Round, num_flows: int, num_solves: int) -> Timing:
+        """What a round that is over has recorded; SimulationError if it never ended."""
+        if any(stream.done < stream.length for stream in done.every):
+            raise SimulationError(*self._stuck(done))
+        timings = [
+            _class_timing(found, codes, streams, pace)
+            for found, codes, streams, pace in zip(
+                self.linked, self.codes, done.streams, done.paces, strict=True
+            )
+        ]
         end = max((int(ends[-1]) for timing in timings for ends in timing.ends if len(ends)), default=0)
-        return Timing(timings, end, self.progress.total, network.num_flows, network.num_solves)
+        return Timing(timings, end, sum(stream.length for stream in done.every), num_flows, num_solves)
+
+    @staticmethod
+    def _meeting(met: Met | None, now: _Round) -> Meeting | None:
+        if met is None:
+            return None
+        key, size = met
+        if key not in now.meetings:
+            now.meetings[key] = Meeting(size)
+        return now.meetings[key]
 
     # -- prices -----------------------------------------------------------------------------------------
 
     def _lowered(self, index: int) -> tuple[dict[int, TimedCode], LinkedClass]:
         """A class's codes, priced, and its executions, linked; classes that differ in nothing share them."""
         rank = self.classes.representatives[index]
-        stage = self.program.stage_of(rank)
+        part = self.program.part_of(rank)
         places = tuple(
             self.classes.groups[index, axes].placement if (index, axes) in self.classes.groups else None
             for axes in self.program.groups
@@ -234,17 +227,12 @@ class _Engine:
             pair[index][1] if index in pair else None
             for pair in (self.classes.next_stage, self.classes.prev_stage)
         )
-        key = (stage, self.prices.cluster.device(rank), places, peers)
+        key = (part, self.cluster.device(rank), places, peers)
         if key not in self.known:
-            used = sorted({execution.code for execution in self.program.stages[stage].executions})
-            codes = self._codes(index, used)
-            self.known[key] = codes, link(self.program, stage, codes, self.steps)
+            used = sorted({execution.code for execution in self.program.parts[part].executions})
+            codes = self.prices.timed(index, used)
+            self.known[key] = codes, link(self.program, part, codes, self.steps)
         return self.known[key]
-
-    def _codes(self, index: int, used: Sequence[int]) -> dict[int, TimedCode]:
-        """The codes of a class, priced."""
-        codes = self.program.codes
-        return {code: timed(codes[code], self.prices.pricer(index, codes[code])) for code in used}
 
     # -- entries ----------------------------------------------------------------------------------------
 
@@ -256,10 +244,12 @@ class _Engine:
 
     def _communications(
         self, index: int, each: LinkedStream, linked: LinkedClass
-    ) -> tuple[list[Moves], list[Meeting | None]]:
+    ) -> tuple[list[Moves], list[Met | None]]:
         """What every entry of a communication stream moves, and who meets in it."""
+        if (index, each.name) in self.met:
+            return self.met[index, each.name]
         moves: list[Moves] = each.duration.tolist()
-        meetings: list[Meeting | None] = [None] * len(each)
+        met: list[Met | None] = [None] * len(each)
         counts: defaultdict[tuple[object, ...], int] = defaultdict(int)
         known: dict[tuple[int, int], Transfer | None] = {}
         for position in np.flatnonzero(each.meeting != NOTHING).tolist():
@@ -268,44 +258,63 @@ class _Engine:
             key, size = self._meeting_key(index, instruction)
             if size > 1:
                 counts[key] += 1
-                meetings[position] = self.meetings.setdefault((*key, counts[key]), Meeting(size))
-            if self.prices.fabric:
+                met[position] = (*key, counts[key]), size
+            if self.fabric:
                 place = execution.code, int(each.meeting[position])
                 if place not in known:
                     known[place] = self.prices.transfer(index, self.program.codes[place[0]], instruction)
                 moves[position] = known[place] or moves[position]
-        self.met[index, each.name] = meetings
-        return moves, meetings
+        self.met[index, each.name] = moves, met
+        return moves, met
+
+    def _pace(self, index: int, linked: LinkedClass) -> Pace | None:
+        """Where a class's kernels and its communication share the device."""
+        device = self.cluster.device(self.classes.representatives[index])
+        return Pace(self.env) if device.communication and len(linked.streams) > 1 else None
+
+    def _takes(self, index: int, each: LinkedStream, linked: LinkedClass) -> list[Taken | None]:
+        """What every entry of a communication stream takes of the device."""
+        takes: list[Taken | None] = [None] * len(each)
+        known: dict[tuple[int, int], Taken | None] = {}
+        for position in np.flatnonzero(each.meeting != NOTHING).tolist():
+            place = linked.executions[each.execution[position]].code, int(each.meeting[position])
+            if place not in known:
+                known[place] = self.choices.taken(index, self.program.codes[place[0]].instructions[place[1]])
+            takes[position] = known[place]
+        return takes
 
     def _meeting_key(self, index: int, each: Instruction) -> tuple[tuple[object, ...], int]:
         """Who meets: the classes of a group, or sender and receiver."""
         if each.action is Action.COLLECTIVE:
             group = self.classes.groups[index, each.group]
             return ("group", each.stream, group.id), len(group.members)
-        peer, _ = self.prices.choices.peer(index, each)
+        peer, _ = self.choices.peer(index, each)
         sends = each.action is Action.SEND
         stream = each.stream if sends else SENDER_OF[each.stream]
         return ("transfer", stream, *((index, peer) if sends else (peer, index))), 2
 
-    def _stuck(self, streams: Sequence[Sequence[Stream]], linked: Sequence[LinkedClass]) -> list[str]:
-        """One line per stuck stream of every class."""
-        lines = []
-        for index, found in enumerate(linked):
-            arrived = [self._held(index, stream) for stream in streams[index]]
-            done = [stream.done for stream in streams[index]]
-            lines += stuck(self.program, self.classes.representatives[index], found, done, arrived)
+    # -- deadlock ---------------------------------------------------------------------------------------
+
+    def _stuck(self, done: _Round) -> list[str]:
+        """One line per stuck stream: what it is at and what it waits for."""
+        lines = [HEADING]
+        for index, found in enumerate(self.linked):
+            streams = done.streams[index]
+            arrived = [self._held(index, stream, done) for stream in streams]
+            over = [stream.done for stream in streams]
+            lines += stuck(self.program, self.classes.representatives[index], found, over, arrived)
         return lines
 
-    def _held(self, index: int, stream: Stream) -> str | None:
+    def _held(self, index: int, stream: Stream, done: _Round) -> str | None:
         """What keeps an entry from ending that has arrived; None if none has."""
         if len(stream.arrivals) <= stream.done:
             return None
-        meeting = self.met[index, stream.name][stream.done]
-        return LATE if meeting is not None and meeting.arrived < meeting.size else STILL
+        met = self.met[index, stream.name][1][stream.done]
+        return LATE if met is not None and done.meetings[met[0]].arrived < met[1] else STILL
 
 
 def _class_timing(
-    linked: LinkedClass, codes: Mapping[int, TimedCode], streams: Sequence[Stream]
+    linked: LinkedClass, codes: Mapping[int, TimedCode], streams: Sequence[Stream], pace: Pace | None
 ) -> ClassTiming:
     """What the streams of a class recorded, as columns."""
 
@@ -314,7 +323,8 @@ def _class_timing(
 
     starts = columns(stream.starts for stream in streams)
     ends = columns(stream.ends for stream in streams)
-    for number, each in enumerate(linked.streams):
-        if each.name == COMPUTE:
-            ends[number] = starts[number] + each.duration
-    return ClassTiming(linked, codes, starts, columns(stream.arrivals for stream in streams), ends)
+    kernels = next(number for number, each in enumerate(linked.streams) if each.name == COMPUTE)
+    ends[kernels] = starts[kernels] + linked.streams[kernels].duration
+    stretched = stretched_times(pace, starts[kernels])
+    ends[kernels][stretched["entry"]] = stretched["end"]  # of several the last stays
+    return ClassTiming(linked, codes, starts, columns(stream.arrivals for stream in streams), ends, stretched)

@@ -49,7 +49,7 @@ class LinkedStream:
 class LinkedClass:
     """The streams of one class, and for each execution the position of its first entry on each stream.
 
-    ``bases`` has shape [executions, streams]; ``executions`` are those of the stage, once for each of
+    ``bases`` has shape [executions, streams]; ``executions`` are those of the part, once for each of
     ``steps`` steps.
     """
 
@@ -64,15 +64,15 @@ class LinkedClass:
         return {int(code): np.flatnonzero(codes == code) for code in np.unique(codes)}
 
 
-def link(program: Program, stage: int, timed: Mapping[int, TimedCode], steps: int) -> LinkedClass:
-    """Links the executions of a stage, ``steps`` times over."""
-    return _Linker(program, stage, timed, steps).run()
+def link(program: Program, part: int, timed: Mapping[int, TimedCode], steps: int) -> LinkedClass:
+    """Links the executions of a part, ``steps`` times over."""
+    return _Linker(program, part, timed, steps).run()
 
 
 @dataclass
 class _Linker:
     program: Program
-    stage: int
+    part: int
     timed: Mapping[int, TimedCode]
     steps: int
     numbers: dict[str, int] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class _Linker:
     buffers: dict[tuple[int, str], _Buffers] = field(default_factory=dict)
 
     def run(self) -> LinkedClass:
-        plan = self.program.stages[self.stage]
+        plan = self.program.parts[self.part]
         codes = sorted({execution.code for execution in plan.executions})
         for code in codes:
             for stream in self.timed[code].streams:
@@ -137,7 +137,7 @@ class _Linker:
         """What a code reads of others and writes for others when it runs for an instance, by buffer name."""
         if (code, instance) not in self.buffers:
             timed, slots = self.timed[code], self.program.codes[code].slots
-            buffer = self.program.stages[self.stage].buffer
+            buffer = self.program.parts[self.part].buffer
 
             def named(slot: int) -> tuple[str, Scope]:
                 return buffer(instance, slots[slot].name), slots[slot].scope
@@ -149,7 +149,7 @@ class _Linker:
 
     def _follow(self, index: int, execution: Execution, streams: Sequence[int]) -> None:
         """Makes all streams of an execution wait until an earlier one of the same step has ended."""
-        plan = self.program.stages[self.stage].executions
+        plan = self.program.parts[self.part].executions
         earlier = index - index % len(plan) + execution.after
         awaited = plan[execution.after].code
         for number, track in zip(self.local[awaited], self.timed[awaited].tracks, strict=True):
@@ -190,7 +190,7 @@ class _Linker:
         )
 
     def _absolute(self, execution: Ints, stream: Ints, position: Ints, bases: Ints) -> tuple[Ints, Ints]:
-        executions = self.program.stages[self.stage].executions
+        executions = self.program.parts[self.part].executions
         widest = max(len(found) for found in self.local.values())
         table = np.full((len(self.program.codes), widest), NOTHING, dtype=np.int64)
         for code, found in self.local.items():

@@ -22,45 +22,49 @@ from simcluster.program.symmetry import TRANSFERS, Axes
 
 def fabric(loaded: Loaded, choices: Choices) -> Fabric:
     """The links of a cluster as the classes of its ranks share them."""
-    return _Wired.of(loaded, choices).fabric()
+    return fabrics([(loaded, choices)])[0]
+
+
+def fabrics(parts: Sequence[tuple[Loaded, Choices]]) -> list[Fabric]:
+    """The links of a cluster as the classes of several Programs share them, for each Program.
+
+    Their classes must be those of one partition, and the links are one object.
+    """
+    first: list[dict[Axes, list[int]]] = []
+    rows: list[Loads] = []
+    count = 0
+    for _, choices in parts:
+        flows = choices.classes.flows
+        first.append({})
+        for axes, patterns in (*flows.groups.items(), (TRANSFERS, flows.transfers)):
+            first[-1][axes] = []
+            for each in patterns:
+                first[-1][axes].append(count)
+                rows.append(each)
+                count += len(each)
+    any_of = parts[0][1]
+    capacity, changes = _capacities(any_of.cluster, any_of.classes)
+    background = list(_background(any_of.cluster, any_of.classes))
+    links = Links(
+        capacity,
+        _vectors([*rows, *(loads for loads, _ in background)]),
+        changes,
+        tuple(Background(count + place, *each) for place, (_, each) in enumerate(background)),
+    )
+    return [
+        Fabric(links, _Wired(choices, loaded.patterns, links.vectors, begins).transfer)
+        for (loaded, choices), begins in zip(parts, first, strict=True)
+    ]
 
 
 @dataclass(frozen=True)
 class _Wired:
-    """``first`` has by axes the number of the first vector of each pattern; ``late`` by vector what changed
-    latencies add to each hop inside hosts and between them.
-    """
+    """``first`` has by axes the number of the first vector of each pattern."""
 
     choices: Choices
     patterns: Mapping[Key, int]
     vectors: Vectors
     first: Mapping[Axes, Sequence[int]]
-    links: Links
-
-    @classmethod
-    def of(cls, loaded: Loaded, choices: Choices) -> _Wired:
-        flows = choices.classes.flows
-        first: dict[Axes, list[int]] = {}
-        parts: list[Loads] = []
-        count = 0
-        for axes, patterns in (*flows.groups.items(), (TRANSFERS, flows.transfers)):
-            first[axes] = []
-            for each in patterns:
-                first[axes].append(count)
-                parts.append(each)
-                count += len(each)
-        capacity, changes = _capacities(choices.cluster, choices.classes)
-        background = list(_background(choices.cluster, choices.classes))
-        links = Links(
-            capacity,
-            _vectors([*parts, *(loads for loads, _ in background)]),
-            changes,
-            tuple(Background(count + place, *each) for place, (_, each) in enumerate(background)),
-        )
-        return cls(choices, loaded.patterns, links.vectors, first, links)
-
-    def fabric(self) -> Fabric:
-        return Fabric(self.links, self.transfer)
 
     def transfer(self, index: int, each: Instruction) -> Transfer:
         """How a class does an instruction on the links."""

@@ -26,25 +26,25 @@ COLUMNS = ("time", "class", "category", "bytes", "buffer", "micro_batch")
 
 def memory(
     program: Program,
-    stages: Sequence[int],
+    parts: Sequence[int],
     devices: Sequence[Device],
     timings: Sequence[ClassTiming],
     times: Sequence[Mapping[int, InstructionTimes]],
 ) -> Table:
     """The table of allocations (+bytes) and releases (-bytes), sorted by class and time, releases first.
 
-    ``stages`` and ``devices`` are those of each class.
+    ``parts`` and ``devices`` are those of each class.
     """
     buffers = Vocabulary()
     known: dict[tuple[int, int, int], Account] = {}
-    parts = []
+    tables = []
     for index, timing in enumerate(timings):
         device = devices[index]
-        key = (stages[index], device.reserved, device.communicator)
+        key = (parts[index], device.reserved, device.communicator)
         if key not in known:
-            known[key] = account(program, stages[index], device, timing.linked, buffers)
-        parts.append(_table(index, known[key], times[index]))
-    return concatenated(parts, {"category": CATEGORIES, "buffer": list(buffers.names)})
+            known[key] = account(program, parts[index], device, timing.linked, buffers)
+        tables.append(_table(index, known[key], times[index]))
+    return concatenated(tables, {"category": CATEGORIES, "buffer": list(buffers.names)})
 
 
 def _table(index: int, found: Account, times: Mapping[int, InstructionTimes]) -> Table:

@@ -12,7 +12,7 @@ from simcluster.cluster import Cluster, Fleet
 from simcluster.cluster.price import nanoseconds
 from simcluster.engine.choices import Choices
 from simcluster.engine.fabric import NEVER, Fabric, Transfer
-from simcluster.engine.timed import Pricer
+from simcluster.engine.timed import Pricer, TimedCode, timed
 from simcluster.program import Action, Classes, Code, Instruction, Program
 from simcluster.program.calls import Calls
 from simcluster.program.instruction import RECV_NEXT, SEND_NEXT
@@ -49,19 +49,26 @@ class Prices:
         return self.choices.cluster
 
     def pricer(self, index: int, code: Code) -> Pricer:
-        """Nanoseconds of a code's instructions for one class, and how many are launches and dispatch."""
+        """Nanoseconds of a code's instructions for one class, how many are launches and dispatch, and in how
+        many memory holds them up.
+        """
         device = self.cluster.device(self.classes.representatives[index])
 
-        def price(each: Instruction) -> tuple[int, int]:
+        def price(each: Instruction) -> tuple[int, int, int]:
             if each.action is Action.COMPUTE:
                 if not each.works:
-                    return 1, 0
+                    return 1, 0, 0
                 found = device.price(each.works, self.dispatch * device.dispatch)
-                return found.total_ns, found.host_ns
+                return found.total_ns, found.host_ns, found.memory_ns
             alone, called = self.moved(index, code, each)
-            return alone + called, called
+            return alone + called, called, 0
 
         return price
+
+    def timed(self, index: int, used: Sequence[int]) -> dict[int, TimedCode]:
+        """Codes, priced for a class."""
+        codes = self.program.codes
+        return {code: timed(codes[code], self.pricer(index, codes[code])) for code in used}
 
     def moved(self, index: int, code: Code, each: Instruction) -> tuple[int, int]:
         """Nanoseconds of a collective or transfer alone on the cluster as it was built, and how much longer

@@ -21,11 +21,11 @@ Ints = NDArray[np.int64]
 KINDS = tuple(str(action) for action in Action)
 
 
-def record(program: Program, stages: Sequence[int], timings: Sequence[ClassTiming]) -> Recording:
-    """The recording of a run; ``stages`` are those of each class."""
+def record(program: Program, parts: Sequence[int], timings: Sequence[ClassTiming]) -> Recording:
+    """The recording of a run; ``parts`` are those of each class."""
     recorder = _Recorder(program)
-    for stage, timing in zip(stages, timings, strict=True):
-        recorder.add(stage, timing)
+    for part, timing in zip(parts, timings, strict=True):
+        recorder.add(part, timing)
     return recorder.recording()
 
 
@@ -66,18 +66,21 @@ class _Recorder:
     classes: list[tuple[int, dict[int, int], dict[str, int]]] = field(default_factory=list)
     segments: _Entries = field(default_factory=_Entries)
     transfers: _Entries = field(default_factory=_Entries)
+    stretched: _Entries = field(default_factory=_Entries)
     streams: Vocabulary = field(default_factory=Vocabulary)
 
-    def add(self, stage: int, timing: ClassTiming) -> None:
+    def add(self, part: int, timing: ClassTiming) -> None:
         """Records a class."""
         linked = timing.linked
-        script, _ = self.scripts.setdefault((stage, linked.bases.tobytes()), (len(self.scripts), linked))
+        script, _ = self.scripts.setdefault((part, linked.bases.tobytes()), (len(self.scripts), linked))
         prices = {code: self._price(code, timing.codes[code]) for code in sorted(timing.codes)}
         first = {}
         for number, stream in enumerate(linked.streams):
             starts, ends, arrivals = timing.starts[number], timing.ends[number], timing.arrivals[number]
             if stream.name == COMPUTE:
                 first[stream.name] = self.segments.add(starts, ends, starts)
+                slowed = timing.stretched
+                self.stretched.add(slowed["entry"] + first[stream.name], slowed["start"], slowed["end"])
             else:
                 first[stream.name] = self.transfers.add(starts, ends, arrivals)
         self.classes.append((script, prices, first))
@@ -105,6 +108,7 @@ class _Recorder:
             self._classes(),
             self.segments.table("start", "end"),
             self.transfers.table("start", "end", "arrival"),
+            self.stretched.table("entry", "start", "end"),
         )
 
     def _codes(self) -> Table:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from simcluster.engine.timing import ClassTiming
 from simcluster.program import COMPUTE
+from simcluster.trace.stretched import stretch
 
 Ints = NDArray[np.int64]
 
@@ -51,7 +52,10 @@ def instruction_times(timing: ClassTiming) -> dict[int, InstructionTimes]:
             starts[:, mine] = timing.starts[where][entries] + timed.offset[mine][None, :]
             if stream == COMPUTE:
                 # Several kernels are one entry.
-                ends[:, mine] = starts[:, mine] + timed.duration[mine][None, :]
+                begun = starts[:, mine]
+                over = begun + timed.duration[mine][None, :]
+                stretch(timing.stretched, entries, timed.entry[mine], begun, over)
+                starts[:, mine], ends[:, mine] = begun, over
                 arrivals[:, mine] = starts[:, mine]
             else:
                 ends[:, mine] = timing.ends[where][entries]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from simcluster.engine.linked import BARRIER, LinkedClass, LinkedStream, link
 from simcluster.engine.prices import PricedCode, Prices, SharedPrices
-from simcluster.engine.timed import TimedCode, timed
+from simcluster.engine.timed import TimedCode
 from simcluster.program import Action, Program
 
 Ints = NDArray[np.int64]
@@ -44,9 +44,8 @@ class Stage:
         axes = _favourite(program, number, indices, prices)
         columns, shape = _arranged(indices, axes, prices)
         shared = SharedPrices.of(prices, columns.tolist())
-        used = sorted({execution.code for execution in program.stages[number].executions})
-        first = int(columns[0])
-        codes = {code: timed(program.codes[code], prices.pricer(first, program.codes[code])) for code in used}
+        used = sorted({execution.code for execution in program.parts[number].executions})
+        codes = prices.timed(int(columns[0]), used)
         priced = {code: shared.of_code(program.codes[code]) for code in used}
         linked = link(program, number, codes, steps)
         return cls(number, columns, shape, axes if shape[0] > 1 else (), linked, codes, priced)
@@ -137,7 +136,7 @@ class Stage:
 def _favourite(program: Program, number: int, indices: Sequence[int], prices: Prices) -> tuple[str, ...]:
     """The axes over which the stage's classes meet most often, if their groups are equal and inside it."""
     counts: dict[tuple[str, ...], int] = {}
-    for execution in program.stages[number].executions:
+    for execution in program.parts[number].executions:
         for each in program.codes[execution.code].instructions:
             if each.action is Action.COLLECTIVE:
                 counts[each.group] = counts.get(each.group, 0) + 1

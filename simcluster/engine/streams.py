@@ -6,13 +6,15 @@ if the counter is not there yet; most waits cost nothing.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import simpy
 
+from simcluster.cluster.communication import Taken
 from simcluster.engine.fabric import Transfer
 from simcluster.engine.flows import Network
+from simcluster.engine.pace import Pace, Segment
 
 SimEvents = Generator[simpy.Event, None, None]
 
@@ -58,27 +60,40 @@ class Stream:
 class Meeting:
     """A collective or transfer: it starts when the last of ``size`` classes has arrived and ends for all.
 
-    ``began`` is the time (ns) at which the last one arrived.
+    ``began`` is the time (ns) at which the last one arrived; ``held`` is what it takes of whose device.
     """
 
     size: int
     arrived: int = 0
     began: int = 0
     over: simpy.Event | None = None
+    held: list[tuple[Pace, Taken]] | None = None
 
-    def join(self, env: simpy.Environment, network: Network, moves: Moves) -> SimEvents:
+    def join(
+        self, env: simpy.Environment, network: Network, moves: Moves, taken: tuple[Pace, Taken] | None = None
+    ) -> SimEvents:
         """Arrives and waits for the end; the last to arrive sees to the bytes."""
         self.arrived += 1
+        if taken is not None:
+            if self.held is None:
+                self.held = [taken]
+            else:
+                self.held.append(taken)
         if self.arrived < self.size:
             if self.over is None:
                 self.over = simpy.Event(env)
             yield self.over
             return
         self.began = int(env.now)
+        held = self.held or ()
+        for pace, each in held:
+            pace.begin(each)
         if isinstance(moves, int):
             yield env.timeout(moves)
         else:
             yield from network.carry(moves)
+        for pace, each in held:
+            pace.finish(each)
         if self.over is not None:
             self.over.succeed()
 
@@ -100,6 +115,8 @@ class Communications:
     positions: Iterable[int]
     moves: Iterable[Moves]
     meetings: Iterable[Meeting | None]
+    takes: Sequence[Taken | None] | None = None
+    """What every entry takes of the device; None: nothing at all."""
 
 
 def run_kernels(me: Stream, entries: Kernels) -> SimEvents:
@@ -117,8 +134,29 @@ def run_kernels(me: Stream, entries: Kernels) -> SimEvents:
             me.wake()
 
 
-def run_transfers(me: Stream, entries: Communications, network: Network) -> SimEvents:
-    """The process of a communication stream."""
+def run_beside(me: Stream, entries: Kernels, segments: Sequence[Segment | None], pace: Pace) -> SimEvents:
+    """The process of a compute stream whose kernels give way to communication."""
+    env, starts = me.env, me.starts
+    columns = zip(entries.waits, entries.positions, segments, strict=True)
+    for entry, (other, position, segment) in enumerate(columns):
+        if other is not None and other.done < position:
+            yield other.reached(position)
+        starts.append(int(env.now))
+        if segment is not None:
+            yield pace.start(entry, segment)
+            pace.stop()
+        me.done += 1
+        if me.waiters:
+            me.wake()
+
+
+def run_transfers(
+    me: Stream, entries: Communications, network: Network, pace: Pace | None = None
+) -> SimEvents:
+    """The process of a communication stream; what it takes slows the kernels at ``pace``."""
+    if pace is not None and entries.takes is not None:
+        yield from _run_taking(me, entries, entries.takes, network, pace)
+        return
     env, timeout = me.env, me.env.timeout
     starts, arrivals, ends = me.starts, me.arrivals, me.ends
     columns = zip(entries.waits, entries.positions, entries.moves, entries.meetings, strict=True)
@@ -136,6 +174,35 @@ def run_transfers(me: Stream, entries: Communications, network: Network) -> SimE
             yield timeout(moves)
         starts.append(began)
         ends.append(int(env.now))
+        me.done += 1
+        if me.waiters:
+            me.wake()
+
+
+def _run_taking(
+    me: Stream, entries: Communications, takes: Sequence[Taken | None], network: Network, pace: Pace
+) -> SimEvents:
+    env = me.env
+    columns = zip(entries.waits, entries.positions, entries.moves, entries.meetings, takes, strict=True)
+    for other, position, moves, meeting, taken in columns:
+        if other is not None and other.done < position:
+            yield other.reached(position)
+        began = int(env.now)
+        me.arrivals.append(began)
+        if meeting is not None:
+            yield from meeting.join(env, network, moves, None if taken is None else (pace, taken))
+            began = meeting.began
+        elif moves:
+            if taken is not None:
+                pace.begin(taken)
+            if isinstance(moves, int):
+                yield env.timeout(moves)
+            else:
+                yield from network.carry(moves)
+            if taken is not None:
+                pace.finish(taken)
+        me.starts.append(began)
+        me.ends.append(int(env.now))
         me.done += 1
         if me.waiters:
             me.wake()

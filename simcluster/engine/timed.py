@@ -44,7 +44,8 @@ class TimedCode:
     """A code's tracks by stream, and where each of its instructions lies in them.
 
     ``stream_of``, ``entry`` and ``offset`` give an instruction's stream, its entry there and its start within
-    the entry; ``duration`` and ``host`` its nanoseconds and the part of them spent on launches and dispatch.
+    the entry; ``duration``, ``host`` and ``memory`` its nanoseconds, the part of them spent on launches and
+    dispatch, and the part in which memory holds it up.
     ``incoming`` lists (stream, slot) of buffers that other codes write and this one reads, ``outgoing``
     (slot, stream, entries until written) of those it writes for others.
     """
@@ -56,12 +57,13 @@ class TimedCode:
     offset: Ints
     duration: Ints
     host: Ints
+    memory: Ints
     incoming: tuple[tuple[int, int], ...]
     outgoing: tuple[tuple[int, int, int], ...]
 
 
-Pricer = Callable[[Instruction], tuple[int, int]]
-"""Nanoseconds of an instruction, and how many of them are launches and dispatch."""
+Pricer = Callable[[Instruction], tuple[int, int, int]]
+"""Nanoseconds of an instruction, how many are launches and dispatch, and in how many memory holds it up."""
 
 
 def timed(code: Code, price: Pricer) -> TimedCode:
@@ -109,8 +111,9 @@ class _Timer:
             np.array([number[each.stream] for each in code.instructions], dtype=np.int64),
             np.array(entry, dtype=np.int64),
             np.array(offset, dtype=np.int64),
-            np.array([total for total, _ in prices], dtype=np.int64),
-            np.array([host for _, host in prices], dtype=np.int64),
+            np.array([total for total, _, _ in prices], dtype=np.int64),
+            np.array([host for _, host, _ in prices], dtype=np.int64),
+            np.array([memory for _, _, memory in prices], dtype=np.int64),
             incoming,
             outgoing,
         )

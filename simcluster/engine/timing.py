@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.engine.linked import LinkedClass
+from simcluster.engine.pace import stretched_times
 from simcluster.engine.sweep import Swept
 from simcluster.engine.timed import TimedCode
 from simcluster.program import COMPUTE
+from simcluster.trace import Table
 
 Ints = NDArray[np.int64]
 
@@ -22,7 +24,8 @@ class ClassTiming:
     """What one class did: its linked entries, and per stream when each entry started and ended.
 
     ``arrivals`` has when communication entries were ready to start, and nothing for the compute stream. The
-    ends of communication entries are results: ``linked`` has what they take alone.
+    ends of communication entries are results: ``linked`` has what they take alone. ``stretched`` has entry,
+    start and end of every kernel of the segments that communication slowed, by entry, in their order.
     """
 
     linked: LinkedClass
@@ -30,6 +33,7 @@ class ClassTiming:
     starts: Sequence[Ints]
     arrivals: Sequence[Ints]
     ends: Sequence[Ints]
+    stretched: Table
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,7 @@ class SweptClasses(Sequence[ClassTiming]):
             before = np.concatenate([[0], ended[:-1]])[: len(ended)]
             ready = np.maximum(before, _awaited(linked, each.wait_stream, each.wait_position, ends))
             arrivals.append(ready if each.name != COMPUTE else np.zeros(0, dtype=np.int64))
-        return ClassTiming(linked, codes, starts, arrivals, ends)
+        return ClassTiming(linked, codes, starts, arrivals, ends, stretched_times(None, ends[0]))
 
 
 def _awaited(linked: LinkedClass, streams: Ints, positions: Ints, ends: Sequence[Ints]) -> Ints:

@@ -11,7 +11,7 @@ from copy import deepcopy
 from functools import cache
 from typing import Any
 
-from simcluster.cluster.spec import HostSpec
+from simcluster.cluster.host_spec import HostSpec
 from simcluster.document import validate_data
 from simcluster.document.shape import Shape
 from simcluster.errors import PlanError, ScenarioError

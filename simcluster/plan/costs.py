@@ -13,7 +13,7 @@ from simcluster.work import DType, Kernel, Work
 
 def movement_cost(cluster: Cluster, mesh: Mesh, algorithms: Selection = AUTOMATIC) -> Cost:
     """The cost function of a mesh on a cluster: seconds of a movement of so many bytes."""
-    device = cluster.host.device
+    devices = [host.device for host in cluster.kinds]
 
     @cache
     def placements(axes: tuple[str, ...]) -> tuple[Placement, ...]:
@@ -22,7 +22,7 @@ def movement_cost(cluster: Cluster, mesh: Mesh, algorithms: Selection = AUTOMATI
     def cost(movement: Movement, num_bytes: int) -> float:
         if not movement.is_collective:
             copy = Work(Kernel.COPY, DType.UINT8, flops=0, bytes_read=num_bytes, bytes_written=num_bytes)
-            return device.kernel_time(copy)
+            return max(device.kernel_time(copy) for device in devices)
         operation = Operation(str(movement.kind))
         algorithm = algorithms.of(operation)
         return max(

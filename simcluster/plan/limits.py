@@ -76,14 +76,19 @@ def check_passes(
 
 def check_rates(cluster: Cluster, *formats: DType) -> None:
     """PlanError if a device cannot multiply matrices in one of the formats."""
-    device = cluster.host.device
-    lacking = [each for each in dict.fromkeys(formats) if each not in device.peak]
-    if lacking:
-        raise PlanError(
-            f"{device.name} has no matrix rate in {lacking[0]}",
-            path="training.precision",
-            hint=f"it has: {', '.join(map(str, device.peak))}",
-        )
+    problems = []
+    for device in dict.fromkeys(host.device for host in cluster.kinds):
+        lacking = [each for each in dict.fromkeys(formats) if each not in device.peak]
+        if lacking:
+            problems.append(
+                Problem(
+                    f"{device.name} has no matrix rate in {lacking[0]}",
+                    "training.precision",
+                    f"it has: {', '.join(map(str, device.peak))}",
+                )
+            )
+    if problems:
+        raise PlanError(*problems)
 
 
 def check_tensors(graph: Graph) -> None:

@@ -13,11 +13,13 @@ from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Mesh
 from simcluster.model import Graph, Model
 from simcluster.model.operators.optimizer import Update
+from simcluster.plan.batches import Batches, batches, check_meetings
 from simcluster.plan.conduct import Conduct
 from simcluster.plan.costs import movement_cost
 from simcluster.plan.formats import Formats, states_of, update_of
 from simcluster.plan.fusion import idle, used_by
 from simcluster.plan.fusion_ids import fusion_ids
+from simcluster.plan.hints import hints
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
 from simcluster.plan.optimize import OptimizerPlan
 from simcluster.plan.passes import Passes, differentiated
@@ -46,8 +48,9 @@ class Plan:
 
     ``logical`` is the differentiated graph before sharding: what one device would compute. ``compute`` is the
     format of activations, ``matmul`` the one in which matrix units multiply. ``layers`` are the layers of
-    each stage, ``vocab`` the padded vocabulary, ``notes`` what the user should be told, ``algorithms`` those
-    of collectives that the scenario names; ``call`` is the host's seconds for each call of collectives, of
+    each stage, ``timetables`` what the stages do, for each number of micro-batches that ``batches`` counts,
+    ``vocab`` the padded vocabulary, ``notes`` what the user should be told, ``algorithms`` those of
+    collectives that the scenario names; ``call`` is the host's seconds for each call of collectives, of
     which ``reuse`` that are alike are one.
     """
 
@@ -55,10 +58,11 @@ class Plan:
     logical: Graph
     mesh: Mesh
     stage_axis: str
-    timetable: Timetable
+    timetables: tuple[Timetable, ...]
     strategies: Strategies
     update: Update
-    num_micro_batches: int
+    batches: Batches
+    micro_batch: int
     batch_axes: tuple[str, ...]
     layers: tuple[int, ...]
     vocab: int
@@ -78,6 +82,16 @@ class Plan:
     algorithms: Selection
     call: float
     reuse: int | None
+
+    @property
+    def timetable(self) -> Timetable:
+        """What the stages do; with unequal shares of the batch, those of the first coordinate."""
+        return self.timetables[0]
+
+    @property
+    def num_micro_batches(self) -> int:
+        """Micro-batches per step of a data-parallel rank; with unequal shares the most of any."""
+        return self.batches.most
 
     @property
     def batch_ways(self) -> int:
@@ -120,8 +134,14 @@ class _Planner:
         stage_axis, num_stages = self._stages()
         layers = self._layers(num_stages)
         batch_axes = self.roles.resolve((BATCH,), self.mesh)
-        micro_batches = self._micro_batches(batch_axes)
-        check_passes(self.model.num_layers, micro_batches)
+        found = batches(
+            self.training.global_batch,
+            self.training.micro_batch,
+            self.training.batch_shares,
+            batch_axes,
+            self.mesh,
+        )
+        check_passes(self.model.num_layers, found.most)
         sharding = self._sharding(stage_axis)
         formats = Formats.of(self.training.precision, self.framework, sharding)
         check_rates(self.cluster, formats.compute, formats.matmul)
@@ -163,16 +183,18 @@ class _Planner:
             apart=fusion.closed,
         )
         graph = passes.run(logical)
-        timetable = schedules()[self.parallel.schedule.kind]().timetable(num_stages, micro_batches)
+        check_meetings(graph, found, gathered_once=sharding.gather_once)
+        schedule = schedules()[self.parallel.schedule.kind]()
         return Plan(
             graph=graph,
             logical=logical,
             mesh=self.mesh,
             stage_axis=stage_axis,
-            timetable=timetable,
+            timetables=tuple(schedule.timetable(num_stages, count) for count in found.counts),
             strategies=strategies,
             update=update,
-            num_micro_batches=micro_batches,
+            batches=found,
+            micro_batch=self.training.micro_batch,
             batch_axes=batch_axes,
             layers=layers,
             vocab=model.vocabulary,
@@ -196,6 +218,16 @@ class _Planner:
             notes=(
                 *self._notes(strategies, sharding, model.vocabulary),
                 *idle(fusion, graph, sharding),
+                *hints(
+                    self.cluster,
+                    self.mesh,
+                    formats.matmul,
+                    layers,
+                    stage_axis,
+                    batch_axes,
+                    shared=bool(self.training.batch_shares),
+                    staged=self.parallel.schedule.stages != "auto",
+                ),
             ),
             matmul=formats.matmul,
             states=states,
@@ -212,11 +244,12 @@ class _Planner:
         devices = self.cluster.num_devices
         if self.mesh.num_ranks != devices:
             shown = " x ".join(f"{name} {size}" for name, size in self.mesh.axes) or "an empty mesh"
+            owner = "the cluster has" if self.cluster.whole is None else "its hosts have"
             problems.append(
                 Problem(
-                    f"{shown} = {self.mesh.num_ranks}, but the cluster has {devices} devices",
+                    f"{shown} = {self.mesh.num_ranks}, but {owner} {devices} devices",
                     "parallel.mesh",
-                    f"{self.cluster.num_hosts} hosts x {self.cluster.host.num_devices} devices = {devices}",
+                    f"{_hosts(self.cluster)} = {devices}",
                 )
             )
         problems += too_large(self.mesh, self.model.num_layers)
@@ -291,20 +324,6 @@ class _Planner:
             )
         return given
 
-    def _micro_batches(self, batch_axes: Sequence[str]) -> int:
-        """Micro-batches per step on every data-parallel rank."""
-        ways = self.mesh.product(batch_axes)
-        size = self.training.micro_batch * ways
-        if self.training.global_batch % size:
-            raise PlanError(
-                f"global batch {self.training.global_batch} does not divide into micro-batches of "
-                f"{self.training.micro_batch} on {ways} data-parallel ranks: {self.training.global_batch} / "
-                f"({self.training.micro_batch} x {ways}) = {self.training.global_batch / size:g}",
-                path="training.global_batch",
-                hint=f"use a multiple of {size}",
-            )
-        return self.training.global_batch // size
-
     def _vocabulary_multiple(self, rules: Sequence[Rule]) -> int:
         ways = 1
         for name in _VOCABULARY:
@@ -339,6 +358,13 @@ class _Planner:
         if self.algorithms.named:
             notes.append(f"{self.algorithms}, as the scenario says; the rest by the fastest")
         return notes
+
+
+def _hosts(cluster: Cluster) -> str:
+    """``2 hosts x 8 devices``, and so on for every group."""
+    return " + ".join(
+        f"{group.num_hosts} hosts x {group.host.num_devices} devices" for group in cluster.groups
+    )
 
 
 def _roles(parallel: ParallelSpec) -> dict[str, tuple[str, ...]]:

@@ -157,6 +157,10 @@ class TrainingSpec(Section):
     micro_batch: PositiveInt
     """Sequences per micro-batch on each data-parallel rank; accumulation follows."""
 
+    batch_shares: dict[Name, Annotated[tuple[PositiveInt, ...], Field(min_length=1)]] = {}
+    """Unequal parts of the global batch by the coordinate along one axis: ``{data: [3, 3, 1, 1]}`` gives the
+    first two three times as many micro-batches as the last two. Equal if absent."""
+
     seq_len: PositiveInt
     """Tokens per sequence."""
 

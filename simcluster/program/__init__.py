@@ -1,4 +1,4 @@
-"""The Program: instruction codes, executions per stage, symmetry classes, and the checker."""
+"""The Program: instruction codes, executions per part, symmetry classes, and the checker."""
 
 from simcluster.program.build import ONCE, build
 from simcluster.program.check import check
@@ -13,9 +13,17 @@ from simcluster.program.instruction import (
     Scope,
     Slot,
 )
-from simcluster.program.program import Program, Resident, StageProgram
+from simcluster.program.program import PartProgram, Program, Resident
 from simcluster.program.structure import Loads
-from simcluster.program.symmetry import Classes, Flows, Group, Loading, partition, pipeline_pairs
+from simcluster.program.symmetry import (
+    Classes,
+    Flows,
+    Group,
+    Loading,
+    partition,
+    partitions,
+    pipeline_pairs,
+)
 
 __all__ = [
     "COMPUTE",
@@ -31,13 +39,14 @@ __all__ = [
     "Instruction",
     "Loading",
     "Loads",
+    "PartProgram",
     "Program",
     "Resident",
     "Scope",
     "Slot",
-    "StageProgram",
     "build",
     "check",
     "partition",
+    "partitions",
     "pipeline_pairs",
 ]

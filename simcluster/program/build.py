@@ -1,4 +1,4 @@
-"""From a planned graph and its timetable to the Program: codes lowered once, executions per stage."""
+"""From a planned graph and its timetable to the Program: codes lowered once, executions per part."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from simcluster.program.lower import (
     local_type,
     lower,
 )
-from simcluster.program.program import Program, Resident, StageProgram
+from simcluster.program.program import PartProgram, Program, Resident
 from simcluster.program.ties import crossing_ties
 from simcluster.program.transfer import carried, transfer
 from simcluster.program.units import Gathers, with_units
@@ -62,27 +62,31 @@ _CATEGORIES = {
 
 def build(
     graph: Graph,
-    timetable: Timetable,
+    timetables: Sequence[Timetable],
     mesh: Mesh,
     stage_axis: str,
     *,
+    variant_axis: str = "",
+    variants: tuple[int, ...] = (0,),
     overlapped: bool,
     prefetch: int,
     conduct: Conduct = FREE,
     tf32: bool = False,
 ) -> Program:
-    """The Program of a sharded, optimised, fused graph under a timetable.
+    """The Program of a sharded, optimised, fused graph, with parts for every timetable.
 
+    ``variants`` are the timetables of the ranks, by their coordinate along ``variant_axis``.
     ``overlapped`` posts receives one action ahead; otherwise transfers between two actions are posted
     together and waited for. ``conduct`` says what else waits, and what travels together; ``tf32`` lets matrix
     kernels multiply fp32 operands in tf32.
     """
     codes = _Codes(graph, Lowering(mesh, prefetch, conduct.blocking_layers, tf32), conduct)
-    stages = tuple(
-        _StageBuilder(graph, stage, actions, codes, overlapped).build()
-        for stage, actions in enumerate(timetable)
+    parts = tuple(
+        _PartBuilder(graph, stage, actions, codes, overlapped).build()
+        for stage, each in enumerate(zip(*timetables, strict=True))
+        for actions in each
     )
-    return Program(mesh, stage_axis, tuple(codes.codes), stages)
+    return Program(mesh, stage_axis, tuple(codes.codes), parts, variant_axis, variants)
 
 
 @dataclass
@@ -131,14 +135,14 @@ class _Codes:
 
 
 @dataclass
-class _StageBuilder:
+class _PartBuilder:
     graph: Graph
     stage: int
     actions: Sequence[ScheduleAction]
     codes: _Codes
     overlapped: bool
 
-    def build(self) -> StageProgram:
+    def build(self) -> PartProgram:
         self.instances = [each for each in self.graph.instances if each.stage == self.stage]
         self.names = dict(self._border_names()) | dict(self._tied_names()) | dict(self._shared_names())
         self.arrivals = list(self._crossing(into=True))
@@ -160,7 +164,7 @@ class _StageBuilder:
             once=self.codes.conduct.gather_once,
             weights=self._unit_gathers(),
         )
-        return StageProgram(tuple(executions), tuple(self._residents()), self.names)
+        return PartProgram(tuple(executions), tuple(self._residents()), self.names)
 
     # -- names ------------------------------------------------------------------------------------------
 

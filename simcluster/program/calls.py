@@ -42,7 +42,7 @@ FREE_CALLS = HostCalls()
 class Calls:
     """The collectives of a Program and what calling for them costs.
 
-    ``collectives`` has for every stage those of one step by what they have in common.
+    ``collectives`` has for every part those of one step by what they have in common.
     """
 
     host: HostCalls
@@ -51,7 +51,7 @@ class Calls:
 
     @classmethod
     def of(cls, program: Program, host: HostCalls) -> Calls:
-        """The collectives of all stages of a Program."""
+        """The collectives of all parts of a Program."""
         by_code = [
             [alike(code, each) for each in code.instructions if each.action is Action.COLLECTIVE]
             for code in program.codes
@@ -59,20 +59,20 @@ class Calls:
         return cls(
             host,
             tuple(
-                Counter(kind for execution in stage.executions for kind in by_code[execution.code])
-                for stage in program.stages
+                Counter(kind for execution in part.executions for kind in by_code[execution.code])
+                for part in program.parts
             ),
         )
 
-    def number(self, stage: int) -> tuple[int, int]:
-        """Collectives that a rank of a stage takes part in per step, and calls for them."""
-        found = self.collectives[stage].values()
+    def number(self, part: int) -> tuple[int, int]:
+        """Collectives that a rank of a part takes part in per step, and calls for them."""
+        found = self.collectives[part].values()
         return sum(found), sum(map(self.host.count, found))
 
     def seconds(self, code: Code, each: Instruction) -> float:
-        """Host seconds of one collective: its share of its call, on the stage where that is largest.
+        """Host seconds of one collective: its share of its call, on the part where that is largest.
 
-        One figure for all stages, since those of several meet in a collective that all of them must end.
+        One figure for all parts, since those of several meet in a collective that all of them must end.
         """
         if not self.host.seconds:
             return 0.0

@@ -47,21 +47,23 @@ def _code_faults(code: Code) -> Iterator[str]:
             yield f"{code.name}.{each.name} waits for a later instruction"
 
 
-def _issues(program: Program, stage: int, wanted: Action) -> Iterator[tuple[Instruction, int]]:
-    """(instruction, micro-batch) of everything of a kind that a stage issues, in order."""
+def _issues(program: Program, part: int, wanted: Action) -> Iterator[tuple[Instruction, int]]:
+    """(instruction, micro-batch) of everything of a kind that a part issues, in order."""
     by_code = {
         index: [each for each in code.instructions if each.action is wanted]
         for index, code in enumerate(program.codes)
     }
-    for execution in program.stages[stage].executions:
+    for execution in program.parts[part].executions:
         for each in by_code[execution.code]:
             yield each, execution.micro_batch
 
 
 def _transfer_faults(program: Program) -> Iterator[str]:
     """Neighbouring stages send and receive the same micro-batches in the same order."""
-    for stage in range(len(program.stages) - 1):
-        pairs = ((stage, SEND_NEXT, stage + 1, RECV_PREV), (stage + 1, SEND_PREV, stage, RECV_NEXT))
+    variants = program.num_variants
+    for part in range(len(program.parts) - variants):
+        after = part + variants
+        pairs = ((part, SEND_NEXT, after, RECV_PREV), (after, SEND_PREV, part, RECV_NEXT))
         for sender, out, receiver, into in pairs:
             sent = [(m, i.num_bytes) for i, m in _issues(program, sender, Action.SEND) if i.stream == out]
             got = [
@@ -69,8 +71,8 @@ def _transfer_faults(program: Program) -> Iterator[str]:
             ]
             if sent != got:
                 yield (
-                    f"stage {sender} sends micro-batches {[m for m, _ in sent]} to stage {receiver}, "
-                    f"which receives {[m for m, _ in got]}"
+                    f"stage {sender // variants} sends micro-batches {[m for m, _ in sent]} "
+                    f"to stage {receiver // variants}, which receives {[m for m, _ in got]}"
                 )
 
 
@@ -84,17 +86,17 @@ def _order_faults(program: Program, classes: Classes) -> Iterator[str]:
     for (axes, _), members in meeting.items():
         found = []
         for index in members:
-            stage = program.stage_of(classes.representatives[index])
-            if (stage, axes) not in orders:
-                orders[stage, axes] = _order(program, stage, axes)
-            found.append(orders[stage, axes])
+            part = program.part_of(classes.representatives[index])
+            if (part, axes) not in orders:
+                orders[part, axes] = _order(program, part, axes)
+            found.append(orders[part, axes])
         if any(order != found[0] for order in found):
             yield f"members of a group over {'+'.join(axes)} issue different collectives"
 
 
-def _order(program: Program, stage: int, axes: tuple[str, ...]) -> list[_Issue]:
+def _order(program: Program, part: int, axes: tuple[str, ...]) -> list[_Issue]:
     return [
         (each.operation, each.num_bytes, micro_batch)
-        for each, micro_batch in _issues(program, stage, Action.COLLECTIVE)
+        for each, micro_batch in _issues(program, part, Action.COLLECTIVE)
         if each.group == axes
     ]

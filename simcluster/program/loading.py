@@ -107,6 +107,7 @@ class _Loader:
     ) -> list[Loads]:
         """The patterns of groups, behind those ``found`` already; ``back``: from last member to first."""
         placements, index = self.cluster.placements(members)
+        members = self.cluster.devices_of(members)
         uses = self.uses.get(axes, ())
         rows: dict[Key, _Rows] = {}
         kinds: dict[tuple[Choice, ...], int] = {}

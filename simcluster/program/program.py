@@ -1,4 +1,4 @@
-"""The Program: what the ranks of every stage run, and the memory they hold all along."""
+"""The Program: what the ranks of every part run, and the memory they hold all along."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
 
 from simcluster.layout import Layout, Mesh
 from simcluster.model import TensorType
@@ -30,11 +33,12 @@ class Resident:
 
 
 @dataclass(frozen=True)
-class StageProgram:
-    """What each rank of one pipeline stage runs, in program order.
+class PartProgram:
+    """What each rank of one part runs, in program order.
 
-    ``names`` maps (instance, slot name) to the buffer's name among all of the stage, where it is not simply
-    ``instance.slot``: values that cross blocks, tied parameters.
+    A part is a pipeline stage; where the ranks of a stage train unequal numbers of micro-batches, it is those
+    of the stage that train equally many. ``names`` maps (instance, slot name) to the buffer's name among all
+    of the part, where it is not simply ``instance.slot``: values that cross blocks, tied parameters.
     """
 
     executions: tuple[Execution, ...]
@@ -42,67 +46,105 @@ class StageProgram:
     names: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     def buffer(self, instance: str, slot: str) -> str:
-        """The stage-wide name of a slot of an instance."""
+        """The name of a slot of an instance among all of the part."""
         return self.names.get((instance, slot)) or f"{instance}.{slot}"
 
 
 @dataclass(frozen=True)
 class Program:
-    """Codes and what each stage makes of them; rank -> stage is the coordinate along ``stage_axis``."""
+    """Codes and what each part makes of them.
+
+    The stage of a rank is its coordinate along ``stage_axis``. Every stage has the same ``num_variants``
+    parts, one behind the other in ``parts``; which of them a rank runs follows from its coordinate along
+    ``variant_axis``, by ``variants``. Where there is one variant, parts are stages.
+    """
 
     mesh: Mesh
     stage_axis: str
     codes: tuple[Code, ...]
-    stages: tuple[StageProgram, ...]
+    parts: tuple[PartProgram, ...]
+    variant_axis: str = ""
+    variants: tuple[int, ...] = (0,)
 
     def stage_of(self, rank: int) -> int:
         """The pipeline stage of a rank."""
         return self.mesh.coordinate(rank, self.stage_axis)
 
+    def part_of(self, rank: int) -> int:
+        """The part that a rank runs, as an index into ``parts``."""
+        return int(self.part_of_rank[rank])
+
+    def fullest(self, stage: int) -> int:
+        """The part of a stage that runs most, which is that of the most micro-batches."""
+        parts = range(stage * self.num_variants, (stage + 1) * self.num_variants)
+        return max(parts, key=lambda part: len(self.parts[part].executions))
+
+    @property
+    def num_variants(self) -> int:
+        """Parts of every stage."""
+        return max(self.variants) + 1
+
+    @property
+    def num_stages(self) -> int:
+        """Pipeline stages."""
+        return len(self.parts) // self.num_variants
+
+    @cached_property
+    def part_of_rank(self) -> NDArray[np.int64]:
+        """The part of every rank, shape [ranks]."""
+
+        def along(axis: str) -> NDArray[np.int64]:
+            if axis not in self.mesh.sizes:
+                return np.zeros(self.mesh.num_ranks, dtype=np.int64)
+            return np.asarray(self.mesh.coordinates[:, self.mesh.names.index(axis)])
+
+        variant = np.array(self.variants, dtype=np.int64)[along(self.variant_axis)]
+        return np.asarray(along(self.stage_axis) * self.num_variants + variant)
+
     @cached_property
     def references(self) -> tuple[Mapping[str, int], ...]:
-        """Per stage: buffer of micro-batch scope -> how many droppers must end before it is released."""
+        """Per part: buffer of micro-batch scope -> how many droppers must end before it is released."""
         found = []
-        for stage in self.stages:
-            runs = {(execution.code, execution.instance) for execution in stage.executions}
+        for part in self.parts:
+            runs = {(execution.code, execution.instance) for execution in part.executions}
             counts: Counter[str] = Counter()
             for index, instance in runs:
                 code = self.codes[index]
                 for instruction in code.instructions:
                     for slot in instruction.drops:
                         if code.slots[slot].scope is Scope.MICRO_BATCH:
-                            counts[stage.buffer(instance, code.slots[slot].name)] += 1
+                            counts[part.buffer(instance, code.slots[slot].name)] += 1
             found.append(dict(counts))
         return tuple(found)
 
     @cached_property
     def shares(self) -> tuple[Mapping[tuple[str, int], int], ...]:
-        """Per stage: kept buffer and the micro-batch it was gathered for -> droppers until its release."""
+        """Per part: kept buffer and the micro-batch it was gathered for -> droppers until its release."""
         found = []
-        for stage in self.stages:
+        for part in self.parts:
             kept: Counter[tuple[str, int]] = Counter()
-            for execution in stage.executions:
+            for execution in part.executions:
                 code = self.codes[execution.code]
                 for slot in (slot for each in code.instructions for slot in each.drops):
                     if code.slots[slot].scope is Scope.KEPT:
-                        name = stage.buffer(execution.instance, code.slots[slot].name)
+                        name = part.buffer(execution.instance, code.slots[slot].name)
                         kept[name, execution.gathered] += 1
             found.append(dict(kept))
         return tuple(found)
 
     @cached_property
     def makers(self) -> tuple[Mapping[str, int], ...]:
-        """Per stage: buffer of micro-batch scope -> how many runs of codes write it, each adding to it."""
+        """Per part: buffer of micro-batch scope -> how many runs of codes write it, each adding to it."""
         found = []
-        for stage in self.stages:
-            runs = {(execution.code, execution.instance) for execution in stage.executions}
+        for part in self.parts:
+            runs = {(execution.code, execution.instance) for execution in part.executions}
             counts: Counter[str] = Counter()
             for index, instance in runs:
                 code = self.codes[index]
                 written = {slot for instruction in code.instructions for slot in instruction.writes}
                 for slot in written:
                     if code.slots[slot].scope is Scope.MICRO_BATCH:
-                        counts[stage.buffer(instance, code.slots[slot].name)] += 1
+                        counts[part.buffer(instance, code.slots[slot].name)] += 1
             found.append(dict(counts))
         return tuple(found)
 
@@ -127,8 +169,8 @@ class Program:
                 what = [str(getattr(call.operator, "kind", "")) for call in each.calls]
                 links = f"{each.group} {each.num_bytes} {each.after} {each.drops}"
                 yield f"  {each.stream} {what} {shapes} {links}\n"
-        for stage in self.stages:
-            for run in stage.executions:
+        for part in self.parts:
+            for run in part.executions:
                 yield f"{run.code} {run.instance} {run.micro_batch}\n"
-            for resident in stage.residents:
+            for resident in part.residents:
                 yield f"{resident.category} {resident.num_bytes}\n"

@@ -9,11 +9,11 @@ representative per class is simulated.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from simcluster.cluster import NOMINAL, Cluster, Placement
+from simcluster.cluster import NOMINAL, Cluster, Device, Placement
 from simcluster.layout import Mesh
 from simcluster.program.colouring import Colouring, Numbering, refined, separate
 from simcluster.program.program import Program
@@ -124,6 +124,15 @@ class Classes:
         return len(self.sizes)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Lodger:
+    """One of several Programs on one cluster: the part of it that its ranks have, and what they load."""
+
+    program: Program
+    cluster: Cluster
+    loading: Loading
+
+
 def partition(
     program: Program, cluster: Cluster, *, unfold: bool = False, loading: Loading | None = None
 ) -> Classes:
@@ -131,13 +140,48 @@ def partition(
 
     With a ``loading``, groups that load different links, and ranks in such groups, are different too.
     """
-    wiring = _Wiring.of(program, cluster, loading or Loading(np.zeros(0, dtype=np.int64)))
-    structure = Structure(
-        _first_colours(program, cluster),
-        [*wiring.meetings.values(), wiring.pairs],
-        wiring.loading.links,
+    alone = Lodger(program, cluster, loading or Loading(np.zeros(0, dtype=np.int64)))
+    return partitions([alone], unfold=unfold)[0]
+
+
+def partitions(lodgers: Sequence[Lodger], *, unfold: bool = False) -> list[Classes]:
+    """The classes of each Program's ranks while all run at once on one cluster.
+
+    They are told apart by what all of them load, and the link classes in their flows are common to all. No
+    class has ranks of two Programs.
+    """
+    links = lodgers[0].loading.links
+    if not all(np.array_equal(each.loading.links, links) for each in lodgers):
+        raise ValueError("Programs that run at once must be on links of one cluster")
+    wirings = [_Wiring.of(each.program, each.cluster, each.loading) for each in lodgers]
+    colours: list[Ints] = []
+    meetings: list[Meetings] = []
+    first, used = 0, 0
+    for each, wiring in zip(lodgers, wirings, strict=True):
+        own = _first_colours(each.program, each.cluster)
+        meetings += [replace(met, members=met.members + first) for met in wiring.all]
+        colours.append(own + used)
+        first, used = first + len(own), used + int(own.max()) + 1
+    structure = Structure(np.concatenate(colours), meetings, links)
+    found = separate(structure) if unfold else refined(structure)
+    classes: list[Classes] = []
+    first, place = 0, 0
+    for own, wiring in zip(colours, wirings, strict=True):
+        mine = slice(place, place + len(wiring.all))
+        classes.append(wiring.classes(_part(found, first, len(own), mine)))
+        first, place = first + len(own), mine.stop
+    return classes
+
+
+def _part(found: Colouring, first: int, count: int, meetings: slice) -> Colouring:
+    """What a colouring says of ``count`` ranks that share no colour with others, numbered from 0."""
+    low, high = np.searchsorted(found.ranks.first, (first, first + count)).tolist()
+    ranks = Numbering(
+        found.ranks.of[first : first + count] - low,
+        found.ranks.first[low:high] - first,
+        found.ranks.sizes[low:high],
     )
-    return wiring.classes(separate(structure) if unfold else refined(structure))
+    return Colouring(ranks, found.meetings[meetings], found.links, found.flows[meetings], found.rounds)
 
 
 def pipeline_pairs(mesh: Mesh, stage_axis: str) -> Ints:
@@ -151,17 +195,16 @@ def pipeline_pairs(mesh: Mesh, stage_axis: str) -> Ints:
 
 
 def _first_colours(program: Program, cluster: Cluster) -> Ints:
-    """A number per rank for its device and its stage."""
+    """A number per rank for its device and the part it runs."""
     mesh = program.mesh
-    devices = {cluster.host.device: 0}
-    kinds = np.zeros(mesh.num_ranks, dtype=np.int64)
+    changed: dict[Device, int] = {}
+    kinds = np.array([group.kind for group in cluster.groups], dtype=np.int64)
+    kinds = kinds[cluster.group_of(np.arange(mesh.num_ranks))]
     for rank, speed in cluster.speeds.items():
         if speed != NOMINAL and rank < mesh.num_ranks:
-            kinds[rank] = devices.setdefault(cluster.device(rank), len(devices))
-    if program.stage_axis in mesh.sizes:
-        kinds = kinds * mesh.size(program.stage_axis)
-        kinds += mesh.coordinates[:, mesh.names.index(program.stage_axis)]
-    return kinds
+            number = changed.setdefault(cluster.device(rank), len(changed))
+            kinds[rank] = len(cluster.kinds) + number
+    return kinds * len(program.parts) + program.part_of_rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +229,11 @@ class _Wiring:
             placed[TRANSFERS] = Placed.of(cluster, pairs)
         along = Meetings(pairs, placed[TRANSFERS].colours, loading.transfers, ordered=True)
         return cls(meetings, along, placed, loading)
+
+    @property
+    def all(self) -> list[Meetings]:
+        """The meetings of all groups, and behind them the pairs."""
+        return [*self.meetings.values(), self.pairs]
 
     def classes(self, found: Colouring) -> Classes:
         """Binds groups and peers of the representatives."""

@@ -37,8 +37,8 @@ class Wants:
     def _named(self) -> Iterator[tuple[Instruction, list[str]]]:
         """Every collective and transfer, with its name in each instance that runs it."""
         instances: defaultdict[int, dict[str, None]] = defaultdict(dict)
-        for stage in self.program.stages:
-            for execution in stage.executions:
+        for part in self.program.parts:
+            for execution in part.executions:
                 instances[execution.code][execution.instance] = None
         for code, running in instances.items():
             for each in self.program.codes[code].instructions:

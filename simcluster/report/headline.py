@@ -31,10 +31,15 @@ def _model(plan: Mapping[str, Any]) -> str:
 
 
 def _cluster(topology: Mapping[str, Any]) -> str:
-    hosts, each = topology["hosts"], topology["devices_per_host"]
-    memory = units.size(topology["device_memory_bytes"])
-    whole = f"{hosts:,} x {topology['host']} = {hosts * each:,} x {topology['device']} of {memory}"
+    whole = "; ".join(_hosts(each) for each in topology.get("groups", [topology]))
     return whole + (f"; {_changed(topology['changed'])}" if "changed" in topology else "")
+
+
+def _hosts(group: Mapping[str, Any]) -> str:
+    """``32 x dgx-h100 = 256 x h100-sxm of 80 GiB``."""
+    hosts, each = group["hosts"], group["devices_per_host"]
+    memory = units.size(group["device_memory_bytes"])
+    return f"{hosts:,} x {group['host']} = {hosts * each:,} x {group['device']} of {memory}"
 
 
 def _changed(changed: Mapping[str, Any]) -> str:
@@ -52,7 +57,7 @@ def _plan(plan: Mapping[str, Any]) -> str:
     mesh = " x ".join(f"{axis} {size}" for axis, size in plan["mesh"].items()) or "one device"
     parts = [mesh]
     if len(plan["layers_per_stage"]) > 1:
-        parts.append(f"{plan['schedule']['kind']}, {_layers(plan['layers_per_stage'])} layers")
+        parts.append(f"{plan['schedule']['kind']}, {_summed(plan['layers_per_stage'])} layers")
     parts.append(f"recipe {plan['recipe']}")
     again = plan["recompute"]
     if again["layers"] != "none":
@@ -65,9 +70,9 @@ def _plan(plan: Mapping[str, Any]) -> str:
     return "; ".join(parts)
 
 
-def _layers(layers: Sequence[int]) -> str:
-    """Layers by stage: ``4 x 20``, or ``7 + 14 x 8 + 7`` where they differ."""
-    runs = [(count, len(list(run))) for count, run in groupby(layers)]
+def _summed(counts: Sequence[int]) -> str:
+    """Numbers in order: ``4 x 20``, or ``7 + 14 x 8 + 7`` where they differ."""
+    runs = [(count, len(list(run))) for count, run in groupby(counts)]
     return " + ".join(f"{times} x {count}" if times > 1 else str(count) for count, times in runs)
 
 
@@ -76,6 +81,11 @@ def _batch(plan: Mapping[str, Any]) -> str:
     tokens = plan["global_batch"] * plan["seq_len"]
     ways, micro_batches, samples = plan["data_parallel_ways"], plan["micro_batches"], plan["micro_batch"]
     divided = f"{ways:,} data-parallel ways x {micro_batches:,} micro-batches x {samples:,}"
+    if "batch_shares" in plan:
+        shares = plan["batch_shares"]
+        counts, axis = shares["micro_batches"], shares["axis"]
+        others = f"{ways // len(counts):,} x " if ways > len(counts) else ""
+        divided = f"{others}({_summed(counts)}) micro-batches along {axis} x {samples:,}"
     whole = f"{plan['global_batch']:,} samples of {plan['seq_len']:,} tokens ({units.count(tokens)})"
     return f"{whole} = {divided}"
 

@@ -33,7 +33,18 @@ from simcluster.report.headline import headline
 from simcluster.report.parts import category, cut, memory
 from simcluster.report.slices import actions, kernels
 from simcluster.report.stages import against, labels, stage_memory
-from simcluster.report.statements import communication, conventions, footing, misfit, throughput, useful
+from simcluster.report.statements import (
+    TENANT_FIGURES,
+    communication,
+    conventions,
+    footing,
+    groups,
+    misfit,
+    tenants,
+    throughput,
+    useful,
+    waiting,
+)
 from simcluster.trace import Run
 
 MOST_STAGES = 16
@@ -61,7 +72,9 @@ def _sections(run: Run) -> Iterator[Markup]:
     yield _figures(documents)
     yield _cut(found)
     yield _memory(found)
+    yield from _groups(found)
     yield from _communication(found)
+    yield from _tenants(found)
     yield from _timeline(run)
     yield from _memory_over_time(run)
     yield _foot(documents)
@@ -133,12 +146,27 @@ def _memory(found: Document) -> Markup:
     )
 
 
+def _groups(found: Document) -> Iterator[Markup]:
+    rows = groups(found)
+    figures = [Column(title, quantity=True) for title in ("compute", "launches", "not hidden", "waits")]
+    if rows:
+        yield section("Groups of hosts", waiting(found), html_table(["means over ranks", *figures], rows))
+
+
 def _communication(found: Document) -> Iterator[Markup]:
     rows = communication(found)
     figures = [Column(title, quantity=True) for title in ("sent per rank", "not hidden", "of step")]
     if rows:
         body = html_table(["axis", *figures, "collectives"], rows)
         yield section("Communication", "per step, by mesh axis", body)
+
+
+def _tenants(found: Document) -> Iterator[Markup]:
+    rows = tenants(found)
+    figures = [Column(title, quantity=True) for title in TENANT_FIGURES]
+    if rows:
+        body = html_table(["scenario", "hosts", *figures, "waits longer for"], rows)
+        yield section("On this cluster", "seconds per step, alone and all at once", body)
 
 
 def _timeline(run: Run) -> Iterator[Markup]:

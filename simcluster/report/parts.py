@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from simcluster.draw.tone import BLUE, GREEN, GREY, ORANGE, PINK, PURPLE, RED, TEAL, YELLOW, Part, Tone
+from simcluster.draw.tone import BLUE, GREEN, GREY, OLIVE, ORANGE, PINK, PURPLE, RED, TEAL, YELLOW, Part, Tone
 
 _COMMUNICATION = (ORANGE, YELLOW, RED, PINK)
 
@@ -35,6 +35,7 @@ def cut(summary: Mapping[str, Any]) -> list[tuple[Part, float]]:
         tone = _COMMUNICATION[index % len(_COMMUNICATION)]
         found.append((Part(f"{axis} communication", exposed[axis], tone), most[axis]))
     for name, key, tone in (
+        ("slowed beside communication", "slowed_s", OLIVE),
         ("pipeline wait", "pipeline_wait_s", PURPLE),
         ("host and dispatch", "host_s", TEAL),
         ("offload wait", "offload_wait_s", GREEN),

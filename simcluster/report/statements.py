@@ -87,6 +87,70 @@ def communication(summary: Document) -> list[list[str]]:
     return rows
 
 
+def groups(summary: Document) -> list[list[str]]:
+    """Per group of hosts of a mixed cluster: its name and ranks, and what these do with the step in the mean.
+
+    Compute, launches and dispatch, communication not hidden, waiting. No rows where all hosts are equal.
+    """
+    names = ("compute_s", "host_s", "exposed_communication_s", "wait_s")
+    return [
+        [
+            f"{each['host']}, ranks {each['first_rank']:,} to {each['first_rank'] + each['ranks'] - 1:,}",
+            *(units.seconds(each[name]) for name in names),
+        ]
+        for each in summary.get("groups", [])
+    ]
+
+
+def waiting(summary: Document) -> str:
+    """Which group of hosts waits for which; empty where all hosts are equal."""
+    found = summary.get("groups", [])
+    if not found:
+        return ""
+    idle = max(found, key=lambda each: each["wait_s"] + each["exposed_communication_s"])
+    busy = max(found, key=lambda each: each["compute_s"] + each["host_s"])
+    share = units.percent((idle["wait_s"] + idle["exposed_communication_s"]) / summary["step_time_s"])
+    most = f"{busy['host']} (group {busy['group']}) has the most to compute"
+    if idle is busy:
+        return f"{most}, and stands still for {share} of the step"
+    return f"{idle['host']} (group {idle['group']}) stands still for {share} of the step; {most}"
+
+
+TENANT_FIGURES = ("alone", "shared", "slowdown")
+"""The titles of the quantities in rows of ``tenants``."""
+
+
+def tenants(summary: Document) -> list[list[str]]:
+    """Per scenario on the cluster: name, hosts, step alone and shared, slowdown, what it waits longer for."""
+    return [
+        [
+            each["name"] + ("" if each["fits"] else " (DOES NOT FIT)"),
+            _hosts(each),
+            units.seconds(each["step_time_alone_s"]),
+            units.seconds(each["step_time_s"]),
+            f"{each['slowdown']:.3f} x",
+            ", ".join(f"{name} +{units.seconds(more)}" for name, more in _longer(each)) or "nothing",
+        ]
+        for each in summary.get("tenants", [])
+    ]
+
+
+def _hosts(tenant: Mapping[str, Any]) -> str:
+    """``0-31``; of hosts that lie apart, how many there are and the first of them."""
+    runs = tenant["hosts"].split(", ")
+    return ", ".join(runs) if len(runs) <= 3 else f"{tenant['num_hosts']:,}: {', '.join(runs[:3])}, ..."
+
+
+def _longer(tenant: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """What it waits longer for than alone, and by how many seconds per step; the most first."""
+    alone = tenant["waits_alone_s"]
+    more = [(name, lost - alone.get(name, 0.0)) for name, lost in tenant["waits_s"].items()]
+    most = max((each for _, each in more), default=0.0)
+    return sorted(
+        (each for each in more if each[1] > NEGLIGIBLE * most), key=lambda each: (-each[1], each[0])
+    )
+
+
 def footing(documents: Document) -> list[str]:
     """How much was simulated, what it leans on, and what the planner had to decide."""
     found = documents["summary"]

@@ -14,7 +14,18 @@ from simcluster.draw import Cell, Column, bar, flow, legend, screen_width, shown
 from simcluster.report.headline import headline
 from simcluster.report.parts import cut, memory
 from simcluster.report.stages import StageMemory, against, labels, stage_memory
-from simcluster.report.statements import communication, conventions, footing, misfit, throughput, useful
+from simcluster.report.statements import (
+    TENANT_FIGURES,
+    communication,
+    conventions,
+    footing,
+    groups,
+    misfit,
+    tenants,
+    throughput,
+    useful,
+    waiting,
+)
 from simcluster.trace import Run
 
 MOST_STAGES = 8
@@ -42,7 +53,9 @@ def summary(run: Run, width: int, *, colour: bool = False) -> RenderableType:
         _figures(documents),
         _cut(found, width, colour),
         _memory(found, width, colour),
+        *_groups(found),
         *_communication(found, width),
+        *_tenants(found),
         Text("\n".join(footing(documents)), "dim"),
     ]
     return Group(*(part for section in sections for part in (section, "")))
@@ -139,6 +152,15 @@ def _remark(row: StageMemory, width: int) -> str:
     return ", ".join(f"{part.name} {units.size(part.value)}" for part in parts if part.value)
 
 
+def _groups(found: Document) -> Iterator[RenderableType]:
+    """Per group of hosts of a mixed cluster what its ranks do with the step."""
+    rows = [[f"  {name}", *figures] for name, *figures in groups(found)]
+    columns = [Column("Groups of hosts, means", wraps=True)]
+    columns += [Column(title, quantity=True) for title in ("compute", "launches", "not hidden", "waits")]
+    if rows:
+        yield Group(table(columns, rows), _indented(Text(waiting(found), "dim")))
+
+
 def _communication(found: Document, width: int) -> Iterator[RenderableType]:
     """Per mesh axis what a rank sends in a step, and for how long nothing hides it."""
     rows = [[f"  {axis}", *figures] for axis, *figures in communication(found)]
@@ -148,3 +170,12 @@ def _communication(found: Document, width: int) -> Iterator[RenderableType]:
         columns.append(Column("collectives", wraps=True))
     if rows:
         yield table(columns, [row[: len(columns)] for row in rows])
+
+
+def _tenants(found: Document) -> Iterator[RenderableType]:
+    """Who shares the cluster, and how much longer a step takes for it."""
+    rows = [[f"  {name}", *figures] for name, *figures in tenants(found)]
+    columns = [Column("On this cluster", wraps=True), Column("hosts", wraps=True)]
+    columns += [Column(title, quantity=True) for title in TENANT_FIGURES]
+    if rows:
+        yield table([*columns, Column("waits longer for", wraps=True)], rows)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from simcluster.cluster import Cluster
+from simcluster.cluster import Cluster, ClusterSpec
+from simcluster.cluster.indices import listed
 from simcluster.document import Document, validate, validate_data
-from simcluster.errors import SimclusterError
+from simcluster.errors import Problem, ScenarioError, SimclusterError
 from simcluster.model import Model
 from simcluster.plan.spec import FrameworkSpec
 from simcluster.scenario.spec import ScenarioSpec
+from simcluster.scenario.tenant import GuestFileSpec, GuestSpec, TenantSpec
 
 Located = TypeVar("Located", bound=SimclusterError)
 
@@ -22,12 +24,17 @@ Located = TypeVar("Located", bound=SimclusterError)
 class Scenario:
     """What a user wrote, validated; ``document`` is None if it was given as plain data.
 
-    ``folder`` is where relative paths in the scenario start.
+    ``folder`` is where relative paths in the scenario start. A tenant has a ``place``, the hosts it was
+    given; one that is written out in the document of another scenario stands there ``under`` a key path.
+    ``remark`` says what of a file does not hold for a tenant.
     """
 
     spec: ScenarioSpec
     document: Document | None
     folder: Path
+    place: Cluster | None = None
+    under: str = ""
+    remark: str = ""
 
     @classmethod
     def load(cls, path: str | Path, changes: Iterable[tuple[str, str]] = ()) -> Scenario:
@@ -52,8 +59,68 @@ class Scenario:
 
     @cached_property
     def cluster(self) -> Cluster:
-        """The hardware."""
+        """The hardware that it runs on itself: its hosts, if others have some too."""
+        return self.place or (
+            self._whole if self.spec.own_hosts is None else self._whole.on(self.spec.own_hosts)
+        )
+
+    @cached_property
+    def _whole(self) -> Cluster:
         return self.spec.cluster.build(self.spec.run.seed)
+
+    @cached_property
+    def tenants(self) -> tuple[Scenario, ...]:
+        """Those who run at the same time, as scenarios of their own, each on its hosts of the same cluster.
+
+        Raises ScenarioError with the problems of all their files, and if two have one name.
+        """
+        found: list[Scenario] = []
+        problems: list[Problem] = []
+        for index, each in enumerate(self.spec.tenants):
+            try:
+                found.append(self._tenant(each, f"tenants.{index}"))
+            except ScenarioError as error:
+                problems += self.located(error).problems
+                continue
+            if found[-1].name in (self.name, *(other.name for other in found[:-1])):
+                twice = f"there is another '{found[-1].name}'"
+                key = f"tenants.{index}.{'scenario' if each.name is None else 'name'}"
+                problem = Problem(twice, key, "give this one a name of its own: name: ...")
+                problems += self.located(ScenarioError(problem)).problems
+        if problems:
+            raise ScenarioError(*problems)
+        return tuple(found)
+
+    def _tenant(self, tenant: TenantSpec, key: str) -> Scenario:
+        hosts = listed(tenant.hosts)
+        guest, document, folder, under = tenant.scenario, self.document, self.folder, f"{key}.scenario"
+        name, cluster, remark = tenant.name, self.spec.cluster, ""
+        if isinstance(guest, str):
+            path = self.folder / guest
+            try:
+                document = Document.read(path)
+            except ScenarioError as error:
+                raise ScenarioError(*(Problem(each.message, under) for each in error.problems)) from None
+            guest, folder, under = validate(document, GuestFileSpec), path.parent, ""
+            name = name or guest.name
+            if guest.cluster is not None and _size(guest.cluster) != (wanted := len(hosts) * self._devices):
+                raise ScenarioError(
+                    f"{len(hosts)} hosts x {self._devices} devices = {wanted}, "
+                    f"but '{tenant.scenario}' is for {_size(guest.cluster)} devices",
+                    path=f"{key}.hosts",
+                )
+            if guest.cluster is not None and guest.cluster.hardware != cluster.hardware:
+                ours, theirs = (_title(each) for each in (cluster, guest.cluster))
+                remark = f"tenant '{name}' runs on {ours}, not on {theirs} as in its file"
+        assert isinstance(guest, GuestSpec)
+        own = cluster.model_copy(update={"hosts": len(hosts), "own_hosts": None, "changes": ()})
+        parts = {part: getattr(guest, part) for part in _PARTS}
+        spec = ScenarioSpec(simcluster=1, name=name or key, cluster=own, **parts)
+        return Scenario(spec, document, folder, self._whole.on(hosts), under, remark)
+
+    @property
+    def _devices(self) -> int:
+        return self.spec.cluster.devices_per_host
 
     @cached_property
     def model(self) -> Model:
@@ -67,4 +134,24 @@ class Scenario:
 
     def located(self, error: Located) -> Located:
         """The error with key paths as ``file:line:column``, if the scenario came from a file."""
+        if self.under:
+            inside = (
+                each if each.where else replace(each, path=".".join(filter(None, (self.under, each.path))))
+                for each in error.problems
+            )
+            error = type(error)(*inside)
         return self.document.located(error) if self.document is not None else error
+
+
+_PARTS = ("framework", "model", "training", "parallel", "collectives", "run")
+"""What a tenant brings along."""
+
+
+def _title(cluster: ClusterSpec) -> str:
+    host = cluster.hardware
+    changed = "" if cluster.use else ", changed"
+    return f"{host.use or host.title}{changed}"
+
+
+def _size(cluster: ClusterSpec) -> int:
+    return sum(group.hosts * group.made.devices.value for group in cluster.written)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 from pydantic import model_validator
@@ -10,9 +11,9 @@ from simcluster.cluster import ClusterSpec
 from simcluster.collectives import CollectivesSpec
 from simcluster.document import Name, Refused, Section, Unsupported
 from simcluster.engine.spec import RunSpec
-from simcluster.errors import nearest
 from simcluster.model.spec import ModelSpec
-from simcluster.plan.spec import FrameworkSpec, ParallelSpec, TrainingSpec
+from simcluster.plan.spec import ParallelSpec, TrainingSpec
+from simcluster.scenario.tenant import TenantSpec, check_framework, check_hosts, own_hosts
 
 
 class BoundSpec(Section):
@@ -66,8 +67,13 @@ class ScenarioSpec(Section):
     job: Unsupported = None
     """A run over days: launch, checkpoints, failures."""
 
-    tenants: Unsupported = None
-    """Other scenarios on the same cluster."""
+    tenants: tuple[TenantSpec, ...] = ()
+    """Other scenarios that run at the same time on other hosts of the cluster.
+
+    All begin together. Who is through with its ``run.steps`` begins again, until all are, so that every one
+    meets the traffic of all others for as long as it is timed; its step time is the mean over the first
+    ``run.steps``, its slowdown that over the same with nobody else there.
+    """
 
     run: RunSpec = RunSpec()
     """How much is simulated."""
@@ -77,7 +83,16 @@ class ScenarioSpec(Section):
 
     @model_validator(mode="after")
     def _is_known(self) -> ScenarioSpec:
-        if self.framework not in FrameworkSpec.entries():
-            hint = nearest(self.framework, FrameworkSpec.entries())
-            raise Refused(f"unknown framework '{self.framework}'", path="framework", hint=hint)
+        check_framework(self.framework)
+        check_hosts(self.cluster, self.num_ranks, self.tenants)
         return self
+
+    @property
+    def num_ranks(self) -> int:
+        """Ranks of the mesh."""
+        return math.prod(self.parallel.mesh.values())
+
+    @property
+    def own_hosts(self) -> tuple[int, ...] | None:
+        """The hosts of the cluster that it runs on itself; None: all."""
+        return own_hosts(self.cluster, self.num_ranks, bool(self.tenants))

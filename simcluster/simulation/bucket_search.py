@@ -142,7 +142,7 @@ def _groups(
     for stage in range(plan.num_stages):
         members = _members(program, classes, timing, stage)
         parameters = _parameters(plan, program, stage)
-        for place, execution in enumerate(program.stages[stage].executions):
+        for place, execution in enumerate(program.parts[program.fullest(stage)].executions):
             code = program.codes[execution.code]
             if code.phase != REDUCE:
                 continue
@@ -164,16 +164,16 @@ def _groups(
 
 
 def _members(program: Program, classes: Classes, timing: Timing, stage: int) -> list[ClassTiming]:
-    """What the classes of a stage did."""
-    ranks = classes.representatives
-    return [each for each, rank in zip(timing.classes, ranks, strict=True) if program.stage_of(rank) == stage]
+    """What the classes of a stage did, those that train most micro-batches."""
+    ranks, part = classes.representatives, program.fullest(stage)
+    return [each for each, rank in zip(timing.classes, ranks, strict=True) if program.part_of(rank) == part]
 
 
 def _updates(program: Program, classes: Classes, timing: Timing, stage: int) -> tuple[int, dict[str, int]]:
     """When the kernels are over that wait for no reduction, and how long those of each instance's update
     take (ns), on the slowest rank; none where something of all gradients, their norm, is needed before.
     """
-    executions = program.stages[stage].executions
+    executions = program.parts[program.fullest(stage)].executions
     phases = [program.codes[each.code].phase for each in executions]
     places = [place for place, phase in enumerate(phases) if phase == UPDATE]
     own = [place for place, phase in enumerate(phases) if phase not in (REDUCE, NORM, MEASURE, UPDATE)]
@@ -184,7 +184,7 @@ def _updates(program: Program, classes: Classes, timing: Timing, stage: int) -> 
         kernels = names.index(COMPUTE)
         stream = each.linked.streams[kernels]
         mine = np.isin(stream.execution, own)
-        ended = each.starts[kernels][mine] + stream.duration[mine]
+        ended = each.ends[kernels][mine]
         busy = max(busy, int(ended.max(initial=0)))
         for place in places if NORM not in phases and MEASURE not in phases else ():
             code = program.codes[executions[place].code]
@@ -209,7 +209,7 @@ def _parameters(plan: Plan, program: Program, stage: int) -> Mapping[str, tuple[
         for name in block.parameters:
             gradient = block.gradients.get(name)
             if gradient is not None and (instance.name, gradient) not in apart:
-                buffer = program.stages[stage].buffer(instance.name, gradient)
+                buffer = program.parts[program.fullest(stage)].buffer(instance.name, gradient)
                 parameter = plan.graph.canonical(f"{instance.name}.{name}")
                 found.setdefault(buffer, (instance.name, parameter))
     return found
@@ -228,5 +228,4 @@ def _ready(each: ClassTiming, place: int, code: Code, number: int) -> int:
     position = int(stream.wait_position[: last + 1][waits].max(initial=0))
     if not position:
         return 0
-    ended = each.starts[kernels][position - 1] + each.linked.streams[kernels].duration[position - 1]
-    return int(ended)
+    return int(each.ends[kernels][position - 1])

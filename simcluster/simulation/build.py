@@ -20,7 +20,10 @@ from simcluster.work import DType
 
 @dataclass(frozen=True)
 class Built:
-    """Everything between a scenario and its run."""
+    """Everything between a scenario and its run.
+
+    Classes and links are those of the scenario alone on the cluster; ``tenants`` are built in the same way.
+    """
 
     scenario: Scenario
     cluster: Cluster
@@ -28,10 +31,12 @@ class Built:
     program: Program
     classes: Classes
     fabric: Fabric
+    tenants: tuple[Built, ...] = ()
 
 
 def prepare(scenario: Scenario, *, unfold: bool = False) -> Built:
-    """Plans and lowers a scenario; errors point into its file."""
+    """Plans and lowers a scenario and its tenants; errors point into their files."""
+    tenants = tuple(prepare(tenant, unfold=unfold) for tenant in scenario.tenants)
     try:
         cluster = scenario.cluster
         spec = scenario.spec
@@ -52,7 +57,7 @@ def prepare(scenario: Scenario, *, unfold: bool = False) -> Built:
         if cluster.speeds and not unfold:
             work(different=-(-len(classes) // plan.num_stages))
         check(program, classes)
-        return Built(scenario, cluster, plan, program, classes, links)
+        return Built(scenario, cluster, plan, program, classes, links, tenants)
     except SimclusterError as error:
         raise scenario.located(error) from None
 
@@ -66,9 +71,11 @@ def lowered(plan: Plan) -> Program:
     """The Program of a plan."""
     return build(
         plan.graph,
-        plan.timetable,
+        plan.timetables,
         plan.mesh,
         plan.stage_axis,
+        variant_axis=plan.batches.axis,
+        variants=plan.batches.variants,
         overlapped=plan.overlapped,
         prefetch=plan.prefetch,
         conduct=plan.conduct,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from simcluster.cluster import Cluster
 from simcluster.collectives import Selection
-from simcluster.engine import Choices, Fabric, fabric
-from simcluster.program import Classes, Program, partition
+from simcluster.engine import Choices, Fabric, fabrics
+from simcluster.program import Classes, Program, partitions
 from simcluster.program.loading import loaded
+from simcluster.program.symmetry import Lodger
 from simcluster.program.wanted import Wants
 
 
@@ -17,7 +20,24 @@ def classes_on_links(
 
     With ``unfold`` every rank is its own class. Raises PlanError for what cannot be done so.
     """
-    wants = Wants(program, algorithms)
-    found = loaded(program, cluster, wants)
-    classes = partition(program, cluster, unfold=unfold, loading=found.loading)
-    return classes, fabric(found, Choices(classes, cluster, wants))
+    return classes_together([(program, cluster, algorithms)], unfold=unfold)[0]
+
+
+def classes_together(
+    programs: Sequence[tuple[Program, Cluster, Selection]], *, unfold: bool = False
+) -> list[tuple[Classes, Fabric]]:
+    """The same for Programs that run at once, each on its part of one cluster; the links are common."""
+    wants = [Wants(program, algorithms) for program, _, algorithms in programs]
+    found = [
+        loaded(program, cluster, each) for (program, cluster, _), each in zip(programs, wants, strict=True)
+    ]
+    lodgers = [
+        Lodger(program, cluster, each.loading)
+        for (program, cluster, _), each in zip(programs, found, strict=True)
+    ]
+    classes = partitions(lodgers, unfold=unfold)
+    choices = [
+        Choices(own, cluster, each)
+        for own, (_, cluster, _), each in zip(classes, programs, wants, strict=True)
+    ]
+    return list(zip(classes, fabrics(list(zip(found, choices, strict=True))), strict=True))

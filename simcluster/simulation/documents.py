@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from simcluster._version import __version__
+from simcluster.cluster import HostGroup
 from simcluster.engine import Timing
+from simcluster.plan import Plan
 from simcluster.plan.fusion import reduced_by
 from simcluster.plan.schedule import render
 from simcluster.plan.told import fusion_told, told
@@ -73,8 +75,14 @@ def plan_document(built: Built) -> dict[str, Any]:
         "recipe": plan.recipe,
         "vocabulary": plan.vocab,
         "schedule": {"kind": scenario.spec.parallel.schedule.kind, "text": render(plan.timetable)},
-        "notes": [*plan.notes, *_reuse(built)],
+        **_shares(plan),
+        "notes": [*plan.notes, *_reuse(built), *_remarks(built)],
     }
+
+
+def _remarks(built: Built) -> list[str]:
+    """What of the files of tenants does not hold on this cluster."""
+    return [each.scenario.remark for each in built.tenants if each.scenario.remark]
 
 
 def _reuse(built: Built) -> list[str]:
@@ -83,12 +91,30 @@ def _reuse(built: Built) -> list[str]:
     if plan.reuse is None:
         return []
     calls = Calls.of(built.program, host_calls(plan))
-    before, after = max(calls.number(stage) for stage in range(plan.num_stages))
+    before, after = max(calls.number(part) for part in range(len(built.program.parts)))
     if before == after:
         return [f"comm_subgraph_reuse reuses nothing: no {plan.reuse:,} collectives of a stream are alike"]
     told = f"communication sub-graphs reused: {after:,} calls for {before:,} collectives of a step"
     free = "" if plan.call else ", no time saved: the framework profile counts none for calling"
     return [told + free]
+
+
+def _shares(plan: Plan) -> dict[str, Any]:
+    """Who trains how many micro-batches, and the schedule of each; nothing where all train equally many."""
+    found = plan.batches
+    if not found.axis:
+        return {}
+    schedules = [
+        {"micro_batches": count, "text": render(timetable)}
+        for count, timetable in zip(found.counts, plan.timetables, strict=True)
+    ]
+    return {
+        "batch_shares": {
+            "axis": found.axis,
+            "micro_batches": list(found.by_coordinate),
+            "schedules": schedules,
+        }
+    }
 
 
 def _states(formats: Mapping[str, DType]) -> str:
@@ -149,10 +175,19 @@ def _classes(built: Built) -> list[dict[str, Any]]:
             "members": members(by_class[index].tolist()),
             "next_class": classes.next_stage[index][0] if index in classes.next_stage else None,
             "device": built.cluster.device(rank).name,
+            **_trained(built, rank),
             **({"changed": why[index]} if index in why else {}),
         }
         for index, rank in enumerate(classes.representatives)
     ]
+
+
+def _trained(built: Built, rank: int) -> dict[str, int]:
+    """Micro-batches of a rank, where ranks have unequal numbers of them."""
+    batches, program = built.plan.batches, built.program
+    if not batches.axis:
+        return {}
+    return {"micro_batches": batches.counts[program.part_of(rank) % program.num_variants]}
 
 
 def members(ranks: Sequence[int], shown: int = 3) -> str:
@@ -164,21 +199,40 @@ def members(ranks: Sequence[int], shown: int = 3) -> str:
 
 
 def _topology(built: Built) -> dict[str, Any]:
-    """The cluster; ``changed``, only where devices are, has their number and the range of their factors."""
-    host = built.cluster.host
-    speeds = list(built.cluster.speeds.values())
+    """The cluster; ``changed``, only where devices are, has their number and the range of their factors.
+
+    Of a mixed cluster the ``groups``, and of its devices the mean peaks over ranks. ``of_hosts``, only where
+    not all hosts are its own, has how many there are.
+    """
+    cluster = built.cluster
+    speeds = list(cluster.speeds.values())
     factors = {
         "compute": [speed.compute for speed in speeds],
         "memory_bandwidth": [speed.memory_bandwidth for speed in speeds],
     }
     changed = {name: [min(each), max(each)] for name, each in factors.items() if set(each) - {1.0}}
-    device = host.device
+    told = {"changed": {"devices": len(speeds), **changed}} if speeds else {}
+    groups = [_group(group) for group in cluster.groups]
+    if not cluster.mixed:
+        return groups[0] | told
+    common = [set(group.host.device.peak) for group in cluster.groups]
+    means = {
+        str(dtype): sum(group.num_devices * group.host.device.peak[dtype] for group in cluster.groups)
+        / cluster.num_devices
+        for dtype in cluster.groups[0].host.device.peak
+        if all(dtype in each for each in common)
+    }
+    return {"groups": groups, "hosts": cluster.num_hosts, "device_peak_flops_per_s": means, **told}
+
+
+def _group(group: HostGroup) -> dict[str, Any]:
+    """Equal hosts and their devices."""
+    device = group.host.device
     return {
-        "host": host.name,
-        "hosts": built.cluster.num_hosts,
-        "devices_per_host": host.num_devices,
+        "host": group.host.name,
+        "hosts": group.num_hosts,
+        "devices_per_host": group.host.num_devices,
         "device": device.name,
         "device_memory_bytes": device.memory,
         "device_peak_flops_per_s": {str(dtype): rate for dtype, rate in device.peak.items()},
-        **({"changed": {"devices": len(speeds), **changed}} if speeds else {}),
     }

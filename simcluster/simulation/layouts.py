@@ -51,7 +51,7 @@ def _blocks(built: Built, groups: Mapping[str, list[Instance]]) -> list[dict[str
 def _buckets(built: Built, title: str, phases: Sequence[str]) -> list[dict[str, Any]]:
     """The collectives of every stage's buckets in some phases; stages with the same ones together."""
     alike: dict[str, dict[str, Any]] = {}
-    for number, stage in enumerate(built.program.stages):
+    for number, stage in enumerate(built.program.parts[:: built.program.num_variants]):
         runs = {(run.code, run.instance): built.program.codes[run.code] for run in stage.executions}
         nodes = [
             _bucket(built, instance, code, each)

@@ -30,7 +30,7 @@ class Recorded:
         if self.timing.swept is None:
             return self._record(self._all)
         first: dict[int, int] = {}
-        alike = np.array([first.setdefault(stage, index) for index, stage in enumerate(self._stages)])
+        alike = np.array([first.setdefault(part, index) for index, part in enumerate(self._parts)])
         return Asked(self._record, alike, self.timing.end, self._refusal)
 
     @cached_property
@@ -48,22 +48,22 @@ class Recorded:
         return range(len(self.timing.classes))
 
     @cached_property
-    def _stages(self) -> list[int]:
-        return [self.built.program.stage_of(rank) for rank in self.built.classes.representatives]
+    def _parts(self) -> list[int]:
+        return [self.built.program.part_of(rank) for rank in self.built.classes.representatives]
 
     def _timings(self, chosen: Sequence[int]) -> list[ClassTiming]:
         return [self.timing.classes[index] for index in chosen]
 
     def _record(self, chosen: Sequence[int]) -> Recording:
-        stages = [self._stages[index] for index in chosen]
-        return record(self.built.program, stages, self._timings(chosen))
+        parts = [self._parts[index] for index in chosen]
+        return record(self.built.program, parts, self._timings(chosen))
 
     def _memory(self, chosen: Sequence[int]) -> Table:
         classes, cluster = self.built.classes, self.built.cluster
         devices = [cluster.device(classes.representatives[index]) for index in chosen]
         timings = self._timings(chosen)
         times = [instruction_times(each) for each in timings]
-        return memory(self.built.program, [self._stages[index] for index in chosen], devices, timings, times)
+        return memory(self.built.program, [self._parts[index] for index in chosen], devices, timings, times)
 
     def _waits(self, chosen: Sequence[int]) -> Table:
         plan = self.built.plan

@@ -2,26 +2,28 @@
 
 Every axis larger than one stays at least 2, a pipeline at least 3 if it had as many; the largest axis is
 divided by its smallest factor until at most 64 ranks are left. Hosts shrink so that the axes that crossed
-hosts still do. Micro-batches stay one more than stages where there were as many. The model keeps its
-structure: what was divided still divides, grouped heads stay grouped, uneven stages stay uneven.
+hosts still do. Micro-batches stay one more than stages where there were as many; unequal shares of the batch
+stay unequal and in their order. The model keeps its structure: what was divided still divides, grouped heads
+stay grouped, uneven stages stay uneven.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from simcluster.cluster import Cluster, ClusterSpec, HostSpec
+from simcluster.cluster import Cluster, ClusterSpec, HostGroupSpec, HostSpec
 from simcluster.document import validate_data
 from simcluster.document.pattern import matches
 from simcluster.layout import Mesh
 from simcluster.model import Model
 from simcluster.model.operators.lamb import Lamb
 from simcluster.plan import Plan
+from simcluster.plan.batches import Batches
 from simcluster.plan.fusion import FusionSpec
 from simcluster.plan.place import default_layers
 from simcluster.plan.sharding import OptimizerShardingSpec
@@ -60,14 +62,16 @@ def shrink(scenario: Scenario) -> Shrunk:
     model = scenario.model.shrunk(
         sum(layers), lambda dim: _ways(plan, mesh, dim), padded=plan.vocab > scenario.model.vocabulary
     )
-    micro_batches = min(plan.num_micro_batches, stages + 1)
+    batches = small_batches(plan.batches, mesh, stages)
     micro_batch = min(spec.training.micro_batch, 2)
-    batch = micro_batches * micro_batch * mesh.product(plan.batch_axes)
+    trained = sum(batches.by_coordinate) / len(batches.by_coordinate)
+    batch = round(trained * micro_batch * mesh.product(plan.batch_axes))
     seq = model.sequence or min(spec.training.seq_len, 4 * _ways(plan, mesh, "seq"))
     training = spec.training.model_copy(
         update={
             "global_batch": batch,
             "micro_batch": micro_batch,
+            "batch_shares": {batches.axis: batches.by_coordinate} if batches.axis else {},
             "seq_len": seq,
             "optimizer": _verifiable(spec.training.optimizer),
         }
@@ -93,16 +97,20 @@ def shrink(scenario: Scenario) -> Shrunk:
             "parallel": parallel,
             "cluster": hosts,
             "run": spec.run.model_copy(update={"steps": 2}),
+            "tenants": (),
         }
     )
-    before = _figures(scenario.model, plan.mesh, built.cluster, scenario, plan.num_micro_batches)
-    after = _figures(model, mesh, cluster, replace(scenario, spec=small), micro_batches)
+    before = _figures(scenario.model, plan.mesh, built.cluster, scenario, plan.batches)
+    after = _figures(model, mesh, cluster, replace(scenario, spec=small), batches)
     changes = tuple((name, old, after[name]) for name, old in before.items() if old != after[name])
     if threshold:
         changes = (*changes, ("smallest sharded parameter", f"{threshold:,} B", "0 B"))
     if built.cluster.speeds:
         # No value depends on how fast a device is.
         changes = (*changes, ("changed devices", f"{len(built.cluster.speeds):,}", "0"))
+    if spec.tenants:
+        # Nor on who else is on the links; each tenant is verified as a scenario of its own.
+        changes = (*changes, ("tenants", f"{len(spec.tenants):,}", "0"))
     return Shrunk(replace(scenario, spec=small), model, cluster, changes)
 
 
@@ -144,6 +152,24 @@ def _next_size(size: int, least: int) -> int:
     return max(size // factor, least)
 
 
+def small_batches(before: Batches, mesh: Mesh, num_stages: int) -> Batches:
+    """The micro-batches of the small plan.
+
+    Where they differ, one coordinate of each number is kept first, then others in order; the numbers keep
+    their order, the largest becomes at most one more than stages, or as many as there are different ones.
+    """
+    if not before.axis:
+        return Batches("", (min(before.most, num_stages + 1),))
+    given, size = before.by_coordinate, mesh.size(before.axis)
+    firsts = [given.index(count) for count in before.counts]
+    rest = [coordinate for coordinate in range(len(given)) if coordinate not in firsts]
+    kept = [given[coordinate] for coordinate in sorted([*firsts, *rest][:size])]
+    different = sorted(set(kept))
+    ceiling = num_stages + 1 - len(different)
+    small = {count: max(place, min(count, ceiling + place)) for place, count in enumerate(different, start=1)}
+    return Batches(before.axis, tuple(small[count] for count in kept))
+
+
 def _small_layers(layers: tuple[int, ...], num_stages: int) -> tuple[int, ...]:
     """At most two layers a stage, or three where a stage had more than the smallest one."""
     ends = (*layers[: num_stages - 1], layers[-1]) if num_stages > 1 else layers
@@ -162,20 +188,47 @@ def _ways(plan: Plan, mesh: Mesh, dim: str) -> int:
 
 def _small_cluster(scenario: Scenario, before: Mesh, after: Mesh) -> tuple[Cluster, ClusterSpec]:
     """Hosts of as many devices as lets the axes that crossed hosts cross, and as few others as can be."""
-    host = scenario.spec.cluster.host or HostSpec.load(str(scenario.spec.cluster.use))
+    groups = scenario.spec.cluster.written
+    if len(groups) > 1:
+        return _small_groups(groups, before, after)
+    host = groups[0].made
     ranks = after.num_ranks
     wanted = _crossing(before, host.devices.value)
     best = max(
         (size for size in range(1, min(ranks, host.devices.value) + 1) if ranks % size == 0),
         key=lambda size: (wanted <= _crossing(after, size), -len(_crossing(after, size) - wanted), size),
     )
-    written: dict[str, Any] = host.model_dump(mode="json", exclude={"use"}, exclude_none=True)
-    written["devices"] = best
-    if host.island and best % host.island.devices.value:
-        del written["island"]
-    written["network"]["nics"] = min(host.network.nics.value, best)
-    spec = validate_data({"host": written, "hosts": ranks // best}, ClusterSpec)
+    spec = validate_data({"host": _small_host(host, best), "hosts": ranks // best}, ClusterSpec)
     return spec.build(), spec
+
+
+def _small_groups(groups: Sequence[HostGroupSpec], before: Mesh, after: Mesh) -> tuple[Cluster, ClusterSpec]:
+    """Groups that begin at the same part of the ranks, each of one rank at least, on two hosts if it had more
+    than one and can be divided.
+    """
+    counts = [group.hosts * group.made.devices.value for group in groups]
+    ranks, left = after.num_ranks, len(groups)
+    written, start, passed = [], 0, 0
+    for group, count in zip(groups, counts, strict=True):
+        passed, left = passed + count, left - 1
+        end = min(max(round(passed * ranks / before.num_ranks), start + 1), ranks - left)
+        size, start = end - start, end
+        hosts = 2 if group.hosts > 1 and size % 2 == 0 else 1
+        while size // hosts > group.made.devices.value or size % hosts:
+            hosts += 1
+        written.append({"host": _small_host(group.made, size // hosts), "hosts": hosts})
+    spec = validate_data({"groups": written}, ClusterSpec)
+    return spec.build(), spec
+
+
+def _small_host(host: HostSpec, devices: int) -> dict[str, Any]:
+    """A host with fewer devices, as a file would have it."""
+    written: dict[str, Any] = host.model_dump(mode="json", exclude={"use"}, exclude_none=True)
+    written["devices"] = devices
+    if host.island and devices % host.island.devices.value:
+        del written["island"]
+    written["network"]["nics"] = min(host.network.nics.value, devices)
+    return written
 
 
 def _crossing(mesh: Mesh, devices_per_host: int) -> set[str]:
@@ -184,14 +237,15 @@ def _crossing(mesh: Mesh, devices_per_host: int) -> set[str]:
 
 
 def _figures(
-    model: Model, mesh: Mesh, cluster: Cluster, scenario: Scenario, micro_batches: int
+    model: Model, mesh: Mesh, cluster: Cluster, scenario: Scenario, batches: Batches
 ) -> dict[str, str]:
     """What is shown before and after."""
 
     def rows() -> Iterator[tuple[str, object]]:
         yield from mesh.axes
-        yield "hosts x devices", f"{cluster.num_hosts} x {cluster.host.num_devices}"
-        yield "micro-batches", micro_batches
+        hosts = [f"{group.num_hosts} x {group.host.num_devices}" for group in cluster.groups]
+        yield "hosts x devices", " + ".join(hosts)
+        yield "micro-batches", ", ".join(map(str, batches.by_coordinate))
         yield "micro-batch", scenario.spec.training.micro_batch
         yield "sequence", scenario.spec.training.seq_len
         yield from model.dimensions.items()

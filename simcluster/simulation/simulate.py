@@ -6,12 +6,14 @@ import time
 
 import numpy as np
 
-from simcluster.engine import Progress, Timing, run
+from simcluster.engine import Progress
 from simcluster.errors import SimclusterError
 from simcluster.scenario import Scenario
-from simcluster.simulation.build import Built, host_calls, prepare
+from simcluster.simulation.build import Built, prepare
 from simcluster.simulation.documents import documents
 from simcluster.simulation.recorded import Recorded
+from simcluster.simulation.tenants import tenancy, together
+from simcluster.simulation.timed import timed
 from simcluster.trace import Run, Table
 
 
@@ -25,29 +27,17 @@ def simulate(scenario: Scenario, *, unfold: bool = False, progress: Progress | N
     began = time.perf_counter()
     built = prepare(scenario, unfold=unfold)
     try:
-        timing = timed(built, progress)
+        lodgers = together(built, unfold=unfold, progress=progress) if built.tenants else []
+        timing = lodgers[0].timing if lodgers else timed(built, progress)
     except SimclusterError as error:
         raise scenario.located(error) from None
+    built = lodgers[0].built if lodgers else built
     recorded = Recorded(built, timing)
     made = documents(built, timing, recorded.memory, recorded.waits)
+    made["summary"] |= tenancy(lodgers)
     found = Run(recorded.recording, recorded.memory, recorded.waits, _ranks(built), made)
     made["summary"]["wall_s"] = time.perf_counter() - began
     return found
-
-
-def timed(built: Built, progress: Progress | None = None) -> Timing:
-    """The engine's run of what was built."""
-    return run(
-        built.program,
-        built.cluster,
-        built.classes,
-        steps=built.scenario.spec.run.steps,
-        dispatch=built.plan.dispatch,
-        algorithms=built.plan.algorithms,
-        fabric=built.fabric,
-        host=host_calls(built.plan),
-        progress=progress,
-    )
 
 
 def _ranks(built: Built) -> Table:

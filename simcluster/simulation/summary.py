@@ -29,16 +29,18 @@ from simcluster.trace import Table
 Floats = NDArray[Any]
 
 _NUMBERED = re.compile(r"(?<=\.)\d+(?=[.:])")
-_CUT = ("compute_s", "host_s", "pipeline_wait_s", "offload_wait_s", "input_wait_s", "idle_s")
+_CUT = ("compute_s", "slowed_s", "host_s", "pipeline_wait_s", "offload_wait_s", "input_wait_s", "idle_s")
 
 
 def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict[str, Any]:
     """The result document, SI units, numbers as numbers.
 
     Times are per step; figures without suffix are means over ranks, ``_max`` the largest of any class.
+    ``slowed_s`` is what kernels took longer because communication ran beside them.
     ``mfu`` and ``hfu`` are shares of the peak in the format that matrix units multiply (fp8 where layers do,
     though attention and head then still run in a slower one): the convention that never flatters. A changed
-    device counts with the peak of its file.
+    device counts with the peak of its file. ``groups``, only in a mixed cluster, has for each group of hosts
+    the means over its ranks.
     """
     scenario, plan = built.scenario, built.plan
     steps = scenario.spec.run.steps
@@ -48,7 +50,9 @@ def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
     tokens = training.global_batch * training.seq_len
     forward = forward_flops(scenario.model.graph(1, training.seq_len, plan.compute, 1))
     model = forward * (3 * training.global_batch)
-    capacity = step * ranks * built.cluster.host.device.peak[plan.matmul]
+    capacity = sum(
+        step * group.num_devices * group.host.device.peak[plan.matmul] for group in built.cluster.groups
+    )
     cut = _Cut.of(built, timing, gaps)
     memory = peaks(built, account) if timing.swept is None else swept_peaks(built, timing.swept)
     done = _executed_flops(built) * (1 / steps)
@@ -70,6 +74,7 @@ def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
         "exposed_communication_s": {axis: cut.mean(values) for axis, values in cut.exposed.items()},
         "exposed_communication_s_max": {axis: float(values.max()) for axis, values in cut.exposed.items()},
         "communication_bytes": _traffic(built),
+        **({"groups": _groups(built, cut)} if built.cluster.mixed else {}),
         "peak_memory_bytes": memory,
         "peak_memory_bytes_max": max(each["total"] for each in memory),
         "fits": all(each["fits"] for each in memory),
@@ -106,6 +111,20 @@ METRICS = (
 )
 """The figures that are one number: what ``expect`` and ``check`` may bound."""
 
+SHARED_METRICS = ("slowdown",)
+"""Those that only a scenario with tenants has: ``expect`` may bound them."""
+
+
+def waited(built: Built, timing: Timing, gaps: Table) -> dict[str, float]:
+    """What kernels waited for, in seconds per step, means over ranks: communication by axis, the pipeline."""
+    cut = _Cut.of(built, timing, gaps)
+    every = {
+        **cut.exposed,
+        "pipeline wait": cut.parts["pipeline_wait_s"],
+        "idle": cut.parts["idle_s"],
+    }
+    return {name: value for name, lost in sorted(every.items()) if (value := cut.mean(lost))}
+
 
 @dataclass(frozen=True)
 class _Cut:
@@ -124,39 +143,70 @@ class _Cut:
         else:
             found = cut_of(built.program, timing.classes, gaps)
         count, busy, host = len(sizes), found.busy.astype(np.float64), found.host.astype(np.float64)
+        spent = busy + found.slowed
         lost = {cause: spent.astype(np.float64) for cause, spent in found.lost.items()}
         scale = 1e-9 / steps
         parts: dict[str, Floats] = {name: np.zeros(count) for name in _CUT}
         parts |= {
             "compute_s": (busy - host) * scale,
+            "slowed_s": (spent - busy) * scale,
             "host_s": host * scale,
             "pipeline_wait_s": lost.pop(PIPELINE_WAIT, np.zeros(count)) * scale,
             "idle_s": lost.pop(IDLE, np.zeros(count)) * scale,
         }
         return cls(sizes, parts, {axis: values * scale for axis, values in lost.items()})
 
-    def mean(self, values: Floats) -> float:
-        """The mean over ranks of a figure by class."""
-        return float((values * self.sizes).sum() / self.sizes.sum())
+    def mean(self, values: Floats, sizes: Floats | None = None) -> float:
+        """The mean over ranks of a figure by class; over ``sizes`` of them, if not all are asked for."""
+        counted = self.sizes if sizes is None else sizes
+        return float((values * counted).sum() / counted.sum())
+
+
+def _groups(built: Built, cut: _Cut) -> list[dict[str, Any]]:
+    """Per group of hosts: what its ranks do with the step, in the mean; the one that waits longest waits for
+    the others.
+    """
+    every = np.arange(built.plan.mesh.num_ranks)
+    member = built.cluster.group_of(every)
+    found = []
+    for number, group in enumerate(built.cluster.groups):
+        ranks = every[member == number]
+        sizes = np.bincount(built.classes.of_rank[ranks], minlength=len(built.classes)).astype(np.float64)
+        exposed = sum(cut.mean(values, sizes) for values in cut.exposed.values())
+        waits = sum(cut.mean(cut.parts[name], sizes) for name in _CUT if name.endswith(("wait_s", "idle_s")))
+        found.append(
+            {
+                "group": number,
+                "host": group.host.name,
+                "device": group.host.device.name,
+                "ranks": group.num_devices,
+                "first_rank": int(ranks[0]),
+                "compute_s": cut.mean(cut.parts["compute_s"], sizes),
+                "host_s": cut.mean(cut.parts["host_s"], sizes),
+                "exposed_communication_s": exposed,
+                "wait_s": waits,
+            }
+        )
+    return found
 
 
 def _calls(built: Built, sizes: Floats) -> dict[str, float]:
     """Collectives that a rank takes part in per step, and the host's calls for them: means over ranks."""
     calls = Calls.of(built.program, host_calls(built.plan))
-    stages = [built.program.stage_of(rank) for rank in built.classes.representatives]
-    found = np.array([calls.number(stage) for stage in stages], dtype=np.float64)
+    parts = [built.program.part_of(rank) for rank in built.classes.representatives]
+    found = np.array([calls.number(part) for part in parts], dtype=np.float64)
     mean = (found * sizes[:, None]).sum(axis=0) / sizes.sum()
     return {"collectives": float(mean[0]), "collective_calls": float(mean[1])}
 
 
 def _executions(built: Built) -> Iterator[tuple[Code, int]]:
-    """Every code with how often it runs, over all stages, ranks and steps."""
-    ranks = np.zeros(len(built.program.stages), dtype=np.int64)
+    """Every code with how often it runs, over all parts, ranks and steps."""
+    ranks = np.zeros(len(built.program.parts), dtype=np.int64)
     for rank, size in zip(built.classes.representatives, built.classes.sizes, strict=True):
-        ranks[built.program.stage_of(rank)] += size
+        ranks[built.program.part_of(rank)] += size
     times = built.scenario.spec.run.steps
-    for stage, size in zip(built.program.stages, ranks.tolist(), strict=True):
-        for code, runs in sorted(Counter(execution.code for execution in stage.executions).items()):
+    for part, size in zip(built.program.parts, ranks.tolist(), strict=True):
+        for code, runs in sorted(Counter(execution.code for execution in part.executions).items()):
             yield built.program.codes[code], runs * times * size
 
 
@@ -285,11 +335,15 @@ def assumptions(built: Built) -> list[dict[str, str]]:
     found = [{"name": a.name, "value": a.value, "source": a.source} for a in built.cluster.assumptions]
     framework = built.scenario.framework
     found.append({"name": "framework", "value": built.scenario.spec.framework, "source": framework.source})
-    found.append(
-        {
-            "name": "kernels",
-            "value": "not slowed beside communication",
-            "source": "collectives take no units and no memory bandwidth from the kernels beside them",
-        }
-    )
+    ranks = built.classes.representatives
+    devices = dict.fromkeys(map(built.cluster.device, ranks))
+    bare = dict.fromkeys(device.name for device in devices if device.communication is None)
+    if bare:
+        found.append(
+            {
+                "name": "kernels",
+                "value": "not slowed beside communication",
+                "source": f"no figure for what communication takes of {', '.join(bare)}",
+            }
+        )
     return found

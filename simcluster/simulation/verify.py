@@ -123,12 +123,14 @@ def proved(
             algorithms=plan.algorithms,
             host=host_calls(plan),
         )
-        stages = [program.stage_of(rank) for rank in classes.representatives]
-        table = record(program, stages, timing.classes).table()
+        parts = [program.part_of(rank) for rank in classes.representatives]
+        table = record(program, parts, timing.classes).table()
         replay = Replay(program, table, source, STEPS)
         replay.run()
     except SimulationError as error:
         return (), str(error)
-    expected = Oracle(plan.logical, plan.update, source, plan.num_micro_batches, plan.clip).run(STEPS)
+    rows = plan.batches.rows(plan.mesh, plan.batch_axes, plan.micro_batch) if plan.batches.axis else None
+    oracle = Oracle(plan.logical, plan.update, source, plan.num_micro_batches, plan.clip, rows)
+    expected = oracle.run(STEPS)
     tolerance = Tolerance.of(dtype, TOLERANCES[dtype])
     return compare(replay, expected, plan.update, tolerance), ""

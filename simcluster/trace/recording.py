@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.errors import TraceError
+from simcluster.trace.stretched import stretch
 from simcluster.trace.table import Table
 
 Ints = NDArray[np.int64]
@@ -60,6 +61,8 @@ class Recording:
       first [streams], where its entries begin in one of the next two tables (-1: no such stream).
     - ``segments``, the entries of the stream of kernels: start, end.
     - ``transfers``, those of all others: start, end, arrival.
+    - ``stretched``, a row per kernel of the segments that communication slowed: entry (its row in
+      ``segments``), start, end, in order; the kernels of all others follow from their price.
 
     Times are nanoseconds.
     """
@@ -70,6 +73,7 @@ class Recording:
     classes: Table
     segments: Table
     transfers: Table
+    stretched: Table
 
     def __len__(self) -> int:
         """How many spans there are."""
@@ -165,8 +169,10 @@ class Recording:
         ends, arrivals = np.empty_like(starts), np.empty_like(starts)
         kernels = streams == self.codes.index("stream", COMPUTE)
         begun = self.segments["start"][entry[:, kernels]] + self.prices["offset"][price][kernels]
+        over = begun + self.prices["duration"][price][kernels]
+        stretch(self.stretched, entry[:, kernels], self.codes["entry"][mine][kernels], begun, over)
         starts[:, kernels] = arrivals[:, kernels] = begun
-        ends[:, kernels] = begun + self.prices["duration"][price][kernels]
+        ends[:, kernels] = over
         moves = entry[:, ~kernels]
         starts[:, ~kernels] = self.transfers["start"][moves]
         ends[:, ~kernels] = self.transfers["end"][moves]

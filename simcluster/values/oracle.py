@@ -26,6 +26,9 @@ from simcluster.model.operators.clip import clip_factor
 from simcluster.model.operators.optimizer import Update
 from simcluster.values.source import Source
 
+BATCH = "batch"
+"""What operators call the dim of samples."""
+
 
 @dataclass(frozen=True, slots=True)
 class StepValues:
@@ -38,13 +41,18 @@ class StepValues:
 
 @dataclass
 class Oracle:
-    """Trains a differentiated graph on one device; ``clip`` bounds the norm of all gradients together."""
+    """Trains a differentiated graph on one device; ``clip`` bounds the norm of all gradients together.
+
+    ``rows`` are, per micro-batch, the runs (first, behind the last) of its samples that are trained, all of
+    them unless told otherwise.
+    """
 
     graph: Graph
     update: Update
     source: Source
     num_micro_batches: int
     clip: float | None = None
+    rows: Sequence[Sequence[tuple[int, int]]] | None = None
     _weights: dict[str, Array] = field(default_factory=dict)
     _states: dict[str, tuple[Array, ...]] = field(default_factory=dict)
 
@@ -61,7 +69,8 @@ class Oracle:
         loss = 0.0
         gradients = {name: np.zeros_like(weights) for name, weights in self._weights.items()}
         for micro_batch in range(self.num_micro_batches):
-            loss += self._micro_batch(step, micro_batch, gradients)
+            for run in (None,) if self.rows is None else self.rows[micro_batch]:
+                loss += self._micro_batch(step, micro_batch, gradients, run)
         if self.clip is not None:
             squares = np.asarray(sum((each * each).sum() for each in gradients.values()))
             factor = clip_factor(squares, self.clip)
@@ -71,14 +80,19 @@ class Oracle:
             self._weights[name], self._states[name] = made[0], tuple(made[1:])
         return StepValues(loss, gradients, dict(self._weights))
 
-    def _micro_batch(self, step: int, micro_batch: int, gradients: dict[str, Array]) -> float:
+    def _micro_batch(
+        self, step: int, micro_batch: int, gradients: dict[str, Array], run: tuple[int, int] | None
+    ) -> float:
+        """The loss of a micro-batch, or of a run of its samples; adds to the gradients."""
         loss = 0.0
+        starts = {BATCH: run[0]} if run else {}
+        sizes = {BATCH: run[1] - run[0]} if run else {}
         crossing: dict[str, Array] = {}
         kept: list[tuple[Instance, Block, dict[str, Array]]] = []
         for instance in self.graph.instances:
             block = self.graph.block_of(instance)
-            values = self._inputs(instance, block, crossing, step, micro_batch)
-            region = Region({}, step + 1, self.source.seed, instance.name, micro_batch)
+            values = self._inputs(instance, block, crossing, step, micro_batch, run)
+            region = Region(starts, step + 1, self.source.seed, instance.name, micro_batch, sizes)
             _evaluate([node for node in block.nodes if node.phase is Phase.FORWARD], values, region)
             crossing.update({instance.output(name): values[name] for name in block.outputs})
             loss += float(values[block.loss]) if block.loss is not None else 0.0
@@ -87,7 +101,7 @@ class Oracle:
         for instance, block, values in reversed(kept):
             for name in block.outputs:
                 values[block.gradients[name]] = returned[instance.output(name)]
-            region = Region({}, step + 1, self.source.seed, instance.name, micro_batch)
+            region = Region(starts, step + 1, self.source.seed, instance.name, micro_batch, sizes)
             self._backward(instance, block, values, gradients, region)
             for inner, outer in zip(block.inputs, instance.inputs, strict=True):
                 if inner in block.gradients:
@@ -96,14 +110,21 @@ class Oracle:
         return loss
 
     def _inputs(
-        self, instance: Instance, block: Block, crossing: Mapping[str, Array], step: int, micro_batch: int
+        self,
+        instance: Instance,
+        block: Block,
+        crossing: Mapping[str, Array],
+        step: int,
+        micro_batch: int,
+        run: tuple[int, int] | None,
     ) -> dict[str, Array]:
         values = {inner: crossing[outer] for inner, outer in zip(block.inputs, instance.inputs, strict=True)}
         for name in block.parameters:
             values[name] = self._weights[self.graph.canonical(f"{instance.name}.{name}")]
         for name in block.feeds:
             kind = block.values[name]
-            values[name] = self.source.feed(name, kind.type, step, micro_batch, kind.below)
+            whole = self.source.feed(name, kind.type, step, micro_batch, kind.below)
+            values[name] = whole if run is None else whole.take(range(*run), axis=_batch_dim(block, name))
         return values
 
     def _backward(
@@ -129,6 +150,16 @@ class Oracle:
                     values[out] = before[out] + values[out]
                 if block.values[out].role is Role.ACCUMULATOR:
                     gradients[accumulators[out]] = gradients[accumulators[out]] + values[out]
+
+
+def _batch_dim(block: Block, feed: str) -> int:
+    """The dim of a feed along which its samples lie, as the operator that reads it calls it."""
+    for node in block.nodes:
+        if isinstance(node.operator, Operator) and feed in node.inputs:
+            labels = node.operator.dims().inputs[node.inputs.index(feed)]
+            if BATCH in labels:
+                return labels.index(BATCH)
+    raise ValueError(f"no operator of {block.name} reads {feed} by the batch")
 
 
 def _evaluate(nodes: Sequence[Node], values: dict[str, Array], region: Region) -> None:

@@ -16,7 +16,7 @@ from simcluster.errors import SimulationError
 from simcluster.layout import Layout, Mesh, Movement
 from simcluster.model import Array, Operator, Region, TensorType
 from simcluster.model.operators.optimizer import OptimizerOperator
-from simcluster.program import Action, Call, Code, Execution, Instruction, Program, Scope, Slot, StageProgram
+from simcluster.program import Action, Call, Code, Execution, Instruction, PartProgram, Program, Scope, Slot
 from simcluster.program.instruction import RECV_NEXT, RECV_PREV, SEND_NEXT, SEND_PREV
 from simcluster.program.lower import FORWARD, REDUCE
 from simcluster.trace import Table
@@ -106,7 +106,7 @@ class Replay:
             spans[name][order].tolist() for name in ("class", "code", "execution", "step", "instruction")
         ]
         executions = [
-            self.program.stages[self.program.stage_of(rank)].executions for rank in range(self.mesh.num_ranks)
+            self.program.parts[self.program.part_of(rank)].executions for rank in range(self.mesh.num_ranks)
         ]
         for rank, code, number, step, instruction in zip(*columns, strict=True):
             found = executions[rank]
@@ -154,7 +154,7 @@ class Replay:
     # -- buffers ----------------------------------------------------------------------------------------
 
     def _residents(self, rank: int) -> Iterator[tuple[_Key, Array]]:
-        for each in self.program.stages[self.program.stage_of(rank)].residents:
+        for each in self.program.parts[self.program.part_of(rank)].residents:
             if each.origin:
                 whole = self.source.parameter(each.origin, each.whole)
             else:
@@ -164,13 +164,13 @@ class Replay:
     def _key(self, event: _Event, slot: Slot) -> _Key:
         if slot.scope is Scope.LOCAL:
             return (slot.name, event.number, -1)
-        name = self._stage(event).buffer(event.execution.instance, slot.name)
+        name = self._part(event).buffer(event.execution.instance, slot.name)
         if slot.scope is Scope.STEP:
             return (name, 0, 0)
         return (name, event.step, event.execution.label(slot.scope))
 
-    def _stage(self, event: _Event) -> StageProgram:
-        return self.program.stages[self.program.stage_of(event.rank)]
+    def _part(self, event: _Event) -> PartProgram:
+        return self.program.parts[self.program.part_of(event.rank)]
 
     def _read(self, event: _Event, index: int) -> Array:
         slot = event.code.slots[index]
@@ -220,11 +220,11 @@ class Replay:
     def _references(self, event: _Event, slot: Slot, index: int) -> int:
         if slot.scope is Scope.LOCAL:
             return sum(index in each.drops for each in event.code.instructions)
-        stage = self.program.stage_of(event.rank)
+        part = self.program.part_of(event.rank)
         name = self._key(event, slot)[0]
         if slot.scope is Scope.KEPT:
-            return self.program.shares[stage][name, event.execution.gathered]
-        return self.program.references[stage][name]
+            return self.program.shares[part][name, event.execution.gathered]
+        return self.program.references[part][name]
 
     # -- instructions -----------------------------------------------------------------------------------
 

@@ -116,7 +116,7 @@ def test_bytes_per_parameter(name, compute, zero):
         optimizer_sharding={"zero": zero},
     )
     built = prepare(which)
-    (stage,) = built.program.stages
+    (stage,) = built.program.parts
     held = sum(each.num_bytes for each in stage.residents if each.category in _STATES)
     own, shared = BYTES[name, compute][zero]
     # The loss has an accumulator of four bytes.

@@ -47,6 +47,8 @@ def run(
 ) -> ExitCode:
     """Simulate scenarios and say where time, memory and traffic go.
 
+    With tenants, other scenarios on the same cluster, also how much slower each is than alone.
+
     Exit code 1 if one does not fit into memory or breaks its own bounds. The JSON of several scenarios is a
     list.
     """

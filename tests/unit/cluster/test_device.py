@@ -74,9 +74,9 @@ def test_an_operator_is_the_sum_of_its_kernels():
 
 def test_dispatch_is_a_floor_and_what_it_adds_is_the_hosts():
     plain = device(dispatch=50e-6)
-    assert plain.price([copy(5000)]) == Price(busy_ns=10_000, host_ns=40_000)
-    assert plain.price([copy(50_000)]) == Price(busy_ns=100_000, host_ns=2000)
-    assert plain.price([copy(5000)], dispatch=0.0) == Price(busy_ns=10_000, host_ns=2000)
+    assert plain.price([copy(5000)]) == Price(busy_ns=10_000, host_ns=40_000, memory_ns=10_000)
+    assert plain.price([copy(50_000)]) == Price(busy_ns=100_000, host_ns=2000, memory_ns=100_000)
+    assert plain.price([copy(5000)], dispatch=0.0) == Price(busy_ns=10_000, host_ns=2000, memory_ns=10_000)
 
 
 def test_no_kernel_still_takes_time():

@@ -39,7 +39,7 @@ def plain(wiring=Wiring.SWITCH, protocols=None, devices=8, nics=8, hosts=2048) -
         memory=0,
         protocols=protocols or {"default": (own,)},
     )
-    return Cluster(host, hosts)
+    return Cluster.of(host, hosts)
 
 
 PLAIN = plain()

@@ -46,7 +46,7 @@ def test_the_step_is_cut_without_remainder(plan, steps):
 @pytest.mark.parametrize("plan", PLANS)
 def test_summary_parts_sum_to_the_step(plan):
     summary = simulate(scenario(**plan)).documents["summary"]
-    parts = ("compute_s", "host_s", "pipeline_wait_s", "offload_wait_s", "input_wait_s", "idle_s")
+    parts = ("compute_s", "slowed_s", "host_s", "pipeline_wait_s", "offload_wait_s", "input_wait_s", "idle_s")
     total = sum(summary[name] for name in parts) + sum(summary["exposed_communication_s"].values())
     assert total == pytest.approx(summary["step_time_s"], rel=1e-12)
 
@@ -118,14 +118,14 @@ def test_members_of_a_group_start_and_end_together():
 def test_a_deadlock_names_who_waits_for_whom():
     """Two stages whose transfers are issued in different orders."""
     program = burning_program([10, 10], [20, 20], OneFOneB().timetable(2, 2))
-    stage = program.stages[1]
+    stage = program.parts[1]
     receives = [
         index
         for index, execution in enumerate(stage.executions)
         if program.codes[execution.code].instructions[0].action is Action.RECEIVE
     ]
     executions = [each for index, each in enumerate(stage.executions) if index != receives[-1]]
-    broken = replace(program, stages=(program.stages[0], replace(stage, executions=tuple(executions))))
+    broken = replace(program, parts=(program.parts[0], replace(stage, executions=tuple(executions))))
     cluster = quiet_cluster(2)
     with pytest.raises(SimulationError, match="deadlock") as caught:
         run(broken, cluster, partition(broken, cluster))

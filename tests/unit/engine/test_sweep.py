@@ -153,7 +153,7 @@ def test_groups_of_different_sizes():
 @pytest.mark.parametrize("broken", ["order", "missing"])
 def test_a_deadlock_is_told_in_the_same_words(broken):
     program = burning_program([10, 10], [20, 20], OneFOneB().timetable(2, 2))
-    stage = program.stages[1]
+    stage = program.parts[1]
     receives = [
         index
         for index, execution in enumerate(stage.executions)
@@ -161,7 +161,7 @@ def test_a_deadlock_is_told_in_the_same_words(broken):
     ]
     gone = receives[-1:] if broken == "order" else receives
     executions = [each for index, each in enumerate(stage.executions) if index not in gone]
-    broken = replace(program, stages=(program.stages[0], replace(stage, executions=tuple(executions))))
+    broken = replace(program, parts=(program.parts[0], replace(stage, executions=tuple(executions))))
     cluster = quiet_cluster(2)
     told = []
     for method in Method:
@@ -195,7 +195,7 @@ def test_a_result_is_the_same_however_it_is_timed(fits, data):
     """Summaries with peaks, breakdowns and what was alive, and all tables; on too small devices too."""
     which = scenario(
         data.draw(st.sampled_from([{"pipeline": 2, "data": 2, "tensor": 2}, {"data": 4}, {"pipeline": 4}])),
-        host="dgx-h100",
+        host="mi300x-8",
         model=data.draw(st.sampled_from([TINY, TINY_GPT])),
         micro_batches=data.draw(st.integers(1, 5)),
         training={"optimizer": {"kind": "adam", "clip": 1.0}},
@@ -211,7 +211,7 @@ def test_a_result_is_the_same_however_it_is_timed(fits, data):
             patch.setattr(Device, "at", small(Device.at, top - 1))
         results = []
         for many in (1, 10**9):
-            patch.setattr("simcluster.engine.engine.MANY", many)
+            patch.setattr("simcluster.engine.swept.MANY", many)
             again = Scenario(which.spec, which.document, which.folder)
             results.append(simulate(again))
     swept, events = results

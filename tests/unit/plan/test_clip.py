@@ -75,7 +75,7 @@ def test_a_tied_parameter_counts_on_its_first_stage_only():
 
 def test_every_stage_waits_for_its_own_factor():
     built = prepare(scenario(MESH, training=SGD))
-    for number, stage in enumerate(built.program.stages):
+    for number, stage in enumerate(built.program.parts):
         phases = [(built.program.codes[each.code].phase, each.instance) for each in stage.executions]
         at = phases.index((NORM, f"{CLIP}.{number}"))
         assert all(phase in (NORM, REDUCE) or phase not in (NORM, UPDATE) for phase, _ in phases[:at])
@@ -90,7 +90,7 @@ def test_two_more_passes_over_the_gradients():
     plain = prepare(scenario({"data": 2}, training={**SGD, "optimizer": "sgd"}))
 
     def traffic(built):
-        (stage,) = built.program.stages
+        (stage,) = built.program.parts
         codes = [built.program.codes[each.code] for each in stage.executions]
         once = [code for code in codes if code.phase in (NORM, UPDATE)]
         return sum(work.bytes_moved for code in once for each in code.instructions for work in each.works)

@@ -69,7 +69,7 @@ def test_lamb_holds_what_adam_holds():
     found = {}
     for kind in ("adamw", "lamb"):
         built = prepare(scenario({"data": 2, "tensor": 2}, training={"optimizer": kind}))
-        found[kind] = sum(each.num_bytes for each in built.program.stages[0].residents)
+        found[kind] = sum(each.num_bytes for each in built.program.parts[0].residents)
     assert found["lamb"] == found["adamw"]
 
 

@@ -24,7 +24,7 @@ def test_a_good_program_passes():
 def test_stages_that_disagree_about_transfers():
     program = burning_program([1, 1], [1, 1], OneFOneB().timetable(2, 3))
     other = burning_program([1, 1], [1, 1], GPipe().timetable(2, 2))
-    mixed = replace(program, stages=(program.stages[0], other.stages[1]))
+    mixed = replace(program, parts=(program.parts[0], other.parts[1]))
     with pytest.raises(
         SimulationError, match=r"stage 0 sends micro-batches \[0, 1, 2\] to stage 1, which receives \[0, 1\]"
     ):

@@ -20,7 +20,7 @@ def built(precision, optimizer="adamw", mesh=None, **more):
 
 
 def held(found, category):
-    (stage,) = found.program.stages
+    (stage,) = found.program.parts
     return sum(each.num_bytes for each in stage.residents if each.category is category)
 
 
@@ -54,7 +54,7 @@ def works(found, kernel):
 )
 def test_bytes_per_parameter(precision, optimizer, bytes_per_parameter):
     found = built(precision, optimizer)
-    total = sum(each.num_bytes for each in found.program.stages[0].residents)
+    total = sum(each.num_bytes for each in found.program.parts[0].residents)
     assert total - 4 == bytes_per_parameter * found.plan.logical.num_parameters
 
 
@@ -147,7 +147,7 @@ def test_an_fp8_product_reads_one_byte_an_element():
 
 def test_casts_of_weights_run_once_per_step_with_their_bytes():
     found = built("fp8")
-    (stage,) = found.program.stages
+    (stage,) = found.program.parts
     code = next(code for code in found.program.codes if code.name == "layer.prepare")
     assert sum(work.bytes_read for each in code.instructions for work in each.works) == 2 * LINEAR // LAYERS
     assert sum(work.bytes_written for each in code.instructions for work in each.works) == LINEAR // LAYERS
@@ -173,7 +173,7 @@ def test_narrow_states_are_less_to_move():
 def test_weights_are_cast_right_before_their_first_use():
     """Not before: what gathers them for other layers goes on beside."""
     found = built("fp8", mesh={"data": 2}, optimizer_sharding={"zero": 1})
-    (stage,) = found.program.stages
+    (stage,) = found.program.parts
     order = [(found.program.codes[each.code].phase, each.instance) for each in stage.executions]
     for index in range(LAYERS):
         at = order.index(("prepare", f"layers.{index}"))

@@ -18,7 +18,7 @@ def test_layers_and_micro_batches_are_lowered_once():
     # Four layers, six micro-batches.
     runs = [
         e
-        for stage in built.program.stages
+        for stage in built.program.parts
         for e in stage.executions
         if built.program.codes[e.code].name == "layer.forward"
     ]
@@ -27,7 +27,7 @@ def test_layers_and_micro_batches_are_lowered_once():
 
 def test_weights_and_states_are_resident_once():
     built = prepare(scenario({"data": 2}, optimizer_sharding={"zero": 1}, training={"precision": "bf16"}))
-    (stage,) = built.program.stages
+    (stage,) = built.program.parts
     by_category = {
         category: sum(each.num_bytes for each in stage.residents if each.category is category)
         for category in Category
@@ -57,7 +57,7 @@ def test_bytes_per_parameter(precision, optimizer, bytes_per_parameter):
     """frameworks.md 5 and ZeRO's table: bf16 with fp32 gradients and Adam is 18, fp32 is 16."""
     training = {"precision": precision, "optimizer": optimizer}
     built = prepare(scenario({"data": 2}, host="dgx-h100", training=training))
-    (stage,) = built.program.stages
+    (stage,) = built.program.parts
     total = sum(each.num_bytes for each in stage.residents)
     assert total - 4 == bytes_per_parameter * built.plan.logical.num_parameters
 
@@ -65,7 +65,7 @@ def test_bytes_per_parameter(precision, optimizer, bytes_per_parameter):
 def test_a_tied_parameter_is_held_once_per_stage():
     one = prepare(scenario({"data": 2}, model=TINY_GPT))
     two = prepare(scenario({"pipeline": 2}, model=TINY_GPT))
-    held = [[each.name for each in stage.residents] for stage in (*one.program.stages, *two.program.stages)]
+    held = [[each.name for each in stage.residents] for stage in (*one.program.parts, *two.program.parts)]
     assert "embedding.tokens.weight" in held[0]
     assert "head.logits.weight" not in held[0]
     assert "embedding.tokens.weight" in held[1]
@@ -75,7 +75,7 @@ def test_a_tied_parameter_is_held_once_per_stage():
 def test_every_buffer_is_dropped_by_somebody():
     for model in (TINY, TINY_GPT):
         built = prepare(scenario({"pipeline": 2, "data": 2, "tensor": 2}, model=model, recipe="megatron_sp"))
-        for index, stage in enumerate(built.program.stages):
+        for index, stage in enumerate(built.program.parts):
             dropped = set(built.program.references[index])
             for execution in stage.executions:
                 code = built.program.codes[execution.code]

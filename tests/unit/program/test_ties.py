@@ -20,7 +20,7 @@ def shared_collectives(which):
             for each in program.codes[run.code].instructions
             if any(axis.startswith("pipeline") for axis in each.group) and each.num_bytes > 4
         ]
-        for stage in program.stages
+        for stage in program.parts
     ]
 
 

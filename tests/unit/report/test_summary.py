@@ -25,7 +25,7 @@ def test_no_line_is_wider_than_the_screen(any_run, width, colour):
 
 
 def test_colour_says_nothing_that_is_not_said_without(any_run):
-    bars = re.compile(r"[█▓▒░#=+x:·┃ ]+")
+    bars = re.compile(r"[█▓▒░#=+x*:·┃ ]+")
     plain = summary_text(any_run, width=100)
     coloured = ANSI.sub("", summary_text(any_run, width=100, colour=True))
     assert bars.sub(" ", coloured) == bars.sub(" ", plain)
@@ -82,7 +82,7 @@ def test_the_cut_sums_to_the_step(any_run):
 
 def test_the_bar_of_the_cut_fills_the_line(run):
     lines = summary_text(run, width=100).split("\n")
-    (bar,) = [line for line in lines if re.fullmatch(r"  [█▓▒░#=+x:]{90,}", line)]
+    (bar,) = [line for line in lines if re.fullmatch(r"  [█▓▒░#=+x*:]{90,}", line)]
     assert len(bar) == 100
     found = run.documents["summary"]
     assert bar.count("█") / 98 == pytest.approx(found["compute_s"] / found["step_time_s"], abs=0.01)

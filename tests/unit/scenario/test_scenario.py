@@ -148,7 +148,7 @@ def test_what_a_scenario_must_have(key, message):
         ({"simcluster": 2}, "2 is not accepted; write 1"),
         ({"name": ""}, "at least 1"),
         ({"job": {}}, "'job' is not supported yet"),
-        ({"tenants": []}, "'tenants' is not supported yet"),
+        ({"tenants": [{"hosts": 1}]}, "'scenario' is missing"),
         ({"colour": "red"}, "unknown key 'colour'"),
     ],
 )

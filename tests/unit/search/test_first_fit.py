@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from simcluster.cluster import ClusterSpec
+from simcluster.cluster import Cluster, ClusterSpec
 from simcluster.errors import ScenarioError
 from simcluster.scenario import Scenario
 from simcluster.search import Start, first_fit
@@ -82,7 +82,7 @@ def test_the_precision_is_one_that_the_device_has(monkeypatch):
     assert search.scenario(1, 1, 8, "none")["training"]["precision"] == "bf16"
     peak = {kind: rate for kind, rate in search.cluster.host.device.peak.items() if kind is not DType.BF16}
     host = replace(search.cluster.host, device=replace(search.cluster.host.device, peak=peak))
-    monkeypatch.setattr(ClusterSpec, "build", lambda spec: replace(search.cluster, host=host))
+    monkeypatch.setattr(ClusterSpec, "build", lambda spec: Cluster.of(host, search.cluster.num_hosts))
     older = _Search(Start("gpt3-125m", "dgx-a100", 1))
     assert older.scenario(1, 1, 8, "none")["training"]["precision"] == "fp16"
 

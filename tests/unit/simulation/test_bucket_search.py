@@ -106,7 +106,7 @@ def test_only_what_may_travel_together_is_cut_together():
     which = scenario({"data": 2}, model=WIDE, fusion={"all_reduce": SEARCH, "ids": ids})
     embedding = 4 * 2**14 * 128
     program = prepare(which).program
-    codes = [program.codes[run.code] for run in program.stages[0].executions]
+    codes = [program.codes[run.code] for run in program.parts[0].executions]
     sizes = [
         each.num_bytes for code in codes if code.phase == "reduce" for each in code.instructions if each.group
     ]

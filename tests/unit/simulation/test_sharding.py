@@ -48,7 +48,7 @@ def test_memory_per_parameter(form, gradients, bytes_per_parameter):
     built = prepare(
         scenario({"data": WAYS}, devices=4, optimizer_sharding=form, training=paper("fp32", gradients))
     )
-    (stage,) = built.program.stages
+    (stage,) = built.program.parts
     total = sum(each.num_bytes for each in stage.residents if each.whole.shape != ())
     assert total == bytes_per_parameter * built.plan.logical.num_parameters
 
@@ -127,7 +127,7 @@ def timed(which, prefetch, slow=False):
     built = prepare(which)
     plan = built.plan
     program = build(
-        plan.graph, plan.timetable, plan.mesh, plan.stage_axis, overlapped=plan.overlapped, prefetch=prefetch
+        plan.graph, plan.timetables, plan.mesh, plan.stage_axis, overlapped=plan.overlapped, prefetch=prefetch
     )
     cluster = slow_network(which) if slow else built.cluster
     classes = partition(program, cluster)
@@ -188,7 +188,7 @@ def gathers_per_step(which):
             if program.codes[execution.code].phase in ("gather", "regather")
             and "layers" in execution.instance
         ).most_common()[0][1]
-        for stage in program.stages
+        for stage in program.parts
     ]
 
 

@@ -344,7 +344,7 @@ def test_dispatch_scales_the_hosts_time():
 
 
 def residents(which, pattern):
-    (stage,) = prepare(which).program.stages
+    (stage,) = prepare(which).program.parts
     return sum(each.num_bytes for each in stage.residents if matches(pattern, each.name))
 
 

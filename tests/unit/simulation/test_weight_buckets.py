@@ -85,7 +85,7 @@ def test_the_backward_gathers_its_last_layers_last_weights_first():
     program = prepare(which).program
     slots = {
         run.instance: program.codes[run.code].slots[0].name.removesuffix(".weight")
-        for run in program.stages[0].executions
+        for run in program.parts[0].executions
         if "gathers." in run.instance
     }
     order = [slots[".".join(name.split(".")[:2])] for _, name in rows]

@@ -6,7 +6,7 @@ import pytest
 from simcluster.engine import instruction_times, record
 from simcluster.errors import TraceError
 from simcluster.simulation import prepare, simulate
-from simcluster.simulation.simulate import timed
+from simcluster.simulation.timed import timed
 from simcluster.trace import Recording, recording
 from tests.scenarios import scenario
 

@@ -190,7 +190,7 @@ def test_micro_batches_that_change_places():
     """The last stage takes its micro-batches in another order than they arrive."""
 
     def shift(program):
-        stage = program.stages[1]
+        stage = program.parts[1]
         swapped = {0: 1, 1: 0}
         kernels = [
             any(each.action is Action.COMPUTE for each in program.codes[execution.code].instructions)
@@ -202,7 +202,7 @@ def test_micro_batches_that_change_places():
             else execution
             for execution, kernel in zip(stage.executions, kernels, strict=True)
         )
-        return replace(program, stages=(program.stages[0], replace(stage, executions=executions)))
+        return replace(program, parts=(program.parts[0], replace(stage, executions=executions)))
 
     assert is_caught("megatron", shift)
 
@@ -210,14 +210,14 @@ def test_micro_batches_that_change_places():
 @pytest.mark.parametrize("phase", ["forward", "backward"])
 def test_one_micro_batch_twice_and_another_never(phase):
     def shift(program):
-        stage = program.stages[0]
+        stage = program.parts[0]
         executions = tuple(
             replace(execution, micro_batch=1)
             if program.codes[execution.code].phase == phase and execution.micro_batch == 0
             else execution
             for execution in stage.executions
         )
-        return replace(program, stages=(replace(stage, executions=executions), program.stages[1]))
+        return replace(program, parts=(replace(stage, executions=executions), program.parts[1]))
 
     assert is_caught("megatron", shift)
 
@@ -226,7 +226,7 @@ def sliced_weights(name):
     program = program_of(name)
     return [
         (stage, index)
-        for stage, each in enumerate(program.stages)
+        for stage, each in enumerate(program.parts)
         for index, resident in enumerate(each.residents)
         if resident.origin and any(axes for axes in resident.layout.dims)
     ]
@@ -238,13 +238,13 @@ def test_every_weight_that_is_sliced_wrongly():
     for stage, index in found[:: max(1, len(found) // 8)]:
 
         def misslice(program, stage=stage, index=index):
-            residents = list(program.stages[stage].residents)
+            residents = list(program.parts[stage].residents)
             layout = residents[index].layout
             dims = tuple(tuple({"tensor": "data"}.get(axis, axis) for axis in axes) for axes in layout.dims)
             residents[index] = replace(residents[index], layout=Layout(dims))
-            stages = list(program.stages)
+            stages = list(program.parts)
             stages[stage] = replace(stages[stage], residents=tuple(residents))
-            return replace(program, stages=tuple(stages))
+            return replace(program, parts=tuple(stages))
 
         assert is_caught("megatron", misslice)
 
@@ -377,9 +377,9 @@ def test_a_shared_gradient_that_comes_back_to_nobody():
     key = ("encoder.output:out.grad", "value")
 
     def lost(program):
-        first = program.stages[0]
+        first = program.parts[0]
         assert key in first.names
         names = {**first.names, key: f"{key[0]} of nobody"}
-        return replace(program, stages=(replace(first, names=names), *program.stages[1:]))
+        return replace(program, parts=(replace(first, names=names), *program.parts[1:]))
 
     assert is_caught("t5", lost)

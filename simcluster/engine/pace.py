@@ -1,0 +1,204 @@
+"""How fast the kernels of a device go on beside its communication, and when they therefore end.
+
+Beside n collectives and transfers a kernel has what these leave it, but never less than an equal share: a
+part bound by the units goes on at max(1 - sum of their shares of the units, 1 / (n + 1)), a part bound by
+memory likewise by their shares of its bandwidth, and launches and dispatch go on as ever. Units are held from
+start to end: the kernels of communication are there also while no byte flows. Every kernel takes whole
+nanoseconds: it ends at the first by which all of it is done. Work is counted in millionths of nanoseconds, so
+the progress at a rate is an integer, and an end does not depend on how often rates were looked at.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import simpy
+
+from simcluster.cluster.communication import SCALE, Taken
+from simcluster.engine.linked import LinkedClass
+from simcluster.engine.timed import Ints, TimedCode
+from simcluster.program import COMPUTE
+from simcluster.trace import Table
+
+PARTS = 3
+"""Parts of a kernel, in this order: bound by units, bound by memory, and launches and dispatch."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rates:
+    """Millionths at which each of the parts of a kernel goes on; equal ones are the same object."""
+
+    parts: tuple[int, int, int]
+
+
+@cache
+def _rates(units: int, memory: int) -> Rates:
+    return Rates((units, memory, SCALE))
+
+
+def rates(count: int, units: int, memory: int) -> Rates:
+    """What is left beside ``count`` operations that take these shares in all, in millionths."""
+    least = SCALE // (count + 1)
+    return _rates(max(SCALE - units, least), max(SCALE - memory, least))
+
+
+FULL = rates(0, 0, 0)
+"""Nothing beside."""
+
+Ends = list[int]
+"""When the parts of a segment end, counted from its start at unchanged rates, after a zero."""
+
+
+class Segment:
+    """Kernels that run one after another: nanoseconds [kernels, ``PARTS``], and their ends at given rates."""
+
+    __slots__ = ("_ends", "parts", "work")
+
+    def __init__(self, parts: Ints) -> None:
+        self.parts = parts
+        self.work: list[int] = parts.ravel().tolist()
+        self._ends: dict[Rates, Ends] = {}
+
+    def ends(self, rates: Rates) -> Ends:
+        """When every part ends that begins at these rates."""
+        found = self._ends.get(rates)
+        if found is None:
+            taken = -(-self.parts * SCALE // np.array(rates.parts, dtype=np.int64))
+            found = self._ends[rates] = [0, *np.cumsum(taken.ravel()).tolist()]
+        return found
+
+
+Section = tuple[int, int, Ends]
+"""From which part on, and the base time to which the ends count, until the next section."""
+
+
+class Pace:
+    """The rate of one class's kernels: what is under way beside them, and the segment that runs.
+
+    ``stretched`` has, of every segment that was ever slowed, its entry and its sections.
+    """
+
+    def __init__(self, env: simpy.Environment) -> None:
+        self.env = env
+        self.stretched: list[tuple[int, Segment, list[Section]]] = []
+        self._count = self._units = self._memory = 0
+        self._rates = FULL
+        self._known: dict[tuple[int, int, int], Rates] = {(0, 0, 0): FULL}
+        self._segment: Segment | None = None
+        self._first: Section = (0, 0, [0])
+        self._later: list[Section] = []
+        self._slowed = False
+        self._entry = self._since = self._left = 0
+        self._done = simpy.Event(env)
+
+    # -- communication ----------------------------------------------------------------------------------
+
+    def begin(self, taken: Taken) -> None:
+        """Something begins that takes this much."""
+        self._change(1, taken)
+
+    def finish(self, taken: Taken) -> None:
+        """It is over."""
+        self._change(-1, taken)
+
+    def _change(self, sign: int, taken: Taken) -> None:
+        self._count += sign
+        self._units += sign * taken.units
+        self._memory += sign * taken.memory
+        key = self._count, self._units, self._memory
+        now = self._known.get(key)
+        if now is None:
+            now = self._known[key] = rates(*key)
+        if now is not self._rates:
+            before, self._rates = self._rates, now
+            if self._segment is not None:
+                self._turn(self._segment, before)
+
+    # -- kernels ----------------------------------------------------------------------------------------
+
+    def start(self, entry: int, segment: Segment) -> simpy.Event:
+        """Starts a segment; the event is its end, at which ``stop`` must be called."""
+        env = self.env
+        ends = segment.ends(self._rates)
+        self._segment, self._entry = segment, entry
+        self._first = 0, int(env.now), ends
+        self._slowed = self._rates is not FULL
+        self._done = env.timeout(ends[-1])
+        return self._done
+
+    def stop(self) -> None:
+        """The segment is over."""
+        if self._segment is not None and (self._slowed or self._later):
+            self.stretched.append((self._entry, self._segment, [self._first, *self._later]))
+            self._later = []
+        self._segment = None
+
+    def _turn(self, segment: Segment, before: Rates) -> None:
+        """Goes on at the new rates from now."""
+        now = int(self.env.now)
+        first, base, ends = self._later[-1] if self._later else self._first
+        end = base + ends[-1]
+        part = max(first, bisect_right(ends, now - base) - 1)
+        if part >= len(segment.work):
+            return  # over, at this very instant
+        if part > first or not self._later:
+            self._since, self._left = base + ends[part], segment.work[part] * SCALE
+        self._left -= before.parts[part % PARTS] * (now - self._since)
+        self._since = now
+        ends = segment.ends(self._rates)
+        base = now - (-self._left // self._rates.parts[part % PARTS]) - ends[part + 1]
+        if part == first and self._later:
+            self._later.pop()
+        self._later.append((part, base, ends))
+        if base + ends[-1] != end:
+            timeout, self._done = self._done, self.env.timeout(base + ends[-1] - now)
+            self._done.callbacks, timeout.callbacks = timeout.callbacks, self._done.callbacks
+
+
+def stretched_times(pace: Pace | None, starts: Ints) -> Table:
+    """Entry, start and end of every kernel of the segments that were slowed, by entry, in their order."""
+    entries, begun, ended = [], [], []
+    for entry, segment, sections in pace.stretched if pace else ():
+        ends = np.empty(len(segment.work), dtype=np.int64)
+        for first, base, known in sections:
+            ends[first:] = np.array(known[first + 1 :], dtype=np.int64) + base
+        over = ends[PARTS - 1 :: PARTS]
+        entries.append(np.full(len(over), entry, dtype=np.int64))
+        begun += [starts[entry : entry + 1], over[:-1]]
+        ended.append(over)
+    nothing = np.zeros(0, dtype=np.int64)
+    columns = {"entry": entries, "start": begun, "end": ended}
+    return Table({name: np.concatenate([nothing, *parts]) for name, parts in columns.items()})
+
+
+def _segments(timed: TimedCode) -> list[Segment | None]:
+    """By entry of a code's stream of kernels: the segment that it is; None where it only waits."""
+    if COMPUTE not in timed.streams:
+        return []
+    stream = timed.streams.index(COMPUTE)
+    found: list[Segment | None] = [None] * len(timed.tracks[stream])
+    mine = np.flatnonzero(timed.stream_of == stream)
+    host, memory = timed.host[mine], timed.memory[mine]
+    parts = np.stack([timed.duration[mine] - host - memory, memory, host], axis=1)
+    entries, first = np.unique(timed.entry[mine], return_index=True)
+    for entry, each in zip(entries.tolist(), np.split(parts, first[1:]), strict=True):
+        found[entry] = Segment(each)
+    return found
+
+
+def segments_of(linked: LinkedClass, codes: Mapping[int, TimedCode]) -> list[Segment | None]:
+    """By entry of a class's stream of kernels: the segment that it is; None where it only waits."""
+    stream = next(number for number, each in enumerate(linked.streams) if each.name == COMPUTE)
+    found = np.full(len(linked.streams[stream]), None, dtype=object)
+    for code, executions in linked.by_code().items():
+        mine = _segments(codes[code])
+        where = linked.bases[executions, stream][:, None] + np.arange(len(mine))
+        each = np.empty(len(mine), dtype=object)
+        each[:] = mine
+        found[where] = each
+    result: list[Segment | None] = found.tolist()
+    return result

@@ -1,0 +1,161 @@
+"""Who trains how much of the global batch: all equally much, or shares along one axis.
+
+A rank with a larger share runs more micro-batches of the same size. The loss is a sum over the global count
+(DESIGN 4.2), so the gradients of all of them simply add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from simcluster.errors import PlanError, nearest
+from simcluster.layout import Mesh, Movement, base_axis
+from simcluster.model import Graph, Node, Phase
+
+PATH = "training.batch_shares"
+
+_EACH_TIME = (Phase.GATHER, Phase.FORWARD, Phase.REGATHER, Phase.BACKWARD, Phase.SCATTER)
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """Micro-batches per step: ``by_coordinate`` along ``axis``; without an axis the one number of all."""
+
+    axis: str
+    by_coordinate: tuple[int, ...]
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The different numbers, in order of the coordinates that run them: one per variant."""
+        return tuple(dict.fromkeys(self.by_coordinate))
+
+    @property
+    def variants(self) -> tuple[int, ...]:
+        """The variant of each coordinate: an index into ``counts``."""
+        return tuple(self.counts.index(count) for count in self.by_coordinate)
+
+    @property
+    def most(self) -> int:
+        """The largest number."""
+        return max(self.by_coordinate)
+
+    def rows(self, mesh: Mesh, batch_axes: Sequence[str], size: int) -> list[list[tuple[int, int]]]:
+        """Per micro-batch, the runs (first, behind the last) of its samples that somebody trains.
+
+        A micro-batch of all ranks together has ``size`` samples for each of them, ordered as the batch is
+        split over ``batch_axes``.
+        """
+        sizes = [mesh.size(axis) for axis in batch_axes]
+        blocks = np.arange(mesh.product(batch_axes))
+        trained = np.full(len(blocks), self.most)
+        if self.axis:
+            position = list(batch_axes).index(self.axis)
+            trained = np.array(self.by_coordinate)[np.unravel_index(blocks, sizes)[position]]
+        return [_runs(np.flatnonzero(trained > number), size) for number in range(self.most)]
+
+
+def _runs(blocks: np.ndarray, size: int) -> list[tuple[int, int]]:
+    """Neighbouring blocks of ``size`` samples as one run."""
+    edges = np.flatnonzero(np.diff(blocks) != 1) + 1
+    parts = np.split(blocks, edges)
+    return [(int(part[0]) * size, (int(part[-1]) + 1) * size) for part in parts if len(part)]
+
+
+def batches(
+    global_batch: int,
+    micro_batch: int,
+    shares: Mapping[str, Sequence[int]],
+    batch_axes: Sequence[str],
+    mesh: Mesh,
+) -> Batches:
+    """The micro-batches of every rank; PlanError, with the arithmetic, if they are no whole number."""
+    if not shares:
+        return Batches("", (_equal(global_batch, micro_batch, mesh.product(batch_axes)),))
+    axis, given = _checked(shares, batch_axes, mesh)
+    others = mesh.product([each for each in batch_axes if each != axis])
+    total, size = sum(given), micro_batch * others
+    found = []
+    for coordinate, share in enumerate(given):
+        count = global_batch * share / (total * size)
+        if global_batch * share % (total * size):
+            ways = f" x {others} ways" if others > 1 else ""
+            raise PlanError(
+                f"a share of {share} of {total} of global batch {global_batch} is no whole number of "
+                f"micro-batches of {micro_batch}{ways} at coordinate {coordinate} of {axis}: "
+                f"{global_batch} x {share} / {total} / {size} = {count:g}",
+                path=f"{PATH}.{axis}.{coordinate}",
+                hint=f"use a global batch that is a multiple of {_step(given, size)}",
+            )
+        found.append(global_batch * share // (total * size))
+    if len(set(found)) == 1:
+        return Batches("", (found[0],))
+    return Batches(axis, tuple(found))
+
+
+def _equal(global_batch: int, micro_batch: int, ways: int) -> int:
+    size = micro_batch * ways
+    if global_batch % size:
+        raise PlanError(
+            f"global batch {global_batch} does not divide into micro-batches of "
+            f"{micro_batch} on {ways} data-parallel ranks: {global_batch} / "
+            f"({micro_batch} x {ways}) = {global_batch / size:g}",
+            path="training.global_batch",
+            hint=f"use a multiple of {size}",
+        )
+    return global_batch // size
+
+
+def _checked(
+    shares: Mapping[str, Sequence[int]], batch_axes: Sequence[str], mesh: Mesh
+) -> tuple[str, tuple[int, ...]]:
+    """The one axis of the shares, and one share for each of its coordinates."""
+    if len(shares) > 1:
+        raise PlanError(f"shares along {' and '.join(shares)}; give those of one axis", path=PATH)
+    ((axis, given),) = shares.items()
+    if axis not in batch_axes:
+        raise PlanError(
+            f"'{axis}' is no axis along which the batch is split",
+            path=f"{PATH}.{axis}",
+            hint=nearest(axis, batch_axes) or f"the batch is split over {', '.join(batch_axes) or 'nothing'}",
+        )
+    if len(given) != mesh.size(axis):
+        raise PlanError(
+            f"{len(given)} shares for {mesh.size(axis)} coordinates of {axis}", path=f"{PATH}.{axis}"
+        )
+    return axis, tuple(given)
+
+
+def _step(shares: Sequence[int], size: int) -> int:
+    """Global batches that divide by these shares are the multiples of this."""
+    return sum(shares) // int(np.gcd.reduce(list(shares))) * size
+
+
+def check_meetings(graph: Graph, found: Batches, *, gathered_once: bool) -> None:
+    """PlanError if ranks with unequal numbers of micro-batches would have to meet in every one of them.
+
+    ``gathered_once``: what is gathered for the forward serves all micro-batches of a step.
+    """
+    if not found.axis:
+        return
+    once = (Phase.GATHER,) if gathered_once else ()
+    for instance in graph.instances:
+        for node in graph.block_of(instance).nodes:
+            if node.phase in _EACH_TIME and node.phase not in once and found.axis in _met(node):
+                fewest, most = min(found.by_coordinate), found.most
+                first, last = found.by_coordinate.index(most), found.by_coordinate.index(fewest)
+                raise PlanError(
+                    f"{instance.name}.{node.name} runs {node.operator} in the {node.phase} of every "
+                    f"micro-batch, but coordinate {first} of {found.axis} has {most} of them and coordinate "
+                    f"{last} has {fewest}: {most} - {fewest} = {most - fewest} times nobody would answer",
+                    path=f"{PATH}.{found.axis}",
+                    hint="shares fit plans whose data ranks meet once per step: not fsdp, nor zero 2 or 3",
+                )
+
+
+def _met(node: Node) -> Iterator[str]:
+    """The axes over which a node is a collective."""
+    if isinstance(node.operator, Movement) and node.operator.is_collective:
+        yield from (base_axis(axis) for axis in node.operator.axes)

@@ -1,0 +1,148 @@
+"""``tenants:``: other scenarios that run at the same time on other hosts of the cluster."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import model_validator
+
+from simcluster.cluster import ClusterSpec
+from simcluster.cluster.indices import IndexList, listed, told
+from simcluster.collectives import CollectivesSpec
+from simcluster.document import Name, Refused, Section, Unsupported
+from simcluster.engine.spec import RunSpec
+from simcluster.errors import nearest
+from simcluster.model.spec import ModelSpec
+from simcluster.plan.spec import FrameworkSpec, ParallelSpec, TrainingSpec
+
+
+class GuestSpec(Section):
+    """What a tenant trains and how; the hardware is that of the scenario whose tenant it is."""
+
+    framework: Name = "ideal"
+    """A framework profile."""
+
+    model: ModelSpec
+    """What is trained."""
+
+    training: TrainingSpec
+    """Batch, sequence length, precision, optimizer."""
+
+    data: Unsupported = None
+    """Input pipeline."""
+
+    parallel: ParallelSpec
+    """The parallel plan; its mesh has a rank for every device of the tenant's hosts."""
+
+    collectives: CollectivesSpec = CollectivesSpec()
+    """Choice of collective algorithms."""
+
+    job: Unsupported = None
+    """A run over days: launch, checkpoints, failures."""
+
+    run: RunSpec = RunSpec()
+    """How many steps its figures are the mean of."""
+
+    @model_validator(mode="after")
+    def _is_known(self) -> GuestSpec:
+        check_framework(self.framework)
+        return self
+
+
+class GuestFileSpec(GuestSpec):
+    """A scenario file that a tenant is read from.
+
+    ``cluster`` and ``expect`` are for running it by itself. Of its cluster only the size is looked at.
+    """
+
+    simcluster: Literal[1]
+    """Version of the scenario format."""
+
+    name: Name
+    """What it is called."""
+
+    cluster: ClusterSpec | None = None
+    """Hardware to run it on by itself."""
+
+    tenants: Any = None
+    """None: a tenant has no tenants."""
+
+    expect: dict[Name, Any] = {}
+    """Bounds on its figures where it runs by itself."""
+
+    @model_validator(mode="after")
+    def _is_one(self) -> GuestFileSpec:
+        if self.tenants:
+            raise Refused("a tenant has no tenants; name them all in one scenario", path="tenants")
+        return self
+
+
+class TenantSpec(Section):
+    """One of them: ``{scenario: other.yaml, hosts: 32-63}``."""
+
+    name: Name | None = None
+    """What reports call it; as its scenario is called, if nothing is written."""
+
+    scenario: Name | GuestSpec
+    """A scenario file, relative to this one, or model, training and parallel written out."""
+
+    hosts: IndexList
+    """Its hosts: a range such as ``32-63``, or a list; its ranks go through them in this order."""
+
+    @model_validator(mode="after")
+    def _has_a_name(self) -> TenantSpec:
+        if self.name is None and isinstance(self.scenario, GuestSpec):
+            raise Refused("a tenant written out needs a name: name: other training")
+        return self
+
+
+def check_hosts(cluster: ClusterSpec, num_ranks: int, tenants: tuple[TenantSpec, ...]) -> None:
+    """Refused, with the key, if hosts are not there or given to two of the scenario and its tenants."""
+    if tenants and cluster.groups:
+        raise Refused("tenants share a cluster of equal hosts, not of several groups", path="tenants")
+    own = own_hosts(cluster, num_ranks, bool(tenants))
+    if own is None:
+        return
+    given: dict[int, str] = {}
+    chosen = [
+        ("cluster.own_hosts" if cluster.own_hosts is not None else "parallel.mesh", "this scenario", own)
+    ]
+    for index, tenant in enumerate(tenants):
+        who = f"tenant {tenant.name or index}"
+        chosen.append((f"tenants.{index}.hosts", who, listed(tenant.hosts)))
+    for path, who, hosts in chosen:
+        if (most := max(hosts)) >= cluster.num_hosts:
+            wrong = f"there is no host {most}; the last of {cluster.num_hosts:,} is {cluster.num_hosts - 1}"
+            if path == "parallel.mesh":
+                each = cluster.devices_per_host
+                wrong = (
+                    f"{num_ranks:,} ranks need {len(own):,} hosts of {each} devices, of {cluster.num_hosts:,}"
+                )
+            raise Refused(wrong, path=path)
+        for whose in dict.fromkeys(given[host] for host in hosts if host in given):
+            twice = [host for host in hosts if given.get(host) == whose]
+            first = [host for host, name in given.items() if name == whose]
+            raise Refused(
+                f"{told(hosts)} of {who} and {told(first)} of {whose} have {told(twice)} in common",
+                path=path,
+                hint="" if whose != "this scenario" or cluster.own_hosts is not None else _OWN,
+            )
+        given |= dict.fromkeys(hosts, who)
+
+
+_OWN = "this scenario has the first hosts, unless cluster.own_hosts names others"
+
+
+def own_hosts(cluster: ClusterSpec, num_ranks: int, shared: bool) -> tuple[int, ...] | None:
+    """The hosts that a scenario runs on itself: as written, else with tenants the first ones, else all."""
+    if cluster.own_hosts is not None:
+        return listed(cluster.own_hosts)
+    return tuple(range(-(-num_ranks // cluster.devices_per_host))) if shared else None
+
+
+def check_framework(name: str) -> None:
+    """Refused if there is no such framework profile."""
+    if name not in FrameworkSpec.entries():
+        raise Refused(
+            f"unknown framework '{name}'", path="framework", hint=nearest(name, FrameworkSpec.entries())
+        )

@@ -1,0 +1,95 @@
+"""Several scenarios at once on one cluster: what each takes alone, and what with all the others there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from simcluster.cluster.indices import told
+from simcluster.engine import Progress, Timing
+from simcluster.program import Flows
+from simcluster.simulation.build import Built
+from simcluster.simulation.classes import classes_together
+from simcluster.simulation.summary import peaks, waited
+from simcluster.simulation.timed import accounted, gaps_of, timed, timed_together
+
+
+@dataclass(frozen=True)
+class Lodged:
+    """One of the scenarios, with classes and links as all share them, and its run; and both ``alone``."""
+
+    built: Built
+    timing: Timing
+    alone: Built
+    timing_alone: Timing
+
+
+def together(built: Built, *, unfold: bool = False, progress: Progress | None = None) -> list[Lodged]:
+    """A scenario and its tenants, each run alone and all of them at once."""
+    every = [built, *built.tenants]
+    alone = [timed(each) for each in every]
+    parts = [(each.program, each.cluster, each.plan.algorithms) for each in every]
+    shared = [
+        replace(each, classes=classes, fabric=fabric)
+        for each, (classes, fabric) in zip(every, classes_together(parts, unfold=unfold), strict=True)
+    ]
+    timings = timed_together(shared, progress)
+    return [Lodged(*each) for each in zip(shared, timings, every, alone, strict=True)]
+
+
+def tenancy(lodged: Sequence[Lodged]) -> dict[str, Any]:
+    """``slowdown`` of the first, and ``tenants``: figures of all of them, itself the first; {} for none."""
+    if not lodged:
+        return {}
+    links = [_used(each.built.classes.flows) for each in lodged]
+    found = []
+    for index, each in enumerate(lodged):
+        others = {
+            other.built.scenario.name: common
+            for at, other in enumerate(lodged)
+            if at != index and (common := _common(each.built, links[index], links[at]))
+        }
+        found.append({**_figures(each), "shared_links": others})
+    return {"slowdown": found[0]["slowdown"], "tenants": found}
+
+
+def _figures(each: Lodged) -> dict[str, Any]:
+    """Times are per step of its own ``run.steps``, waits means over ranks."""
+    built, alone = each.built, each.alone
+    steps = built.scenario.spec.run.steps
+    memory = peaks(built, accounted(built, each.timing))
+    hosts = built.cluster.hosts
+    assert hosts is not None
+    return {
+        "name": built.scenario.name,
+        "hosts": told(hosts.tolist()),
+        "num_hosts": hosts.size,
+        "num_ranks": built.plan.mesh.num_ranks,
+        "num_classes": len(built.classes),
+        "step_time_s": each.timing.end * 1e-9 / steps,
+        "step_time_alone_s": each.timing_alone.end * 1e-9 / steps,
+        "slowdown": each.timing.end / each.timing_alone.end,
+        "waits_s": waited(built, each.timing, gaps_of(built, each.timing)),
+        "waits_alone_s": waited(alone, each.timing_alone, gaps_of(alone, each.timing_alone)),
+        "peak_memory_bytes_max": max(entry["total"] for entry in memory),
+        "fits": all(entry["fits"] for entry in memory),
+    }
+
+
+def _used(flows: Flows) -> np.ndarray:
+    """The classes of links that a scenario loads."""
+    rows = [*(loads for patterns in flows.groups.values() for loads in patterns), *flows.transfers]
+    return np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *(loads.links for loads in rows)]))
+
+
+def _common(built: Built, one: np.ndarray, other: np.ndarray) -> Mapping[str, Any]:
+    """How many links two scenarios both load, and the name of the first; {} for none."""
+    links = built.classes.flows.links
+    both = np.intersect1d(one, other)
+    if not both.size:
+        return {}
+    first = built.cluster.topology.name(int(links.first[both].min()))
+    return {"links": int(links.sizes[both].sum()), "first": first}

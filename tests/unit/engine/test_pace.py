@@ -1,0 +1,156 @@
+"""Kernels beside communication: closed forms for when they end, and a step by step simulation as oracle."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import simpy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simcluster.cluster.communication import SCALE, Taken
+from simcluster.engine.fabric import NO_LINKS
+from simcluster.engine.flows import Network
+from simcluster.engine.pace import PARTS, Pace, Segment, stretched_times
+from simcluster.engine.streams import (
+    Communications,
+    Kernels,
+    Meeting,
+    Stream,
+    run_beside,
+    run_transfers,
+)
+
+MS = 1_000_000
+FIFTH = Taken(SCALE // 5, SCALE // 4)
+
+
+def segment(*kernels):
+    return Segment(np.array(kernels, dtype=np.int64).reshape(-1, PARTS))
+
+
+def ran(segments, communications):
+    """Starts and ends of all kernels of segments that run one after another.
+
+    ``communications`` are (begin, duration, taken), each on a stream of its own.
+    """
+    env = simpy.Environment()
+    pace = Pace(env)
+    network = Network(env, NO_LINKS)
+    compute = Stream("compute", env, len(segments))
+    durations = [sum(each.work) for each in segments]
+    none = [None] * len(segments)
+    env.process(run_beside(compute, Kernels(none, [0] * len(segments), durations), segments, pace))
+    for begin, duration, taken in communications:
+        stream = Stream("data", env, 2)
+        entries = Communications([None] * 2, [0] * 2, [begin, duration], [None] * 2, [None, taken])
+        env.process(run_transfers(stream, entries, network, pace))
+    env.run()
+    starts = np.array(compute.starts, dtype=np.int64)
+    table = stretched_times(pace, starts)
+    found = []
+    for entry, each in enumerate(segments):
+        mine = table["entry"] == entry
+        if mine.any():
+            found += list(zip(table["start"][mine].tolist(), table["end"][mine].tolist(), strict=True))
+        else:
+            edges = np.cumsum([0, *each.parts.sum(axis=1)]) + starts[entry]
+            found += list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+    return found
+
+
+def test_a_kernel_of_10_ms_beside_a_collective_of_4_ms_with_a_fifth_ends_at_10_8_ms():
+    assert ran([segment((10 * MS, 0, 0))], [(0, 4 * MS, FIFTH)]) == [(0, 10_800_000)]
+
+
+def test_a_memory_bound_kernel_loses_the_share_of_the_bandwidth():
+    assert ran([segment((0, 9 * MS, 0))], [(2 * MS, 4 * MS, FIFTH)]) == [(0, 10 * MS)]
+
+
+def test_launches_and_dispatch_go_on_as_ever():
+    assert ran([segment((0, 0, 9 * MS))], [(2 * MS, 4 * MS, FIFTH)]) == [(0, 9 * MS)]
+
+
+def test_two_collectives_that_overlap_partly_take_the_sum_while_both_run():
+    # 2 ms alone, 2 ms beside one (0.8), 2 beside both (0.6), 2 beside the other (0.8), the rest alone.
+    both = [(2 * MS, 4 * MS, FIFTH), (4 * MS, 4 * MS, FIFTH)]
+    assert ran([segment((10 * MS, 0, 0))], both) == [(0, 10 * MS + 400_000 + 800_000 + 400_000)]
+
+
+def test_what_nothing_overlaps_is_not_slowed():
+    assert ran([segment((MS, 0, 0))], [(MS, MS, FIFTH)]) == [(0, MS)]
+    assert ran([segment((MS, 0, 0)), segment((MS, 0, 0))], []) == [(0, MS), (MS, 2 * MS)]
+
+
+def test_kernels_inside_a_segment_follow_one_another_at_the_rate_of_their_time():
+    kernels = segment((MS, 0, 0), (MS, 0, 0), (0, MS, 0), (MS, 0, 0))
+    # The first half of the second kernel runs alone; the third is bound by memory.
+    found = ran([kernels], [(MS + MS // 2, 2 * MS, FIFTH)])
+    first, second = MS, MS + MS // 2 + 625_000
+    third = second + 1_333_334
+    left = 3 * MS + MS // 2 - third
+    assert found == [(0, first), (first, second), (second, third), (third, third + MS + left // 5 + 1)]
+
+
+def test_a_kernel_keeps_an_equal_share_beside_greedy_collectives():
+    greedy = Taken(SCALE * 9 // 10, SCALE)
+    assert ran([segment((MS, 0, 0))], [(0, 9 * MS, greedy)]) == [(0, 2 * MS)]
+    assert ran([segment((MS, 0, 0))], [(0, 9 * MS, greedy)] * 2) == [(0, -(-MS * SCALE // (SCALE // 3)))]
+
+
+def test_members_of_a_meeting_are_slowed_from_its_start_not_from_their_arrival():
+    env = simpy.Environment()
+    network, meeting = Network(env, NO_LINKS), Meeting(2)
+    streams = []
+    for late in (0, 3 * MS):
+        pace = Pace(env)
+        compute, stream = Stream("compute", env, 1), Stream("data", env, 2)
+        env.process(run_beside(compute, Kernels([None], [0], [10 * MS]), [segment((10 * MS, 0, 0))], pace))
+        entries = Communications([None] * 2, [0] * 2, [late, 4 * MS], [None, meeting], [None, FIFTH])
+        env.process(run_transfers(stream, entries, network, pace))
+        streams.append((compute, stream, pace))
+    env.run()
+    for compute, stream, pace in streams:
+        assert (stream.starts[1], stream.ends[1]) == (3 * MS, 7 * MS)
+        table = stretched_times(pace, np.array(compute.starts))
+        assert table["end"].tolist() == [10_800_000]
+
+
+TIMES = st.integers(1, 40)
+TAKEN = st.builds(Taken, st.integers(0, SCALE), st.integers(0, SCALE))
+
+
+def slowly(kernels, communications):
+    """The same by fractions, one nanosecond after another."""
+    found, now, start = [], 0, 0
+    for kernel in kernels:
+        for part, work in enumerate(kernel):
+            left = Fraction(work)
+            while left > 0:
+                active = [taken for begin, length, taken in communications if begin <= now < begin + length]
+                least = Fraction(SCALE // (len(active) + 1), SCALE)
+                used = [sum(each.units for each in active), sum(each.memory for each in active), 0][part]
+                left -= 1 if part == PARTS - 1 else max(1 - Fraction(used, SCALE), least)
+                now += 1
+        found.append((start, now))
+        start = now
+    return found
+
+
+@given(
+    st.lists(st.lists(st.tuples(TIMES, TIMES, TIMES), min_size=1, max_size=4), min_size=1, max_size=3),
+    st.lists(st.tuples(TIMES, TIMES, TAKEN), max_size=5),
+)
+@settings(deadline=None, max_examples=200)
+def test_every_kernel_ends_as_if_time_went_by_one_nanosecond_after_another(segments, communications):
+    kernels = [kernel for each in segments for kernel in each]
+    assert ran([segment(*each) for each in segments], communications) == slowly(kernels, communications)
+
+
+@pytest.mark.parametrize("share", [0.15, 0.02])
+def test_a_rate_is_exact_in_millionths(share):
+    taken = Taken(round(share * SCALE), 0)
+    found = ran([segment((MS, 0, 0))], [(0, 100 * MS, taken)])
+    assert found == [(0, -(-MS * SCALE // (SCALE - taken.units)))]

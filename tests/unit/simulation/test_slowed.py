@@ -1,0 +1,137 @@
+"""Kernels beside communication in whole runs: folded as unfolded, cut without remainder, values untouched."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from simcluster.engine import instruction_times
+from simcluster.engine.beside import first_beside
+from simcluster.simulation import simulate
+from simcluster.simulation.build import prepare
+from simcluster.simulation.simulate import timed
+from simcluster.simulation.verify import verify
+from tests.scenarios import scenario
+from tests.unit.simulation.test_folding import assert_folded_is_unfolded
+
+GPU = "dgx-h100"
+FSDP = {"optimizer_sharding": {"fsdp": {"reshard_after_forward": True}}}
+MODEL = {"layers": 4, "hidden": 1024, "heads": 8, "kv_heads": 4, "ffn": 4096, "vocab": 1000}
+PLANS = [
+    {"mesh": {"data": 4}, "devices": 4, **FSDP},
+    {"mesh": {"data": 4}, "devices": 2, **FSDP},
+    {"mesh": {"pipeline": 2, "data": 2, "tensor": 2}, "devices": 4, "optimizer_sharding": {"zero": 1}},
+    {
+        "mesh": {"data": 4, "tensor": 2},
+        "devices": 4,
+        "changes": [{"device": 3, "compute": 0.7}],
+        **FSDP,
+    },
+]
+
+
+def on_gpus(mesh, **rest):
+    return scenario(mesh, host=GPU, model=MODEL, training={"seq_len": 256}, **rest)
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_folded_is_unfolded(plan):
+    which = on_gpus(**plan)
+    assert simulate(which).documents["summary"]["slowed_s"] > 0
+    assert_folded_is_unfolded(which)
+
+
+@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("steps", [1, 2])
+def test_kernels_never_overlap_and_their_step_is_cut_without_remainder(plan, steps):
+    which = on_gpus(**plan, run={"steps": steps})
+    built, result = prepare(which), simulate(which)
+    timing = timed(built)
+    summary = result.documents["summary"]
+    kernels = result.spans["kind"] == result.spans.index("kind", "compute")
+    extra = []
+    for index, each in enumerate(timing.classes):
+        mine = kernels & (result.spans["class"] == index)
+        starts, ends = result.spans["start"][mine], result.spans["end"][mine]
+        assert (starts[1:] >= ends[:-1]).all()
+        gaps = result.waits.where(result.waits["class"] == index)
+        assert (ends - starts).sum() + (gaps["end"] - gaps["start"]).sum() == timing.end
+        priced = sum(
+            len(executions) * int(each.codes[code].duration[each.codes[code].stream_of == stream].sum())
+            for code, executions in each.linked.by_code().items()
+            for stream, name in enumerate(each.codes[code].streams)
+            if name == "compute"
+        )
+        extra.append(int((ends - starts).sum()) - priced)
+    assert round(summary["slowed_s_max"] * steps * 1e9) == max(extra) > 0
+    parts = ("compute_s", "slowed_s", "host_s", "pipeline_wait_s", "idle_s")
+    total = sum(summary[name] for name in parts) + sum(summary["exposed_communication_s"].values())
+    assert total == pytest.approx(summary["step_time_s"], rel=1e-12)
+
+
+def test_without_figures_nothing_is_slowed():
+    which = on_gpus(**PLANS[0])
+    bare = scenario(PLANS[0]["mesh"], host="cpu-server", devices=4, **FSDP)
+    assert simulate(bare).documents["summary"]["slowed_s"] == 0
+    timings = timed(prepare(bare)).classes
+    assert all(not len(each.stretched) for each in timings)
+    assert any(len(each.stretched) for each in timed(prepare(which)).classes)
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_a_kernel_is_slowed_exactly_if_communication_ran_beside_it(plan):
+    for each in timed(prepare(on_gpus(**plan))).classes:
+        names = [stream.name for stream in each.linked.streams]
+        moves = [
+            (starts[stream.meeting >= 0], ends[stream.meeting >= 0])
+            for name, stream, starts, ends in zip(
+                names, each.linked.streams, each.starts, each.ends, strict=True
+            )
+            if name != "compute"
+        ]
+        begun, over = (np.concatenate(column) for column in zip(*moves, strict=True))
+        for code, found in instruction_times(each).items():
+            known = each.codes[code]
+            kernels = known.stream_of == known.streams.index("compute") if "compute" in known.streams else []
+            starts, ends = found.starts[:, kernels].ravel(), found.ends[:, kernels].ravel()
+            beside = ((begun[None, :] < ends[:, None]) & (over[None, :] > starts[:, None])).any(axis=1)
+            price = np.broadcast_to(known.duration[kernels], found.starts[:, kernels].shape).ravel()
+            units = known.duration - known.host - known.memory
+            computing = np.broadcast_to(units[kernels] > 0, found.starts[:, kernels].shape).ravel()
+            slowed = ends - starts > price
+            assert not slowed[~beside].any() and (ends - starts >= price).all()
+            # Units are always held; a few bytes take no millionth of the memory bandwidth.
+            whole = ((begun[None, :] <= starts[:, None]) & (over[None, :] >= ends[:, None])).any(axis=1)
+            assert slowed[whole & computing].all()
+
+
+def test_stretched_kernels_keep_their_order_and_fill_their_entry():
+    timing = timed(prepare(on_gpus(**PLANS[0]))).classes[0]
+    table = timing.stretched
+    assert len(table) > 100 and (np.diff(table["entry"]) >= 0).all()
+    same = np.diff(table["entry"]) == 0
+    assert (table["start"][1:][same] == table["end"][:-1][same]).all()
+    assert (table["end"] > table["start"]).all()
+
+
+def test_values_do_not_care():
+    assert verify(scenario({"data": 2, "tensor": 2}, host=GPU, devices=4, **FSDP)).agrees
+
+
+@pytest.mark.parametrize("plan", [*PLANS, {"mesh": {"data": 1, "pipeline": 2}}])
+def test_the_first_kernel_beside_communication_is_the_first_that_is_slowed(plan):
+    for each in timed(prepare(on_gpus(**plan))).classes:
+        names = [stream.name for stream in each.linked.streams]
+        kernels = names.index("compute")
+        moves = [number for number in range(len(names)) if number != kernels]
+        found = first_beside(
+            each.starts[kernels][:, None],
+            each.ends[kernels][:, None],
+            np.concatenate([each.starts[number] for number in moves])[:, None],
+            np.concatenate([each.ends[number] for number in moves])[:, None],
+        )
+        if found is None:
+            assert not len(each.stretched)
+        else:
+            entry = int(each.stretched["entry"][0])
+            assert each.starts[kernels][entry] <= found < each.ends[kernels][entry]

@@ -1,0 +1,200 @@
+"""Several scenarios on one cluster: closed forms, and folded equals unfolded for all of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simcluster.program import Action
+from simcluster.scenario import Scenario
+from simcluster.simulation import prepare, simulate, verify
+from simcluster.simulation.tenants import together
+from simcluster.simulation.timed import timed_together
+
+MODEL = {"layers": 2, "hidden": 256, "heads": 8, "ffn": 512, "vocab": 1000}
+TRUNK_SHARE = 4
+
+
+def guest(mesh, *, steps=1, batch=2, layers=2, ring=True):
+    """What one scenario trains: pure data parallelism reduces everything at the end, over a ring."""
+    ways = mesh.get("data", 1)
+    found = {
+        "model": {**MODEL, "layers": layers},
+        "training": {"global_batch": batch * ways, "micro_batch": 1, "seq_len": 128, "precision": "bf16"},
+        "parallel": {"mesh": mesh},
+        "run": {"steps": steps},
+    }
+    return {**found, "collectives": {"algorithm": "ring"}} if ring else found
+
+
+def cluster(hosts, **more):
+    network = {"kind": "leaf_spine", "hosts_per_leaf": 2, "oversubscription": TRUNK_SHARE}
+    return {"use": "dgx-h100", "hosts": hosts, "network": network, **more}
+
+
+def shared(first, own, tenants, *, hosts=8, **more):
+    """A scenario on its ``own`` hosts, and the others on theirs."""
+    entries = [
+        {"name": f"tenant {index}", "scenario": each, "hosts": where}
+        for index, (each, where) in enumerate(tenants)
+    ]
+    data = {"simcluster": 1, "name": "first", "cluster": cluster(hosts, own_hosts=own, **more), **first}
+    return Scenario.of({**data, "tenants": entries} if entries else data)
+
+
+def summary(which, **options):
+    return simulate(which, **options).documents["summary"]
+
+
+def test_who_shares_no_link_is_not_slowed_at_all():
+    """Hosts of one leaf need no trunk: the same to the nanosecond, whoever else is there and how long."""
+    mine, theirs = guest({"data": 16}, steps=2), guest({"data": 16}, steps=3, batch=3)
+    found = summary(shared(mine, "0-1", [(theirs, "2-3"), (mine, [4, 5])]))
+    assert [each["slowdown"] for each in found["tenants"]] == [1.0, 1.0, 1.0]
+    assert found["slowdown"] == 1.0
+    assert [each["shared_links"] for each in found["tenants"]] == [{}, {}, {}]
+    alone = summary(shared(mine, "0-1", []))
+    assert found["step_time_s"] == alone["step_time_s"] == found["tenants"][0]["step_time_alone_s"]
+
+
+def test_two_equal_all_reduces_over_one_trunk_take_the_bytes_over_it_longer():
+    """A ring sends 2 (n - 1) / n of its bytes over the trunk; of two rings, each gets half of its rate."""
+    mine = guest({"data": 16})
+    run = simulate(shared(mine, [0, 2], [(mine, [1, 3])]))
+    alone = simulate(shared(mine, [0, 2], []))
+    built = prepare(shared(mine, [0, 2], []))
+    card, nics = built.cluster.host.network.link.rate, built.cluster.host.network.nics
+    trunk = 2 * nics * card / TRUNK_SHARE
+    latency = {
+        each.num_bytes: built.fabric.transfer(0, each).latency_ns
+        for code in built.program.codes
+        for each in code.instructions
+        if each.action is Action.COLLECTIVE
+    }
+
+    def reductions(which):
+        rows = which.transfers.where(which.transfers["class"] == 0)
+        return rows["bytes"], rows["end"] - rows["start"], rows["start"]
+
+    sizes, took, starts = reductions(run)
+    same, before, starts_alone = reductions(alone)
+    assert np.array_equal(sizes, same)
+    assert len(sizes) and starts[0] == starts_alone[0]
+    late = np.array([latency[size] for size in sizes.tolist()])
+    assert took == pytest.approx(late + 2 * 15 / 16 * sizes / (trunk / 2) * 1e9, abs=2)
+    assert (took > 1.1 * before).all()
+    found = run.documents["summary"]
+    assert found["tenants"][0]["step_time_s"] == found["tenants"][1]["step_time_s"] == found["step_time_s"]
+    assert found["slowdown"] == found["step_time_s"] / alone.documents["summary"]["step_time_s"] > 1
+    links = found["tenants"][0]["shared_links"]["tenant 0"]
+    assert links == {"links": 4, "first": "leaf.0.up"}
+    waits, waits_alone = (found["tenants"][0][name]["data"] for name in ("waits_s", "waits_alone_s"))
+    slower = found["step_time_s"] - alone.documents["summary"]["step_time_s"]
+    assert waits - waits_alone == pytest.approx(slower, rel=1e-9)
+
+
+def test_who_is_through_begins_again_until_all_are():
+    """Beside a tenant of many steps, every step of it meets the short one: not only as many as that has."""
+    short, long = guest({"data": 16}), guest({"data": 16}, steps=6)
+    once = summary(shared(short, [0, 2], [(short, [1, 3])]))["tenants"]
+    often = summary(shared(short, [0, 2], [(long, [1, 3])]))["tenants"]
+    assert often[0] | {"shared_links": 0, "name": ""} == once[0] | {"shared_links": 0, "name": ""}
+    assert once[1]["slowdown"] > 1
+    # Six steps in a row hide some of what one step at a time shows: alone as well as here.
+    assert often[1]["slowdown"] > 1 + 0.8 * (once[1]["slowdown"] - 1)
+
+
+def test_the_others_are_simulated_to_the_last_step_of_all():
+    built = prepare(shared(guest({"data": 16}), [0, 2], [(guest({"data": 16}, steps=5), [1, 3])]))
+    first, second = together(built)
+    assert second.timing.end > 4 * first.timing.end
+    assert first.timing.num_flows == second.timing.num_flows
+    # As many rounds of the first as fit, all on the network that both have.
+    rounds = second.timing.end // first.timing.end
+    alone = first.timing_alone.num_flows, second.timing_alone.num_flows
+    assert first.timing.num_flows >= (rounds - 1) * alone[0] + alone[1]
+
+
+MESHES = [{"data": 16}, {"pipeline": 2, "data": 8}, {"data": 2, "tensor": 8}, {"pipeline": 2, "tensor": 8}]
+
+
+@settings(max_examples=12, deadline=None)
+@given(data=st.data())
+def test_folded_is_unfolded_with_tenants(data):
+    """Random plans on random hosts, some slow parts: every tenant takes the same time to the nanosecond."""
+    order = data.draw(st.permutations(range(6)))
+    guests = [
+        guest(
+            data.draw(st.sampled_from(MESHES)),
+            steps=data.draw(st.integers(1, 2)),
+            batch=data.draw(st.integers(1, 3)),
+            ring=data.draw(st.booleans()),
+        )
+        for _ in range(3)
+    ]
+    changes = [
+        {"device": 8 * order[2] + 3, "compute": 0.7},
+        {"link": "leaf.1.up", "bandwidth": 0.5, "latency": "+3 us"},
+        {"link": f"host.{order[0]}.nic.2.out", "bandwidth": 0.3, "from": "100 us", "until": "2 ms"},
+        {"link": "leaf.*.down", "background": "20 GB/s"},
+    ]
+    slow = data.draw(st.lists(st.sampled_from(changes), unique_by=str))
+    places = [list(order[at : at + 2]) for at in (0, 2, 4)]
+    tenants = list(zip(guests[1:], places[1:], strict=True))
+    which = shared(guests[0], places[0], tenants, hosts=6, changes=slow)
+    folded, unfolded = simulate(which), simulate(which, unfold=True)
+    exact = ("name", "hosts", "step_time_s", "step_time_alone_s", "slowdown", "shared_links")
+    for ours, theirs in zip(
+        folded.documents["summary"]["tenants"], unfolded.documents["summary"]["tenants"], strict=True
+    ):
+        assert {name: ours[name] for name in exact} == {name: theirs[name] for name in exact}
+        assert theirs["num_classes"] == theirs["num_ranks"] >= ours["num_classes"]
+        assert ours["waits_s"] == pytest.approx(theirs["waits_s"], rel=1e-9)
+    for rank, index in enumerate(folded.ranks["class"].tolist()):
+        mine = unfolded.spans.where(unfolded.spans["class"] == rank)
+        theirs = folded.spans.where(folded.spans["class"] == index)
+        for column in ("start", "end", "arrival", "micro_batch"):
+            assert np.array_equal(mine[column], theirs[column]), (rank, column)
+
+
+def test_a_slow_device_of_a_tenant_is_its_own_affair():
+    """Changes name devices of the cluster: host 2 is the tenant's, so the first scenario does not notice."""
+    mine = guest({"data": 16})
+    slow = [{"device": 17, "compute": 0.1, "memory_bandwidth": 0.1}]
+    found = summary(shared(mine, "0-1", [(mine, "2-3")], changes=slow))["tenants"]
+    first, second = (each["step_time_alone_s"] for each in found)
+    assert first == summary(shared(mine, "0-1", []))["step_time_s"]
+    assert second > 1.05 * first
+    assert [each["num_classes"] for each in found] == [1, 2]
+
+
+def test_the_order_of_hosts_is_the_order_of_ranks():
+    """Two stages that lie leaf by leaf, or across: other links, another time."""
+    mine = guest({"pipeline": 2, "data": 16})
+    near = summary(shared(mine, [0, 1, 2, 3], []))["step_time_s"]
+    far = summary(shared(mine, [0, 2, 1, 3], []))["step_time_s"]
+    assert far > near
+
+
+def test_own_hosts_alone_are_a_part_of_the_cluster():
+    """The first hosts of a large cluster are a small cluster."""
+    mine = guest({"data": 16})
+    part = simulate(shared(mine, "0-1", []))
+    whole = simulate(Scenario.of({"simcluster": 1, "name": "first", "cluster": cluster(2), **mine}))
+    assert part.documents["summary"]["step_time_s"] == whole.documents["summary"]["step_time_s"]
+    assert part.documents["topology"]["of_hosts"] == 8
+    assert "of_hosts" not in whole.documents["topology"]
+
+
+def test_values_are_those_of_the_scenario_itself():
+    found = verify(shared(guest({"data": 16}), [0, 2], [(guest({"data": 16}), [1, 3])]))
+    assert found.agrees
+    assert ("tenants", "1", "0") in found.changes
+
+
+def test_programs_on_other_links_do_not_run_together():
+    one, other = (prepare(shared(guest({"data": 16}), "0-1", [])) for _ in range(2))
+    with pytest.raises(ValueError, match="common links"):
+        timed_together([one, other])
