@@ -84,7 +84,8 @@ class Result:
 
     Every figure of the summary is an attribute: seconds, bytes, and rates per second; means over ranks, with
     ``_max`` the largest of any class. ``print`` shows the summary, a notebook the whole report. What was
-    recorded, exact to the nanosecond, is in ``run``.
+    recorded, exact to the nanosecond, is in ``run``. With tenants there are two more: ``slowdown``, and
+    ``tenants`` with the figures of everyone on the cluster.
     """
 
     step_time_s: float

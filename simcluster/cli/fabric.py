@@ -39,7 +39,7 @@ class Drawn:
         if name.endswith((".yaml", ".yml")) or Path(name).is_file():
             changes = [] if hosts is None else [("cluster.hosts", str(hosts))]
             scenario = Scenario.load(name, changes)
-            spec, cluster = scenario.spec.cluster, scenario.cluster
+            spec, cluster = scenario.spec.cluster, scenario.cluster.whole or scenario.cluster
         else:
             HostSpec.load(name)
             spec = validate_data({"use": name, "hosts": hosts or 1}, ClusterSpec)

@@ -24,8 +24,8 @@ class Device:
     context, libraries) and ``communicator`` (what every communicator takes). ``memory_bandwidth``: bytes/s.
     ``launch``: seconds every kernel costs beside its work; ``dispatch``: seconds of host time per operator,
     a floor under its time. ``streaming``: share of the memory bandwidth a memory-bound kernel reaches over
-    the bytes it moves, by kernel. ``communication``: what its kernels take of the device; None where they run
-    on engines of their own. Two devices are one only if they are the same object.
+    the bytes it moves, by kernel. ``communication``: what it takes of the device; None: kernels beside it are
+    not slowed. Two devices are one only if they are the same object.
     """
 
     name: str

@@ -241,7 +241,7 @@ class DeviceSpec(CatalogSection):
     """Memory-bound kernels: share of the memory bandwidth they reach, over the bytes they move."""
 
     communication: CommunicationSpec | None = None
-    """What the kernels of communication take of it; absent where communication runs on engines of its own."""
+    """What communication takes of it; absent: nothing is known, and its kernels are not slowed."""
 
     @model_validator(mode="after")
     def _streams_every_kernel(self) -> DeviceSpec:

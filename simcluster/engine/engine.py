@@ -71,6 +71,15 @@ def run(
     return run_together([alone], progress, method)[0]
 
 
+def _run_until(over: simpy.Event) -> None:
+    """Lets time pass until an event, or until nothing happens any more."""
+    try:
+        while not over.processed:
+            over.env.step()
+    except simpy.core.EmptySchedule:
+        return
+
+
 def run_together(
     lodgers: Sequence[Lodger], progress: Progress | None = None, method: Method | None = None
 ) -> list[Timing]:
@@ -115,7 +124,7 @@ def run_together(
             else:
                 for number in range(len(engines)):
                     env.process(again(number))
-                env.run(over)
+                _run_until(over)
         # What changes on the links after the last entry does not count.
         counts = network.num_flows, network.num_solves
         return [engine.timing(own, *counts) for engine, own in zip(engines, rounds, strict=True)]

@@ -14,6 +14,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate, cycle
 
 import numpy as np
 import simpy
@@ -56,10 +57,9 @@ Ends = list[int]
 class Segment:
     """Kernels that run one after another: nanoseconds [kernels, ``PARTS``], and their ends at given rates."""
 
-    __slots__ = ("_ends", "parts", "work")
+    __slots__ = ("_ends", "work")
 
     def __init__(self, parts: Ints) -> None:
-        self.parts = parts
         self.work: list[int] = parts.ravel().tolist()
         self._ends: dict[Rates, Ends] = {}
 
@@ -67,8 +67,9 @@ class Segment:
         """When every part ends that begins at these rates."""
         found = self._ends.get(rates)
         if found is None:
-            taken = -(-self.parts * SCALE // np.array(rates.parts, dtype=np.int64))
-            found = self._ends[rates] = [0, *np.cumsum(taken.ravel()).tolist()]
+            # Integers of Python: millionths of nanoseconds would overflow 64 bits after three hours.
+            taken = (-(-work * SCALE // rate) for work, rate in zip(self.work, cycle(rates.parts)))
+            found = self._ends[rates] = list(accumulate(taken, initial=0))
         return found
 
 

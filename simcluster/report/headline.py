@@ -39,7 +39,8 @@ def _hosts(group: Mapping[str, Any]) -> str:
     """``32 x dgx-h100 = 256 x h100-sxm of 80 GiB``."""
     hosts, each = group["hosts"], group["devices_per_host"]
     memory = units.size(group["device_memory_bytes"])
-    return f"{hosts:,} x {group['host']} = {hosts * each:,} x {group['device']} of {memory}"
+    part = f" of {group['of_hosts']:,}" if "of_hosts" in group else ""
+    return f"{hosts:,}{part} x {group['host']} = {hosts * each:,} x {group['device']} of {memory}"
 
 
 def _changed(changed: Mapping[str, Any]) -> str:

@@ -148,7 +148,9 @@ def _memory(found: Document) -> Markup:
 
 def _groups(found: Document) -> Iterator[Markup]:
     rows = groups(found)
-    figures = [Column(title, quantity=True) for title in ("compute", "launches", "not hidden", "waits")]
+    figures = [
+        Column(title, quantity=True) for title in ("compute", "slowed", "launches", "not hidden", "waits")
+    ]
     if rows:
         yield section("Groups of hosts", waiting(found), html_table(["means over ranks", *figures], rows))
 

@@ -90,9 +90,10 @@ def communication(summary: Document) -> list[list[str]]:
 def groups(summary: Document) -> list[list[str]]:
     """Per group of hosts of a mixed cluster: its name and ranks, and what these do with the step in the mean.
 
-    Compute, launches and dispatch, communication not hidden, waiting. No rows where all hosts are equal.
+    Compute, what communication beside it slowed, launches and dispatch, communication not hidden, waiting.
+    No rows where all hosts are equal.
     """
-    names = ("compute_s", "host_s", "exposed_communication_s", "wait_s")
+    names = ("compute_s", "slowed_s", "host_s", "exposed_communication_s", "wait_s")
     return [
         [
             f"{each['host']}, ranks {each['first_rank']:,} to {each['first_rank'] + each['ranks'] - 1:,}",
@@ -108,7 +109,7 @@ def waiting(summary: Document) -> str:
     if not found:
         return ""
     idle = max(found, key=lambda each: each["wait_s"] + each["exposed_communication_s"])
-    busy = max(found, key=lambda each: each["compute_s"] + each["host_s"])
+    busy = max(found, key=lambda each: each["compute_s"] + each["slowed_s"] + each["host_s"])
     share = units.percent((idle["wait_s"] + idle["exposed_communication_s"]) / summary["step_time_s"])
     most = f"{busy['host']} (group {busy['group']}) has the most to compute"
     if idle is busy:

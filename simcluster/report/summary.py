@@ -156,7 +156,9 @@ def _groups(found: Document) -> Iterator[RenderableType]:
     """Per group of hosts of a mixed cluster what its ranks do with the step."""
     rows = [[f"  {name}", *figures] for name, *figures in groups(found)]
     columns = [Column("Groups of hosts, means", wraps=True)]
-    columns += [Column(title, quantity=True) for title in ("compute", "launches", "not hidden", "waits")]
+    columns += [
+        Column(title, quantity=True) for title in ("compute", "slowed", "launches", "not hidden", "waits")
+    ]
     if rows:
         yield Group(table(columns, rows), _indented(Text(waiting(found), "dim")))
 

@@ -211,7 +211,9 @@ def _topology(built: Built) -> dict[str, Any]:
         "memory_bandwidth": [speed.memory_bandwidth for speed in speeds],
     }
     changed = {name: [min(each), max(each)] for name, each in factors.items() if set(each) - {1.0}}
-    told = {"changed": {"devices": len(speeds), **changed}} if speeds else {}
+    told: dict[str, Any] = {"changed": {"devices": len(speeds), **changed}} if speeds else {}
+    if cluster.whole is not None:
+        told["of_hosts"] = cluster.whole.num_hosts
     groups = [_group(group) for group in cluster.groups]
     if not cluster.mixed:
         return groups[0] | told

@@ -182,6 +182,7 @@ def _groups(built: Built, cut: _Cut) -> list[dict[str, Any]]:
                 "ranks": group.num_devices,
                 "first_rank": int(ranks[0]),
                 "compute_s": cut.mean(cut.parts["compute_s"], sizes),
+                "slowed_s": cut.mean(cut.parts["slowed_s"], sizes),
                 "host_s": cut.mean(cut.parts["host_s"], sizes),
                 "exposed_communication_s": exposed,
                 "wait_s": waits,

@@ -10,11 +10,15 @@ import numpy as np
 
 from simcluster.cluster.indices import told
 from simcluster.engine import Progress, Timing
+from simcluster.errors import PlanError
 from simcluster.program import Flows
 from simcluster.simulation.build import Built
 from simcluster.simulation.classes import classes_together
 from simcluster.simulation.summary import peaks, waited
 from simcluster.simulation.timed import accounted, gaps_of, timed, timed_together
+
+MOST_ENTRIES = 10**8
+"""Entries of streams run for one scenario while others last: some minutes."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,7 @@ def together(built: Built, *, unfold: bool = False, progress: Progress | None = 
     """A scenario and its tenants, each run alone and all of them at once."""
     every = [built, *built.tenants]
     alone = [timed(each) for each in every]
+    _check_rounds(every, alone)
     parts = [(each.program, each.cluster, each.plan.algorithms) for each in every]
     shared = [
         replace(each, classes=classes, fabric=fabric)
@@ -38,6 +43,22 @@ def together(built: Built, *, unfold: bool = False, progress: Progress | None = 
     ]
     timings = timed_together(shared, progress)
     return [Lodged(*each) for each in zip(shared, timings, every, alone, strict=True)]
+
+
+def _check_rounds(every: Sequence[Built], alone: Sequence[Timing]) -> None:
+    """PlanError if who is through would have to begin again so often that it takes too long."""
+    longest = max(range(len(every)), key=lambda index: alone[index].end)
+    for built, timing in zip(every, alone, strict=True):
+        rounds = -(-alone[longest].end // timing.end)
+        if rounds * timing.num_events > MOST_ENTRIES:
+            steps = built.scenario.spec.run.steps
+            raise PlanError(
+                f"the {steps:,} steps of '{built.scenario.name}' would be run {rounds:,} times beside "
+                f"'{every[longest].scenario.name}': {rounds:,} x {timing.num_events:,} = "
+                f"{rounds * timing.num_events:,} entries; at most {MOST_ENTRIES:,} are simulated",
+                path="tenants",
+                hint="give the long one fewer run.steps, or simulate them apart",
+            )
 
 
 def tenancy(lodged: Sequence[Lodged]) -> dict[str, Any]:

@@ -35,10 +35,10 @@ def _lodger(built: Built) -> Lodger:
 def accounted(built: Built, timing: Timing) -> Table:
     """The account of the memory of every class."""
     ranks = built.classes.representatives
-    stages = [built.program.stage_of(rank) for rank in ranks]
+    parts = [built.program.part_of(rank) for rank in ranks]
     devices = [built.cluster.device(rank) for rank in ranks]
     found = [instruction_times(each) for each in timing.classes]
-    return memory(built.program, stages, devices, timing.classes, found)
+    return memory(built.program, parts, devices, timing.classes, found)
 
 
 def gaps_of(built: Built, timing: Timing) -> Table:

@@ -94,7 +94,7 @@ def test_a_host_can_be_written_inline():
         ("use: dgx-h100", "'hosts' is missing"),
         ("hosts: 2", "name a host with 'use: dgx-h100', or write it under 'host'"),
         ("use: dgx-h100\nhost: cpu-server\nhosts: 2", "one of the two"),
-        ("{use: dgx-h100, hosts: 2, changes: [{link: a}]}", "'link' is not supported yet"),
+        ("{use: dgx-h100, hosts: 2, changes: [{link: a}]}", "this changes nothing"),
         ("{use: dgx-h100, hosts: 2, nics: 4}", "unknown key 'nics'"),
         ("host: {use: dgx-h100, memory: 5}\nhosts: 2", "5 has no unit; write for example '64 GiB'"),
         (

@@ -56,7 +56,8 @@ def ran(segments, communications):
         if mine.any():
             found += list(zip(table["start"][mine].tolist(), table["end"][mine].tolist(), strict=True))
         else:
-            edges = np.cumsum([0, *each.parts.sum(axis=1)]) + starts[entry]
+            lengths = np.array(each.work).reshape(-1, PARTS).sum(axis=1)
+            edges = np.cumsum([0, *lengths]) + starts[entry]
             found += list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
     return found
 
@@ -116,6 +117,12 @@ def test_members_of_a_meeting_are_slowed_from_its_start_not_from_their_arrival()
         assert (stream.starts[1], stream.ends[1]) == (3 * MS, 7 * MS)
         table = stretched_times(pace, np.array(compute.starts))
         assert table["end"].tolist() == [10_800_000]
+
+
+def test_a_kernel_of_days_is_exact():
+    days = 10**15
+    share = Taken(SCALE // 10, 0)
+    assert ran([segment((days, 0, 0))], [(0, 2 * days, share)]) == [(0, -(-days * 10 // 9))]
 
 
 TIMES = st.integers(1, 40)

@@ -135,7 +135,7 @@ def test_the_summary_says_what_each_group_does_and_who_waits():
     fast, slow = summary["groups"]
     assert (fast["ranks"], slow["first_rank"], slow["device"]) == (8, 8, "ascend-910b-313t")
     for each in (fast, slow):
-        parts = ("compute_s", "host_s", "exposed_communication_s", "wait_s")
+        parts = ("compute_s", "slowed_s", "host_s", "exposed_communication_s", "wait_s")
         assert sum(each[name] for name in parts) == pytest.approx(summary["step_time_s"], abs=2e-9)
     assert summary["compute_s"] == pytest.approx((fast["compute_s"] + slow["compute_s"]) / 2)
     assert fast["wait_s"] + fast["exposed_communication_s"] > slow["wait_s"] + slow["exposed_communication_s"]

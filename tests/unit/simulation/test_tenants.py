@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simcluster.api import Result
+from simcluster.errors import PlanError
 from simcluster.program import Action
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
@@ -87,12 +89,16 @@ def test_two_equal_all_reduces_over_one_trunk_take_the_bytes_over_it_longer():
     assert (took > 1.1 * before).all()
     found = run.documents["summary"]
     assert found["tenants"][0]["step_time_s"] == found["tenants"][1]["step_time_s"] == found["step_time_s"]
-    assert found["slowdown"] == found["step_time_s"] / alone.documents["summary"]["step_time_s"] > 1
+    slowdown = found["step_time_s"] / alone.documents["summary"]["step_time_s"]
+    assert found["slowdown"] == pytest.approx(slowdown, rel=1e-12) and slowdown > 1
     links = found["tenants"][0]["shared_links"]["tenant 0"]
     assert links == {"links": 4, "first": "leaf.0.up"}
     waits, waits_alone = (found["tenants"][0][name]["data"] for name in ("waits_s", "waits_alone_s"))
-    slower = found["step_time_s"] - alone.documents["summary"]["step_time_s"]
-    assert waits - waits_alone == pytest.approx(slower, rel=1e-9)
+    lost = [
+        each.documents["summary"]["step_time_s"] - each.documents["summary"]["slowed_s"]
+        for each in (run, alone)
+    ]
+    assert waits - waits_alone == pytest.approx(lost[0] - lost[1], rel=1e-9)
 
 
 def test_who_is_through_begins_again_until_all_are():
@@ -192,6 +198,22 @@ def test_values_are_those_of_the_scenario_itself():
     found = verify(shared(guest({"data": 16}), [0, 2], [(guest({"data": 16}), [1, 3])]))
     assert found.agrees
     assert ("tenants", "1", "0") in found.changes
+
+
+def test_who_would_begin_again_too_often_is_refused(monkeypatch):
+    monkeypatch.setattr("simcluster.simulation.tenants.MOST_ENTRIES", 100)
+    with pytest.raises(PlanError, match="steps of 'first' would be run 9 times beside 'tenant 0'"):
+        simulate(shared(guest({"data": 16}), "0-1", [(guest({"data": 16}, steps=9), "2-3")]))
+
+
+def test_every_report_says_how_much_slower_who_is():
+    run = simulate(shared(guest({"data": 16}), [0, 2], [(guest({"data": 16}), [1, 3])]))
+    result = Result(run)
+    slower = f"{result.slowdown:.3f} x"
+    assert slower in str(result) and slower in result._repr_html_()
+    assert "tenant 0" in str(result) and "tenant 0" in result._repr_html_()
+    assert "4 of 8" not in str(result) and "2 of 8 x dgx-h100" in str(result)
+    assert '"slowdown"' in result.to_json()
 
 
 def test_programs_on_other_links_do_not_run_together():
