@@ -17,6 +17,10 @@ Far more than float sums of rates can lose: below it, sharing gives all of them 
 """
 
 
+EXACT = 2.0**52
+"""Sums of whole numbers up to this are exact."""
+
+
 @dataclass(frozen=True)
 class Demand:
     """What loads links, one row for each time that something loads one of them.
@@ -49,7 +53,8 @@ def first_overload(demand: Demand, capacity: Floats) -> Overload | None:
     """The first overload of all links, of the lowest link where several begin at once; None if there is none.
 
     ``capacity`` [links] is in bytes/s. What ends at an instant makes room for what starts there. One that
-    takes a whole link for itself has what it wants; where several are on it, it must not be full.
+    takes a whole link for itself has what it wants; where several are on it, it must not be full, unless all
+    of them want whole numbers of bytes/s, so that rounding does not matter.
     """
     takes = np.flatnonzero((demand.end > demand.start) & (demand.rate > 0))
     if not takes.size:
@@ -66,7 +71,12 @@ def first_overload(demand: Demand, capacity: Floats) -> Overload | None:
     users = np.cumsum(np.where(change > 0, 1, -1))
     # Only the level after all changes of an instant is one that lasts.
     lasts = np.concatenate([(link[1:] != link[:-1]) | (time[1:] != time[:-1]), [True]])
-    room = capacity[link] * np.where(users > 1, 1 - SLACK, 1 + SLACK)
+    # Whole numbers of bytes/s, and sums of them, are exact: then several may fill a link to the brim.
+    whole = np.zeros(len(capacity), dtype=np.bool_)
+    whole[link[first]] = np.logical_and.reduceat(np.rint(change) == change, first)
+    whole &= (np.rint(capacity) == capacity) & (capacity < EXACT)
+    slack = np.where(users > 1, np.where(whole[link], 0.0, -SLACK), SLACK)
+    room = capacity[link] * (1 + slack)
     over = np.flatnonzero(lasts & (level > room))
     if not over.size:
         return None
