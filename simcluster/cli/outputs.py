@@ -111,7 +111,10 @@ class Outputs:
             raise ScenarioError(Problem(str(error), where=f"--ranks {self.ranks}")) from None
 
     def write(self, index: int, run: Run, scenario_text: str) -> list[Path]:
-        """Writes the files of one scenario and gives their names: a folder for ``--out``, the trace."""
+        """Writes the files of one scenario and gives their names: a folder for ``--out``, the trace.
+
+        A run of too many different ranks for one file is left out of the folder.
+        """
         written = []
         ranks = self.chosen(len(run.ranks))
         if self.out is not None:
@@ -121,7 +124,8 @@ class Outputs:
             write_bytes(folder / SUMMARY, (summary_text(run, width=100) + "\n").encode())
             write_bytes(folder / SCENARIO, scenario_text.encode())
             write_perfetto(run, folder / TRACE, ranks)
-            run.save(folder / RUN)
+            if run.storable:
+                run.save(folder / RUN)
             written.append(folder)
         if self.trace is not None:
             write_perfetto(run, self.trace, ranks)

@@ -9,6 +9,7 @@ from simcluster.cluster.catalog import device_names, host_names, load_cluster, l
 from simcluster.cluster.cluster import Assumption, Cluster
 from simcluster.cluster.device import Device
 from simcluster.cluster.device_spec import DeviceSpec
+from simcluster.cluster.fleet import Fleet
 from simcluster.cluster.group import HostGroup
 from simcluster.cluster.host import Host, Protocol
 from simcluster.cluster.host_spec import HostSpec
@@ -28,6 +29,7 @@ __all__ = [
     "Device",
     "DeviceSpec",
     "Fabric",
+    "Fleet",
     "Host",
     "HostGroup",
     "HostGroupSpec",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simcluster.cluster.curve import Curve
+from simcluster.cluster.rate import Rate, larger
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +26,8 @@ class AttentionModel:
     backward: float
 
     def seconds(
-        self, b: int, h: int, sq: int, skv: int, d: int, causal: bool, backward: bool, flops: int, peak: float
-    ) -> float:
+        self, b: int, h: int, sq: int, skv: int, d: int, causal: bool, backward: bool, flops: int, peak: Rate
+    ) -> Rate:
         """Seconds for ``flops`` executed on a device of ``peak`` FLOP/s; a causal mask counts half of them.
 
         Unmasked blocks are equal, so they fill whole waves. Causal blocks have any length from one tile to
@@ -44,7 +45,7 @@ class AttentionModel:
         mean = flops / (rate * self.causal)
         longest = 2 * mean * self.units / blocks
         diagonal = 1 + self.tile / max(skv, self.tile)
-        return max(mean * diagonal + longest / 2, longest)
+        return larger(mean * diagonal + longest / 2, longest)
 
     def _share(self, skv: int, d: int) -> float:
         return Curve(tuple((float(dim), curve.at(skv)) for dim, curve in self.forward)).at(d)

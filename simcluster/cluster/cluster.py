@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cluster.device import Device
+from simcluster.cluster.fleet import Fleet
 from simcluster.cluster.group import HostGroup, MixedPlaces
 from simcluster.cluster.host import Host, Protocol, slower
 from simcluster.cluster.joined import JoinedTopology
@@ -238,6 +239,13 @@ class Cluster:
         if not 0 <= rank < self.num_devices:
             raise IndexError(f"rank {rank} of a cluster with {self.num_devices} devices")
         return self.speeds.get(rank, NOMINAL)
+
+    def fleet(self, ranks: Sequence[int]) -> Fleet:
+        """The devices that run ``ranks``, all of one kind of host, to be priced beside each other."""
+        speeds = [self.speed(rank) for rank in ranks]
+        factors = [(speed.compute, speed.memory_bandwidth) for speed in speeds]
+        compute, bandwidth = np.array(factors, dtype=np.float64).reshape(-1, 2).T
+        return Fleet(self.kinds[self._kind(ranks[0])].device, compute, bandwidth)
 
     def hosts_of(self, ranks: Ranks) -> Ranks:
         """The host of each rank, in the shape of ``ranks``."""

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from simcluster.cluster.attention import AttentionModel
+from simcluster.cluster.body import body_seconds, streaming_time
 from simcluster.cluster.communication import Communication
 from simcluster.cluster.curve import Curve
 from simcluster.cluster.gemm import GemmModel
 from simcluster.cluster.price import Price, nanoseconds
 from simcluster.cluster.speed import Speed
-from simcluster.errors import PlanError
 from simcluster.work import DType, Kernel, Work
 
 
@@ -81,67 +81,11 @@ class Device:
     def _body(self, work: Work) -> float:
         seconds = self._bodies.get(work)
         if seconds is None:
-            seconds = self._bodies[work] = self._price_body(work)
+            seconds = self._bodies[work] = float(body_seconds(work, self, self))
         return seconds
 
     def _waits_for_memory(self, work: Work) -> bool:
         """Whether a kernel takes as long as its bytes, not longer."""
         matrix = work.kernel in (Kernel.GEMM, Kernel.CONV, Kernel.ATTENTION)
-        return self._body(work) <= self._streaming_time(
-            Kernel.COPY if matrix else work.kernel, work.bytes_moved
-        )
-
-    def _price_body(self, work: Work) -> float:
-        if work.kernel in (Kernel.GEMM, Kernel.CONV):
-            return self._gemm_body(work)
-        if work.kernel is Kernel.ATTENTION:
-            return self._attention_body(work)
-        compute = work.flops / self.vector[work.dtype] if work.dtype in self.vector else 0.0
-        return max(compute, self._streaming_time(work.kernel, work.bytes_moved))
-
-    def _gemm_body(self, work: Work) -> float:
-        sizes = dict(work.sizes)
-        if not {"m", "n", "k"} <= sizes.keys():
-            raise PlanError(
-                f"a {work.kernel} without the sizes m, n, k cannot be priced",
-                hint="a convolution is priced as its implicit matmul: b, m, n, k",
-            )
-        bandwidth = self.memory_bandwidth * self.streaming[Kernel.COPY].at(max(1, work.bytes_moved))
-        return self.gemm.seconds(
-            sizes.get("b", 1),
-            sizes["m"],
-            sizes["n"],
-            sizes["k"],
-            work.dtype,
-            self._matrix_rate(work),
-            bandwidth,
-            work.bytes_moved,
-        )
-
-    def _attention_body(self, work: Work) -> float:
-        sizes = dict(work.sizes)
-        compute = self.attention.seconds(
-            sizes["b"],
-            sizes["h"],
-            sizes["sq"],
-            sizes["skv"],
-            sizes["d"],
-            bool(sizes.get("causal", 0)),
-            bool(sizes.get("backward", 0)),
-            work.flops,
-            self._matrix_rate(work),
-        )
-        return max(compute, self._streaming_time(Kernel.COPY, work.bytes_moved))
-
-    def _streaming_time(self, kernel: Kernel, num_bytes: int) -> float:
-        if num_bytes <= 0:
-            return 0.0
-        return num_bytes / (self.memory_bandwidth * self.streaming[kernel].at(num_bytes))
-
-    def _matrix_rate(self, work: Work) -> float:
-        if work.dtype not in self.peak:
-            known = ", ".join(str(dtype) for dtype in self.peak)
-            raise PlanError(
-                f"{self.name} has no rate for a {work.kernel} in {work.dtype}", hint=f"it has: {known}"
-            )
-        return self.peak[work.dtype]
+        kernel = Kernel.COPY if matrix else work.kernel
+        return self._body(work) <= float(streaming_time(kernel, work.bytes_moved, self, self))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from simcluster.cluster.rate import Rate, larger, smaller
 from simcluster.work import DType
 
 SPLITS = (1, 2, 4, 8, 16, 32)
@@ -41,8 +42,8 @@ class GemmModel:
     formats: tuple[tuple[DType, float], ...] = ()
 
     def seconds(
-        self, b: int, m: int, n: int, k: int, dtype: DType, peak: float, bandwidth: float, num_bytes: int
-    ) -> float:
+        self, b: int, m: int, n: int, k: int, dtype: DType, peak: Rate, bandwidth: Rate, num_bytes: int
+    ) -> Rate:
         """Seconds of one matmul on a device of ``peak`` FLOP/s and usable ``bandwidth`` bytes/s.
 
         ``num_bytes`` is the least traffic: both operands read, the result written.
@@ -51,7 +52,7 @@ class GemmModel:
         rate = sustained * peak / self.units * self._alignment(n, k, dtype.itemsize)
         rate *= 1 + self.traffic * min(1 / rows + 1 / columns for rows, columns in self.tiles)
         least = num_bytes / bandwidth
-        best = math.inf
+        best: Rate = math.inf
         for rows, columns in self.tiles:
             blocks = b * -(-m // rows) * -(-n // columns)
             wave_flops = 2 * rows * columns * (1 + self.traffic * (1 / rows + 1 / columns))
@@ -61,7 +62,7 @@ class GemmModel:
                 waves = -(-blocks * split // self.units)
                 compute = waves * wave_flops * (-(-k // split) + self.ramp) / rate
                 partials = 2 * PARTIAL_BYTES * split * b * m * n / bandwidth if split > 1 else 0.0
-                best = min(best, max(compute, least) + partials)
+                best = smaller(best, larger(compute, least) + partials)
         return best
 
     def _alignment(self, n: int, k: int, itemsize: int) -> float:

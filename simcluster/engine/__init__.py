@@ -1,12 +1,15 @@
 """A Program in time: SimPy streams, rendezvous, and the tables that follow from their times."""
 
 from simcluster.engine.choices import Choices
-from simcluster.engine.engine import ClassTiming, Lodger, Progress, Timing, run, run_together
+from simcluster.engine.engine import run, run_together
 from simcluster.engine.fabric import Background, CapacityChange, Fabric, Links, Phase, Transfer
 from simcluster.engine.loaded import fabric, fabrics
+from simcluster.engine.lodger import Lodger, Progress
 from simcluster.engine.memory import memory
 from simcluster.engine.record import record
 from simcluster.engine.spans import instruction_times
+from simcluster.engine.swept import Method
+from simcluster.engine.timing import ClassTiming, Timing
 from simcluster.engine.vectors import Vectors
 from simcluster.engine.waits import waits
 
@@ -18,6 +21,7 @@ __all__ = [
     "Fabric",
     "Links",
     "Lodger",
+    "Method",
     "Phase",
     "Progress",
     "Timing",

@@ -6,11 +6,9 @@ every entry started.
 
 from __future__ import annotations
 
-import gc
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import simpy
@@ -18,12 +16,13 @@ from numpy.typing import NDArray
 
 from simcluster.cluster import Cluster
 from simcluster.cluster.communication import Taken
-from simcluster.cluster.price import nanoseconds
 from simcluster.collectives import AUTOMATIC, Selection
-from simcluster.engine.choices import Choices
+from simcluster.engine.deadlock import HEADING, LATE, STILL, stuck
 from simcluster.engine.fabric import NO_LINKS, Fabric, Transfer
 from simcluster.engine.flows import Network
 from simcluster.engine.linked import LinkedClass, LinkedStream, link
+from simcluster.engine.lodger import Lodger, Progress, no_collection
+from simcluster.engine.meetings import SENDER_OF
 from simcluster.engine.merged import merged
 from simcluster.engine.pace import Pace, segments_of, stretched_times
 from simcluster.engine.streams import (
@@ -37,68 +36,14 @@ from simcluster.engine.streams import (
     run_kernels,
     run_transfers,
 )
-from simcluster.engine.timed import NOTHING, TimedCode, timed
+from simcluster.engine.swept import Method, swept
+from simcluster.engine.timed import NOTHING, TimedCode
+from simcluster.engine.timing import ClassTiming, Timing
 from simcluster.errors import PlanError, SimulationError
 from simcluster.program import COMPUTE, Action, Classes, Instruction, Program
-from simcluster.program.calls import FREE_CALLS, Calls, HostCalls
-from simcluster.program.instruction import RECV_NEXT, RECV_PREV, SEND_NEXT, SEND_PREV
-from simcluster.program.wanted import Wants
-from simcluster.trace import Table
+from simcluster.program.calls import FREE_CALLS, HostCalls
 
 Ints = NDArray[np.int64]
-
-_PAIRS = {SEND_NEXT: RECV_PREV, SEND_PREV: RECV_NEXT}
-
-
-@dataclass(frozen=True)
-class ClassTiming:
-    """What one class did: its linked entries, and per stream when each entry started and ended.
-
-    ``arrivals`` has when communication entries were ready to start, and nothing for the compute stream. The
-    ends of communication entries are results: ``linked`` has what they take alone. ``stretched`` has entry,
-    start and end of every kernel of the segments that communication slowed, by entry, in their order.
-    """
-
-    linked: LinkedClass
-    codes: Mapping[int, TimedCode]
-    starts: Sequence[Ints]
-    arrivals: Sequence[Ints]
-    ends: Sequence[Ints]
-    stretched: Table
-
-
-@dataclass(frozen=True)
-class Timing:
-    """What every class did, the time at which the last one ended (ns), and the number of entries run.
-
-    ``num_flows`` counts what was carried over shared links, ``num_solves`` how often rates were worked out
-    anew where flows shared one.
-    """
-
-    classes: Sequence[ClassTiming]
-    end: int
-    num_events: int
-    num_flows: int = 0
-    num_solves: int = 0
-
-
-@dataclass
-class Progress:
-    """How far a running engine is, for whoever watches from another thread."""
-
-    env: simpy.Environment | None = None
-    streams: list[Stream] = field(default_factory=list)
-    total: int = 0
-
-    @property
-    def now(self) -> float:
-        """Simulated seconds."""
-        return float(self.env.now) * 1e-9 if self.env is not None else 0.0
-
-    @property
-    def done(self) -> int:
-        """Entries that have ended."""
-        return sum(stream.done for stream in self.streams)
 
 
 def run(
@@ -112,15 +57,18 @@ def run(
     fabric: Fabric | None = None,
     host: HostCalls = FREE_CALLS,
     progress: Progress | None = None,
+    method: Method | None = None,
 ) -> Timing:
     """Runs the Program ``steps`` times over; SimulationError names who waits for whom if it cannot end.
 
     ``dispatch`` scales the devices' host time per operator; ``algorithms`` are those of collectives, ``host``
     what it spends on these. Links of the ``fabric`` are shared; without one, every collective and transfer
     takes what it would alone.
+
+    With events or by a sweep: the faster of the two, unless ``method`` says. The times are the same.
     """
     alone = Lodger(program, cluster, classes, steps, dispatch, algorithms, fabric, host)
-    return run_together([alone], progress)[0]
+    return run_together([alone], progress, method)[0]
 
 
 def _run_until(over: simpy.Event) -> None:
@@ -132,32 +80,25 @@ def _run_until(over: simpy.Event) -> None:
         return
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Lodger:
-    """One of several Programs that run at once on one cluster; what its parts are, ``run`` says."""
-
-    program: Program
-    cluster: Cluster
-    classes: Classes
-    steps: int = 1
-    dispatch: float = 1.0
-    algorithms: Selection = AUTOMATIC
-    fabric: Fabric | None = None
-    host: HostCalls = FREE_CALLS
-
-
-def run_together(lodgers: Sequence[Lodger], progress: Progress | None = None) -> list[Timing]:
+def run_together(
+    lodgers: Sequence[Lodger], progress: Progress | None = None, method: Method | None = None
+) -> list[Timing]:
     """Runs Programs at once on the links they share, and says for each what it did in its own ``steps``.
 
     Whoever is through with them begins them anew, until all are, so that all of every Program's steps meet
     the traffic of all others. Every one of them must be able to end alone: nobody waits for another. The
-    flows and re-solves in the timings are those of all together. Raises as ``run`` does.
+    flows and re-solves in the timings are those of all together. One alone may be swept, as ``run`` says.
+    Raises as ``run`` does.
     """
     links = lodgers[0].fabric.links if lodgers[0].fabric else NO_LINKS
     if len(lodgers) > 1 and any(each.fabric is None or each.fabric.links is not links for each in lodgers):
         raise ValueError("Programs that run at once need fabrics with common links")
     watched, env = progress or Progress(), simpy.Environment()
     try:
+        found = swept(lodgers[0], watched, method) if len(lodgers) == 1 else None
+        if found is not None:
+            return [found]
+        watched.ended = 0
         engines = [_Engine(each, env) for each in lodgers]
         rounds = [engine.round() for engine in engines]
         watched.env, watched.streams = env, [each for found in rounds for each in found.every]
@@ -176,7 +117,7 @@ def run_together(lodgers: Sequence[Lodger], progress: Progress | None = None) ->
             if not over.triggered:
                 over.succeed()
 
-        with _no_collection():
+        with no_collection():
             if len(engines) == 1:
                 engines[0].start(rounds[0], network)
                 env.run()
@@ -192,18 +133,6 @@ def run_together(lodgers: Sequence[Lodger], progress: Progress | None = None) ->
             "the run takes longer than 292 years, all that 64 bits of nanoseconds hold",
             hint="look at the sizes of the model and the rates of the devices",
         ) from None
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Keeps the cyclic garbage collector still: events live briefly and hold no cycles worth looking for."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 Met = tuple[tuple[object, ...], int]
@@ -231,11 +160,11 @@ class _Engine:
 
     def __init__(self, lodger: Lodger, env: simpy.Environment) -> None:
         self.program, self.cluster, self.classes = lodger.program, lodger.cluster, lodger.classes
-        self.steps, self.dispatch, self.fabric = lodger.steps, lodger.dispatch, lodger.fabric
+        self.steps, self.fabric = lodger.steps, lodger.fabric
         self.env = env
-        self.calls = Calls.of(lodger.program, lodger.host)
         self.known: dict[tuple[object, ...], tuple[dict[int, TimedCode], LinkedClass]] = {}
-        self.choices = Choices(self.classes, self.cluster, Wants(self.program, lodger.algorithms))
+        self.prices = lodger.prices()
+        self.choices = self.prices.choices
         lowered = [self._lowered(index) for index in range(len(self.classes))]
         self.codes = [codes for codes, _ in lowered]
         self.linked = [linked for _, linked in lowered]
@@ -311,27 +240,9 @@ class _Engine:
         key = (part, self.cluster.device(rank), places, peers)
         if key not in self.known:
             used = sorted({execution.code for execution in self.program.parts[part].executions})
-            codes = {code: timed(self.program.codes[code], self._pricer(index, code)) for code in used}
+            codes = self.prices.timed(index, used)
             self.known[key] = codes, link(self.program, part, codes, self.steps)
         return self.known[key]
-
-    def _pricer(self, index: int, number: int) -> Callable[[Instruction], tuple[int, int, int]]:
-        device = self.cluster.device(self.classes.representatives[index])
-        code = self.program.codes[number]
-
-        def price(each: Instruction) -> tuple[int, int, int]:
-            if each.action is Action.COMPUTE:
-                if not each.works:
-                    return 1, 0, 0
-                found = device.price(each.works, self.dispatch * device.dispatch)
-                return found.total_ns, found.host_ns, found.memory_ns
-            alone = max(1, self.choices.of(index, each).duration_ns)
-            if each.action is not Action.COLLECTIVE:
-                return alone, 0, 0
-            total = max(alone, nanoseconds(self.calls.seconds(code, each)))
-            return total, total - alone, 0
-
-        return price
 
     # -- entries ----------------------------------------------------------------------------------------
 
@@ -362,7 +273,7 @@ class _Engine:
             if self.fabric:
                 place = execution.code, int(each.meeting[position])
                 if place not in known:
-                    known[place] = self._transfer(index, instruction, moves[position])
+                    known[place] = self.prices.transfer(index, self.program.codes[place[0]], instruction)
                 moves[position] = known[place] or moves[position]
         self.met[index, each.name] = moves, met
         return moves, met
@@ -383,13 +294,6 @@ class _Engine:
             takes[position] = known[place]
         return takes
 
-    def _transfer(self, index: int, each: Instruction, priced: Moves) -> Transfer | None:
-        """What an instruction puts on the fabric, not before the host has called for it."""
-        assert self.fabric and isinstance(priced, int)
-        found = self.fabric.transfer(index, each)
-        called = priced - max(1, self.choices.of(index, each).duration_ns)
-        return replace(found, latency_ns=found.latency_ns + called) if found and called else found
-
     def _meeting_key(self, index: int, each: Instruction) -> tuple[tuple[object, ...], int]:
         """Who meets: the classes of a group, or sender and receiver."""
         if each.action is Action.COLLECTIVE:
@@ -397,43 +301,27 @@ class _Engine:
             return ("group", each.stream, group.id), len(group.members)
         peer, _ = self.choices.peer(index, each)
         sends = each.action is Action.SEND
-        stream = each.stream if sends else next(s for s, r in _PAIRS.items() if r == each.stream)
+        stream = each.stream if sends else SENDER_OF[each.stream]
         return ("transfer", stream, *((index, peer) if sends else (peer, index))), 2
 
     # -- deadlock ---------------------------------------------------------------------------------------
 
     def _stuck(self, done: _Round) -> list[str]:
         """One line per stuck stream: what it is at and what it waits for."""
-        lines = ["the program is deadlocked"]
+        lines = [HEADING]
         for index, found in enumerate(self.linked):
-            rank = self.classes.representatives[index]
-            for stream, each in zip(done.streams[index], found.streams, strict=True):
-                if stream.done == stream.length:
-                    continue
-                what = self._entry_name(found, each, stream.done)
-                other = int(each.wait_stream[stream.done])
-                if len(stream.arrivals) > stream.done:
-                    met = self.met[index, each.name][1][stream.done]
-                    late = met is not None and done.meetings[met[0]].arrived < met[1]
-                    reason = "the other members of its group" if late else "links that carry nothing"
-                elif other == NOTHING:
-                    reason = "nothing"
-                else:
-                    awaited = found.streams[other]
-                    position = int(each.wait_position[stream.done]) - 1
-                    reason = f"{self._entry_name(found, awaited, position)} on {awaited.name}"
-                lines.append(f"rank {rank}, {stream.name}: {what} waits for {reason}")
+            streams = done.streams[index]
+            arrived = [self._held(index, stream, done) for stream in streams]
+            over = [stream.done for stream in streams]
+            lines += stuck(self.program, self.classes.representatives[index], found, over, arrived)
         return lines
 
-    def _entry_name(self, linked: LinkedClass, each: LinkedStream, position: int) -> str:
-        index = int(each.execution[position])
-        if index < 0:
-            return "a wait"
-        execution = linked.executions[index]
-        code = self.program.codes[execution.code]
-        instruction = int(each.meeting[position])
-        inner = code.instructions[instruction].name if instruction != NOTHING else code.name
-        return f"{execution.instance}.{inner} ({execution.action})"
+    def _held(self, index: int, stream: Stream, done: _Round) -> str | None:
+        """What keeps an entry from ending that has arrived; None if none has."""
+        if len(stream.arrivals) <= stream.done:
+            return None
+        met = self.met[index, stream.name][1][stream.done]
+        return LATE if met is not None and done.meetings[met[0]].arrived < met[1] else STILL
 
 
 def _class_timing(

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from simcluster.engine.vectors import Floats, Vectors
 from simcluster.program import Instruction
+
+NEVER = 2**62
+"""A time (ns) that does not come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,11 @@ class Late:
     end: int | None
     delay: int
 
+    @property
+    def for_good(self) -> bool:
+        """Whether it is so in the whole run."""
+        return self.begin == 0 and self.end is None
+
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
@@ -40,12 +49,12 @@ class Transfer:
     phases: tuple[Phase, ...]
     late: tuple[Late, ...] = ()
 
-    def latency(self, now: int) -> int:
-        """Nanoseconds until bytes flow, for what begins ``now``."""
+    def latency(self, now: int, *, for_good: bool = False) -> int:
+        """Nanoseconds until bytes flow, for what begins ``now``; ``for_good``: without what is for a time."""
         if not self.late:
             return self.latency_ns
         held = (each for each in self.late if each.begin <= now and (each.end is None or now < each.end))
-        return self.latency_ns + sum(each.delay for each in held)
+        return self.latency_ns + sum(each.delay for each in held if not for_good or each.for_good)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +101,35 @@ class Links:
             lasts = flow.begin >= 0 and (flow.end is None or flow.begin < flow.end)
             if not (0 <= flow.vector < len(self.vectors) and 0 < flow.rate < np.inf and lasts):
                 raise ValueError(f"no such background flow: {flow}")
+
+    @cached_property
+    def rates(self) -> list[float]:
+        """By vector the bytes/s of a flow that shares no link."""
+        vectors = self.vectors
+        rates = np.full(len(vectors), np.inf)
+        loading = np.flatnonzero(np.diff(vectors.offsets))
+        if loading.size:
+            shares = self.capacity[vectors.links] / vectors.loads
+            rates[loading] = np.minimum.reduceat(shares, vectors.offsets[loading])
+        found: list[float] = rates.tolist()
+        return found
+
+    def times(self, transfer: Transfer) -> list[int]:
+        """Nanoseconds until each phase of a transfer begins, and to its end, if it meets no other.
+
+        A phase that never ends takes ``NEVER``.
+        """
+        now = transfer.latency(0, for_good=True)
+        found = [now]
+        for phase in transfer.phases:
+            rate = min(phase.cap, self.rates[phase.vector])
+            now = min(NEVER, now + round(phase.num_bytes / rate * 1e9)) if rate else NEVER
+            found.append(now)
+        return found
+
+    def alone(self, transfer: Transfer) -> int:
+        """Nanoseconds of a transfer that nothing changes and none meets."""
+        return max(1, self.times(transfer)[-1])
 
 
 NO_LINKS = Links(np.zeros(0), Vectors.of([]))

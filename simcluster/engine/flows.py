@@ -70,6 +70,7 @@ class Network:
         self.env = env
         self.num_flows = 0
         self.num_solves = 0
+        self._links = links
         self._vectors = links.vectors
         self._capacity = links.capacity.tolist()
         self._capacities = links.capacity.astype(np.float64)
@@ -103,6 +104,27 @@ class Network:
         if env.now == began:
             yield env.timeout(1)
 
+    def resume(self, transfer: Transfer, began: int) -> SimEvents:
+        """Waits for the end of a transfer that began before now, and was alone on its links until now."""
+        env = self.env
+        start = int(env.now)
+        times = [began + each for each in self._links.times(transfer)]
+        left = [number for number in range(len(transfer.phases)) if times[number + 1] >= start]
+        for number in left:
+            phase = transfer.phases[number]
+            if number == left[0] and times[number] < start:
+                flow = self._resumed(phase, times[number], times[number + 1])
+            else:
+                if number == left[0]:
+                    yield env.timeout(times[number] - start)
+                flow = self._begin(phase)
+            self.num_flows += 1
+            yield flow.done
+            if not flow.over:
+                self._finish(flow)
+        if not left:
+            yield env.timeout(max(times[-1], began + 1) - start)
+
     # -- starts and ends --------------------------------------------------------------------------------
 
     def _begin(self, phase: Phase) -> Flow:
@@ -133,6 +155,18 @@ class Network:
                 flow.done = self.env.timeout(flow.end - now)
         else:
             self._touch(row)
+        return flow
+
+    def _resumed(self, phase: Phase, since: int, end: int) -> Flow:
+        """A flow that has been alone until now."""
+        row = self._row(phase.vector)
+        self._begun += 1
+        done = self.env.timeout(end - self.env.now)
+        flow = Flow(self._begun, row, phase.vector, phase.cap, phase.num_bytes, since, done)
+        flow.rate, flow.end, flow.own = min(phase.cap, self._links.rates[phase.vector]), end, True
+        for link, _ in row:
+            self._users.setdefault(link, {})[flow] = None
+        self._active[flow] = None
         return flow
 
     def _finish(self, flow: Flow) -> None:
@@ -281,9 +315,11 @@ class Network:
 
     def _background(self, phase: Phase, begin: int, end: int | None) -> SimEvents:
         """A flow without an end of its own, from ``begin`` to ``end``."""
-        if begin:
-            yield self.env.timeout(begin)
+        if end is not None and end < self.env.now:
+            return
+        if begin > self.env.now:
+            yield self.env.timeout(begin - self.env.now)
         flow = self._begin(phase)
         if end is not None:
-            yield self.env.timeout(end - begin)
+            yield self.env.timeout(end - self.env.now)
             self._finish(flow)

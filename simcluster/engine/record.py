@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.engine.engine import ClassTiming
 from simcluster.engine.linked import LinkedClass
 from simcluster.engine.spans import Vocabulary
 from simcluster.engine.timed import NOTHING, TimedCode
+from simcluster.engine.timing import ClassTiming
 from simcluster.program import COMPUTE, Action, Program
 from simcluster.trace import Recording, Table
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.engine.engine import ClassTiming
+from simcluster.engine.timing import ClassTiming
 from simcluster.program import COMPUTE
 from simcluster.trace.stretched import stretch
 

@@ -6,7 +6,7 @@ if the counter is not there yet; most waits cost nothing.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import simpy
@@ -102,19 +102,19 @@ class Meeting:
 class Kernels:
     """What a stream does: per entry what to wait for (stream, position), and a duration (ns)."""
 
-    waits: Sequence[Stream | None]
-    positions: Sequence[int]
-    durations: Sequence[int]
+    waits: Iterable[Stream | None]
+    positions: Iterable[int]
+    durations: Iterable[int]
 
 
 @dataclass(frozen=True, slots=True)
 class Communications:
     """What a communication stream does: per entry what to wait for, what it moves, a meeting or None."""
 
-    waits: Sequence[Stream | None]
-    positions: Sequence[int]
-    moves: Sequence[Moves]
-    meetings: Sequence[Meeting | None]
+    waits: Iterable[Stream | None]
+    positions: Iterable[int]
+    moves: Iterable[Moves]
+    meetings: Iterable[Meeting | None]
     takes: Sequence[Taken | None] | None = None
     """What every entry takes of the device; None: nothing at all."""
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.engine.engine import ClassTiming
 from simcluster.engine.spans import Vocabulary
+from simcluster.engine.timing import ClassTiming
 from simcluster.program import COMPUTE
 from simcluster.program.instruction import stream_axes
 from simcluster.trace import Table, concatenated

@@ -19,6 +19,12 @@ MOST_LAYERS = 2**14
 MOST_PASSES = 2**19
 """Forward and backward passes of single layers that one run may simulate: two minutes, and 6 GB."""
 
+MOST_SWEPT = 2**24
+"""The same where ranks differ, which are timed beside each other: a quarter of a minute, and 1 GB."""
+
+SWEPT_FROM = 8
+"""Different ranks of each stage from which on they are timed beside each other."""
+
 MOST_BYTES = 2**50
 """Bytes of one logical tensor; sums of what ranks hold stay below 64 bits."""
 
@@ -58,11 +64,13 @@ def check_passes(
         "different ranks of each stage": different,
     }
     passes = math.prod(factors.values())
-    if passes <= MOST_PASSES:
+    beside = max(ranks, different)
+    most = MOST_PASSES if beside < SWEPT_FROM else min(MOST_SWEPT, MOST_PASSES * beside)
+    if passes <= most:
         return
     path, hint = _REMEDIES[max(factors, key=lambda name: factors[name])]
     told = " x ".join(f"{count:,} {name}" for name, count in factors.items() if count > 1)
-    message = f"{told} = {passes:,} passes of a layer; at most {MOST_PASSES:,} are simulated"
+    message = f"{told} = {passes:,} passes of a layer; at most {most:,} are simulated"
     raise PlanError(message, path=path, hint=hint)
 
 

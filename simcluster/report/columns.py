@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.trace import Run, Table, concatenated
+from simcluster.trace import Run, Table, joined
 from simcluster.trace.run import moves
 
 Column = NDArray[Any]
@@ -84,7 +84,7 @@ def _chosen(run: Run, table: Table, ranks: Ranks) -> tuple[Table, Column]:
     chosen = run.classes_of(ranks)
     parts = [table.among("class", index) for index in chosen.values()]
     rank = np.repeat(np.array(list(chosen), dtype=np.int32), [len(part) for part in parts])
-    return concatenated([table.where(slice(0, 0)), *parts], table.names), rank
+    return joined(parts or [table.where(slice(0, 0))]), rank
 
 
 def _representatives(run: Run) -> Column:

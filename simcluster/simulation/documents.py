@@ -165,13 +165,14 @@ def _classes(built: Built) -> list[dict[str, Any]]:
     """Which ranks were simulated together, for whom, and what a changed device or link has to do with it."""
     classes = built.classes
     why = reached(classes, built.cluster)
+    by_class = np.split(np.argsort(classes.of_rank, kind="stable"), np.cumsum(classes.sizes)[:-1])
     return [
         {
             "class": index,
             "stage": built.program.stage_of(rank),
             "representative": rank,
             "ranks": classes.sizes[index],
-            "members": members(np.flatnonzero(classes.of_rank == index).tolist()),
+            "members": members(by_class[index].tolist()),
             "next_class": classes.next_stage[index][0] if index in classes.next_stage else None,
             "device": built.cluster.device(rank).name,
             **_trained(built, rank),

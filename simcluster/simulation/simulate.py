@@ -6,13 +6,14 @@ import time
 
 import numpy as np
 
-from simcluster.engine import Progress, record
+from simcluster.engine import Progress
 from simcluster.errors import SimclusterError
 from simcluster.scenario import Scenario
 from simcluster.simulation.build import Built, prepare
 from simcluster.simulation.documents import documents
+from simcluster.simulation.recorded import Recorded
 from simcluster.simulation.tenants import tenancy, together
-from simcluster.simulation.timed import accounted, gaps_of, timed
+from simcluster.simulation.timed import timed
 from simcluster.trace import Run, Table
 
 
@@ -31,13 +32,12 @@ def simulate(scenario: Scenario, *, unfold: bool = False, progress: Progress | N
     except SimclusterError as error:
         raise scenario.located(error) from None
     built = lodgers[0].built if lodgers else built
-    parts = [built.program.part_of(rank) for rank in built.classes.representatives]
-    recording = record(built.program, parts, timing.classes)
-    account, gaps = accounted(built, timing), gaps_of(built, timing)
-    made = documents(built, timing, account, gaps)
+    recorded = Recorded(built, timing)
+    made = documents(built, timing, recorded.memory, recorded.waits)
     made["summary"] |= tenancy(lodgers)
+    found = Run(recorded.recording, recorded.memory, recorded.waits, _ranks(built), made)
     made["summary"]["wall_s"] = time.perf_counter() - began
-    return Run(recording, account, gaps, _ranks(built), made)
+    return found
 
 
 def _ranks(built: Built) -> Table:

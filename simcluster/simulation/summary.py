@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.engine import Timing
+from simcluster.engine.account import CATEGORIES
+from simcluster.engine.account import account as engine_account
+from simcluster.engine.cut import cut, cut_of
+from simcluster.engine.peaks import peaks as engine_peaks
+from simcluster.engine.spans import Vocabulary
+from simcluster.engine.sweep import Swept
 from simcluster.engine.waits import IDLE, PIPELINE_WAIT
-from simcluster.program import COMPUTE, Action, Instruction
+from simcluster.program import Action, Code, Instruction
 from simcluster.program.calls import Calls
 from simcluster.program.instruction import stream_axes
 from simcluster.simulation.build import Built, host_calls
@@ -47,9 +54,8 @@ def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
         step * group.num_devices * group.host.device.peak[plan.matmul] for group in built.cluster.groups
     )
     cut = _Cut.of(built, timing, gaps)
-    memory = peaks(built, account)
-    executed = [_executed_flops(built, timing, index) * size for index, size in enumerate(cut.sizes.tolist())]
-    done = sum(executed, Flops()) * (1 / steps)
+    memory = peaks(built, account) if timing.swept is None else swept_peaks(built, timing.swept)
+    done = _executed_flops(built) * (1 / steps)
     wait, compute = cut.mean(cut.parts["pipeline_wait_s"]), cut.mean(cut.parts["compute_s"])
     return {
         "step_time_s": step,
@@ -67,7 +73,7 @@ def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
         **{f"{name}_max": float(cut.parts[name].max()) for name in _CUT},
         "exposed_communication_s": {axis: cut.mean(values) for axis, values in cut.exposed.items()},
         "exposed_communication_s_max": {axis: float(values.max()) for axis, values in cut.exposed.items()},
-        "communication_bytes": _traffic(built, timing),
+        "communication_bytes": _traffic(built),
         **({"groups": _groups(built, cut)} if built.cluster.mixed else {}),
         "peak_memory_bytes": memory,
         "peak_memory_bytes_max": max(each["total"] for each in memory),
@@ -133,26 +139,15 @@ class _Cut:
 
     @classmethod
     def of(cls, built: Built, timing: Timing, gaps: Table) -> _Cut:
-        count, steps = len(built.classes), built.scenario.spec.run.steps
+        steps = built.scenario.spec.run.steps
         sizes = np.array(built.classes.sizes, dtype=np.float64)
-        busy, host, spent = np.zeros(count), np.zeros(count), np.zeros(count)
-        for index, each in enumerate(timing.classes):
-            kernels_of = next(i for i, stream in enumerate(each.linked.streams) if stream.name == COMPUTE)
-            spent[index] = int((each.ends[kernels_of] - each.starts[kernels_of]).sum())
-            for code, executions in each.linked.by_code().items():
-                kernels = np.array(
-                    [i.action is Action.COMPUTE for i in built.program.codes[code].instructions], dtype=bool
-                )
-                timed = each.codes[code]
-                busy[index] += len(executions) * int(timed.duration[kernels].sum())
-                host[index] += len(executions) * int(timed.host[kernels].sum())
-        length = (gaps["end"] - gaps["start"]).astype(np.float64)
-        lost: dict[str, Floats] = {
-            cause: np.bincount(
-                gaps["class"], weights=np.where(gaps["cause"] == number, length, 0), minlength=count
-            )
-            for number, cause in enumerate(gaps.names["cause"])
-        }
+        if timing.swept is not None:
+            found = cut(timing.swept, built.plan.stage_axis)
+        else:
+            found = cut_of(built.program, timing.classes, gaps)
+        count, busy, host = len(sizes), found.busy.astype(np.float64), found.host.astype(np.float64)
+        spent = busy + found.slowed
+        lost = {cause: spent.astype(np.float64) for cause, spent in found.lost.items()}
         scale = 1e-9 / steps
         parts: dict[str, Floats] = {name: np.zeros(count) for name in _CUT}
         parts |= {
@@ -208,29 +203,35 @@ def _calls(built: Built, sizes: Floats) -> dict[str, float]:
     return {"collectives": float(mean[0]), "collective_calls": float(mean[1])}
 
 
-def _executed_flops(built: Built, timing: Timing, index: int) -> Flops:
-    """What one rank of a class computed in the whole run."""
+def _executions(built: Built) -> Iterator[tuple[Code, int]]:
+    """Every code with how often it runs, over all parts, ranks and steps."""
+    ranks = np.zeros(len(built.program.parts), dtype=np.int64)
+    for rank, size in zip(built.classes.representatives, built.classes.sizes, strict=True):
+        ranks[built.program.part_of(rank)] += size
+    times = built.scenario.spec.run.steps
+    for part, size in zip(built.program.parts, ranks.tolist(), strict=True):
+        for code, runs in sorted(Counter(execution.code for execution in part.executions).items()):
+            yield built.program.codes[code], runs * times * size
+
+
+def _executed_flops(built: Built) -> Flops:
+    """What all ranks computed in the whole run."""
     total = Flops()
-    for code, executions in timing.classes[index].linked.by_code().items():
-        works = [work for each in built.program.codes[code].instructions for work in each.works]
-        total += matrix_flops(works) * len(executions)
+    for code, runs in _executions(built):
+        total += matrix_flops(work for each in code.instructions for work in each.works) * runs
     return total
 
 
-def _traffic(built: Built, timing: Timing) -> dict[str, dict[str, float]]:
+def _traffic(built: Built) -> dict[str, dict[str, float]]:
     """Axis -> operation -> bytes that a rank sends per step, mean over ranks."""
     found: dict[str, dict[str, float]] = {}
     total = sum(built.classes.sizes) * built.scenario.spec.run.steps
-    for index, each in enumerate(timing.classes):
-        for code, executions in each.linked.by_code().items():
-            for instruction in built.program.codes[code].instructions:
-                sent = _sent(built, instruction)
-                if not sent:
-                    continue
-                axis = stream_axes(instruction.stream, built.plan.stage_axis)
-                operations = found.setdefault(axis, {})
-                share = sent * len(executions) * built.classes.sizes[index] / total
-                operations[instruction.operation] = operations.get(instruction.operation, 0.0) + share
+    for code, runs in _executions(built):
+        for each in code.instructions:
+            sent = _sent(built, each)
+            if sent:
+                operations = found.setdefault(stream_axes(each.stream, built.plan.stage_axis), {})
+                operations[each.operation] = operations.get(each.operation, 0.0) + sent * runs / total
     return {axis: dict(sorted(found[axis].items())) for axis in sorted(found)}
 
 
@@ -248,44 +249,83 @@ def _sent(built: Built, each: Instruction) -> float:
 def peaks(built: Built, account: Table) -> list[dict[str, Any]]:
     """Per class: the peak, when it was, what it was made of, and whether it fits."""
     found = []
-    for index, rank in enumerate(built.classes.representatives):
+    for index in range(len(built.classes)):
         rows = account.where(account["class"] == index)
         level = np.cumsum(rows["bytes"])
         top = int(level.argmax())
-        capacity = built.cluster.device(rank).memory
+        entry = _peak(built, index, int(level[top]), int(rows["time"][top]))
         kinds, sizes = rows["category"][: top + 1], rows["bytes"][: top + 1]
-        breakdown = {
-            name: int(sizes[kinds == number].sum()) for number, name in enumerate(rows.names["category"])
-        }
-        entry: dict[str, Any] = {
-            "class": index,
-            "stage": built.program.stage_of(rank),
-            "rank": rank,
-            "ranks": built.classes.sizes[index],
-            "device": built.cluster.device(rank).name,
-            "total": int(level[top]),
-            "capacity": capacity,
-            "time_s": float(rows["time"][top]) * 1e-9,
-            "breakdown": breakdown,
-            "fits": bool(level[top] <= capacity),
-        }
-        if level[top] > capacity:
-            first = int(np.argmax(level > capacity))
-            entry["exceeded_at_s"] = float(rows["time"][first]) * 1e-9
-            entry["excess"] = int(level[top]) - capacity
-            entry["alive"] = alive(rows, top)
+        entry["breakdown"] = _by_category(kinds, sizes)
+        if level[top] > entry["capacity"]:
+            first = int(np.argmax(level > entry["capacity"]))
+            buffers = rows["buffer"][: top + 1]
+            entry |= _excess(entry, int(rows["time"][first]), alive(buffers, sizes, rows.names["buffer"]))
         found.append(entry)
     return found
 
 
-def alive(rows: Table, top: int, count: int = 8) -> list[dict[str, Any]]:
-    """The largest buffers alive after row ``top``, those of one name over layers and micro-batches together.
+def swept_peaks(built: Built, swept: Swept) -> list[dict[str, Any]]:
+    """The same of a sweep."""
+    found: dict[int, dict[str, Any]] = {}
+    buffers = Vocabulary()
+    for stage, lanes in zip(swept.stages, swept.lanes, strict=True):
+        device = built.cluster.device(built.classes.representatives[int(stage.columns[0])])
+        rows = engine_account(built.program, stage.number, device, stage.linked, buffers)
+        most = engine_peaks(rows, lanes, device.memory)
+        names = list(buffers.names)
+        for held in most.held:
+            sizes = rows.sizes[held.rows]
+            breakdown = _by_category(rows.kinds[held.rows], sizes)
+            living = None
+            for column in held.columns.tolist():
+                index = int(stage.columns[column])
+                entry = _peak(built, index, int(most.total[column]), int(most.time[column]))
+                entry["breakdown"] = dict(breakdown)
+                if not entry["fits"]:
+                    living = living or alive(rows.buffers[held.rows], sizes, names)
+                    entry |= _excess(entry, int(most.exceeded[column]), living)
+                found[index] = entry
+    return [found[index] for index in range(len(found))]
+
+
+def _peak(built: Built, index: int, total: int, time: int) -> dict[str, Any]:
+    """The peak of a class, in bytes, at a time in nanoseconds."""
+    rank = built.classes.representatives[index]
+    device = built.cluster.device(rank)
+    return {
+        "class": index,
+        "stage": built.program.stage_of(rank),
+        "rank": rank,
+        "ranks": built.classes.sizes[index],
+        "device": device.name,
+        "total": total,
+        "capacity": device.memory,
+        "time_s": float(time) * 1e-9,
+        "breakdown": {},
+        "fits": total <= device.memory,
+    }
+
+
+def _by_category(kinds: NDArray[Any], sizes: NDArray[Any]) -> dict[str, int]:
+    return {name: int(sizes[kinds == number].sum()) for number, name in enumerate(CATEGORIES)}
+
+
+def _excess(entry: Mapping[str, Any], first: int, living: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "exceeded_at_s": float(first) * 1e-9,
+        "excess": entry["total"] - entry["capacity"],
+        "alive": living,
+    }
+
+
+def alive(
+    buffers: NDArray[Any], sizes: NDArray[Any], names: Sequence[str], count: int = 8
+) -> list[dict[str, Any]]:
+    """The largest buffers alive after some rows, those of one name over layers and micro-batches together.
 
     ``layers.*.mlp.up.out`` stands for that buffer of every layer.
     """
-    buffers, sizes = rows["buffer"][: top + 1], rows["bytes"][: top + 1]
     held = np.bincount(buffers, weights=sizes.astype(np.float64))
-    names: Sequence[str] = rows.names["buffer"]
     together: dict[str, int] = {}
     for number in np.flatnonzero(held > 0).tolist():
         name = _NUMBERED.sub("*", names[number])

@@ -1,7 +1,8 @@
 """What a simulation records: tables of columns, documents, and the file that holds both."""
 
+from simcluster.trace.asked import Asked
 from simcluster.trace.recording import Recording
 from simcluster.trace.run import Run
-from simcluster.trace.table import Table, concatenated
+from simcluster.trace.table import Table, concatenated, joined
 
-__all__ = ["Recording", "Run", "Table", "concatenated"]
+__all__ = ["Asked", "Recording", "Run", "Table", "concatenated", "joined"]

@@ -79,6 +79,11 @@ class Recording:
         """How many spans there are."""
         return int(self.sizes.sum())
 
+    @property
+    def whole(self) -> Recording:
+        """The recording of all classes: this one."""
+        return self
+
     @cached_property
     def sizes(self) -> Ints:
         """Spans of every class."""
@@ -112,11 +117,7 @@ class Recording:
         """
         chosen = range(len(self.classes)) if classes is None else classes
         count = int(self.sizes[np.array(chosen, dtype=np.int64)].sum())
-        if count > MOST_SPANS:
-            raise TraceError(
-                f"{len(chosen):,} classes have {count:,} spans; one table holds at most {MOST_SPANS:,}",
-                hint="choose fewer ranks, such as spans(ranks=[0, 17])",
-            )
+        refuse_many(len(chosen), count)
         return self._named(_joined([self._of_class(index) for index in chosen]))
 
     def _named(self, columns: Mapping[str, Column]) -> Table:
@@ -209,6 +210,15 @@ class Recording:
                     found = [numbers.setdefault(text, len(numbers)) for text in texts]
                     labels[instance, code] = np.array(found, dtype=np.int32)
         return list(numbers), labels
+
+
+def refuse_many(classes: int, count: int) -> None:
+    """Raises TraceError if so many spans, of so many classes, are too many for one table."""
+    if count > MOST_SPANS:
+        raise TraceError(
+            f"{classes:,} classes have {count:,} spans; one table holds at most {MOST_SPANS:,}",
+            hint="choose fewer ranks, such as spans(ranks=[0, 17])",
+        )
 
 
 def _joined(parts: Sequence[Mapping[str, Column]]) -> dict[str, Column]:

@@ -18,6 +18,7 @@ import orjson
 from numpy.typing import NDArray
 
 from simcluster.errors import TraceError
+from simcluster.trace.asked import Asked
 from simcluster.trace.recording import COMPUTE, Recording
 from simcluster.trace.table import Table
 
@@ -29,10 +30,11 @@ class Run:
     """A recording, tables ``memory, waits, ranks``, documents ``scenario, summary, layouts, classes, ...``.
 
     Times in tables are integer nanoseconds, sizes bytes; documents are JSON-able, in SI units. ``ranks`` has
-    a row per rank: its class, and the next rank along the pipeline (-1: none).
+    a row per rank: its class, and the next rank along the pipeline (-1: none). Where classes are very many,
+    what is recorded of a class is made when it is asked for.
     """
 
-    recording: Recording
+    recording: Recording | Asked
     memory: Table
     waits: Table
     ranks: Table
@@ -59,8 +61,14 @@ class Run:
             raise TraceError(f"there is no rank {wrong[0]}; the run has {len(self.ranks):,}, from 0 on")
         return dict(zip(chosen.tolist(), self.ranks["class"][chosen].tolist(), strict=True))
 
+    @property
+    def storable(self) -> bool:
+        """Whether a file holds the whole run: not where very many classes are recorded when asked for."""
+        return not (isinstance(self.recording, Asked) and self.recording.too_many)
+
     def save(self, path: str | Path) -> None:
-        """Writes the whole run to one file, complete or not at all."""
+        """Writes the whole run to one file, complete or not at all; TraceError if it is too large."""
+        whole = self.recording.whole
         target = Path(path)
         partial = target.with_name(f".{target.name}.partial")
         try:
@@ -70,7 +78,7 @@ class Run:
                 for name in _TABLES:
                     _write(archive, name, getattr(self, name))
                 for name in _RECORDED:
-                    _write(archive, f"recording.{name}", getattr(self.recording, name))
+                    _write(archive, f"recording.{name}", getattr(whole, name))
             partial.replace(target)
         except OSError as error:
             raise TraceError(f"cannot write {target}: {error.strerror or error}") from error

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cache, cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +15,40 @@ from simcluster.errors import TraceError
 Column = NDArray[Any]
 
 
+V = TypeVar("V")
+
+
+class Deferred(Mapping[str, V]):
+    """A mapping that is made when it is first looked at: ``make`` is called once, or never."""
+
+    def __init__(self, make: Callable[[], Mapping[str, V]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _made(self) -> Mapping[str, V]:
+        return self._make()
+
+    def __getitem__(self, key: str) -> V:
+        return self._made[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+
 @dataclass(frozen=True)
 class Table:
     """Columns by name. A column in ``names`` holds indices into its list of names."""
 
     columns: Mapping[str, Column]
     names: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @classmethod
+    def deferred(cls, make: Callable[[], Table], one: Callable[[int], Table]) -> Table:
+        """A table of all classes, made when a column is first looked at; ``one`` makes a class's rows."""
+        return _Deferred(make, one)
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), ()))
@@ -56,7 +85,38 @@ class Table:
         return rows
 
 
+class _Deferred(Table):
+    """A table whose columns are made when they are first looked at."""
+
+    def __init__(self, make: Callable[[], Table], one: Callable[[int], Table]) -> None:
+        table = cache(make)
+        super().__init__(Deferred(lambda: table().columns), Deferred(lambda: table().names))
+        object.__setattr__(self, "_one", one)
+
+    def among(self, column: str, value: int) -> Table:
+        """The rows of a class, made for this."""
+        assert column == "class"
+        found: Table = object.__getattribute__(self, "_one")(value)
+        return found
+
+
 def concatenated(tables: Sequence[Table], names: Mapping[str, Sequence[str]]) -> Table:
     """Tables with the same columns one after the other; their name columns already share ``names``."""
     keys = tables[0].columns if tables else {}
     return Table({key: np.concatenate([table.columns[key] for table in tables]) for key in keys}, names)
+
+
+def joined(tables: Sequence[Table]) -> Table:
+    """Tables with the same columns one after the other, whatever their numbers of names stand for."""
+    told: dict[str, list[str]] = {}
+    parts = []
+    for table in tables:
+        columns = dict(table.columns)
+        for key, names in table.names.items():
+            known = told.setdefault(key, list(names))
+            if known != list(names):
+                known += [name for name in names if name not in known]
+                places = np.array([known.index(name) for name in names], dtype=table[key].dtype)
+                columns[key] = places[table[key]]
+        parts.append(Table(columns))
+    return concatenated(parts, told)

@@ -1,5 +1,6 @@
 import pytest
 
+from simcluster.engine.engine import MANY
 from simcluster.errors import PlanError
 from simcluster.layout import Mesh
 from simcluster.model import Transformer
@@ -7,6 +8,8 @@ from simcluster.plan.limits import (
     MOST_LAYERS,
     MOST_PASSES,
     MOST_RANKS,
+    MOST_SWEPT,
+    SWEPT_FROM,
     check_passes,
     check_tensors,
     too_large,
@@ -28,8 +31,8 @@ def test_ranks_and_layers():
         ({"layers": 2, "micro_batches": MOST_PASSES}, "training.global_batch", "larger micro_batch"),
         ({"layers": 1024, "micro_batches": 1023}, "model.layers", "fewer layers"),
         ({"layers": 80, "micro_batches": 32, "steps": 1000}, "run.steps", "fewer steps"),
-        ({"layers": 80, "micro_batches": 32, "ranks": 1024}, "parallel.mesh", "do not unfold"),
-        ({"layers": 80, "micro_batches": 32, "different": 1024}, "cluster.changes", "fewer devices"),
+        ({"layers": 80, "micro_batches": 32, "ranks": 8192}, "parallel.mesh", "do not unfold"),
+        ({"layers": 80, "micro_batches": 32, "different": 8192}, "cluster.changes", "fewer devices"),
     ],
 )
 def test_passes(factors, path, hint):
@@ -39,7 +42,15 @@ def test_passes(factors, path, hint):
     (problem,) = caught.value.problems
     assert problem.path == path
     assert hint in problem.hint
-    assert "at most 524,288 are simulated" in problem.message
+    beside = factors.keys() & {"ranks", "different"}
+    assert f"at most {MOST_SWEPT if beside else MOST_PASSES:,} are simulated" in problem.message
+
+
+def test_few_ranks_beside_each_other_run_one_by_one():
+    assert SWEPT_FROM == MANY
+    check_passes(80, 32, different=SWEPT_FROM * 26)
+    with pytest.raises(PlanError, match="at most 524,288"):
+        check_passes(2**10, 2**8, different=SWEPT_FROM - 1)
 
 
 def test_tensors():

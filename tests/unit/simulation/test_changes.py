@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,9 +11,10 @@ import pytest
 
 from simcluster.cluster import Speed
 from simcluster.engine import run
-from simcluster.errors import PlanError
+from simcluster.errors import PlanError, TraceError
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
 from simcluster.program import partition
+from simcluster.report import columns, write_perfetto
 from simcluster.report.headline import headline
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
@@ -156,13 +158,35 @@ def test_values_know_no_speeds():
 
 
 def test_too_many_different_devices_are_refused_in_numbers(monkeypatch):
-    monkeypatch.setattr("simcluster.plan.limits.MOST_PASSES", 31)
+    for most in ("MOST_PASSES", "MOST_SWEPT"):
+        monkeypatch.setattr(f"simcluster.plan.limits.{most}", 31)
     jitter = [{"devices": "all", "compute": {"normal": [1.0, 0.1]}}]
     prepare(scenario({"data": 8}, micro_batches=1))
     prepare(scenario({"data": 8}, micro_batches=1, changes=[SLOW]))
     with pytest.raises(PlanError, match="8 different ranks of each stage = 32 passes") as caught:
         prepare(scenario({"data": 8}, micro_batches=1, changes=jitter))
     assert caught.value.problems[0].path == "cluster.changes"
+
+
+def test_of_very_many_different_ranks_those_are_recorded_that_somebody_looks_at(monkeypatch, tmp_path):
+    jitter = [{"devices": "all", "compute": {"normal": [1.0, 0.1]}}]
+    mesh = {"pipeline": 2, "data": 8}
+    whole = simulate(scenario(mesh, micro_batches=2, changes=jitter))
+    monkeypatch.setattr("simcluster.simulation.recorded.MOST_EXPANDED", 100)
+    found = simulate(scenario(mesh, micro_batches=2, changes=jitter))
+    assert found.documents["summary"]["num_classes"] == 16
+    for look in (lambda: len(found.spans), lambda: len(found.memory), lambda: found.save(tmp_path / "run")):
+        with pytest.raises(TraceError, match="tables of 16 different ranks do not fit"):
+            look()
+    assert not found.storable
+    assert whole.storable
+    for table in (columns.spans, columns.transfers, columns.memory, columns.waits):
+        ours, theirs = (table(each, [13, 2]).structured() for each in (found, whole))
+        assert np.array_equal(ours, theirs)
+    for name, which in (("ours", found), ("theirs", whole)):
+        write_perfetto(which, tmp_path / name, [2, 13])
+    ours, theirs = (json.loads((tmp_path / name).read_text()) for name in ("ours", "theirs"))
+    assert ours["traceEvents"] == theirs["traceEvents"]
 
 
 def test_errors_point_into_the_file(tmp_path):

@@ -1,0 +1,49 @@
+"""A run that cannot end, told: which stream is at what, and waits for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from simcluster.engine.linked import LinkedClass, LinkedStream
+from simcluster.engine.timed import NOTHING
+from simcluster.program import Program
+
+HEADING = "the program is deadlocked"
+LATE = "the other members of its group"
+STILL = "links that carry nothing"
+
+
+def stuck(
+    program: Program, rank: int, linked: LinkedClass, done: Sequence[int], arrived: Sequence[str | None]
+) -> list[str]:
+    """One line per stuck stream of a rank.
+
+    ``done``: per stream the entries that have ended; ``arrived``: what keeps the next entry from ending
+    that has begun or is at a meeting.
+    """
+    lines = []
+    for each, ended, met in zip(linked.streams, done, arrived, strict=True):
+        if ended == len(each):
+            continue
+        other = int(each.wait_stream[ended])
+        if met:
+            reason = met
+        elif other == NOTHING:
+            reason = "nothing"
+        else:
+            awaited = linked.streams[other]
+            position = int(each.wait_position[ended]) - 1
+            reason = f"{_name(program, linked, awaited, position)} on {awaited.name}"
+        lines.append(f"rank {rank}, {each.name}: {_name(program, linked, each, ended)} waits for {reason}")
+    return lines
+
+
+def _name(program: Program, linked: LinkedClass, each: LinkedStream, position: int) -> str:
+    index = int(each.execution[position])
+    if index < 0:
+        return "a wait"
+    execution = linked.executions[index]
+    code = program.codes[execution.code]
+    instruction = int(each.meeting[position])
+    inner = code.instructions[instruction].name if instruction != NOTHING else code.name
+    return f"{execution.instance}.{inner} ({execution.action})"

@@ -1,0 +1,77 @@
+"""Who runs on a cluster, and how far the run is."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import simpy
+
+from simcluster.cluster import Cluster
+from simcluster.collectives import AUTOMATIC, Selection
+from simcluster.engine.choices import Choices
+from simcluster.engine.fabric import Fabric
+from simcluster.engine.prices import Prices
+from simcluster.engine.streams import Stream
+from simcluster.program import Classes, Program
+from simcluster.program.calls import FREE_CALLS, Calls, HostCalls
+from simcluster.program.wanted import Wants
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lodger:
+    """One of several Programs that run at once on one cluster; what its parts are, ``run`` says."""
+
+    program: Program
+    cluster: Cluster
+    classes: Classes
+    steps: int = 1
+    dispatch: float = 1.0
+    algorithms: Selection = AUTOMATIC
+    fabric: Fabric | None = None
+    host: HostCalls = FREE_CALLS
+
+    def prices(self) -> Prices:
+        """What its instructions cost."""
+        choices = Choices(self.classes, self.cluster, Wants(self.program, self.algorithms))
+        calls = Calls.of(self.program, self.host)
+        return Prices(self.program, choices, calls, self.dispatch, self.fabric)
+
+
+@dataclass
+class Progress:
+    """How far a running engine is, for whoever watches from another thread."""
+
+    env: simpy.Environment | None = None
+    streams: list[Stream] = field(default_factory=list)
+    total: int = 0
+    ended: int = 0
+    time: int = 0
+
+    def swept(self, ended: int, time: int) -> None:
+        """Told by a sweep: entries ended so far, and a time (ns) of now."""
+        self.ended, self.time = ended, max(time, self.time)
+
+    @property
+    def now(self) -> float:
+        """Simulated seconds."""
+        return float(self.env.now if self.env is not None else self.time) * 1e-9
+
+    @property
+    def done(self) -> int:
+        """Entries that have ended."""
+        return self.ended + sum(stream.done for stream in self.streams)
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Keeps the cyclic garbage collector still: events live briefly and hold no cycles worth looking for."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

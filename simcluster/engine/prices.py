@@ -1,0 +1,183 @@
+"""What instructions cost: to one class, or to several classes of a stage beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.cluster import Cluster, Fleet
+from simcluster.cluster.price import nanoseconds
+from simcluster.engine.choices import Choices
+from simcluster.engine.fabric import NEVER, Fabric, Transfer
+from simcluster.engine.timed import Pricer, TimedCode, timed
+from simcluster.program import Action, Classes, Code, Instruction, Program
+from simcluster.program.calls import Calls
+from simcluster.program.instruction import RECV_NEXT, SEND_NEXT
+
+Ints = NDArray[np.int64]
+
+
+class Uneven(Exception):
+    """No sweep can time it: those who meet are not busy equally long, or some never end."""
+
+
+@dataclass(frozen=True)
+class Prices:
+    """The prices of a Program's instructions; ``dispatch`` scales the devices' host time per operator.
+
+    ``calls`` is what the host spends on collectives. What goes over links of the ``fabric`` takes what these
+    leave it, which is no price; ``transfer`` says what it puts on them.
+    """
+
+    program: Program
+    choices: Choices
+    calls: Calls
+    dispatch: float
+    fabric: Fabric | None
+
+    @property
+    def classes(self) -> Classes:
+        """Those who pay."""
+        return self.choices.classes
+
+    @property
+    def cluster(self) -> Cluster:
+        """Where they are."""
+        return self.choices.cluster
+
+    def pricer(self, index: int, code: Code) -> Pricer:
+        """Nanoseconds of a code's instructions for one class, how many are launches and dispatch, and in how
+        many memory holds them up.
+        """
+        device = self.cluster.device(self.classes.representatives[index])
+
+        def price(each: Instruction) -> tuple[int, int, int]:
+            if each.action is Action.COMPUTE:
+                if not each.works:
+                    return 1, 0, 0
+                found = device.price(each.works, self.dispatch * device.dispatch)
+                return found.total_ns, found.host_ns, found.memory_ns
+            alone, called = self.moved(index, code, each)
+            return alone + called, called, 0
+
+        return price
+
+    def timed(self, index: int, used: Sequence[int]) -> dict[int, TimedCode]:
+        """Codes, priced for a class."""
+        codes = self.program.codes
+        return {code: timed(codes[code], self.pricer(index, codes[code])) for code in used}
+
+    def moved(self, index: int, code: Code, each: Instruction) -> tuple[int, int]:
+        """Nanoseconds of a collective or transfer alone on the cluster as it was built, and how much longer
+        the host takes to call for it.
+        """
+        alone = max(1, self.choices.of(index, each).duration_ns)
+        if each.action is not Action.COLLECTIVE:
+            return alone, 0
+        return alone, max(0, nanoseconds(self.calls.seconds(code, each)) - alone)
+
+    def transfer(self, index: int, code: Code, each: Instruction) -> Transfer | None:
+        """What an instruction puts on the fabric, not before the host has called for it; None: nothing."""
+        found = self.fabric.transfer(index, each) if self.fabric else None
+        if found is None or not self.calls.host.seconds:
+            return found
+        _, called = self.moved(index, code, each)
+        return replace(found, latency_ns=found.latency_ns + called) if called else found
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A collective or transfer over links, of several classes: ``which`` [classes] of the ``transfers``."""
+
+    transfers: Sequence[Transfer]
+    which: Ints
+
+
+@dataclass(frozen=True)
+class PricedCode:
+    """Nanoseconds of every instruction of a code in several classes: [instructions, classes].
+
+    What goes over links takes what it would if nothing else did; ``carried`` has it by instruction. Of one
+    execution, ``host`` [classes] is what the kernels spend on launches and dispatch, ``busy`` [classes] what
+    they take in all.
+    """
+
+    duration: Ints
+    busy: Ints
+    host: Ints
+    carried: Mapping[int, Carried]
+
+
+@dataclass(frozen=True)
+class SharedPrices:
+    """The prices of several classes of one stage; equal, one by one, to those of ``Prices.pricer``."""
+
+    prices: Prices
+    indices: Sequence[int]
+    fleet: Fleet
+    _alike: dict[tuple[tuple[str, ...], str], tuple[list[int], Ints]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, prices: Prices, indices: Sequence[int]) -> SharedPrices:
+        """The prices of some classes, whose order is that of all columns."""
+        ranks = [prices.classes.representatives[index] for index in indices]
+        return cls(prices, indices, prices.cluster.fleet(ranks))
+
+    def of_code(self, code: Code) -> PricedCode:
+        """The prices of a code's instructions."""
+        duration = np.empty((len(code.instructions), len(self.indices)), dtype=np.int64)
+        busy, host = (np.zeros(len(self.indices), dtype=np.int64) for _ in range(2))
+        carried: dict[int, Carried] = {}
+        floor = self.prices.dispatch * self.fleet.device.dispatch
+        for row, each in enumerate(code.instructions):
+            if each.action is not Action.COMPUTE:
+                duration[row], found = self._moved(code, each)
+                if found is not None:
+                    carried[row] = found
+                continue
+            if each.works:
+                price = self.fleet.price(each.works, floor)
+                duration[row] = price.total_ns
+                host += price.host_ns
+            else:
+                duration[row] = 1
+            busy += duration[row]
+        return PricedCode(duration, busy, host, carried)
+
+    def _moved(self, code: Code, each: Instruction) -> tuple[Ints, Carried | None]:
+        """Nanoseconds [classes] of a collective or transfer, and what it puts on links."""
+        prices = self.prices
+        examples, which = self._examples(each)
+        transfers = [prices.transfer(index, code, each) for index in examples]
+        if prices.fabric is None or all(found is None for found in transfers):
+            return np.array([sum(prices.moved(index, code, each)) for index in examples])[which], None
+        loading = [found for found in transfers if found is not None]
+        assert len(loading) == len(transfers)
+        alone = np.array([prices.fabric.links.alone(found) for found in loading])
+        if alone.max() >= NEVER:
+            raise Uneven
+        return alone[which], Carried(loading, which)
+
+    def _examples(self, each: Instruction) -> tuple[list[int], Ints]:
+        """One class of each group or pair that may do it differently, and which of them classes are like."""
+        key = (each.group, "" if each.group else each.stream)
+        if key not in self._alike:
+            classes, forward = self.prices.classes, each.stream in (SEND_NEXT, RECV_NEXT)
+            peers = classes.next_stage if forward else classes.prev_stage
+            number: dict[object, int] = {}
+            examples: list[int] = []
+            which = []
+            for index in self.indices:
+                if each.group:
+                    found: object = classes.groups[index, each.group].id
+                else:
+                    found = index if self.prices.fabric else peers[index][1]
+                if found not in number:
+                    number[found] = len(number)
+                    examples.append(index)
+                which.append(number[found])
+            self._alike[key] = examples, np.array(which, dtype=np.int64)
+        return self._alike[key]

@@ -1,0 +1,84 @@
+"""A whole run by a sweep: swept, checked on the links, and from the first meeting on with events."""
+
+from __future__ import annotations
+
+import enum
+
+from simcluster.engine.check import first_meeting
+from simcluster.engine.flights import flights
+from simcluster.engine.lodger import Lodger, Progress, no_collection
+from simcluster.engine.merged import merged
+from simcluster.engine.prices import Uneven
+from simcluster.engine.rest import Rest
+from simcluster.engine.stage import Stage
+from simcluster.engine.sweep import sweep
+from simcluster.engine.timing import SweptClasses, Timing
+
+
+class Method(enum.StrEnum):
+    """How a Program is timed; both give the same times."""
+
+    EVENTS = "events"
+    SWEEP = "sweep"
+
+
+MANY = 8
+"""Classes of a stage from which on they are swept.
+
+A sweep times an entry in a few NumPy calls, whatever the number of classes; events cost as much again for
+every class. For one class of a stage they take about half the time of a sweep, for two as much, for eight
+seven times as long. A few classes are left to events all the same: a sweep also looks for their peaks in a
+way that only pays for many.
+"""
+
+
+def swept(lodger: Lodger, progress: Progress, method: Method | None) -> Timing | None:
+    """What a Program does alone on the cluster; None if that is for events to say.
+
+    That is so where few classes are different, where kernels give way to communication beside them, in mixed
+    clusters, and where those who meet are not busy equally long.
+    """
+    many = len(lodger.classes) >= MANY * lodger.program.num_stages
+    if method is Method.EVENTS or not (method or many) or not _even(lodger):
+        return None
+    try:
+        return _swept(lodger, progress)
+    except Uneven:
+        return None
+
+
+def _even(lodger: Lodger) -> bool:
+    """Whether all ranks of a stage do the same, at a pace of their own."""
+    if lodger.cluster.mixed or lodger.program.num_variants > 1:
+        return False
+    alone = lodger.program.mesh.num_ranks == 1
+    return alone or lodger.cluster.host.device.communication is None
+
+
+def _swept(lodger: Lodger, progress: Progress) -> Timing | None:
+    program, classes, prices = lodger.program, lodger.classes, lodger.prices()
+    members: list[list[int]] = [[] for _ in range(program.num_stages)]
+    for index, rank in enumerate(classes.representatives):
+        members[program.stage_of(rank)].append(index)
+    stages = [
+        Stage.of(program, number, indices, prices, lodger.steps) for number, indices in enumerate(members)
+    ]
+    progress.total = sum(stage.num_entries * len(stage.columns) for stage in stages)
+    found = sweep(program, classes, stages, progress.swept)
+    num_flows = num_solves = 0
+    if lodger.fabric:
+        links = merged(lodger.fabric.links)
+        flown = flights(program, classes, found)
+        num_flows = sum(each.num_flows for each in flown)
+        since = first_meeting(flown, links)
+        del flown
+        if since is not None:
+            rest = Rest(program, classes, found, links, since)
+            progress.env, progress.streams, progress.ended = rest.env, rest.streams, 0
+            with no_collection():
+                whole = rest.run()
+            if whole is None:
+                return None
+            found, num_solves = whole, rest.network.num_solves
+    timings = SweptClasses.of(found, prices.timed)
+    return Timing(timings, found.end, found.num_entries, num_flows, num_solves, found)

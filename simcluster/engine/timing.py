@@ -1,0 +1,119 @@
+"""What the engine hands back: when every entry of every class started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.engine.linked import LinkedClass
+from simcluster.engine.pace import stretched_times
+from simcluster.engine.sweep import Swept
+from simcluster.engine.timed import TimedCode
+from simcluster.program import COMPUTE
+from simcluster.trace import Table
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ClassTiming:
+    """What one class did: its linked entries, and per stream when each entry started and ended.
+
+    ``arrivals`` has when communication entries were ready to start, and nothing for the compute stream. The
+    ends of communication entries are results: ``linked`` has what they take alone. ``stretched`` has entry,
+    start and end of every kernel of the segments that communication slowed, by entry, in their order.
+    """
+
+    linked: LinkedClass
+    codes: Mapping[int, TimedCode]
+    starts: Sequence[Ints]
+    arrivals: Sequence[Ints]
+    ends: Sequence[Ints]
+    stretched: Table
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What every class did, the time at which the last one ended (ns), and the number of entries run.
+
+    ``num_flows`` counts what was carried over shared links, ``num_solves`` how often rates were worked out
+    anew where flows shared one. ``swept`` are the stages beside each other where a sweep timed them:
+    ``classes`` are then made from it one by one, when they are asked for.
+    """
+
+    classes: Sequence[ClassTiming]
+    end: int
+    num_events: int
+    num_flows: int = 0
+    num_solves: int = 0
+    swept: Swept | None = None
+
+
+Coded = Callable[[int, Sequence[int]], Mapping[int, TimedCode]]
+"""(class, codes) -> its priced codes."""
+
+
+@dataclass(frozen=True)
+class SweptClasses(Sequence[ClassTiming]):
+    """The classes of a sweep, each expanded when it is asked for."""
+
+    swept: Swept
+    coded: Coded
+    where: Sequence[tuple[int, int]]
+
+    @classmethod
+    def of(cls, swept: Swept, coded: Coded) -> SweptClasses:
+        """``coded`` prices the codes of one class."""
+        places = {
+            index: (stage.number, column)
+            for stage in swept.stages
+            for column, index in enumerate(stage.columns.tolist())
+        }
+        return cls(swept, coded, [places[index] for index in range(len(places))])
+
+    def __len__(self) -> int:
+        return len(self.where)
+
+    @overload
+    def __getitem__(self, index: int) -> ClassTiming: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[ClassTiming]: ...
+    def __getitem__(self, index: int | slice) -> ClassTiming | list[ClassTiming]:
+        if isinstance(index, slice):
+            return [self[each] for each in range(*index.indices(len(self)))]
+        number, column = self.where[index]
+        stage, lanes = self.swept.stages[number], self.swept.lanes[number]
+        codes = self.coded(int(stage.columns[column]), list(stage.codes))
+        linked = stage.one(column)
+        ends = [np.zeros(0, dtype=np.int64) if lane.drops else lane.of(column) for lane in lanes]
+        for lane in lanes:
+            if lane.drops:
+                ends[lane.number] = _kernel_ends(linked, lane.number, ends)
+        starts, arrivals = [], []
+        for lane, each, ended in zip(lanes, linked.streams, ends, strict=True):
+            starts.append(ended - (each.duration if lane.drops else lane.spent(column)))
+            before = np.concatenate([[0], ended[:-1]])[: len(ended)]
+            ready = np.maximum(before, _awaited(linked, each.wait_stream, each.wait_position, ends))
+            arrivals.append(ready if each.name != COMPUTE else np.zeros(0, dtype=np.int64))
+        return ClassTiming(linked, codes, starts, arrivals, ends, stretched_times(None, ends[0]))
+
+
+def _awaited(linked: LinkedClass, streams: Ints, positions: Ints, ends: Sequence[Ints]) -> Ints:
+    """Per entry when what it waits for has ended; 0 where it waits for nothing."""
+    found = np.zeros(len(streams), dtype=np.int64)
+    for number in range(len(linked.streams)):
+        mine = np.flatnonzero(streams == number)
+        found[mine] = ends[number][positions[mine] - 1]
+    return found
+
+
+def _kernel_ends(linked: LinkedClass, number: int, ends: Sequence[Ints]) -> Ints:
+    """The ends of a compute stream's entries: ``end = max(end before, awaited) + duration`` as one scan."""
+    each = linked.streams[number]
+    spent = np.cumsum(each.duration)
+    slack = _awaited(linked, each.wait_stream, each.wait_position, ends)
+    return spent + np.maximum.accumulate(np.maximum(slack - (spent - each.duration), 0))

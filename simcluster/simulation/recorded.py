@@ -1,0 +1,94 @@
+"""What is recorded of a run: of few classes all of it, of very many what somebody looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from simcluster.engine import ClassTiming, Timing, instruction_times, memory, record, waits
+from simcluster.errors import TraceError
+from simcluster.simulation.build import Built
+from simcluster.trace import Asked, Recording, Table
+
+MOST_EXPANDED = 2**23
+"""Entries of the streams of all classes that are recorded: 200 MB."""
+
+
+@dataclass
+class Recorded:
+    """The recording and the tables of a run; of a sweep, whose classes are many, made when looked at."""
+
+    built: Built
+    timing: Timing
+
+    @cached_property
+    def recording(self) -> Recording | Asked:
+        """When everything ran."""
+        if self.timing.swept is None:
+            return self._record(self._all)
+        first: dict[int, int] = {}
+        alike = np.array([first.setdefault(part, index) for index, part in enumerate(self._parts)])
+        return Asked(self._record, alike, self.timing.end, self._refusal)
+
+    @cached_property
+    def memory(self) -> Table:
+        """Allocations and releases."""
+        return self._table(self._memory)
+
+    @cached_property
+    def waits(self) -> Table:
+        """Gaps between kernels, with their causes."""
+        return self._table(self._waits)
+
+    @property
+    def _all(self) -> Sequence[int]:
+        return range(len(self.timing.classes))
+
+    @cached_property
+    def _parts(self) -> list[int]:
+        return [self.built.program.part_of(rank) for rank in self.built.classes.representatives]
+
+    def _timings(self, chosen: Sequence[int]) -> list[ClassTiming]:
+        return [self.timing.classes[index] for index in chosen]
+
+    def _record(self, chosen: Sequence[int]) -> Recording:
+        parts = [self._parts[index] for index in chosen]
+        return record(self.built.program, parts, self._timings(chosen))
+
+    def _memory(self, chosen: Sequence[int]) -> Table:
+        classes, cluster = self.built.classes, self.built.cluster
+        devices = [cluster.device(classes.representatives[index]) for index in chosen]
+        timings = self._timings(chosen)
+        times = [instruction_times(each) for each in timings]
+        return memory(self.built.program, [self._parts[index] for index in chosen], devices, timings, times)
+
+    def _waits(self, chosen: Sequence[int]) -> Table:
+        plan = self.built.plan
+        return waits(self._timings(chosen), self.timing.end, plan.stage_axis, plan.num_stages)
+
+    @property
+    def _refusal(self) -> TraceError | None:
+        if self.timing.num_events <= MOST_EXPANDED:
+            return None
+        return TraceError(
+            f"the tables of {len(self._all):,} different ranks do not fit: {self.timing.num_events:,} rows",
+            hint="name the ranks to look at, as in --ranks 0,17 or spans(ranks=[0, 17])",
+        )
+
+    def _table(self, make: Callable[[Sequence[int]], Table]) -> Table:
+        if self.timing.swept is None:
+            return make(self._all)
+
+        def every() -> Table:
+            if self._refusal is not None:
+                raise self._refusal
+            return make(self._all)
+
+        def one(index: int) -> Table:
+            table = make([index])
+            return Table({**table.columns, "class": table["class"] + np.int32(index)}, table.names)
+
+        return Table.deferred(every, one)

@@ -1,0 +1,120 @@
+"""A sweep whose transfers meet on links, and what is left of it with events, against events from the start."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simcluster.engine import (
+    Background,
+    CapacityChange,
+    Fabric,
+    Links,
+    Method,
+    Phase,
+    Transfer,
+    Vectors,
+    run,
+)
+from simcluster.engine.fabric import Late
+from simcluster.program import Action
+from simcluster.program.instruction import RECV_PREV, SEND_NEXT
+from simcluster.simulation.build import prepare
+from tests.scenarios import TINY, TINY_GPT, scenario
+
+JITTER = {"devices": "all", "compute": {"normal": [1.0, 0.1]}}
+GB = 1e9
+
+
+def flow(built, index, each):
+    """Who meets in it, whichever of them asks."""
+    if each.action is Action.COLLECTIVE:
+        return each.stream, built.classes.groups[index, each.group].id
+    if each.action is Action.RECEIVE:
+        classes = built.classes
+        peers = classes.prev_stage if each.stream == RECV_PREV else classes.next_stage
+        return each.stream == RECV_PREV, peers[index][0]
+    return each.stream == SEND_NEXT, index
+
+
+def crowded(built, *, links, rate, lates, **more):
+    """Few links for all transfers, each of which uses two of them in one phase and one in another."""
+    rows = [[(a, 1.0), ((a + 1) % links, 0.5)] for a in range(links)] + [[(a, 1.0)] for a in range(links)]
+    shared = Links(np.full(links, rate * GB), Vectors.of(rows), **more)
+
+    numbers = {}
+
+    def transfer(index, each):
+        number = numbers.setdefault(flow(built, index, each), len(numbers)) % links
+        size = float(each.num_bytes)
+        phases = Phase(number, size, rate * GB / 2), Phase(links + number, size / 4, rate * GB)
+        return Transfer(500, phases, lates)
+
+    return Fabric(shared, transfer)
+
+
+def assert_equal(built, fabric):
+    """Every time of every entry; gives how often rates were worked out anew."""
+    steps = built.scenario.spec.run.steps
+    events, swept = (
+        run(built.program, built.cluster, built.classes, steps=steps, fabric=fabric, method=method)
+        for method in (Method.EVENTS, Method.SWEEP)
+    )
+    assert events.swept is None
+    assert swept.swept is not None
+    assert (events.end, events.num_flows) == (swept.end, swept.num_flows)
+    for ours, theirs in zip(swept.classes, events.classes, strict=True):
+        for name in ("starts", "arrivals", "ends"):
+            for a, b in zip(getattr(ours, name), getattr(theirs, name), strict=True):
+                assert np.array_equal(a, b), name
+    return events.num_solves, swept.num_solves
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_random_plans_on_few_links(data):
+    draw = data.draw
+    which = scenario(
+        draw(
+            st.sampled_from(
+                [{"pipeline": 2, "data": 2, "tensor": 2}, {"pipeline": 4, "data": 2}, {"data": 4}]
+            )
+        ),
+        devices=draw(st.sampled_from([2, 4])),
+        model=draw(st.sampled_from([TINY, TINY_GPT])),
+        micro_batches=draw(st.integers(1, 4)),
+        schedule={"kind": "1f1b", "p2p": draw(st.sampled_from(["overlapped", "blocking"]))},
+        run={"steps": draw(st.sampled_from([1, 2])), "seed": draw(st.integers(0, 9))},
+        changes=draw(st.sampled_from([[], [JITTER]])),
+    )
+    built = prepare(which, unfold=draw(st.booleans()))
+    links = draw(st.integers(2, 5))
+    moments = st.integers(1, 400_000)
+    link = st.integers(0, links - 1)
+    changes = draw(
+        st.lists(st.builds(CapacityChange, moments, link, st.sampled_from([0.2 * GB, 3 * GB])), max_size=2)
+    )
+    background = draw(
+        st.lists(st.builds(Background, link, st.sampled_from([0.1 * GB, 2 * GB]), moments), max_size=1)
+    )
+    lates = draw(st.sampled_from([(), (Late(0, None, 300),), (Late(100_000, 200_000, 900),)]))
+    fabric = crowded(
+        built,
+        links=links,
+        rate=draw(st.sampled_from([0.05, 1, 100])),
+        lates=lates,
+        changes=tuple({(each.time, each.link): each for each in changes}.values()),
+        background=tuple(background),
+    )
+    assert_equal(built, fabric)
+
+
+@pytest.mark.parametrize("unfold", [False, True])
+def test_transfers_that_meet_are_carried_with_events(unfold):
+    built = prepare(
+        scenario({"pipeline": 2, "data": 2, "tensor": 2}, micro_batches=3, changes=[JITTER]), unfold=unfold
+    )
+    solves = assert_equal(built, crowded(built, links=2, rate=0.05, lates=()))
+    assert min(solves) > 10

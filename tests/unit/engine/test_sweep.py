@@ -1,0 +1,235 @@
+"""A sweep gives what events give, to the nanosecond."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simcluster.cluster import Device
+from simcluster.engine import Method, Progress, run, waits
+from simcluster.engine.cut import cut, cut_of
+from simcluster.errors import SimulationError
+from simcluster.plan.schedules.one_f_one_b import OneFOneB
+from simcluster.program import COMPUTE, Action, partition
+from simcluster.scenario import Scenario
+from simcluster.simulation import simulate
+from simcluster.simulation.build import host_calls, prepare
+from tests.pipelines import burning_program, quiet_cluster
+from tests.scenarios import TINY, TINY_GPT, scenario
+
+SCENARIOS = sorted((Path(__file__).parents[3] / "scenarios").glob("*.yaml"))
+JITTER = {"devices": "all", "compute": {"normal": [1.0, 0.05]}, "memory_bandwidth": {"normal": [1.0, 0.1]}}
+SHARDINGS = [
+    {"zero": 0},
+    {"zero": 1},
+    {"zero": 3},
+    {"fsdp": {"reshard_after_forward": False}},
+    {"mindspore": "level2", "min_bytes": "0 B"},
+]
+
+
+def timed(built, method, **more):
+    spec, plan = built.scenario.spec, built.plan
+    return run(
+        built.program,
+        built.cluster,
+        built.classes,
+        steps=spec.run.steps,
+        dispatch=plan.dispatch,
+        algorithms=plan.algorithms,
+        fabric=built.fabric,
+        host=host_calls(plan),
+        method=method,
+        **more,
+    )
+
+
+def assert_sweep_is_events(built):
+    """Every start and arrival of every entry of every class, and every duration."""
+    events, swept = timed(built, Method.EVENTS), timed(built, Method.SWEEP)
+    assert events.swept is None
+    assert (events.end, events.num_events, events.num_flows) == (
+        swept.end,
+        swept.num_events,
+        swept.num_flows,
+    )
+    assert len(events.classes) == len(swept.classes)
+    for ours, theirs in zip(swept.classes, events.classes, strict=True):
+        assert ours.codes.keys() == theirs.codes.keys()
+        for a, b in zip(ours.linked.streams, theirs.linked.streams, strict=True):
+            assert a.name == b.name
+            for column in ("wait_stream", "wait_position", "meeting", "execution"):
+                assert np.array_equal(getattr(a, column), getattr(b, column)), (a.name, column)
+            assert a.name != COMPUTE or np.array_equal(a.duration, b.duration)
+        for name in ("starts", "arrivals", "ends"):
+            for a, b in zip(getattr(ours, name), getattr(theirs, name), strict=True):
+                assert np.array_equal(a, b), name
+    if swept.swept is None:
+        return
+    gaps = waits(events.classes, events.end, built.plan.stage_axis, built.plan.num_stages)
+    assert_cuts_are_equal(
+        cut(swept.swept, built.plan.stage_axis), cut_of(built.program, events.classes, gaps), events.end
+    )
+
+
+def assert_cuts_are_equal(ours, theirs, end):
+    """The cut of a sweep against the one from the waits of every class."""
+    assert list(ours.lost) == list(theirs.lost)
+    for name in ("busy", "host"):
+        assert np.array_equal(getattr(ours, name), getattr(theirs, name)), name
+    for cause, spent in ours.lost.items():
+        assert np.array_equal(spent, theirs.lost[cause]), cause
+    assert (ours.busy + sum(ours.lost.values()) == end).all()
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+def test_shipped_scenarios(path):
+    built = prepare(Scenario.load(path))
+    passes = sum(built.plan.layers) * built.plan.num_micro_batches * len(built.classes)
+    if passes > 40_000:
+        pytest.skip("as many events as all others together; the exhaustive test has it")
+    assert_sweep_is_events(built)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+def test_shipped_scenarios_with_jitter(path):
+    """Whole, where every device is different and not more than 64 of them."""
+    which = Scenario.load(path)
+    assert_sweep_is_events(prepare(which))
+    if which.cluster.num_devices <= 64:
+        assert_sweep_is_events(prepare(which, unfold=True))
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_random_plans(data):
+    mesh = {
+        "pipeline": data.draw(st.sampled_from([1, 2, 3, 4])),
+        "data": data.draw(st.sampled_from([1, 2, 3])),
+        "tensor": data.draw(st.sampled_from([1, 2, 4])),
+    }
+    axes = data.draw(st.permutations(list(mesh)))
+    mesh = {axis: mesh[axis] for axis in axes}
+    ranks = math.prod(mesh.values())
+    devices = data.draw(st.sampled_from([size for size in range(1, min(8, ranks) + 1) if ranks % size == 0]))
+    changes = [
+        [],
+        [JITTER],
+        [{"device": 0, "compute": 0.5}],
+        [{"device": ranks - 1, "memory_bandwidth": 0.7}],
+    ]
+    which = scenario(
+        mesh,
+        devices=devices,
+        model=data.draw(st.sampled_from([TINY, TINY_GPT])),
+        micro_batches=data.draw(st.integers(1, 5)),
+        recipe=data.draw(st.sampled_from(["megatron", "megatron_sp"])),
+        schedule={
+            "kind": data.draw(st.sampled_from(["gpipe", "1f1b"])),
+            "p2p": data.draw(st.sampled_from(["overlapped", "blocking"])),
+        },
+        optimizer_sharding=data.draw(st.sampled_from(SHARDINGS)),
+        recompute={"layers": data.draw(st.sampled_from(["none", "all"]))},
+        run={"steps": data.draw(st.sampled_from([1, 2])), "seed": data.draw(st.integers(0, 3))},
+        changes=data.draw(st.sampled_from(changes)),
+    )
+    assert_sweep_is_events(prepare(which, unfold=data.draw(st.booleans())))
+
+
+def test_groups_of_different_sizes():
+    """Tensor groups of 3 on hosts of 4: folded, they hold one class or two."""
+    model = {**TINY, "heads": 6, "kv_heads": 3, "ffn": 96, "hidden": 48, "head_dim": 8}
+    which = scenario({"data": 4, "tensor": 3}, devices=4, model=model, micro_batches=2)
+    assert_sweep_is_events(prepare(which))
+
+
+@pytest.mark.parametrize("broken", ["order", "missing"])
+def test_a_deadlock_is_told_in_the_same_words(broken):
+    program = burning_program([10, 10], [20, 20], OneFOneB().timetable(2, 2))
+    stage = program.parts[1]
+    receives = [
+        index
+        for index, execution in enumerate(stage.executions)
+        if program.codes[execution.code].instructions[0].action is Action.RECEIVE
+    ]
+    gone = receives[-1:] if broken == "order" else receives
+    executions = [each for index, each in enumerate(stage.executions) if index not in gone]
+    broken = replace(program, parts=(program.parts[0], replace(stage, executions=tuple(executions))))
+    cluster = quiet_cluster(2)
+    told = []
+    for method in Method:
+        with pytest.raises(SimulationError, match="deadlock") as caught:
+            run(broken, cluster, partition(broken, cluster), method=method)
+        told.append(str(caught.value))
+    assert told[0] == told[1]
+
+
+def test_many_classes_are_swept_and_few_are_not():
+    mesh = {"pipeline": 2, "data": 4, "tensor": 2}
+    few = scenario(mesh, recipe="megatron_sp")
+    many = scenario(mesh, recipe="megatron_sp", changes=[JITTER])
+    assert timed(prepare(few), None).swept is None
+    assert timed(prepare(many), None).swept is not None
+    assert timed(prepare(few, unfold=True), None).swept is not None
+
+
+def test_progress_of_a_sweep():
+    progress = Progress()
+    built = prepare(scenario({"pipeline": 2, "data": 4, "tensor": 2}, recipe="megatron_sp"), unfold=True)
+    timing = timed(built, Method.SWEEP, progress=progress)
+    assert progress.done == progress.total == timing.num_events
+    assert progress.now == pytest.approx(timing.end * 1e-9)
+
+
+@pytest.mark.parametrize("fits", [True, False])
+@settings(max_examples=4, deadline=None)
+@given(data=st.data())
+def test_a_result_is_the_same_however_it_is_timed(fits, data):
+    """Summaries with peaks, breakdowns and what was alive, and all tables; on too small devices too."""
+    which = scenario(
+        data.draw(st.sampled_from([{"pipeline": 2, "data": 2, "tensor": 2}, {"data": 4}, {"pipeline": 4}])),
+        host="mi300x-8",
+        model=data.draw(st.sampled_from([TINY, TINY_GPT])),
+        micro_batches=data.draw(st.integers(1, 5)),
+        training={"optimizer": {"kind": "adam", "clip": 1.0}},
+        optimizer_sharding=data.draw(st.sampled_from(SHARDINGS[:2])),
+        recompute={"layers": data.draw(st.sampled_from(["none", "all"]))},
+        run={"steps": data.draw(st.sampled_from([1, 2])), "seed": data.draw(st.integers(0, 3))},
+        changes=[JITTER],
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        whole = simulate(which)
+        top = max(each["total"] for each in whole.documents["summary"]["peak_memory_bytes"])
+        if not fits:
+            patch.setattr(Device, "at", small(Device.at, top - 1))
+        results = []
+        for many in (1, 10**9):
+            patch.setattr("simcluster.engine.swept.MANY", many)
+            again = Scenario(which.spec, which.document, which.folder)
+            results.append(simulate(again))
+    swept, events = results
+    for each in results:
+        each.documents["summary"].pop("wall_s")
+        # Where nothing slows another, only events look whether something does.
+        each.documents["summary"].pop("num_solves")
+    assert swept.documents == events.documents
+    assert swept.documents["summary"]["fits"] == fits
+    for name in ("spans", "memory", "waits"):
+        ours, theirs = getattr(swept, name), getattr(events, name)
+        assert {key: list(found) for key, found in ours.names.items()} == {
+            key: list(found) for key, found in theirs.names.items()
+        }
+        for column in theirs.columns:
+            assert np.array_equal(ours[column], theirs[column]), (name, column)
+
+
+def small(at, memory):
+    """Devices at any speed that hold only so many bytes."""
+    return lambda device, speed: replace(at(device, speed), memory=memory)
