@@ -328,7 +328,8 @@ def normal(found: Traffic, num_groups: int, topology: Topology) -> Load:
     np.maximum.at(longest, found.groups, times)
     slowest = times == longest[found.groups]
     np.maximum.at(scale, found.groups[slowest], whole[slowest])
-    loads = np.maximum(np.rint(whole / scale[found.groups] / GRAIN), 1) * GRAIN
+    # Rounded down, so that the slowest link alone decides how long a group takes by itself.
+    loads = np.maximum(np.floor(whole / scale[found.groups] / GRAIN), 1) * GRAIN
     offsets = np.searchsorted(found.groups, np.arange(num_groups + 1))
     return Load(np.asarray(offsets, dtype=np.int64), found.links, loads, scale)
 

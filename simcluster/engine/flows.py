@@ -164,9 +164,15 @@ class Network:
         done = self.env.timeout(end - self.env.now)
         flow = Flow(self._begun, row, phase.vector, phase.cap, phase.num_bytes, since, done)
         flow.rate, flow.end, flow.own = min(phase.cap, self._links.rates[phase.vector]), end, True
+        met = False
         for link, _ in row:
-            self._users.setdefault(link, {})[flow] = None
+            there = self._users.setdefault(link, {})
+            met = met or bool(there)
+            there[flow] = None
         self._active[flow] = None
+        if met:
+            # Something begins at this very instant, as the traffic of others.
+            self._touch(row)
         return flow
 
     def _finish(self, flow: Flow) -> None:

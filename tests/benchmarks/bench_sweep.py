@@ -2,7 +2,8 @@
 
 Llama-3 70B, tensor 8, pipeline 4, 32 micro-batches, compute drawn for each device with a deviation of 5%:
 20,000 instructions per rank. H200, because its file has no figures yet for what communication takes of a
-device: where it has, kernels slow down beside it, and only events time that. Nothing here is asserted but that a sweep did it.
+device: where it has, kernels slow down beside it, and only events time that. Nothing here is asserted but that a
+sweep did it.
 """
 
 from __future__ import annotations

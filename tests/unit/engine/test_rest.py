@@ -1,4 +1,4 @@
-"""A sweep whose transfers meet on links, and what is left of it with events, against events from the start."""
+"""A sweep whose transfers meet on links, and what is left of it with events, against events alone."""
 
 from __future__ import annotations
 
