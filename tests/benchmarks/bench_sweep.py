@@ -1,8 +1,8 @@
 """Every device different: ``pytest tests/benchmarks/bench_sweep.py``.
 
 Llama-3 70B, tensor 8, pipeline 4, 32 micro-batches, compute drawn for each device with a deviation of 5%:
-20,000 instructions per rank. H200, because its file has no figures yet for what communication takes of a
-device: where it has, kernels slow down beside it, and only events time that. Nothing here is asserted but that a
+20,000 instructions per rank. Ascend, because its file has no figures for what communication takes of it.
+Where one has, kernels slow down beside it, and only events time that. Nothing here is asserted but that a
 sweep did it.
 """
 
@@ -23,9 +23,9 @@ def scenario(hosts: int) -> Scenario:
     return Scenario.of(
         {
             "simcluster": 1,
-            "name": f"Llama-3 70B on {hosts * 8:,} different H200",
+            "name": f"Llama-3 70B on {hosts * 8:,} different Ascend 910B",
             "cluster": {
-                "use": "dgx-h200",
+                "use": "atlas-800t-a2",
                 "hosts": hosts,
                 "changes": [{"devices": "all", "compute": {"normal": [1.0, 0.05]}}],
             },

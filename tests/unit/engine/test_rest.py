@@ -1,4 +1,4 @@
-"""A sweep whose transfers meet on links, and what is left of it with events, against events alone."""
+"""A sweep whose transfers meet on links, the rest of it with events, against events from the start."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from tests.scenarios import TINY, TINY_GPT, scenario
 
 JITTER = {"devices": "all", "compute": {"normal": [1.0, 0.1]}}
 GB = 1e9
+PLANS = [{"pipeline": 2, "data": 2, "tensor": 2}, {"pipeline": 4, "data": 2}, {"data": 4}]
 
 
 def flow(built, index, each):
@@ -40,7 +41,7 @@ def flow(built, index, each):
 
 
 def crowded(built, *, links, rate, lates, **more):
-    """Few links for all transfers, each of which uses two of them in one phase and one in another."""
+    """Few links for all transfers: each uses two of them in one phase and one in another."""
     rows = [[(a, 1.0), ((a + 1) % links, 0.5)] for a in range(links)] + [[(a, 1.0)] for a in range(links)]
     shared = Links(np.full(links, rate * GB), Vectors.of(rows), **more)
 
@@ -77,11 +78,7 @@ def assert_equal(built, fabric):
 def test_random_plans_on_few_links(data):
     draw = data.draw
     which = scenario(
-        draw(
-            st.sampled_from(
-                [{"pipeline": 2, "data": 2, "tensor": 2}, {"pipeline": 4, "data": 2}, {"data": 4}]
-            )
-        ),
+        draw(st.sampled_from(PLANS)),
         devices=draw(st.sampled_from([2, 4])),
         model=draw(st.sampled_from([TINY, TINY_GPT])),
         micro_batches=draw(st.integers(1, 4)),

@@ -195,7 +195,7 @@ def test_a_result_is_the_same_however_it_is_timed(fits, data):
     """Summaries with peaks, breakdowns and what was alive, and all tables; on too small devices too."""
     which = scenario(
         data.draw(st.sampled_from([{"pipeline": 2, "data": 2, "tensor": 2}, {"data": 4}, {"pipeline": 4}])),
-        host="mi300x-8",
+        host="atlas-800t-a2",
         model=data.draw(st.sampled_from([TINY, TINY_GPT])),
         micro_batches=data.draw(st.integers(1, 5)),
         training={"optimizer": {"kind": "adam", "clip": 1.0}},
