@@ -87,6 +87,11 @@ class Cluster:
         return len(self.groups) > 1
 
     @property
+    def gives_way(self) -> bool:
+        """Whether kernels on any device slow down beside communication."""
+        return any(host.device.communication is not None for host in self.kinds)
+
+    @property
     def kinds(self) -> tuple[Host, ...]:
         """The different hosts, by the kinds of their groups."""
         return tuple({group.kind: group.host for group in self.groups}.values())

@@ -52,7 +52,7 @@ def _even(lodger: Lodger) -> bool:
     if lodger.cluster.mixed or lodger.program.num_variants > 1:
         return False
     alone = lodger.program.mesh.num_ranks == 1
-    return alone or lodger.cluster.host.device.communication is None
+    return alone or not lodger.cluster.gives_way
 
 
 def _swept(lodger: Lodger, progress: Progress) -> Timing | None:

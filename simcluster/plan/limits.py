@@ -50,11 +50,12 @@ def too_large(mesh: Mesh, layers: int) -> list[Problem]:
 
 
 def check_passes(
-    layers: int, micro_batches: int, *, steps: int = 1, ranks: int = 1, different: int = 1
+    layers: int, micro_batches: int, *, swept: bool, steps: int = 1, ranks: int = 1, different: int = 1
 ) -> None:
     """PlanError if a run is too long: layers x micro-batches x steps x ranks simulated beside each other.
 
     These are the ``ranks`` of an unfolded stage, or those that are ``different`` because of their devices.
+    ``swept``: many of them are timed beside each other, not one by one.
     """
     factors = {
         "layers": layers,
@@ -65,7 +66,7 @@ def check_passes(
     }
     passes = math.prod(factors.values())
     beside = max(ranks, different)
-    most = MOST_PASSES if beside < SWEPT_FROM else min(MOST_SWEPT, MOST_PASSES * beside)
+    most = min(MOST_SWEPT, MOST_PASSES * beside) if swept and beside >= SWEPT_FROM else MOST_PASSES
     if passes <= most:
         return
     path, hint = _REMEDIES[max(factors, key=lambda name: factors[name])]

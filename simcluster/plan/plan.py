@@ -141,7 +141,7 @@ class _Planner:
             batch_axes,
             self.mesh,
         )
-        check_passes(self.model.num_layers, found.most)
+        check_passes(self.model.num_layers, found.most, swept=False)
         sharding = self._sharding(stage_axis)
         formats = Formats.of(self.training.precision, self.framework, sharding)
         check_rates(self.cluster, formats.compute, formats.matmul)

@@ -50,7 +50,10 @@ def prepare(scenario: Scenario, *, unfold: bool = False) -> Built:
         )
         plan = searched(plan, cluster, lowered, host_calls(plan))
         beside = plan.mesh.num_ranks // plan.num_stages if unfold else 1
-        work = partial(check_passes, sum(plan.layers), plan.num_micro_batches, steps=spec.run.steps)
+        swept = not (cluster.mixed or cluster.gives_way)
+        work = partial(
+            check_passes, sum(plan.layers), plan.num_micro_batches, swept=swept, steps=spec.run.steps
+        )
         work(ranks=beside)
         program = lowered(plan)
         classes, links = classes_on_links(program, cluster, plan.algorithms, unfold=unfold)

@@ -1,6 +1,6 @@
 import pytest
 
-from simcluster.engine.engine import MANY
+from simcluster.engine.swept import MANY
 from simcluster.errors import PlanError
 from simcluster.layout import Mesh
 from simcluster.model import Transformer
@@ -36,9 +36,9 @@ def test_ranks_and_layers():
     ],
 )
 def test_passes(factors, path, hint):
-    check_passes(**factors | {"layers": 1, "micro_batches": 1})
+    check_passes(**factors | {"layers": 1, "micro_batches": 1}, swept=True)
     with pytest.raises(PlanError) as caught:
-        check_passes(**factors)
+        check_passes(**factors, swept=True)
     (problem,) = caught.value.problems
     assert problem.path == path
     assert hint in problem.hint
@@ -48,9 +48,11 @@ def test_passes(factors, path, hint):
 
 def test_few_ranks_beside_each_other_run_one_by_one():
     assert SWEPT_FROM == MANY
-    check_passes(80, 32, different=SWEPT_FROM * 26)
+    check_passes(80, 32, different=SWEPT_FROM * 26, swept=True)
     with pytest.raises(PlanError, match="at most 524,288"):
-        check_passes(2**10, 2**8, different=SWEPT_FROM - 1)
+        check_passes(2**10, 2**8, different=SWEPT_FROM - 1, swept=True)
+    with pytest.raises(PlanError):
+        check_passes(80, 32, different=SWEPT_FROM * 26, swept=False)
 
 
 def test_tensors():
