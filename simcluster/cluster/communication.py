@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from simcluster.cluster.link import Reach
 from simcluster.cluster.placement import Placement
 
 SCALE = 1_000_000
@@ -26,7 +27,8 @@ class Communication:
     """What communication takes of a device whose library runs it as kernels.
 
     ``inside`` and ``network``: the share of the device's units that a collective or transfer holds from its
-    start to its end, among ranks of one host and across hosts. ``copied`` and ``added``: bytes that pass the
+    start to its end: ``network`` where only network cards carry it, ``inside`` where the links between
+    devices do too. ``copied`` and ``added``: bytes that pass the
     device's memory for each byte that it sends, of an operation that only moves and of one that adds.
     """
 
@@ -39,7 +41,8 @@ class Communication:
         self, operation: str, placement: Placement, sent: float, seconds: float, memory_bandwidth: float
     ) -> Taken:
         """What an operation takes in which a rank sends ``sent`` bytes in ``seconds``."""
-        units = self.inside if placement.num_hosts == 1 else self.network
+        only_cards = placement.ranks_per_host == 1 and placement.between is Reach.NETWORK
+        units = self.network if only_cards and placement.num_hosts > 1 else self.inside
         traffic = self._traffic(operation) * sent / seconds if seconds > 0 else 0.0
         return Taken(round(units * SCALE), round(min(1.0, traffic / memory_bandwidth) * SCALE))
 

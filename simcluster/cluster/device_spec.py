@@ -152,10 +152,10 @@ class UnitsSpec(Section):
     """The share of the device's units that the kernel of a collective or transfer holds."""
 
     inside: Figure[Fraction]
-    """Among ranks of one host."""
+    """Where links between devices carry it, or some of it."""
 
     network: Figure[Fraction]
-    """Across hosts."""
+    """Where only network cards carry it."""
 
 
 class TrafficSpec(Section):

@@ -108,7 +108,7 @@ def test_every_assumed_figure_is_listed(name):
 
 @pytest.mark.parametrize("name", host_names())
 def test_a_host_names_only_algorithms_that_exist(name):
-    assert set(load_host(name).protocols) - {"default"} <= set(all_algorithms())
+    assert set(load_host(name).protocols) - {"default"} <= {*all_algorithms(), *Operation}
 
 
 def test_a_matmul_is_finite_monotone_and_never_beats_the_roofline(device):
