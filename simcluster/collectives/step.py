@@ -168,6 +168,17 @@ class Routine:
     evened: bool = False
 
     @property
+    def way(self) -> tuple[bytes, ...] | None:
+        """Who sends to whom, if that is the same in all rounds; None if steps differ.
+
+        Routines of one way load links alike, up to how much they send.
+        """
+        if any(isinstance(step, Exchange) for step in self.steps):
+            return None
+        ways = {tuple(ends.tobytes() for ends in step.sends()) for step in self.steps}
+        return next(iter(ways)) if len(ways) == 1 else None
+
+    @property
     def hops(self) -> tuple[int, int]:
         """The waits of all steps: (inside a host, between hosts)."""
         return sum(step.hops[0] for step in self.steps), sum(step.hops[1] for step in self.steps)

@@ -117,9 +117,12 @@ class _Loader:
             kind_of[number] = kinds.setdefault(choices, len(kinds))
             which = np.flatnonzero(index == number)
             ways = members[which, ::-1] if back else members[which]
-            ways_of = {(use[0], choice.algorithm): choice for use, choice in zip(uses, choices, strict=True)}
-            for (operation, algorithm), choice in ways_of.items():
-                for phase, load in enumerate(self._loads(operation, choice, placement, ways)):
+            done = dict.fromkeys(
+                (use[0], choice.algorithm) for use, choice in zip(uses, choices, strict=True)
+            )
+            known: dict[object, list[Load]] = {}
+            for operation, algorithm in done:
+                for phase, load in enumerate(self._loads(operation, algorithm, placement, ways, known)):
                     key = Key(axes, operation, algorithm, phase, back)
                     rows.setdefault(key, _Rows(len(members))).add(which, load)
         self.placed[axes] = Placed(placements, index.astype(np.int64), kind_of[index])
@@ -132,9 +135,22 @@ class _Loader:
         operation, num_bytes, wanted = use
         return collective_time(operation, placement, num_bytes, self.cluster, wanted)
 
-    def _loads(self, operation: Operation, choice: Choice, placement: Placement, members: Ints) -> list[Load]:
-        steps = routine(choice.algorithm, operation, placement, self.cluster)
-        return loads(steps, site(placement, self.cluster), members, self.cluster.topology)
+    def _loads(
+        self,
+        operation: Operation,
+        algorithm: str,
+        placement: Placement,
+        members: Ints,
+        known: dict[object, list[Load]],
+    ) -> list[Load]:
+        """The phases of an operation; those that go a way that is ``known`` already load the same."""
+        if algorithm == "none":
+            return []
+        steps = routine(algorithm, operation, placement, self.cluster)
+        way = steps.way or object()
+        if way not in known:
+            known[way] = loads(steps, site(placement, self.cluster), members, self.cluster.topology)
+        return known[way]
 
 
 def phase_key(each: Instruction, choice: Choice, phase: int, back: bool) -> Key:
