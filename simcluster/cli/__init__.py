@@ -6,6 +6,10 @@ Commands are thin and import their rooms when they are called, so that ``simclus
 from __future__ import annotations
 
 from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 INTERRUPTED, TERMINATED = 130, 143
 
@@ -23,6 +27,7 @@ def main() -> None:
         signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(TERMINATED))
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, _interrupt)
+            sys.unraisablehook = _unraisable
         from simcluster.cli.app import command_line
 
         code = command_line(sys.argv[1:])
@@ -43,11 +48,26 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     """KeyboardInterrupt, but not in the middle of an import: compiled modules may crash on it."""
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
-            import _thread
-            import threading
-
-            threading.Timer(0.01, _thread.interrupt_main).start()
+            _again()
             return
         frame = frame.f_back
     _interrupts.append(number)
     raise KeyboardInterrupt
+
+
+def _unraisable(ignored: UnraisableHookArgs) -> None:
+    """What the interpreter cannot raise where it happened; an interrupt there comes again a little later."""
+    import sys
+
+    if issubclass(ignored.exc_type, KeyboardInterrupt):
+        _again()
+    else:
+        sys.__unraisablehook__(ignored)
+
+
+def _again() -> None:
+    """Interrupts in a hundredth of a second."""
+    import _thread
+    import threading
+
+    threading.Timer(0.01, _thread.interrupt_main).start()

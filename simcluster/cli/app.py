@@ -13,7 +13,7 @@ from typer.main import get_command
 from simcluster._version import __version__
 from simcluster.cli import commands
 from simcluster.cli.exit_code import ExitCode
-from simcluster.cli.terminal import complain, note, out
+from simcluster.cli.terminal import complain, give_up, note, out
 from simcluster.errors import SimclusterError
 
 EXAMPLES = """\b
@@ -95,6 +95,7 @@ def command_line(arguments: Sequence[str]) -> int:
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0
     except OSError as error:  # help or usage that nobody can be shown
+        give_up(sys.stdout)
         code = _failed(error)
     if code == ExitCode.INTERRUPTED:
         note("interrupted")

@@ -44,15 +44,19 @@ def has_colour(stream: TextIO | None = None) -> bool:
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
+def give_up(stream: TextIO | BinaryIO) -> None:
+    """Drops what a stream still holds and will be given: it would fail once more when the process ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
 def _write(stream: TextIO | BinaryIO, content: str | bytes) -> None:
     """Writes at once; when nobody reads any more (``| head``) the rest is dropped and work goes on."""
     try:
         stream.write(content)  # type: ignore[arg-type]
         stream.flush()
     except OSError as error:
-        # What is still buffered would fail once more when the process ends.
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
+        give_up(stream)
         if not isinstance(error, BrokenPipeError):
             raise OSError(error.errno, error.strerror, "standard output") from None

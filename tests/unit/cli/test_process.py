@@ -51,6 +51,34 @@ def test_an_interrupt_is_130_and_leaves_nothing(small, here, moment):
     assert [path.name for path in here.iterdir()] == [small]
 
 
+SWALLOWED = """
+import os, signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+import simcluster.cli.app
+from simcluster.cli import main
+
+class Ending:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+
+def command_line(arguments):
+    Ending()
+    for _ in range(3000):
+        time.sleep(0.01)
+
+simcluster.cli.app.command_line = command_line
+main()
+"""
+
+
+def test_an_interrupt_that_nothing_can_raise_comes_again():
+    began = time.monotonic()
+    found = subprocess.run([sys.executable, "-c", SWALLOWED], capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout, found.stderr) == (130, "", "interrupted\n")
+    assert time.monotonic() - began < 30
+
+
 def test_a_terminated_process_tidies_up(small, here):
     process = start("run", small, "--out", "out", *ENDLESS)
     time.sleep(1.0)
