@@ -13,7 +13,7 @@ from rich.text import Text
 from simcluster import units
 from simcluster.cli.ranks import rank_list
 from simcluster.cluster import Cluster, load_cluster
-from simcluster.cluster.span import Ranks
+from simcluster.cluster.places import Ranks
 from simcluster.collectives import AUTO, Operation, Row, Wanted, benchmark, refused_name
 from simcluster.draw import Column, shown, table
 from simcluster.errors import PlanError, Problem, ScenarioError, nearest

@@ -13,10 +13,9 @@ from simcluster.cluster.fleet import Fleet
 from simcluster.cluster.group import HostGroup
 from simcluster.cluster.host import Host, Protocol
 from simcluster.cluster.host_spec import HostSpec
-from simcluster.cluster.link import Fabric, Island, Level, Link, Network, Path, Pod, Reach, Wiring
+from simcluster.cluster.link import Fabric, Island, Level, Link, Network, Pod, Reach, Wiring
 from simcluster.cluster.placement import Placement
 from simcluster.cluster.price import Price, nanoseconds
-from simcluster.cluster.span import Span
 from simcluster.cluster.spec import ClusterSpec, HostGroupSpec
 from simcluster.cluster.speed import NOMINAL, Speed
 from simcluster.cluster.topology import Routes, Topology
@@ -38,14 +37,12 @@ __all__ = [
     "Level",
     "Link",
     "Network",
-    "Path",
     "Placement",
     "Pod",
     "Price",
     "Protocol",
     "Reach",
     "Routes",
-    "Span",
     "Speed",
     "Topology",
     "Wiring",

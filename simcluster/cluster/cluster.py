@@ -2,9 +2,8 @@
 
 Ranks are numbered group by group, host by host: with one group, rank r is device ``r % devices_per_host`` of
 host ``r // devices_per_host``, unless the ranks have only some hosts of a larger cluster (``on``): then they
-count through these, and everything that is asked by rank is answered for the device that runs it. Paths and
-spans are the only things the rooms above ask about the wiring, so that richer fabrics can answer the same
-questions.
+count through these, and everything that is asked by rank is answered for the device that runs it. Placements
+and the topology are what the rooms above ask about the wiring.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from simcluster.cluster.fleet import Fleet
 from simcluster.cluster.group import HostGroup, MixedPlaces
 from simcluster.cluster.host import Host, Protocol, slower
 from simcluster.cluster.joined import JoinedTopology
-from simcluster.cluster.link import Fabric, Level, Path, Reach, Storage, Wiring
+from simcluster.cluster.link import Fabric, Level, Reach, Storage, Wiring
 from simcluster.cluster.link_changes import Background, LinkChange, LinkChanges, LinkChangeSpec
 from simcluster.cluster.network import Lay
 from simcluster.cluster.networks.switch import Switch
 from simcluster.cluster.placement import Placement, alike, appearing, placement
-from simcluster.cluster.span import Places, Ranks, Span
+from simcluster.cluster.places import Places, Ranks
 from simcluster.cluster.speed import NOMINAL, Speed
 from simcluster.cluster.topology import Topology
 
@@ -110,14 +109,6 @@ class Cluster:
         """The group of each rank, in the shape of ``ranks``."""
         return MixedPlaces.of(self.groups).group_of(ranks)
 
-    def num_devices_of(self, host: int) -> int:
-        """Devices of a host, counted over all groups; IndexError if there is none."""
-        for group in self.groups:
-            if host < group.num_hosts:
-                return group.host.num_devices
-            host -= group.num_hosts
-        raise IndexError(host)
-
     @property
     def topology(self) -> Topology:
         """Its nodes, links and routes; the same object each time."""
@@ -194,14 +185,8 @@ class Cluster:
         places = self._places
         hosts, pods = appearing(places.hosts(groups)), appearing(places.pods(groups))
         parts = self.topology.network.places(places.hosts(groups))
-        islands = None
-        if isinstance(places, MixedPlaces):
-            own, rails = places.local(groups), places.rails(groups)
-            kinds = np.array([group.kind for group in self.groups])[places.group_of(groups)]
-        else:
-            own, kinds = groups % self.host.num_devices, np.zeros_like(groups)
-            rails = own * self.host.network.nics // self.host.num_devices
-            islands = places.islands(groups) if self.host.island else None
+        own, rails = places.local(groups), places.rails(groups)
+        kinds, islands = places.kinds(groups), places.islands(groups)
         # Where all devices are joined alike, only which places are the same tells groups apart.
         alike_inside = all(host.joins_all_alike for host in self.kinds)
         beside = [appearing(own), appearing(rails)] if alike_inside else [own]
@@ -256,75 +241,11 @@ class Cluster:
         """The host of each rank, in the shape of ``ranks``."""
         return self._places.hosts(self.devices_of(ranks))
 
-    def nics_of(self, ranks: Ranks) -> Ranks:
-        """The network card of each rank, counted over the cluster, in the shape of ``ranks``."""
-        return self._places.nics(self.devices_of(ranks))
-
-    def path(self, src: int, dst: int) -> Path:
-        """The way from rank ``src`` to rank ``dst``; ValueError if they are the same."""
-        found, index = self.paths(np.array([src]), np.array([dst]))
-        return found[int(index[0])]
-
-    def paths(self, src: Ranks, dst: Ranks) -> tuple[tuple[Path, ...], NDArray[np.intp]]:
-        """The different ways between ranks, and for each pair of ``src`` and ``dst`` the index of its way."""
-        if np.any(src == dst):
-            raise ValueError("there is no path from a rank to itself")
-        src, dst = self.devices_of(src), self.devices_of(dst)
-        reach = self._places.reach(src, dst)
-        hosts = np.array([group.kind for group in self.groups])
-        places = MixedPlaces.of(self.groups)
-        ends = np.sort([hosts[places.group_of(ranks)] for ranks in (src, dst)], axis=0)
-        keys = np.stack([reach, *ends])
-        different, index = np.unique(keys, axis=1, return_inverse=True)
-        ways = tuple(
-            Path(
-                Reach(far),
-                1,
-                sum(self._latency(self.kinds[kind], Reach(far)) for kind in kinds) / 2,
-                min(self._rate(self.kinds[kind], Reach(far), 2) for kind in kinds),
-            )
-            for far, *kinds in different.T.tolist()
-        )
-        return ways, np.asarray(index, dtype=np.intp).reshape(-1)
-
-    def span(self, ranks: Ranks | Sequence[int]) -> Span:
-        """How one group of ranks [size] lies on the hosts."""
-        found, _ = self.spans(np.asarray(ranks, dtype=np.int64)[np.newaxis])
-        return found[0]
-
-    def spans(self, groups: Ranks) -> tuple[list[Span], NDArray[np.intp]]:
-        """The different spans of ``groups`` [num_groups, size], and for each group the index of its span."""
-        return self._places.spans(self.devices_of(groups))
-
     def host_of(self, kinds: tuple[int, ...]) -> Host:
         """The host of these kinds: of several one with the slower figures of all, as collectives see it."""
         if kinds not in self._together:
             self._together[kinds] = slower([self.kinds[kind] for kind in kinds])
         return self._together[kinds]
-
-    def rate(self, level: Level, span: Span, protocol: Protocol | None = None) -> float:
-        """Usable bytes/s on ``level`` for a group: out of each device, or of each network card.
-
-        With a protocol, the part of it that the protocol reaches; on several kinds of hosts the slowest.
-        """
-        reach = span.between if level is Level.NETWORK else span.inside
-        narrow = span.fewest_per_host if span.fewest_per_host > 1 else span.ranks_per_host
-        share = protocol.shares[Level.NETWORK if reach is Reach.NETWORK else Level.HOST] if protocol else 1.0
-        return min(self._rate(self.kinds[kind], reach, narrow) for kind in span.kinds) * share
-
-    def hop(self, level: Level, span: Span, protocol: Protocol) -> float:
-        """Seconds of one step of a protocol that crosses ``level``, for a group.
-
-        On a pod that counts as one host, the mean over a ring through its ranks, which goes from one real
-        host to the next only as often as there are hosts.
-        """
-        if level is Level.NETWORK:
-            return self.hop_over(span.between, protocol, span.kinds)
-        if span.inside is not Reach.POD:
-            return self.hop_over(span.inside, protocol, span.kinds)
-        steps, wide = span.ranks_per_host - 1, span.hosts_inside - 1
-        closer = self.hop_over(Reach.HOST, protocol, span.kinds)
-        return closer + (self.hop_over(Reach.POD, protocol, span.kinds) - closer) * wide / steps
 
     def hop_over(self, reach: Reach, protocol: Protocol, kinds: tuple[int, ...]) -> float:
         """Seconds of one step of a protocol between ranks so far apart, on hosts of these kinds."""
@@ -344,11 +265,6 @@ class Cluster:
         if reach is Reach.NETWORK:
             return host.network.link.latency
         return _ports(host, reach).link.latency
-
-    def _rate(self, host: Host, reach: Reach, num_ranks: int) -> float:
-        if reach is Reach.NETWORK:
-            return host.network.link.rate
-        return _ports(host, reach).rate(num_ranks)
 
 
 def _closest(host: Host) -> Reach:

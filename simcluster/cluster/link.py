@@ -128,17 +128,3 @@ class Storage:
     write: float
     host: float
     latency: float
-
-
-@dataclass(frozen=True, slots=True)
-class Path:
-    """The way from one rank to another.
-
-    ``hops``: links it crosses; ``latency``: seconds for all of them; ``bandwidth``: usable bytes/s of the
-    narrowest.
-    """
-
-    reach: Reach
-    hops: int
-    latency: float
-    bandwidth: float

@@ -13,7 +13,6 @@ from simcluster.cluster import (
     ClusterSpec,
     DeviceSpec,
     HostSpec,
-    Level,
     Reach,
     device_names,
     host_names,
@@ -194,6 +193,40 @@ def test_links_of_a_device_are_not_used_twice(name):
         assert host.pod.link.bandwidth == limit == host.fabric.link.bandwidth
 
 
+def reach_of(host, src, dst):
+    """How far two ranks lie apart, by counting."""
+    hosts = [rank // host.num_devices for rank in (src, dst)]
+    if hosts[0] == hosts[1]:
+        island = host.island.num_devices if host.island else 0
+        return Reach.ISLAND if island and src // island == dst // island else Reach.HOST
+    pods = [number // host.num_hosts_per_pod for number in hosts]
+    return Reach.POD if host.pod and pods[0] == pods[1] else Reach.NETWORK
+
+
+def latency_of(host, reach):
+    """Seconds between ranks so far apart, as the host's file says."""
+    return carrier(host, reach).latency
+
+
+def rate_of(host, reach):
+    """Bytes/s that two ranks so far apart get of the links between them, as the host's file says."""
+    if reach in (Reach.ISLAND, Reach.HOST):
+        return (host.island.fabric if reach is Reach.ISLAND else host.fabric).rate(2)
+    return carrier(host, reach).rate
+
+
+def carrier(host, reach):
+    match reach:
+        case Reach.ISLAND:
+            return host.island.fabric.link
+        case Reach.HOST:
+            return host.fabric.link
+        case Reach.POD:
+            return host.pod.link
+        case _:
+            return host.network.link
+
+
 @each_host
 def test_a_wider_group_is_never_faster_to_reach(name):
     """Hops take longer the farther apart two ranks lie, and no hop is free."""
@@ -201,14 +234,15 @@ def test_a_wider_group_is_never_faster_to_reach(name):
     per_pod = host.pod.num_hosts if host.pod else 1
     cluster = load_cluster(name, hosts=2 * per_pod)
     farther = sorted({1, host.num_devices // 2, host.num_devices, host.num_devices * per_pod} - {0})
-    paths = [cluster.path(0, rank) for rank in farther]
-    assert [path.reach for path in paths] == sorted(path.reach for path in paths)
-    assert all(near.latency <= far.latency for near, far in pairwise(paths))
-    spans, _ = cluster.spans(np.array([[0, rank] for rank in farther]))
-    for span in spans:
+    ways = cluster.topology.routes(np.zeros(len(farther), dtype=np.int64), np.array(farther))
+    reaches = [Reach(reach) for reach in ways.reach.tolist()]
+    assert reaches == sorted(reaches)
+    declared = [latency_of(host, reach) for reach in reaches]
+    assert all(near <= far for near, far in pairwise(declared))
+    for reach in reaches:
         for algorithm in host.protocols:
             for protocol in host.protocols_of(algorithm):
-                assert all(cluster.hop(level, span, protocol) > 0 for level in Level)
+                assert cluster.hop_over(reach, protocol, (0,)) > 0
 
 
 ONE_CARD = (
@@ -234,8 +268,8 @@ def test_routes_are_as_fast_as_the_links_of_the_host_say(name):
     src, dst = np.repeat(near, far.size), np.tile(far, near.size)
     src, dst = src[src != dst], dst[src != dst]
     found = topology.routes(src, dst)
-    ways, index = cluster.paths(src, dst)
-    assert found.reach.tolist() == [ways[way].reach for way in index]
+    reaches = [reach_of(cluster.host, *ends) for ends in zip(src.tolist(), dst.tolist(), strict=True)]
+    assert found.reach.tolist() == reaches
     rate = np.where(found.links < 0, np.inf, topology.rates(found.links)).min(axis=1)
     hops = (found.links >= 0).sum(axis=1)
     if name in ONE_CARD:  # it is at the first socket
@@ -246,6 +280,7 @@ def test_routes_are_as_fast_as_the_links_of_the_host_say(name):
         assert set(np.round(rate[~near] / 1e8)) == {225, 450}
         if cluster.host.network.nics == 1:
             return  # most get to the card through another's link to it
-        rate, index, found = rate[near], index[near], topology.routes(src[near], dst[near])
-    assert found.latency == pytest.approx([ways[way].latency for way in index])
-    assert rate == pytest.approx([ways[way].bandwidth for way in index])
+        rate, found = rate[near], topology.routes(src[near], dst[near])
+        reaches = [reach for reach, kept in zip(reaches, near.tolist(), strict=True) if kept]
+    assert found.latency == pytest.approx([latency_of(cluster.host, reach) for reach in reaches])
+    assert rate == pytest.approx([rate_of(cluster.host, reach) for reach in reaches])

@@ -34,14 +34,13 @@ def test_ranks_are_numbered_group_by_group():
     ranks = np.array([0, 8, 15, 16, 23, 24, 25, 26, 27])
     assert cluster.group_of(ranks).tolist() == [0, 0, 0, 1, 1, 2, 2, 2, 2]
     assert cluster.hosts_of(ranks).tolist() == [0, 1, 1, 2, 2, 3, 3, 4, 4]
-    assert cluster.nics_of(ranks).tolist() == [0, 8, 15, 16, 23, 24, 24, 25, 25]
+    assert cluster.placement(ranks).rail_of.tolist() == [0, 0, 7, 0, 7, 0, 0, 0, 0]
     assert [cluster.device(rank).name for rank in (15, 16, 24)] == [
         "h100-sxm",
         "ascend-910b-313t",
         "xeon-8480",
     ]
     assert cluster.device(16) is cluster.device(23)
-    assert [cluster.num_devices_of(host) for host in range(5)] == [8, 8, 8, 2, 2]
     with pytest.raises(ValueError, match="several groups"):
         _ = cluster.host
 
@@ -167,9 +166,6 @@ def test_a_cards_way_through_the_joint_network_is_that_of_the_devices():
 def test_groups_over_several_kinds_lie_apart_from_those_of_one():
     cluster = mixed(("dgx-h100", 1), ("atlas-800t-a2", 1), ("dgx-h100", 1))
     rows = np.array([[0, 1], [16, 17], [0, 8], [16, 9], [0, 16], [8, 9]])
-    spans, index = cluster.spans(rows)
-    assert [spans[i].kinds for i in index] == [(0,), (0,), (0, 1), (0, 1), (0,), (1,)]
-    assert index[0] == index[1] and index[2] == index[3] and len(spans) == 4
     found, which = cluster.placements(rows)
     assert [found[i].kinds for i in which] == [(0,), (0,), (0, 1), (0, 1), (0,), (1,)]
     assert which[0] == which[1] and len(set(which.tolist())) == 5
@@ -200,12 +196,14 @@ def test_a_collective_over_several_kinds_takes_the_slower_figures_of_all():
 
 @given(st.integers(1, 3), st.integers(1, 3), st.data())
 def test_equal_groups_are_one_long_group(one, other, data):
-    """Spans and times over two groups of a kind are those of all their hosts in one."""
+    """Placements and ways over two groups of a kind are those of all their hosts in one."""
     cluster, plain = (
         mixed(("dgx-h100", one), ("dgx-h100", other)),
         load_cluster("dgx-h100", hosts=one + other),
     )
     ranks = sorted(data.draw(st.sets(st.integers(0, plain.num_devices - 1), min_size=2, max_size=12)))
-    assert cluster.span(ranks) == plain.span(ranks)
-    src, dst = ranks[0], ranks[-1]
-    assert cluster.path(src, dst) == plain.path(src, dst)
+    mine, theirs = cluster.placement(ranks), plain.placement(ranks)
+    for name in ("num_ranks", "num_hosts", "ranks_per_host", "fewest_per_host", "rails", "inside", "between"):
+        assert getattr(mine, name) == getattr(theirs, name)
+    src, dst = np.array(ranks[:1]), np.array(ranks[-1:])
+    assert cluster.topology.routes(src, dst).reach == plain.topology.routes(src, dst).reach

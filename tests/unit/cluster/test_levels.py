@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from simcluster.cluster import Fabric, Level, Link, Reach, Wiring, load_cluster
+from simcluster.cluster import Fabric, Link, Reach, Wiring, load_cluster
 from simcluster.collectives import Operation, collective_time
 
 GB = 10**9
@@ -14,6 +15,12 @@ PORT = 900 * GB * 0.802 * 0.945
 
 def ring(cluster, ranks, num_bytes):
     return collective_time(Operation.ALL_REDUCE, cluster.placement(ranks), num_bytes, cluster, "ring")
+
+
+def way(cluster, src, dst):
+    """How far two ranks lie apart, and the bytes/s of the narrowest link between them."""
+    found = cluster.topology.routes(np.array([src]), np.array([dst]))
+    return Reach(found.reach[0]), cluster.topology.rates(found.links[found.links >= 0]).min()
 
 
 def test_a_cube_mesh_drives_more_links_the_larger_the_group():
@@ -38,22 +45,27 @@ def test_a_partial_mesh_uses_the_nearest_smaller_size():
 
 def test_groups_of_four_and_what_joins_them():
     cluster = load_cluster("atlas-800", hosts=2)
-    near, across, far = cluster.path(0, 3), cluster.path(3, 4), cluster.path(0, 8)
-    assert (near.reach, across.reach, far.reach) == (Reach.ISLAND, Reach.HOST, Reach.NETWORK)
-    assert near.bandwidth == pytest.approx(10 * GB, rel=0.01)
-    assert across.bandwidth == pytest.approx(0.85 * 31.5 * GB)
-    assert far.bandwidth == pytest.approx(10 * GB)
-    assert cluster.rate(Level.HOST, cluster.span(range(4))) == pytest.approx(30 * GB, rel=0.01)
-    assert cluster.rate(Level.HOST, cluster.span(range(8))) == pytest.approx(across.bandwidth)
-    assert cluster.rate(Level.HOST, cluster.span([0, 1, 8, 9])) == pytest.approx(near.bandwidth)
+    (near, near_rate), (across, across_rate), (far, far_rate) = (
+        way(cluster, *ends) for ends in ((0, 3), (3, 4), (0, 8))
+    )
+    assert (near, across, far) == (Reach.ISLAND, Reach.HOST, Reach.NETWORK)
+    assert near_rate == pytest.approx(10 * GB, rel=0.01)
+    assert across_rate == pytest.approx(0.85 * 31.5 * GB)
+    assert far_rate == pytest.approx(10 * GB)
+    size = 2**34
+    # Four ranks: 12 links one way, 4 in each ring. Eight: a ring uses 3 of the 12 links of each group of
+    # four, and crosses between the groups at ranks that no other ring crosses at.
+    for ranks, rate in ((range(4), 12 / 4 * near_rate), (range(8), 12 / 3 * near_rate)):
+        whole = 2 * (len(ranks) - 1) / len(ranks) * size
+        assert whole / ring(cluster, ranks, size).transfer == pytest.approx(rate, rel=0.01)
 
 
 def test_a_hop_between_islands_takes_longer_by_the_difference_of_the_latencies():
     cluster = load_cluster("atlas-800")
     (protocol,) = cluster.host.protocols_of("ring")
-    inside, across = cluster.span(range(4)), cluster.span(range(8))
-    assert cluster.hop(Level.HOST, inside, protocol) == pytest.approx(0.5e-6)
-    assert cluster.hop(Level.HOST, across, protocol) == pytest.approx(1.0e-6)
+    for ranks, hop in ((range(4), 0.5e-6), (range(8), 1.0e-6)):
+        steps = 2 * (len(ranks) - 1)
+        assert ring(cluster, ranks, 0).latency == pytest.approx(protocol.base + steps * hop)
 
 
 @pytest.mark.parametrize("ranks", [4, 8, 36, 72])
@@ -107,7 +119,7 @@ def test_a_ring_through_super_pods_hops_between_servers_as_often_as_there_are_se
 
 def test_the_dies_of_a_package_are_closer():
     cluster = load_cluster("cloudmatrix-384", hosts=48)
-    assert cluster.path(0, 1).bandwidth == pytest.approx(224 * GB * 0.85)
-    assert cluster.path(1, 2).bandwidth == pytest.approx(196 * GB * 0.71)
-    assert cluster.path(0, 16).reach is Reach.POD
-    assert cluster.path(0, 48 * 16 - 1).bandwidth == pytest.approx(196 * GB * 0.71)
+    assert way(cluster, 0, 1)[1] == pytest.approx(224 * GB * 0.85)
+    assert way(cluster, 1, 2)[1] == pytest.approx(196 * GB * 0.71)
+    assert way(cluster, 0, 16)[0] is Reach.POD
+    assert way(cluster, 0, 48 * 16 - 1)[1] == pytest.approx(196 * GB * 0.71)

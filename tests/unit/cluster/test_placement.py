@@ -40,13 +40,24 @@ def test_reaches_of_islands_and_pods():
     assert wide.between is Reach.NETWORK and wide.pod_of.tolist() == [0, 0, 1] and wide.num_pods == 2
 
 
-@given(st.sampled_from(["dgx-h100", "gb200-nvl72", "atlas-800"]), st.data())
-def test_a_placement_agrees_with_the_span_of_the_same_group(host, data):
-    cluster = load_cluster(host, hosts=18)
-    ranks = data.draw(st.sets(st.integers(0, cluster.num_devices - 1), min_size=1, max_size=12))
-    mine, span = cluster.placement(sorted(ranks)), cluster.span(sorted(ranks))
-    assert (mine.num_hosts, mine.ranks_per_host) == (span.num_hosts, span.ranks_per_host)
-    assert mine.fewest_per_host == span.fewest_per_host
-    assert mine.inside is span.inside
-    if mine.between is Reach.NETWORK:
-        assert mine.rails == span.rails
+@given(st.sampled_from(["dgx-h100", "dgx-1v", "gb200-nvl72", "atlas-800"]), st.data())
+def test_a_placement_is_what_counting_finds(name, data):
+    cluster = load_cluster(name, hosts=36)
+    host = cluster.host
+    ranks = sorted(data.draw(st.sets(st.integers(0, cluster.num_devices - 1), min_size=1, max_size=12)))
+    size, nics = host.num_devices, host.network.nics
+    by_host = {
+        number: [rank for rank in ranks if rank // size == number] for number in {r // size for r in ranks}
+    }
+    mine = cluster.placement(ranks)
+    assert mine.num_hosts == len(by_host)
+    assert mine.ranks_per_host == max(map(len, by_host.values()))
+    assert mine.fewest_per_host == min(map(len, by_host.values()))
+    cards = [{rank % size * nics // size for rank in part} for part in by_host.values()]
+    assert mine.rails == min(map(len, cards))
+    island = host.island.num_devices if host.island else 0
+    on_one = island and all(len({rank // island for rank in part}) == 1 for part in by_host.values())
+    assert mine.inside is (Reach.ISLAND if on_one else Reach.HOST)
+    pods = {number // (host.pod.num_hosts if host.pod else 1) for number in by_host}
+    assert mine.num_pods == len(pods)
+    assert mine.between is (Reach.POD if host.pod and len(pods) == 1 else Reach.NETWORK)

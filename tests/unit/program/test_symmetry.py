@@ -34,7 +34,8 @@ def test_the_partition_is_equitable():
         met = {}
         for members in mesh.groups(axes):
             seen = tuple(sorted(classes.of_rank[members].tolist()))
-            span = built.cluster.span(members)
+            where = built.cluster.placement(members)
+            span = (where.num_hosts, where.ranks_per_host, where.fewest_per_host, where.rails)
             for rank in members:
                 assert met.setdefault(int(classes.of_rank[rank]), (seen, span)) == (seen, span)
     line = mesh.groups(("pipeline",))

@@ -1,0 +1,49 @@
+"""Where ranks sit on the hosts of a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ranks: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where ranks sit: rank r on host ``r // devices_per_host``, neighbours together.
+
+    The device at place i of a host uses network card ``i * nics_per_host // devices_per_host``.
+    ``devices_per_island`` and ``hosts_per_pod`` are 0 where there are no islands or pods.
+    """
+
+    devices_per_host: int
+    nics_per_host: int
+    devices_per_island: int = 0
+    hosts_per_pod: int = 0
+
+    def hosts(self, ranks: Ranks) -> Ranks:
+        """The host of each rank."""
+        return ranks // self.devices_per_host
+
+    def local(self, ranks: Ranks) -> Ranks:
+        """The index of each rank's device on its host."""
+        return ranks % self.devices_per_host
+
+    def rails(self, ranks: Ranks) -> Ranks:
+        """The index on its host of the network card of each rank."""
+        return self.local(ranks) * self.nics_per_host // self.devices_per_host
+
+    def islands(self, ranks: Ranks) -> Ranks | None:
+        """The island of each rank; None where there are none."""
+        return ranks // self.devices_per_island if self.devices_per_island else None
+
+    def pods(self, ranks: Ranks) -> Ranks:
+        """The pod of each rank; its host where there are none."""
+        return self.hosts(ranks) // (self.hosts_per_pod or 1)
+
+    def kinds(self, ranks: Ranks) -> Ranks:
+        """The kind of host that each rank is on."""
+        return np.zeros_like(ranks)
