@@ -1,20 +1,32 @@
 """Mesh, layouts, strategies and the steps between layouts: values and their algebra, no costs."""
 
+from simcluster.layout.cut import Cut, pieces, uncut, whole
+from simcluster.layout.device_matrix import REPEATED, DeviceMatrix, Digit, Side
 from simcluster.layout.dims import Dims
 from simcluster.layout.layout import Layout
 from simcluster.layout.mesh import Mesh, base_axis, restricted
+from simcluster.layout.mindspore import MindSporeLayout
 from simcluster.layout.movement import FLAT, Kind, Movement, movements
 from simcluster.layout.strategy import Strategy
 
 __all__ = [
     "FLAT",
+    "REPEATED",
+    "Cut",
+    "DeviceMatrix",
+    "Digit",
     "Dims",
     "Kind",
     "Layout",
     "Mesh",
+    "MindSporeLayout",
     "Movement",
+    "Side",
     "Strategy",
     "base_axis",
     "movements",
+    "pieces",
     "restricted",
+    "uncut",
+    "whole",
 ]

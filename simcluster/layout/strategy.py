@@ -10,9 +10,15 @@ from simcluster.layout.layout import Layout
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """Iteration dim -> ordered axes (outer first), sorted by dim; dims that are absent stay whole."""
+    """Iteration dim -> ordered axes (outer first), sorted by dim; dims that are absent stay whole.
+
+    ``outputs`` are results, by their index, that are redistributed right behind the operator; with
+    ``scatter`` the sums due in them are scattered over their first dim, whatever else might be cheaper.
+    """
 
     splits: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    outputs: tuple[tuple[int, Layout], ...] = ()
+    scatter: bool = False
 
     @classmethod
     def of(cls, splits: Mapping[str, Sequence[str]]) -> Strategy:
@@ -31,4 +37,7 @@ class Strategy:
         return Layout(tuple(self.axes(name) for name in names))
 
     def __str__(self) -> str:
-        return ", ".join(f"{dim}: {'+'.join(axes)}" for dim, axes in self.splits) or "replicated"
+        text = ", ".join(f"{dim}: {'+'.join(axes)}" for dim, axes in self.splits) or "replicated"
+        for index, layout in self.outputs:
+            text += f", out{index or ''} {layout}"
+        return text

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from simcluster.errors import PlanError, nearest
-from simcluster.layout import Mesh, Movement, base_axis
+from simcluster.layout import Mesh, Movement, base_axis, pieces
 from simcluster.model import Graph, Node, Phase
 
 PATH = "training.batch_shares"
@@ -131,6 +131,17 @@ def _checked(
 def _step(shares: Sequence[int], size: int) -> int:
     """Global batches that divide by these shares are the multiples of this."""
     return sum(shares) // int(np.gcd.reduce(list(shares))) * size
+
+
+def check_shares(found: Batches, mesh: Mesh) -> None:
+    """PlanError if the axis of the shares has been cut by a strategy that counts ranks."""
+    if found.axis and found.axis not in mesh.sizes:
+        cut = " x ".join(f"{axis} {mesh.size(axis)}" for axis in pieces(mesh, found.axis))
+        raise PlanError(
+            f"shares are by coordinate of {found.axis}, which strategies cut into {cut}",
+            path=f"{PATH}.{found.axis}",
+            hint="write these strategies with axes instead of numbers, or with numbers that leave it whole",
+        )
 
 
 def check_meetings(graph: Graph, found: Batches, *, gathered_once: bool) -> None:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from simcluster.cluster import Cluster
 from simcluster.collectives import AUTOMATIC, Selection
-from simcluster.document.pattern import matches
 from simcluster.errors import PlanError, Problem, nearest
-from simcluster.layout import Mesh
+from simcluster.layout import Mesh, pieces, uncut, whole
 from simcluster.model import Graph, Model
 from simcluster.model.operators.optimizer import Update
-from simcluster.plan.batches import Batches, batches, check_meetings
+from simcluster.plan.batches import Batches, batches, check_meetings, check_shares
 from simcluster.plan.conduct import Conduct
 from simcluster.plan.costs import movement_cost
+from simcluster.plan.cut_axes import cut_axes
 from simcluster.plan.formats import Formats, states_of, update_of
 from simcluster.plan.fusion import idle, used_by
 from simcluster.plan.fusion_ids import fusion_ids
@@ -25,6 +24,7 @@ from simcluster.plan.optimize import OptimizerPlan
 from simcluster.plan.passes import Passes, differentiated
 from simcluster.plan.place import default_layers, place
 from simcluster.plan.redistribute import Router
+from simcluster.plan.rule import BATCH, PIPELINE, Roles, Rule
 from simcluster.plan.schedule import Timetable
 from simcluster.plan.sharding import Sharding, chosen, expanded
 from simcluster.plan.spec import (
@@ -34,12 +34,9 @@ from simcluster.plan.spec import (
     TrainingSpec,
     schedules,
 )
-from simcluster.plan.strategies import BATCH, Roles, Rule, Strategies, assign
+from simcluster.plan.strategies import Strategies, assign
+from simcluster.plan.vocabulary import vocabulary_ways
 from simcluster.work import DType
-
-PIPELINE = "pipeline"
-
-_VOCABULARY = ("embedding.tokens", "head.logits")
 
 
 @dataclass(frozen=True)
@@ -154,6 +151,10 @@ class _Planner:
         forward = model.graph(batch, self.training.seq_len, formats.compute, tokens)
         check_tensors(forward)
         placed = place(forward, layers)
+        self.mesh, self.roles = cut_axes(placed, rules, self.mesh, self.roles, stage_axis)
+        batch_axes = self.roles.resolve((BATCH,), self.mesh)
+        check_shares(found, self.mesh)
+        sharding = self._sharding(stage_axis)
         strategies = assign(placed, rules, self.mesh, self.roles)
         router = Router(self.mesh, movement_cost(self.cluster, self.mesh, self.algorithms))
         update = update_of(self.training.optimizer)
@@ -256,7 +257,7 @@ class _Planner:
         problems += self._unused_axes()
         for role, axes in self.parallel.roles.items():
             for axis in (axes,) if isinstance(axes, str) else axes:
-                if axis not in self.mesh.sizes:
+                if axis not in uncut(self.mesh).sizes:
                     problems.append(
                         Problem(
                             f"the mesh has no axis '{axis}'",
@@ -273,8 +274,10 @@ class _Planner:
     def _unused_axes(self) -> list[Problem]:
         """Axes that no role and no rule names would only repeat the same work."""
         named = {axis for axes in self.roles.axes.values() for axis in axes}
-        for rule in self._rules():
-            named.update(axis for split in rule.alternatives for axes in split.values() for axis in axes)
+        rules = self._rules()
+        if any(rule.numbered for rule in rules):
+            return []
+        named.update(whole(axis) for rule in rules for axis in rule.names)
         return [
             Problem(
                 f"no role and no strategy uses axis '{axis}': its {size} ranks would repeat others' work",
@@ -282,7 +285,7 @@ class _Planner:
                 nearest(axis, named),
             )
             for axis, size in self.mesh.axes
-            if axis not in named and size > 1
+            if whole(axis) not in named and size > 1
         ]
 
     # -- decisions --------------------------------------------------------------------------------------
@@ -290,14 +293,11 @@ class _Planner:
     def _rules(self) -> list[Rule]:
         """All rules by precedence: later entries before earlier ones, the user's before the recipe's."""
         own = [
-            Rule(each.match, each.alternatives(), "scenario", f"parallel.strategies.{index}")
+            each.rule("scenario", f"parallel.strategies.{index}")
             for index, each in enumerate(self.parallel.strategies)
         ]
         name = self._recipe()
-        shipped = [
-            Rule(each.match, each.alternatives(), f"recipe {name}")
-            for each in RecipeSpec.load(name).strategies
-        ]
+        shipped = [each.rule(f"recipe {name}") for each in RecipeSpec.load(name).strategies]
         return own[::-1] + shipped[::-1]
 
     def _recipe(self) -> str:
@@ -325,12 +325,10 @@ class _Planner:
         return given
 
     def _vocabulary_multiple(self, rules: Sequence[Rule]) -> int:
-        ways = 1
-        for name in _VOCABULARY:
-            rule = next((rule for rule in rules if matches(rule.match, name)), None)
-            if rule is not None:
-                axes = rule.alternatives[0].get("vocab", ())
-                ways = math.lcm(ways, self.mesh.product(self.roles.resolve(axes, self.mesh)))
+        def unpadded() -> Graph:
+            return self.model.graph(1, self.training.seq_len, DType.FP32, 1)
+
+        ways = vocabulary_ways(unpadded, rules, self.mesh, self.roles)
         return self.framework.vocabulary_multiple * ways
 
     def _sharding(self, stage_axis: str) -> Sharding:
@@ -350,7 +348,12 @@ class _Planner:
         if vocab != self.model.vocabulary:
             notes.append(f"vocabulary padded from {self.model.vocabulary:,} to {vocab:,}")
         used = {axis for role in (BATCH, PIPELINE) for axis in self.roles.axes[role]}
-        rest = [f"{axis} ({size})" for axis, size in self.mesh.axes if axis not in used and size > 1]
+        axes = uncut(self.mesh).axes
+        rest = [f"{axis} ({size})" for axis, size in axes if axis not in used and size > 1]
+        for axis, size in axes:
+            if axis not in self.mesh.sizes:
+                cut = " x ".join(f"{part} {self.mesh.size(part)}" for part in pieces(self.mesh, axis))
+                notes.append(f"strategies cut {axis} {size} into {cut}")
         if strategies.unconfigured and rest:
             notes.append(
                 f"{strategies.unconfigured:,} operators unconfigured, replicated over {', '.join(rest)}"

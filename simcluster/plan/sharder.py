@@ -35,9 +35,16 @@ class BlockSharder:
     router: Router
     bench: Workbench = field(init=False)
     common: Mapping[str, frozenset[str]] = field(init=False, default_factory=dict)
+    behind: Mapping[str, tuple[Layout, bool]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.bench = Workbench(self.router, dict(self.block.values))
+        self.behind = {
+            node.outputs[index]: (layout, self.strategies[node.name].scatter)
+            for node in self.block.phase(Phase.FORWARD)
+            if node.name in self.strategies
+            for index, layout in self.strategies[node.name].outputs
+        }
 
     def run(
         self,
@@ -168,6 +175,11 @@ class BlockSharder:
             bench.fetch(part, target, value)
             bench.nodes[-1] = replace(bench.nodes[-1], outputs=(value,))
             bench.put(value, target, node.name)
+        if node.phase is Phase.FORWARD:
+            for value in node.outputs:
+                if value in self.behind:
+                    layout, scatter = self.behind[value]
+                    bench.settle(value, layout, scatter=scatter)
 
     def _accumulator_layout(self, value: str, layout: Layout) -> Layout:
         """The layout a result is stored in: where gradients add up, the split of what they belong to."""
@@ -223,7 +235,8 @@ def _with_homes_as_outputs(block: Block, homes: Mapping[str, str]) -> Block:
     renames: dict[str, str] = {}
     for value, home in homes.items():
         if home != value:
-            renames |= {value: f"{value}.partial", home: value}
+            made = block.values[value].layout
+            renames |= {value: f"{value}.{'partial' if made and made.partial else 'inner'}", home: value}
     if not renames:
         return block
     nodes = tuple(

@@ -32,7 +32,7 @@ from simcluster.document import Bytes, Name, Refused, Section
 from simcluster.errors import PlanError, nearest
 from simcluster.layout import Layout, Mesh
 from simcluster.model import TensorType
-from simcluster.plan.strategies import BATCH, Roles
+from simcluster.plan.rule import BATCH, Roles
 
 Split = Literal["flat", "rows"]
 

@@ -25,6 +25,7 @@ from simcluster.plan.fusion import AllReduceFusionSpec, Ends, FusionSpec, check_
 from simcluster.plan.quantise import PRODUCTS
 from simcluster.plan.schedule import Schedule
 from simcluster.plan.sharding import Written as WrittenSharding
+from simcluster.plan.strategy_spec import Axes, StrategySpec
 from simcluster.registry import data_files, kinds
 
 FloatName = Literal["fp32", "fp16", "bf16"]
@@ -34,8 +35,6 @@ _NARROWER: dict[str, tuple[str, ...]] = {"fp32": ("tf32",), "fp16": ("fp8",), "b
 """The formats, beside their own, in which matrix units may multiply tensors of a format."""
 USUAL_REUSE = 1000
 """Collectives of a reusable call where no number is given (MS_COMM_COMPILER_OPT=-1)."""
-
-Axes = Name | tuple[Name, ...]
 
 
 class Fp8Spec(Section):
@@ -169,24 +168,6 @@ class TrainingSpec(Section):
 
     optimizer: OptimizerSpec = OptimizerSpec()
     """sgd, momentum, adam, adamw or lamb, with its constants."""
-
-
-class StrategySpec(Section):
-    """A strategy for the operators whose names match a pattern."""
-
-    match: Name
-    """Operator names: ``layers.*.mlp.up``, with ``*``, ``?`` and ``{a,b}``."""
-
-    split: dict[Name, Axes] | Annotated[tuple[dict[Name, Axes], ...], Field(min_length=1)]
-    """Iteration dim -> mesh axis, role or list of them, outer first; of several such maps the first that
-    divides. Dims that are not named stay whole, except batch, which follows the role batch."""
-
-    def alternatives(self) -> tuple[dict[str, tuple[str, ...]], ...]:
-        """The maps, every entry a tuple of axes."""
-        maps = self.split if isinstance(self.split, tuple) else (self.split,)
-        return tuple(
-            {dim: (axes,) if isinstance(axes, str) else axes for dim, axes in each.items()} for each in maps
-        )
 
 
 class RecipeSpec(CatalogSection):

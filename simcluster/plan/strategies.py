@@ -8,48 +8,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from simcluster.document.pattern import matches
 from simcluster.errors import PlanError, Problem, nearest
-from simcluster.layout import Dims, Mesh, Strategy
+from simcluster.layout import Dims, Layout, Mesh, Strategy, whole
 from simcluster.model import Block, Graph, Node, Operator, Phase
+from simcluster.plan.operands import Unfit, Wish, wishes
+from simcluster.plan.rule import BATCH, Roles, Rule, Split, first_rule, stage_devices
 
-Split = Mapping[str, tuple[str, ...]]
-
-BATCH = "batch"
 DEFAULT = "default"
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """``match`` an operator pattern, ``split`` its iteration dims; the first alternative that divides counts.
-
-    ``source`` names where it was written (``recipe megatron``); ``path`` is its key path if the user wrote
-    it, which also makes a rule that matches nothing an error.
-    """
-
-    match: str
-    alternatives: tuple[Split, ...]
-    source: str
-    path: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Roles:
-    """What axes are for: role -> axes of the mesh; a rule may name a role where it could name an axis."""
-
-    axes: Mapping[str, tuple[str, ...]]
-
-    def resolve(self, names: Sequence[str], mesh: Mesh) -> tuple[str, ...]:
-        """Roles and axes as axes of the mesh; those that the mesh does not have are dropped."""
-        found = [axis for name in names for axis in self.axes.get(name, (name,))]
-        return tuple(axis for axis in found if axis in mesh.sizes)
-
-    def known(self, mesh: Mesh) -> set[str]:
-        """Every name a rule may use."""
-        return set(self.axes) | set(mesh.names)
 
 
 @dataclass(frozen=True)
@@ -83,7 +52,7 @@ def assign(graph: Graph, rules: Sequence[Rule], mesh: Mesh, roles: Roles) -> Str
     for instance in graph.instances:
         block = graph.block_of(instance)
         nodes = list(block.phase(Phase.FORWARD))
-        chosen = tuple(_first(rules, f"{instance.name}.{node.name}") for node in nodes)
+        chosen = tuple(first_rule(rules, f"{instance.name}.{node.name}") for node in nodes)
         used.update(index for index in chosen if index is not None)
         key = (instance.block, chosen)
         if key not in seen:
@@ -120,27 +89,74 @@ def _and_more(count: int) -> str:
     return f" and {count} more operator{'s' * (count > 1)}" if count else ""
 
 
-def _first(rules: Sequence[Rule], name: str) -> int | None:
-    return next((index for index, rule in enumerate(rules) if matches(rule.match, name)), None)
-
-
 def _strategy(
     node: Node, block: Block, rule: Rule | None, mesh: Mesh, roles: Roles, instance: str
 ) -> Strategy | Problem:
     assert isinstance(node.operator, Operator)
     dims = node.operator.dims()
     extent = _extent(dims, node, block)
+    by_dim = rule is None or rule.inputs is None
     failure: Problem | None = None
-    for split in rule.alternatives if rule else ({},):
-        wanted = {dim: roles.resolve(axes, mesh) for dim, axes in split.items() if dim in extent}
-        if BATCH in extent and BATCH not in split:
-            wanted[BATCH] = tuple(axis for axis in roles.resolve((BATCH,), mesh) if axis not in _used(wanted))
-        problem = _check(node, wanted, extent, mesh, rule, instance)
-        if problem is None:
-            return Strategy.of({dim: axes for dim, axes in wanted.items() if mesh.product(axes) > 1})
-        failure = failure or problem
+    try:
+        for wish in wishes(rule, dims, stage_devices(mesh, roles)):
+            wanted = {dim: roles.resolve(tokens, mesh) for dim, tokens in wish.dims.items()}
+            if by_dim and BATCH in extent and BATCH not in wish.dims:
+                used = _used(wanted)
+                wanted[BATCH] = tuple(axis for axis in roles.resolve((BATCH,), mesh) if axis not in used)
+            problem = _check(node, wanted, extent, mesh, rule, instance)
+            if problem is None:
+                made = Strategy.of({dim: axes for dim, axes in wanted.items() if mesh.product(axes) > 1})
+                return made if rule is None else _behind(made, dims, wish, rule, extent, mesh, roles)
+            failure = failure or problem
+    except Unfit as unfit:
+        assert rule is not None
+        return Problem(
+            f"{instance}.{node.name}: {unfit.reason}", rule.path and f"{rule.path}.{unfit.key}", unfit.hint
+        )
     assert failure is not None
     return failure
+
+
+def _behind(
+    made: Strategy,
+    dims: Dims,
+    wish: Wish,
+    rule: Rule,
+    extent: Mapping[str, int],
+    mesh: Mesh,
+    roles: Roles,
+) -> Strategy:
+    """The strategy with what is to become of the results right behind the operator."""
+    follows = dims.output_layouts(made)
+    if rule.scatter:
+        found = {index: _scattered(layout) for index, layout in enumerate(follows) if layout.partial}
+        if not found:
+            raise Unfit("no sum is due in its results, so nothing is scattered", "forward_reduce_scatter")
+    else:
+        found = {
+            index: Layout(tuple(_several(roles.resolve(tokens, mesh), mesh) for tokens in wanted))
+            for index, wanted in wish.outputs.items()
+        }
+    for index, layout in found.items():
+        if len(set(layout.axes)) < len(layout.axes):
+            raise Unfit(f"output {index} is split twice over one axis: {layout}", "out")
+        for dim, axes in zip(dims.outputs[index], layout.dims, strict=True):
+            if extent[dim] % mesh.product(axes):
+                raise Unfit(_remainder(dim, extent[dim], axes, mesh), "out")
+    kept = tuple((index, layout) for index, layout in found.items() if layout != follows[index])
+    return replace(made, outputs=kept, scatter=rule.scatter and bool(kept))
+
+
+def _scattered(layout: Layout) -> Layout:
+    """The sums that are due over some axes scattered over the first dim."""
+    if any(how != "sum" for _, how in layout.partial) or not layout.dims:
+        raise Unfit(f"{layout} is no sum that could be scattered over a first dim", "forward_reduce_scatter")
+    first, *rest = layout.dims
+    return Layout(((*first, *layout.partial_axes), *rest))
+
+
+def _several(axes: tuple[str, ...], mesh: Mesh) -> tuple[str, ...]:
+    return tuple(axis for axis in axes if mesh.size(axis) > 1)
 
 
 def _used(split: Split) -> set[str]:
@@ -164,23 +180,27 @@ def _check(
     twice = [axis for axis, count in counts.items() if count > 1]
     if twice:
         return Problem(f"{name}: axis '{twice[0]}' splits two dims at once", rule.path if rule else "")
-    whole = dict(node.operator.dims().whole)
-    barred = [dim for dim, axes in split.items() if dim in whole and mesh.product(axes) > 1]
+    reasons = dict(node.operator.dims().whole)
+    barred = [dim for dim, axes in split.items() if dim in reasons and mesh.product(axes) > 1]
     if barred and node.operator.decompose(frozenset(barred)) is None:
-        reason = whole[barred[0]]
+        reason = reasons[barred[0]]
         return Problem(f"{name}: dim '{barred[0]}' cannot be split: {reason}", rule.path if rule else "")
     for dim, axes in split.items():
         ways = mesh.product(axes)
         if extent[dim] % ways:
-            over = " x ".join(f"{axis} {mesh.size(axis)}" for axis in axes)
-            where = rule.path if rule and rule.path else f"parallel.mesh.{axes[-1]}"
+            where = rule.path if rule and rule.path else f"parallel.mesh.{whole(axes[-1])}"
             return Problem(
-                f"{name}: {dim} {extent[dim]} does not divide over {over}: "
-                f"{extent[dim]} / {ways} = {extent[dim] / ways:g}",
+                f"{name}: {_remainder(dim, extent[dim], axes, mesh)}",
                 where,
                 _divisors_hint(dim, extent[dim], axes),
             )
     return None
+
+
+def _remainder(dim: str, size: int, axes: Sequence[str], mesh: Mesh) -> str:
+    over = " x ".join(f"{axis} {mesh.size(axis)}" for axis in axes)
+    ways = mesh.product(axes)
+    return f"{dim} {size} does not divide over {over}: {size} / {ways} = {size / ways:g}"
 
 
 def _divisors_hint(dim: str, size: int, axes: tuple[str, ...]) -> str:
@@ -193,15 +213,23 @@ def _unknown_names(rules: Sequence[Rule], mesh: Mesh, roles: Roles) -> Iterable[
     for rule in rules:
         if not rule.path:
             continue
-        for split in rule.alternatives:
-            for dim, axes in split.items():
-                for axis in axes:
-                    if axis not in known:
-                        yield Problem(
-                            f"the mesh has no axis or role '{axis}'",
-                            f"{rule.path}.split.{dim}",
-                            nearest(axis, known),
-                        )
+        for path, axis in _named(rule):
+            if axis not in known:
+                yield Problem(f"the mesh has no axis or role '{axis}'", path, nearest(axis, known))
+
+
+def _named(rule: Rule) -> Iterator[tuple[str, str]]:
+    """Every axis or role that a rule names, with where it does so."""
+    if rule.layout is not None:
+        return
+    for split in rule.alternatives:
+        for dim, axes in split.items():
+            yield from ((f"{rule.path}.split.{dim}", axis) for axis in axes)
+    for key, operands in (("in", rule.inputs), ("out", rule.outputs)):
+        for index, dims in enumerate(operands or ()):
+            for place, entry in enumerate(dims or ()):
+                if isinstance(entry, tuple):
+                    yield from ((f"{rule.path}.{key}.{index}.{place}", axis) for axis in entry)
 
 
 def _idle_rules(rules: Sequence[Rule], used: Counter[int], graph: Graph) -> Iterable[Problem]:

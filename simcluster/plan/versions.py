@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from simcluster.layout import Layout, Movement
+from simcluster.layout import Kind, Layout, Movement
 from simcluster.model import Node, Phase, TensorType, Value
 from simcluster.plan.redistribute import Router
 
@@ -73,6 +73,22 @@ class Workbench:
             found.setdefault(reached, name)
             layout = reached
         return name
+
+    def settle(self, value: str, layout: Layout, *, scatter: bool) -> None:
+        """Redistributes a value right behind its maker: from now on its home lies as ``layout``.
+
+        With ``scatter`` by the reduce-scatter of what is due in it, over its first dim.
+        """
+        home = self.layout(value)
+        if home == layout:
+            return
+        if scatter:
+            why = f"{value} lies as {home}; its operator scatters the sum forward as {layout}"
+            movement = Movement(Kind.REDUCE_SCATTER, home.partial_axes, 0)
+            name = self._move(value, self.home(value), layout, movement, why)
+        else:
+            name = self.fetch(value, layout, f"{self._makers[value]}, in its out strategy,")
+        self._versions[value] = {layout: name}
 
     def _move(self, value: str, name: str, after: Layout, movement: Movement, why: str) -> str:
         stem = self._makers[value]

@@ -11,7 +11,7 @@ import enum
 from dataclasses import dataclass
 from functools import cached_property
 
-from simcluster.layout import Layout, Movement, Strategy, base_axis
+from simcluster.layout import Layout, Movement, Strategy, base_axis, whole
 from simcluster.model import Operator, TensorType
 from simcluster.work import Work
 
@@ -44,11 +44,11 @@ def stream_name(axes: tuple[str, ...], purpose: Purpose) -> str:
 
 
 def stream_axes(stream: str, stage_axis: str) -> str:
-    """The mesh axes that a communication stream serves, as results name them."""
+    """The mesh axes that a communication stream serves, as results name them: a piece of an axis as it."""
     if stream in TRANSFER_STREAMS:
         return stage_axis
     axes = stream.partition(" ")[0].split("+")
-    return "+".join(dict.fromkeys(base_axis(axis) for axis in axes))
+    return "+".join(dict.fromkeys(whole(base_axis(axis)) for axis in axes))
 
 
 class Scope(enum.StrEnum):

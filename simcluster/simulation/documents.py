@@ -10,6 +10,7 @@ import numpy as np
 from simcluster._version import __version__
 from simcluster.cluster import HostGroup
 from simcluster.engine import Timing
+from simcluster.layout import uncut
 from simcluster.plan import Plan
 from simcluster.plan.fusion import reduced_by
 from simcluster.plan.schedule import render
@@ -51,7 +52,7 @@ def plan_document(built: Built) -> dict[str, Any]:
         "parameters": scenario.model.num_parameters,
         "framework": scenario.spec.framework,
         "framework_changes": _framework(built),
-        "mesh": dict(plan.mesh.axes),
+        "mesh": dict(uncut(plan.mesh).axes),
         "stage_axis": plan.stage_axis,
         "layers_per_stage": list(plan.layers),
         "micro_batches": plan.num_micro_batches,

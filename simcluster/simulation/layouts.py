@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from simcluster.cluster import Placement
@@ -10,7 +10,6 @@ from simcluster.collectives import Operation, collective_time
 from simcluster.layout import Movement
 from simcluster.model import Block, Instance, Node, Operator, Phase
 from simcluster.plan.redistribute import collective_bytes, local_bytes
-from simcluster.plan.strategies import BATCH
 from simcluster.program import Action, Code, Instruction
 from simcluster.program.lower import BEGIN, GATHER, REDUCE, REGATHER
 from simcluster.simulation.build import Built
@@ -126,46 +125,6 @@ def _worst(built: Built, operation: Operation, placements: Iterable[Placement], 
     return max(
         collective_time(operation, where, size, built.cluster, algorithm).seconds for where in placements
     )
-
-
-def strategies(built: Built) -> list[dict[str, Any]]:
-    """The effective strategies as users write them: pasted into the scenario they give the same Program."""
-    plan = built.plan
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for instance in plan.logical.instances:
-        chosen = plan.strategies.of(instance.name)
-        key = (instance.block, *map(str, chosen.values()))
-        groups.setdefault(key, []).append(instance.name)
-    found = []
-    for names in groups.values():
-        block = plan.logical.block_of(next(i for i in plan.logical.instances if i.name == names[0]))
-        for pattern in _patterns(names, [instance.name for instance in plan.logical.instances]):
-            found += list(_entries(built, block, names[0], pattern))
-    return found
-
-
-def _entries(built: Built, block: Block, instance: str, pattern: str) -> Iterator[dict[str, Any]]:
-    chosen = built.plan.strategies.of(instance)
-    for node in block.phase(Phase.FORWARD):
-        assert isinstance(node.operator, Operator)
-        if node.name not in chosen:
-            continue
-        split: dict[str, Any] = {
-            dim: axes[0] if len(axes) == 1 else list(axes) for dim, axes in chosen[node.name].splits
-        }
-        if BATCH in node.operator.dims().names:
-            split.setdefault(BATCH, [])
-        yield {"match": f"{pattern}.{node.name}", "split": split}
-
-
-def _patterns(names: list[str], every: list[str]) -> list[str]:
-    """Patterns that match exactly ``names`` among ``every`` instance."""
-    stems = {name.rpartition(".")[0] for name in names}
-    if len(names) > 1 and len(stems) == 1:
-        (stem,) = stems
-        if stem and [name for name in every if name.startswith(f"{stem}.")] == names:
-            return [f"{stem}.*"]
-    return names
 
 
 def ranges(names: list[str]) -> str:

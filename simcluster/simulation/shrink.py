@@ -15,21 +15,25 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from simcluster.cluster import Cluster, ClusterSpec, HostGroupSpec, HostSpec
 from simcluster.document import validate_data
 from simcluster.document.pattern import matches
 from simcluster.layout import Mesh
-from simcluster.model import Model
+from simcluster.model import Model, Operator
 from simcluster.model.operators.lamb import Lamb
 from simcluster.plan import Plan
 from simcluster.plan.batches import Batches
 from simcluster.plan.fusion import FusionSpec
 from simcluster.plan.place import default_layers
+from simcluster.plan.rule import BATCH
 from simcluster.plan.sharding import OptimizerShardingSpec
 from simcluster.plan.spec import OptimizerSpec
+from simcluster.plan.strategy_spec import StrategySpec
 from simcluster.scenario import Scenario
-from simcluster.simulation.build import prepare
+from simcluster.simulation.build import Built, prepare
+from simcluster.simulation.strategies import strategies
 
 MOST_RANKS = 64
 
@@ -63,7 +67,7 @@ def shrink(scenario: Scenario) -> Shrunk:
         sum(layers), lambda dim: _ways(plan, mesh, dim), padded=plan.vocab > scenario.model.vocabulary
     )
     batches = small_batches(plan.batches, mesh, stages)
-    micro_batch = min(spec.training.micro_batch, 2)
+    micro_batch = _micro_batch(plan, mesh, spec.training.micro_batch)
     trained = sum(batches.by_coordinate) / len(batches.by_coordinate)
     batch = round(trained * micro_batch * mesh.product(plan.batch_axes))
     seq = model.sequence or min(spec.training.seq_len, 4 * _ways(plan, mesh, "seq"))
@@ -89,6 +93,7 @@ def shrink(scenario: Scenario) -> Shrunk:
             "schedule": schedule,
             "optimizer_sharding": sharding,
             "fusion": _small_fusion(spec.parallel.fusion, model, plan),
+            "strategies": _small_strategies(built, model),
         }
     )
     small = spec.model_copy(
@@ -121,6 +126,23 @@ def _small_fusion(fusion: FusionSpec, model: Model, plan: Plan) -> FusionSpec:
     names = [name for name, _ in model.graph(1, model.sequence or 1, plan.compute, 1).parameters()]
     kept = tuple(entry for entry in fusion.ids if any(matches(entry.match, name) for name in names))
     return fusion.model_copy(update={"ids": kept})
+
+
+def _small_strategies(built: Built, model: Model) -> tuple[StrategySpec, ...]:
+    """The strategies of the small plan, without those of operators that only the large model has.
+
+    Numbers of parts count the ranks of the large mesh: then the effective strategies are written out, by the
+    axes that they use.
+    """
+    entries = built.scenario.spec.parallel.strategies
+    if any(entry.rule("scenario").numbered for entry in entries):
+        adapter = TypeAdapter(tuple[StrategySpec, ...])
+        entries = adapter.validate_python(strategies(built, cut=True))
+    if not entries:
+        return ()
+    graph = model.graph(1, model.sequence or 1, built.plan.compute, 1)
+    names = [f"{instance.name}.{node.name}" for instance, node in graph.nodes()]
+    return tuple(entry for entry in entries if any(matches(entry.match, name) for name in names))
 
 
 def _verifiable(optimizer: OptimizerSpec) -> OptimizerSpec:
@@ -178,12 +200,30 @@ def _small_layers(layers: tuple[int, ...], num_stages: int) -> tuple[int, ...]:
 
 
 def _ways(plan: Plan, mesh: Mesh, dim: str) -> int:
-    """Into how many parts the plan splits a dim, over all operators, on the small mesh."""
-    found = 1
-    for chosen in plan.strategies.by_instance.values():
-        for strategy in chosen.values():
-            found = math.lcm(found, mesh.product(strategy.axes(dim)))
-    return found
+    """Into how many parts the plan splits a dim, over all operators and results, on the small mesh."""
+    return math.lcm(1, *(mesh.product(axes) for name, axes in _splits(plan) if name == dim))
+
+
+def _splits(plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Every dim with axes that split it, in an operator or in a result behind it."""
+    seen: set[int] = set()
+    for instance in plan.logical.instances:
+        chosen = plan.strategies.of(instance.name)
+        if id(chosen) in seen:
+            continue
+        seen.add(id(chosen))
+        for name, strategy in chosen.items():
+            yield from strategy.splits
+            for index, layout in strategy.outputs:
+                operator = plan.logical.block_of(instance).node(name).operator
+                assert isinstance(operator, Operator)
+                yield from zip(operator.dims().outputs[index], layout.dims, strict=True)
+
+
+def _micro_batch(plan: Plan, mesh: Mesh, given: int) -> int:
+    """At most two samples, or as many as let the batch divide where it is split over other axes too."""
+    ways, split = mesh.product(plan.batch_axes), _ways(plan, mesh, BATCH)
+    return next(size for size in range(min(given, 2), split + 2) if size * ways % split == 0)
 
 
 def _small_cluster(scenario: Scenario, before: Mesh, after: Mesh) -> tuple[Cluster, ClusterSpec]:

@@ -33,7 +33,8 @@ def layouts(
     from simcluster.report import layouts_text
     from simcluster.scenario import Scenario
     from simcluster.simulation import prepare
-    from simcluster.simulation.layouts import layouts, strategies
+    from simcluster.simulation.layouts import layouts
+    from simcluster.simulation.strategies import strategies
 
     if as_strategies and operator is not None:
         raise typer.BadParameter("the strategies are printed whole; leave out --operator")

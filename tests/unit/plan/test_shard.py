@@ -12,9 +12,10 @@ from simcluster.model import Phase
 from simcluster.model.operators.activation import Gelu, Swiglu
 from simcluster.model.operators.pointwise import Add, Bias
 from simcluster.plan.differentiate import differentiate
+from simcluster.plan.rule import Roles, Rule
 from simcluster.plan.shard import shard
 from simcluster.plan.spec import RecipeSpec
-from simcluster.plan.strategies import Roles, Rule, Strategies, assign
+from simcluster.plan.strategies import Strategies, assign
 from simcluster.work import DType
 from tests.unit.plan.graphs import (
     GPT,

@@ -5,7 +5,8 @@ import pytest
 from simcluster.errors import PlanError
 from simcluster.layout import Mesh, Strategy
 from simcluster.model import Transformer
-from simcluster.plan.strategies import DEFAULT, Roles, Rule, assign
+from simcluster.plan.rule import Roles, Rule
+from simcluster.plan.strategies import DEFAULT, assign
 from simcluster.work import DType
 
 MESH = Mesh.of({"data": 2, "tensor": 4})

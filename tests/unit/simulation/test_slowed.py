@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from simcluster.engine.beside import first_beside
 
 from simcluster.engine import instruction_times
-from simcluster.engine.beside import first_beside
 from simcluster.simulation import simulate
 from simcluster.simulation.build import prepare
 from simcluster.simulation.simulate import timed

@@ -6,7 +6,8 @@ import pytest
 
 from simcluster.scenario import Scenario
 from simcluster.simulation.build import prepare
-from simcluster.simulation.layouts import layouts, strategies
+from simcluster.simulation.layouts import layouts
+from simcluster.simulation.strategies import strategies
 from tests.scenarios import TINY, TINY_GPT, scenario
 
 MESH = {"pipeline": 2, "data": 2, "tensor": 2}

@@ -1,0 +1,101 @@
+"""A mesh whose axes are cut where splits written in numbers need it.
+
+Axes are atomic: ``tensor 8`` that an operator splits in two outer halves becomes ``tensor.0 2 x tensor.1 4``,
+outer first. Who names ``tensor`` means both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+from simcluster.layout.device_matrix import Digit
+from simcluster.layout.mesh import Mesh
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A mesh cut for some digits of the ranks of a stage.
+
+    ``spans`` are the pieces of all axes but the stages', outermost first: name, stride, size.
+    """
+
+    mesh: Mesh
+    spans: tuple[tuple[str, Digit], ...]
+    stage_axis: str = ""
+
+    @classmethod
+    def of(cls, mesh: Mesh, stage_axis: str, digits: Iterable[Digit]) -> Cut:
+        """The coarsest cut in which every digit is some whole axes.
+
+        Raises ValueError, with the numbers, where digits or axes overlap without one dividing the other.
+        """
+        inside = _inside(mesh, stage_axis)
+        marks = {edge for _, span in inside for edge in _edges(span)}
+        marks |= {edge for digit in digits for edge in _edges(digit)}
+        ordered = sorted(marks)
+        ranks = math.prod(span.size for _, span in inside)
+        if ordered and ordered[-1] > ranks:
+            raise ValueError(f"it reaches over {ordered[-1]} ranks, and a stage has {ranks}")
+        for low, high in pairwise(ordered):
+            if high % low:
+                raise ValueError(f"{low} does not divide {high}")
+        axes: list[tuple[str, int]] = []
+        spans: list[tuple[str, Digit]] = []
+        place = dict(inside)
+        for name, size in mesh.axes:
+            if name not in place or size == 1:
+                axes.append((name, size))
+                continue
+            low, high = _edges(place[name])
+            within = [mark for mark in ordered if low <= mark <= high]
+            pieces = [Digit(first, second // first) for first, second in pairwise(within)][::-1]
+            for index, piece in enumerate(pieces):
+                made = f"{name}.{index}" if len(pieces) > 1 else name
+                axes.append((made, piece.size))
+                spans.append((made, piece))
+        return cls(Mesh(tuple(axes)), tuple(spans), stage_axis)
+
+    def axes(self, digit: Digit) -> tuple[str, ...]:
+        """The axes that make up a digit, outermost first."""
+        low, high = _edges(digit)
+        return tuple(
+            name for name, span in self.spans if low <= span.stride and span.stride * span.size <= high
+        )
+
+
+def pieces(mesh: Mesh, axis: str) -> tuple[str, ...]:
+    """What an axis has been cut into, outermost first; itself where it is whole or unknown."""
+    if axis in mesh.sizes:
+        return (axis,)
+    return tuple(name for name in mesh.names if name.rpartition(".")[0] == axis) or (axis,)
+
+
+def whole(axis: str) -> str:
+    """The axis, as the user wrote it, that a piece was cut from."""
+    return axis.partition(".")[0]
+
+
+def uncut(mesh: Mesh) -> Mesh:
+    """The mesh as the user wrote it."""
+    sizes: dict[str, int] = {}
+    for name, size in mesh.axes:
+        sizes[whole(name)] = sizes.get(whole(name), 1) * size
+    return Mesh.of(sizes)
+
+
+def _inside(mesh: Mesh, stage_axis: str) -> list[tuple[str, Digit]]:
+    """The axes within a stage, outermost first, as digits of its ranks."""
+    found: list[tuple[str, Digit]] = []
+    stride = 1
+    for name, size in reversed(mesh.axes):
+        if name != stage_axis and size > 1:
+            found.append((name, Digit(stride, size)))
+            stride *= size
+    return found[::-1]
+
+
+def _edges(digit: Digit) -> tuple[int, int]:
+    return digit.stride, digit.stride * digit.size

@@ -1,0 +1,100 @@
+"""What is written about operators: rules by pattern, and the names of axes that they may use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from simcluster.document.pattern import matches
+from simcluster.layout import Cut, Digit, Mesh, MindSporeLayout, Side, pieces
+
+Split = Mapping[str, tuple[str, ...]]
+
+Entry = int | tuple[str, ...]
+"""What is written for one tensor dim: a number of parts, or axes, outer first; ``()`` is whole."""
+
+Operands = tuple[tuple[Entry, ...] | None, ...]
+"""Per tensor its dims; None for one of which nothing is said."""
+
+Token = str | Digit
+"""Something to split a dim over: an axis or role by name, or ranks by their distance."""
+
+BATCH = "batch"
+PIPELINE = "pipeline"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """``match`` an operator pattern and say how its operators are split.
+
+    Either by iteration dim, in ``alternatives`` of which the first that divides counts; or by operand, in
+    ``inputs``. ``outputs`` are the layouts results get behind the operator. Names in them are aliases of
+    ``layout``, if there is one; numbers are factors of a device matrix, whose replicas stand on the
+    ``repeated_on`` side. ``scatter``: sums due in results are scattered over their first dim.
+
+    ``source`` names where the rule was written (``recipe megatron``); ``path`` is its key path if the user
+    wrote it, which also makes a rule that matches nothing an error.
+    """
+
+    match: str
+    alternatives: tuple[Split, ...]
+    source: str
+    path: str = ""
+    inputs: Operands | None = None
+    outputs: Operands | None = None
+    layout: MindSporeLayout | None = None
+    repeated_on: Side = "left"
+    scatter: bool = False
+
+    @property
+    def numbered(self) -> bool:
+        """Whether it counts ranks instead of naming axes."""
+        return self.layout is not None or any(isinstance(entry, int) for entry in self._entries())
+
+    @property
+    def names(self) -> set[str]:
+        """The axes and roles it names."""
+        if self.layout is not None:
+            return set()
+        found = {name for entry in self._entries() if isinstance(entry, tuple) for name in entry}
+        return found | {axis for split in self.alternatives for axes in split.values() for axis in axes}
+
+    def _entries(self) -> list[Entry]:
+        operands = (*(self.inputs or ()), *(self.outputs or ()))
+        return [entry for dims in operands for entry in dims or ()]
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """What axes are for: role -> axes of the mesh; a rule may name a role where it could name an axis.
+
+    ``cut`` tells which axes a digit of rank numbers is made of.
+    """
+
+    axes: Mapping[str, tuple[str, ...]]
+    cut: Cut | None = None
+
+    def resolve(self, names: Sequence[Token], mesh: Mesh) -> tuple[str, ...]:
+        """Roles, axes and digits as axes of the mesh; those that the mesh does not have are dropped."""
+        found: list[str] = []
+        for name in names:
+            if isinstance(name, Digit):
+                assert self.cut is not None, "digits need a mesh that is cut for them"
+                found += self.cut.axes(name)
+            else:
+                found += [part for axis in self.axes.get(name, (name,)) for part in pieces(mesh, axis)]
+        return tuple(axis for axis in found if axis in mesh.sizes)
+
+    def known(self, mesh: Mesh) -> set[str]:
+        """Every name a rule may use."""
+        return {*self.axes, *mesh.names, *(axis.partition(".")[0] for axis in mesh.names)}
+
+
+def first_rule(rules: Sequence[Rule], name: str) -> int | None:
+    """The first rule that fits an operator's full name, by its index."""
+    return next((index for index, rule in enumerate(rules) if matches(rule.match, name)), None)
+
+
+def stage_devices(mesh: Mesh, roles: Roles) -> int:
+    """Ranks of one stage, all of which an operator's factors divide."""
+    return mesh.num_ranks // mesh.product(roles.resolve((PIPELINE,), mesh))

@@ -1,0 +1,175 @@
+"""Strategies by operand, in numbers and with layouts: the same plans as by dim, and right in values."""
+
+from __future__ import annotations
+
+import pytest
+
+from simcluster.simulation.build import prepare
+from simcluster.simulation.layouts import layouts
+from simcluster.simulation.simulate import simulate
+from simcluster.simulation.strategies import strategies
+from simcluster.simulation.verify import verify
+from tests.scenarios import TINY_GPT, scenario
+
+MESH = {"pipeline": 2, "data": 2, "tensor": 2}
+EIGHT = {"data": 2, "tensor": 4}
+LAYER = "layers.*."
+NUMBERS = [
+    {"match": f"{LAYER}mlp.up", "in": "((4, 1, 1), (1, 2), (1, 2))"},
+    {"match": f"{LAYER}mlp.activation", "in": [[2, 1, 4], [2, 1, 4]]},
+    {"match": f"{LAYER}mlp.down", "in": [[2, 1, 2], [2, 1]], "repeated_on": "right"},
+    {"match": f"{LAYER}attention.norm", "in": [[1, 8, 1], [1]]},
+]
+SCATTERED = [
+    {
+        "match": f"{LAYER}mlp.down",
+        "in": [["data", 1, "tensor"], ["tensor", 1]],
+        "forward_reduce_scatter": True,
+    },
+    {
+        "match": f"{LAYER}attention.out",
+        "in": [["data", 1, "tensor", 1, 1], ["tensor", 1, 1, 1]],
+        "out": [["data", "tensor", 1]],
+    },
+    {"match": f"{LAYER}mlp.activation", "split": {"ffn": "tensor"}, "out": [["data", "tensor", 1]]},
+]
+INTERLEAVED = [
+    {
+        "match": f"{LAYER}{{attention,mlp}}.residual",
+        "layout": {
+            "device_matrix": [2, 2, 2],
+            "alias_name": ["dp", "sp", "mp"],
+            "rank_list": [0, 2, 1, 3, 4, 6, 5, 7],
+        },
+        "in": [[["sp", "dp"], "mp", "None"], [["sp", "dp"], "mp", "None"]],
+    },
+    {
+        "match": "head.logits",
+        "layout": {"device_matrix": [4, 2], "alias_name": ["a", "b"]},
+        "in": [[1, "b", 1], ["a", 1]],
+        "out": [[1, ["b", "a"], 1]],
+    },
+]
+FORMS = {"numbers": NUMBERS, "scattered": SCATTERED, "interleaved": INTERLEAVED}
+
+
+def written(name, mesh=EIGHT, **options):
+    return scenario(
+        mesh,
+        strategies=FORMS[name],
+        recipe="data",
+        micro_batch=4,
+        micro_batches=2,
+        training={"seq_len": 16},
+        **options,
+    )
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_form_computes_what_one_device_computes(name):
+    found = verify(written(name))
+    assert found.agrees, found.fault or found.first_difference
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_pasted_they_give_the_same_times_and_bytes(name):
+    """Numbers become layouts over the axes as they were cut."""
+    before = written(name)
+    spec = before.spec.model_dump(mode="json", exclude_unset=True)
+    spec["parallel"]["strategies"] = strategies(prepare(before))
+    pasted = type(before).of(spec)
+    assert prepare(pasted).program.digest() == prepare(before).program.digest()
+
+
+def test_numbers_with_a_pipeline_count_the_ranks_of_a_stage():
+    found = verify(written("numbers", {"pipeline": 2, "devices": 8}, roles={"batch": []}))
+    assert found.agrees, found.fault or found.first_difference
+
+
+def test_large_meshes_are_shrunk_with_their_numbers():
+    """Numbers count the ranks of the large mesh; verify runs a small one that is cut alike."""
+    forms = [{"match": f"{LAYER}mlp.down", "in": [[16, 1, 8], [8, 1]], "out": [[16, 8, 1]]}]
+    model = {"layers": 2, "hidden": 64, "heads": 8, "ffn": 64, "vocab": 128}
+    which = scenario(
+        {"data": 16, "tensor": 8}, strategies=forms, recipe="megatron", model=model, devices=8, micro_batch=1
+    )
+    found = verify(which)
+    assert found.num_ranks <= 64
+    assert found.agrees, found.fault or found.first_difference
+
+
+def test_results_are_reported_by_the_axes_of_the_scenario():
+    """Pieces of an axis are no business of the reader's where whole axes travel."""
+    summary = simulate(written("numbers")).documents["summary"]
+    assert set(summary["communication_bytes"]) <= {"data", "tensor", "data+tensor"}
+    plan = simulate(written("numbers")).documents["plan"]
+    assert plan["mesh"] == EIGHT
+    assert "strategies cut tensor 4 into tensor.0 2 x tensor.1 2" in plan["notes"]
+
+
+def kinds(which, name):
+    return [
+        f"{node['kind']}"
+        for block in layouts(prepare(which))
+        for node in block["nodes"]
+        if "why" in node and node["phase"] == "forward" and node["inputs"][0][0].startswith(name)
+    ]
+
+
+def test_a_forward_reduce_scatter_is_one():
+    assert kinds(written("scattered"), "mlp.down.out") == ["reduce_scatter over tensor"]
+
+
+# -- Megatron's plan by hand ----------------------------------------------------------------------------
+
+BY_HAND = {
+    "axes": [
+        {"match": "embedding.tokens", "in": [["data", 1], ["tensor", 1]]},
+        {
+            "match": f"{LAYER}attention.qkv",
+            "in": [["data", 1, 1], [1, "tensor", 1, 1], [1, "tensor", 1], [1, "tensor", 1]],
+        },
+        {"match": f"{LAYER}attention.qkv.q.bias", "in": [["data", 1, "tensor", 1, 1], ["tensor", 1, 1]]},
+        {"match": f"{LAYER}attention.qkv.{{k,v}}.bias", "in": [["data", 1, "tensor", 1], ["tensor", 1]]},
+        {
+            "match": f"{LAYER}attention.core",
+            "in": [["data", 1, "tensor", 1, 1], ["data", 1, "tensor", 1], None],
+        },
+        {
+            "match": f"{LAYER}attention.out",
+            "in": [["data", 1, "tensor", 1, 1], ["tensor", 1, 1, 1]],
+            "out": [["data", 1, 1]],
+        },
+        {"match": f"{LAYER}mlp.up", "in": [["data", 1, 1], [1, "tensor"]]},
+        {"match": f"{LAYER}mlp.up.bias", "in": [["data", 1, "tensor"], ["tensor"]]},
+        {"match": f"{LAYER}mlp.activation", "in": [["data", 1, "tensor"]]},
+        {"match": f"{LAYER}mlp.down", "in": [["data", 1, "tensor"], ["tensor", 1]]},
+        {"match": "head.logits", "in": [["data", 1, 1], ["tensor", 1]]},
+        {"match": "head.loss", "in": [["data", 1, "tensor"], ["data", 1]]},
+    ]
+}
+NUMBER = {"data": 2, "tensor": 2}
+BY_HAND["numbers"] = [
+    {
+        key: [dims and [NUMBER.get(entry, entry) for entry in dims] for dims in value]
+        if key in ("in", "out")
+        else value
+        for key, value in entry.items()
+    }
+    for entry in BY_HAND["axes"]
+]
+
+
+@pytest.mark.parametrize("form", BY_HAND)
+@pytest.mark.parametrize("sharding", [None, {"zero": 1}], ids=["whole", "zero"])
+def test_megatron_by_hand_is_the_recipe_to_the_nanosecond_and_the_byte(form, sharding):
+    options = {"model": {**TINY_GPT, "bias": True}, "optimizer_sharding": sharding}
+    recipe = simulate(scenario(MESH, recipe="megatron", **options))
+    by_hand = simulate(scenario(MESH, recipe="data", strategies=BY_HAND[form], **options))
+    for name in ("start", "end", "bytes"):
+        assert by_hand.spans[name].tolist() == recipe.spans[name].tolist()
+    figures = [
+        {name: value for name, value in run.documents["summary"].items() if name != "wall_s"}
+        for run in (recipe, by_hand)
+    ]
+    assert figures[0] == figures[1]
