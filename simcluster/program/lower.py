@@ -27,6 +27,7 @@ from simcluster.program.instruction import (
     stream_name,
 )
 from simcluster.program.kernels import joined
+from simcluster.program.uses import Uses
 from simcluster.work import DType, Kernel, Work
 
 BEGIN, PREPARE, FORWARD, BACKWARD = "begin", "prepare", "forward", "backward"
@@ -43,7 +44,7 @@ _PURPOSES = {
     SCATTER: Purpose.GRADIENTS,
 }
 _ADDED = (Role.ACCUMULATOR, Role.SUM)
-_RESIDENT = frozenset({Role.PARAMETER, Role.COPY, Role.STATE, Role.ACCUMULATOR, Role.BUFFER, Role.VIEW})
+_COPYING = (Kind.ALL_GATHER, Kind.ALL_TO_ALL)
 _MATRIX = (Kernel.GEMM, Kernel.ATTENTION, Kernel.CONV)
 
 
@@ -51,9 +52,9 @@ _MATRIX = (Kernel.GEMM, Kernel.ATTENTION, Kernel.CONV)
 class Lowering:
     """What lowering needs to know besides the block.
 
-    ``prefetch`` bounds how early an all-gather may start: not before the ``prefetch + 1``-th kernel ahead of
-    its first reader has ended. With ``blocking``, kernels and collectives of activations take turns in
-    program order. ``tf32``: matrix kernels on fp32 operands run at the rate of tf32.
+    ``prefetch`` bounds how early an all-gather or all-to-all may start: not before the ``prefetch + 1``-th
+    kernel ahead of its first reader has ended. With ``blocking``, kernels and collectives of activations take
+    turns in program order. ``tf32``: matrix kernels on fp32 operands run at the rate of tf32.
     """
 
     mesh: Mesh
@@ -68,7 +69,7 @@ def lower(block: Block, settings: Lowering, given: Mapping[str, Scope] | None = 
     ``given`` says how long values live that other blocks read.
     """
     phases = _phases(block)
-    uses = _Uses.of(block, phases, given or {})
+    uses = Uses.of(block, phases, given or {}, _stream)
     return {
         name: _CodeWriter(block, name, nodes, settings, uses).write()
         for name, nodes in phases.items()
@@ -78,7 +79,7 @@ def lower(block: Block, settings: Lowering, given: Mapping[str, Scope] | None = 
 
 def scopes(block: Block) -> dict[str, Scope]:
     """How long the buffer of every value of a block lives."""
-    uses = _Uses.of(block, _phases(block), {})
+    uses = Uses.of(block, _phases(block), {}, _stream)
     return {value: uses.scope(value) for value in block.values}
 
 
@@ -145,64 +146,11 @@ def local_type(value: Value, mesh: Mesh) -> TensorType:
     return TensorType(value.layout.local_shape(value.type.shape, mesh), value.type.dtype)
 
 
-@dataclass(frozen=True, slots=True)
-class _Uses:
-    """Which codes read and write each value of a block."""
-
-    block: Block
-    readers: Mapping[str, set[str]]
-    writers: Mapping[str, set[str]]
-    given: Mapping[str, Scope]
-
-    @classmethod
-    def of(cls, block: Block, phases: Mapping[str, Sequence[Node]], given: Mapping[str, Scope]) -> _Uses:
-        """The uses of a block's values by its codes; ``given`` are scopes that are known beforehand."""
-        readers: dict[str, set[str]] = defaultdict(set)
-        writers: dict[str, set[str]] = defaultdict(set)
-        for name, nodes in phases.items():
-            for node in nodes:
-                for value in node.inputs:
-                    readers[value].add(name)
-                for value in node.outputs:
-                    writers[value].add(name)
-        return cls(block, readers, writers, given)
-
-    def border(self, value: str) -> bool:
-        """Whether the value enters or leaves the block."""
-        block = self.block
-        if value in block.inputs or value in block.outputs or value in block.feeds:
-            return True
-        crossing = (*block.inputs, *block.outputs)
-        return any(block.gradients.get(name) == value for name in crossing)
-
-    def leaves(self, value: str) -> bool:
-        """Whether someone outside the block reads the value, and so drops it."""
-        block = self.block
-        return value in block.outputs or any(block.gradients.get(name) == value for name in block.inputs)
-
-    def scope(self, value: str) -> Scope:
-        """How long the value's buffer lives."""
-        if value in self.given:
-            return self.given[value]
-        if self.block.values[value].role in _RESIDENT:
-            return Scope.STEP
-        codes = self.readers[value] | self.writers[value]
-        if not self.border(value) and len(codes) < 2:
-            return Scope.LOCAL
-        gathered = self.block.values[value].role is Role.GATHERED
-        return Scope.KEPT if gathered and not self.regathers else Scope.MICRO_BATCH
-
-    @property
-    def regathers(self) -> bool:
-        """Whether the weights are gathered again for the backward, not kept until then."""
-        return any(self.block.phase(Phase.REGATHER))
-
-    def drops(self, value: str, code: str) -> bool:
-        """Whether this code is the last of the block to read the value."""
-        if self.scope(value) is Scope.STEP:
-            return False
-        order = [name for name in (FORWARD, BACKWARD, SCATTER) if name in self.readers[value]]
-        return bool(order) and order[-1] == code
+def _stream(code: str, node: Node) -> str:
+    """The stream on which a node runs in a code."""
+    if isinstance(node.operator, Movement) and node.operator.is_collective:
+        return stream_name(node.operator.axes, _PURPOSES.get(code, Purpose.ACTIVATIONS))
+    return COMPUTE
 
 
 @dataclass
@@ -211,7 +159,7 @@ class _CodeWriter:
     name: str
     nodes: Sequence[Node]
     settings: Lowering
-    uses: _Uses
+    uses: Uses
     slots: list[Slot] = field(default_factory=list)
     index: dict[str, int] = field(default_factory=dict)
     instructions: list[Instruction] = field(default_factory=list)
@@ -305,7 +253,7 @@ class _CodeWriter:
         return Instruction(
             node.name,
             Action.COLLECTIVE,
-            stream_name(movement.axes, _PURPOSES.get(self.name, Purpose.ACTIVATIONS)),
+            _stream(self.name, node),
             calls,
             operation=str(movement.kind),
             group=movement.axes,
@@ -387,11 +335,12 @@ class _CodeWriter:
         found: dict[int, list[int]] = defaultdict(list)
         for slot, each in enumerate(self.slots):
             own = each.scope is Scope.LOCAL
-            if not own and not self.uses.drops(each.name, self.name):
-                continue
+            streams = None if own else self.uses.drops(each.name, self.name)
             last: dict[str, int] = {}
             for index in readers.get(slot, ()):
-                last[self.instructions[index].stream] = index
+                stream = self.instructions[index].stream
+                if streams is None or stream in streams:
+                    last[stream] = index
             if not last and own:
                 last[""] = maker[slot]
             for index in last.values():
@@ -399,8 +348,8 @@ class _CodeWriter:
         return found
 
     def _prefetch_edge(self, each: Instruction, readers: Mapping[int, list[int]]) -> Iterator[int]:
-        """A gathered copy may not be made arbitrarily early: the kernel that far ahead of its reader."""
-        if each.operation != Kind.ALL_GATHER or self.name not in (FORWARD, BACKWARD):
+        """A copy may not be made arbitrarily early: the kernel that far ahead of its reader."""
+        if each.operation not in _COPYING or self.name not in (FORWARD, BACKWARD):
             return
         first = min((index for slot in each.writes for index in readers.get(slot, ())), default=0)
         ahead = [i for i in range(first) if self.instructions[i].stream == COMPUTE]

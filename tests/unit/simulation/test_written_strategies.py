@@ -50,7 +50,10 @@ INTERLEAVED = [
         "out": [[1, ["b", "a"], 1]],
     },
 ]
-FORMS = {"numbers": NUMBERS, "scattered": SCATTERED, "interleaved": INTERLEAVED}
+# Its input is exchanged again for the backward, which must neither run away before the forward has read it,
+# nor drop it then: the residual connection reads it too, on another stream.
+EXCHANGED = [{"match": f"{LAYER}attention.norm", "split": {"batch": [], "seq": ["data", "tensor"]}}]
+FORMS = {"exchanged": EXCHANGED, "numbers": NUMBERS, "scattered": SCATTERED, "interleaved": INTERLEAVED}
 
 
 def written(name, mesh=EIGHT, **options):

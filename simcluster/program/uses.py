@@ -1,0 +1,97 @@
+"""Who reads and writes the values of a block, and so how long their buffers live and who drops them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from simcluster.model import Block, Node, Phase, Role
+from simcluster.program.instruction import COMPUTE, Scope
+
+_ORDER = (str(Phase.FORWARD), str(Phase.BACKWARD), str(Phase.SCATTER))
+_RESIDENT = frozenset({Role.PARAMETER, Role.COPY, Role.STATE, Role.ACCUMULATOR, Role.BUFFER, Role.VIEW})
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """Which codes read and write each value of a block."""
+
+    block: Block
+    readers: Mapping[str, set[str]]
+    writers: Mapping[str, set[str]]
+    given: Mapping[str, Scope]
+    streams: Mapping[tuple[str, str], set[str]]
+
+    @classmethod
+    def of(
+        cls,
+        block: Block,
+        phases: Mapping[str, Sequence[Node]],
+        given: Mapping[str, Scope],
+        stream: Callable[[str, Node], str],
+    ) -> Uses:
+        """The uses of a block's values by its codes; ``given`` are scopes that are known beforehand.
+
+        ``stream`` tells the stream of a node in a code.
+        """
+        readers: dict[str, set[str]] = defaultdict(set)
+        writers: dict[str, set[str]] = defaultdict(set)
+        streams: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for name, nodes in phases.items():
+            for node in nodes:
+                for value in node.inputs:
+                    readers[value].add(name)
+                    streams[value, name].add(stream(name, node))
+                for value in node.outputs:
+                    writers[value].add(name)
+        return cls(block, readers, writers, given, streams)
+
+    def border(self, value: str) -> bool:
+        """Whether the value enters or leaves the block."""
+        block = self.block
+        if value in block.inputs or value in block.outputs or value in block.feeds:
+            return True
+        crossing = (*block.inputs, *block.outputs)
+        return any(block.gradients.get(name) == value for name in crossing)
+
+    def leaves(self, value: str) -> bool:
+        """Whether someone outside the block reads the value, and so drops it."""
+        block = self.block
+        return value in block.outputs or any(block.gradients.get(name) == value for name in block.inputs)
+
+    def scope(self, value: str) -> Scope:
+        """How long the value's buffer lives."""
+        if value in self.given:
+            return self.given[value]
+        if self.block.values[value].role in _RESIDENT:
+            return Scope.STEP
+        codes = self.readers[value] | self.writers[value]
+        if not self.border(value) and len(codes) < 2:
+            return Scope.LOCAL
+        gathered = self.block.values[value].role is Role.GATHERED
+        return Scope.KEPT if gathered and not self.regathers else Scope.MICRO_BATCH
+
+    @property
+    def regathers(self) -> bool:
+        """Whether the weights are gathered again for the backward, not kept until then."""
+        return any(self.block.phase(Phase.REGATHER))
+
+    def drops(self, value: str, code: str) -> set[str]:
+        """The streams on which the last reader of a value in this code is one of those that drop it.
+
+        That is the last code of the block to read it. Where it does so on streams of collectives alone, these
+        may run before earlier kernels have read it: then the other streams of earlier codes drop it too.
+        """
+        if self.scope(value) is Scope.STEP:
+            return set()
+        order = [name for name in _ORDER if name in self.readers[value]]
+        if not order or code not in order:
+            return set()
+        last = self.streams[value, order[-1]]
+        if code == order[-1]:
+            return last
+        if COMPUTE in last:
+            return set()
+        later = {stream for name in order[order.index(code) + 1 :] for stream in self.streams[value, name]}
+        return self.streams[value, code] - later
