@@ -3,6 +3,7 @@
 from simcluster.layout.cut import Cut, pieces, uncut, whole
 from simcluster.layout.device_matrix import REPEATED, DeviceMatrix, Digit, Side
 from simcluster.layout.dims import Dims
+from simcluster.layout.inference import inferred
 from simcluster.layout.layout import Layout
 from simcluster.layout.mesh import Mesh, base_axis, restricted
 from simcluster.layout.mindspore import MindSporeLayout
@@ -24,6 +25,7 @@ __all__ = [
     "Side",
     "Strategy",
     "base_axis",
+    "inferred",
     "movements",
     "pieces",
     "restricted",

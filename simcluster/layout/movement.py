@@ -98,9 +98,12 @@ def _slices(layout: Layout, target: Layout) -> Iterator[tuple[Movement, Layout]]
     if layout.flat:
         return
     for dim, axes in enumerate(layout.dims):
-        run = target.dims[dim][len(axes) :]
-        if target.dims[dim][: len(axes)] == axes and run and not used & set(run):
-            yield Movement(Kind.SLICE, run, dim), _append(layout, dim, run)
+        if target.dims[dim][: len(axes)] != axes:
+            continue
+        rest = target.dims[dim][len(axes) :]
+        free = next((place for place, axis in enumerate(rest) if axis in used), len(rest))
+        for count in range(free, 0, -1):
+            yield Movement(Kind.SLICE, rest[:count], dim), _append(layout, dim, rest[:count])
     if target.flat and layout.dims == target.dims and not used & set(target.flat):
         yield Movement(Kind.SLICE, target.flat, FLAT), replace(layout, flat=target.flat)
 

@@ -36,12 +36,14 @@ def differentiated(placed: Graph, formats: Formats) -> Graph:
 class Passes:
     """What the passes behind differentiation need to know; ``limit`` is that of the gradients' norm.
 
-    ``apart``: every collective travels by itself.
+    ``sharder`` moves activations and their gradients, ``router`` what belongs to parameters. ``apart``: every
+    collective travels by itself.
     """
 
     mesh: Mesh
     stage_axis: str
     strategies: Strategies
+    sharder: Router
     router: Router
     formats: Formats
     framework: FrameworkSpec
@@ -52,7 +54,7 @@ class Passes:
 
     def run(self, graph: Graph) -> Graph:
         """Shards, recomputes, optimises and fuses a differentiated graph."""
-        graph = shard(graph, self.strategies, self.mesh, self.router)
+        graph = shard(graph, self.strategies, self.mesh, self.sharder)
         graph = self._weights(graph)
         # What is computed again reads weights as the backward does, which gathering them has to know.
         graph = self._again(graph)

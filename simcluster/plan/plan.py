@@ -156,7 +156,10 @@ class _Planner:
         check_shares(found, self.mesh)
         sharding = self._sharding(stage_axis)
         strategies = assign(placed, rules, self.mesh, self.roles)
-        router = Router(self.mesh, movement_cost(self.cluster, self.mesh, self.algorithms))
+        cost = movement_cost(self.cluster, self.mesh, self.algorithms)
+        how = self.parallel.redistribution
+        router = Router(self.mesh, cost)
+        sharder = Router(self.mesh, cost, how.infers, how.exchanges)
         update = update_of(self.training.optimizer)
         states = states_of(update, self.training.optimizer)
         optimizer = OptimizerPlan(
@@ -175,6 +178,7 @@ class _Planner:
             mesh=self.mesh,
             stage_axis=stage_axis,
             strategies=strategies,
+            sharder=sharder,
             router=router,
             formats=formats,
             framework=self.framework,
@@ -358,6 +362,10 @@ class _Planner:
             notes.append(
                 f"{strategies.unconfigured:,} operators unconfigured, replicated over {', '.join(rest)}"
             )
+        how = self.parallel.redistribution
+        if how.infers:
+            exchanges = "" if how.exchanges else ", without all-to-all"
+            notes.append(f"redistribution as MindSpore infers it{exchanges}, whatever it costs")
         if self.algorithms.named:
             notes.append(f"{self.algorithms}, as the scenario says; the rest by the fastest")
         return notes

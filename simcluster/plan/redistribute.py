@@ -1,4 +1,7 @@
-"""The cheapest sequence of movements between two layouts of a tensor: a shortest path over layouts."""
+"""The sequence of movements between two layouts of a tensor: a shortest path over layouts.
+
+Or, if asked for, the one that MindSpore infers.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from simcluster.errors import PlanError
-from simcluster.layout import Kind, Layout, Mesh, Movement, movements
+from simcluster.layout import Kind, Layout, Mesh, Movement, inferred, movements
 from simcluster.model import TensorType
 
 Cost = Callable[[Movement, int], float]
@@ -33,10 +36,16 @@ def collective_bytes(movement: Movement, before: int, after: int) -> int:
 
 @dataclass
 class Router:
-    """Finds paths on one mesh by one cost function, remembering what it found."""
+    """Finds paths on one mesh by one cost function, remembering what it found.
+
+    With ``infers`` it takes MindSpore's sequences where MindSpore has one: not for flat buffers. Without
+    ``all_to_all`` nothing is exchanged: what moves from dim to dim is gathered and sliced.
+    """
 
     mesh: Mesh
     cost: Cost
+    infers: bool = False
+    all_to_all: bool = True
     _found: dict[tuple[Layout, Layout, TensorType], tuple[float, Path]] = field(default_factory=dict)
 
     def path(self, kind: TensorType, start: Layout, target: Layout) -> Path:
@@ -49,8 +58,22 @@ class Router:
             return 0.0, ()
         key = (start, target, kind)
         if key not in self._found:
-            self._found[key] = self._search(kind, start, target)
+            steps = inferred(start, target, all_to_all=self.all_to_all) if self.infers else None
+            self._found[key] = (
+                self._search(kind, start, target)
+                if steps is None
+                else (self.price(kind, start, steps), steps)
+            )
         return self._found[key]
+
+    def price(self, kind: TensorType, start: Layout, steps: Path) -> float:
+        """Seconds of a sequence of movements."""
+        total, before = 0.0, local_bytes(kind, start, self.mesh)
+        for movement, reached in steps:
+            after = local_bytes(kind, reached, self.mesh)
+            total += self.cost(movement, collective_bytes(movement, before, after))
+            before = after
+        return total
 
     def _search(self, kind: TensorType, start: Layout, target: Layout) -> tuple[float, Path]:
         order = count()
@@ -66,6 +89,8 @@ class Router:
             before = local_bytes(kind, layout, self.mesh)
             for movement, reached in movements(layout, target):
                 if reached in settled or not self._possible(kind, reached):
+                    continue
+                if movement.kind is Kind.ALL_TO_ALL and not self.all_to_all:
                     continue
                 size = collective_bytes(movement, before, local_bytes(kind, reached, self.mesh))
                 price = spent + self.cost(movement, size)

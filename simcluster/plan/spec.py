@@ -23,6 +23,7 @@ from simcluster.errors import nearest
 from simcluster.plan.framework import FrameworkSpec as FrameworkSpec
 from simcluster.plan.fusion import AllReduceFusionSpec, Ends, FusionSpec, check_ends
 from simcluster.plan.quantise import PRODUCTS
+from simcluster.plan.redistribution_spec import RedistributionSpec
 from simcluster.plan.schedule import Schedule
 from simcluster.plan.sharding import Written as WrittenSharding
 from simcluster.plan.strategy_spec import Axes, StrategySpec
@@ -262,6 +263,9 @@ class ParallelSpec(Section):
 
     strategies: tuple[StrategySpec, ...] = ()
     """Strategies by operator pattern; they win over the recipe, later ones over earlier ones."""
+
+    redistribution: RedistributionSpec = RedistributionSpec()
+    """How tensors get from one layout to another: by the shortest path, or as MindSpore infers."""
 
     propagate: Unsupported = None
     """Sharding propagation to operators nobody configured."""

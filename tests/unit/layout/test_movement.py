@@ -83,8 +83,12 @@ def test_only_the_innermost_axes_of_a_dim_are_gathered_or_exchanged():
 def test_a_slice_takes_free_axes_in_the_order_of_the_target():
     assert steps(Layout(((), ("c",))), Layout((("a", "b"), ("c",)))) == {
         (Kind.SLICE, ("a", "b"), 0, 0): Layout((("a", "b"), ("c",))),
+        (Kind.SLICE, ("a",), 0, 0): Layout((("a",), ("c",))),
         (Kind.ALL_GATHER, ("c",), 1, 0): Layout(((), ())),
     }
+    held = steps(Layout(((), ("b",))), Layout((("a", "b"), ())))
+    assert held[Kind.SLICE, ("a",), 0, 0] == Layout((("a",), ("b",))), "b can then be exchanged behind a"
+    assert (Kind.SLICE, ("a", "b"), 0, 0) not in held
     assert (Kind.SLICE, ("a",), 0, 0) not in steps(Layout(((), ("a",))), Layout((("a",), ())))
 
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from simcluster.errors import PlanError
-from simcluster.layout import FLAT, Kind, Layout, Mesh, Movement, movements
+from simcluster.layout import FLAT, Kind, Layout, Mesh, Movement, inferred, movements
 from simcluster.model import TensorType
 from simcluster.plan.redistribute import Router, collective_bytes, local_bytes
 from simcluster.work import DType
@@ -146,6 +146,33 @@ def test_a_path_moves_at_least_what_a_rank_lacks(tensor):
         lacking = max(lacking, np.setdiff1d(want[want > 0], have).size)
     cost, _ = router.priced(kind_of(tensor), start, target)
     assert cost >= lacking * 8 * (1 - 1e-12)
+
+
+def lacking(tensor) -> int:
+    """Bytes that some rank must end with and does not hold in the beginning."""
+    mesh, (start, target) = tensor.mesh, tensor.layouts
+    numbers = np.arange(tensor.whole.size).reshape(tensor.whole.shape)
+    return 8 * max(
+        np.setdiff1d(part(numbers, target, mesh, rank), part(numbers, start, mesh, rank)).size
+        for rank in range(mesh.num_ranks)
+    )
+
+
+@settings(max_examples=200, deadline=None)
+@given(tensors(2, flat=False, partial=False), st.sampled_from([None, 0.0, 1.0, 100.0]))
+def test_the_path_costs_at_most_what_mindspore_infers_and_at_least_what_is_lacking(tensor, latency):
+    mesh, (start, target) = tensor.mesh, tensor.layouts
+    kind = kind_of(tensor)
+    cost = traffic(mesh) if latency is None else network(mesh, latency)
+    for all_to_all in (True, False):
+        shortest = Router(mesh, cost, all_to_all=all_to_all)
+        inferring = Router(mesh, cost, infers=True, all_to_all=all_to_all)
+        assert inferring.path(kind, start, target) == inferred(start, target, all_to_all=all_to_all)
+        upper = inferring.priced(kind, start, target)[0]
+        found, path = shortest.priced(kind, start, target)
+        assert found <= upper * (1 + 1e-12)
+        assert found >= (lacking(tensor) if latency is None else 0) * (1 - 1e-12)
+        assert all_to_all or all(movement.kind is not Kind.ALL_TO_ALL for movement, _ in path)
 
 
 @settings(max_examples=100, deadline=None)

@@ -74,6 +74,20 @@ def test_every_form_computes_what_one_device_computes(name):
     assert found.agrees, found.fault or found.first_difference
 
 
+@pytest.mark.parametrize("how", ["mindspore", {"kind": "mindspore", "enable_alltoall": True}], ids=str)
+@pytest.mark.parametrize("name", FORMS)
+def test_redistributed_as_mindspore_infers_they_do_too(name, how):
+    which = written(name, redistribution=how)
+    exchanges = any("all_to_all" in kind for kind in every(which))
+    assert exchanges <= (how != "mindspore"), "enable_alltoall is false unless set"
+    found = verify(which)
+    assert found.agrees, found.fault or found.first_difference
+
+
+def every(which):
+    return [node["kind"] for block in layouts(prepare(which)) for node in block["nodes"] if "why" in node]
+
+
 @pytest.mark.parametrize("name", FORMS)
 def test_pasted_they_give_the_same_times_and_bytes(name):
     """Numbers become layouts over the axes as they were cut."""
@@ -119,8 +133,11 @@ def kinds(which, name):
     ]
 
 
-def test_a_forward_reduce_scatter_is_one():
-    assert kinds(written("scattered"), "mlp.down.out") == ["reduce_scatter over tensor"]
+@pytest.mark.parametrize("how", ["shortest", "mindspore"])
+def test_a_forward_reduce_scatter_is_one(how):
+    """Whatever is cheaper, and though MindSpore's inference would all-reduce the sum and split it."""
+    found = kinds(written("scattered", redistribution=how), "mlp.down.out")
+    assert found == ["reduce_scatter over tensor"]
 
 
 # -- Megatron's plan by hand ----------------------------------------------------------------------------
