@@ -1,7 +1,8 @@
-"""What a movement costs on the nominal cluster for the worst group of its axes: one choice for all."""
+"""What movements and kernels cost on the nominal cluster, for the worst group: one choice for all."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cache
 
 from simcluster.cluster import Cluster, Placement
@@ -29,5 +30,15 @@ def movement_cost(cluster: Cluster, mesh: Mesh, algorithms: Selection = AUTOMATI
             collective_time(operation, where, num_bytes, cluster, algorithm).seconds
             for where in placements(movement.axes)
         )
+
+    return cost
+
+
+def kernel_cost(cluster: Cluster) -> Callable[[Sequence[Work]], float]:
+    """Seconds of some kernels on the slowest kind of device."""
+    devices = [host.device for host in cluster.kinds]
+
+    def cost(works: Sequence[Work]) -> float:
+        return max(sum(device.kernel_time(work) for work in works) for device in devices)
 
     return cost

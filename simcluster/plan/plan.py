@@ -8,25 +8,27 @@ from dataclasses import dataclass
 from simcluster.cluster import Cluster
 from simcluster.collectives import AUTOMATIC, Selection
 from simcluster.errors import PlanError, Problem, nearest
-from simcluster.layout import Mesh, pieces, uncut, whole
+from simcluster.layout import Mesh, uncut, whole
 from simcluster.model import Graph, Model
 from simcluster.model.operators.optimizer import Update
 from simcluster.plan.batches import Batches, batches, check_meetings, check_shares
 from simcluster.plan.conduct import Conduct
-from simcluster.plan.costs import movement_cost
+from simcluster.plan.costs import kernel_cost, movement_cost
 from simcluster.plan.cut_axes import cut_axes
 from simcluster.plan.formats import Formats, states_of, update_of
 from simcluster.plan.fusion import idle, used_by
 from simcluster.plan.fusion_ids import fusion_ids
 from simcluster.plan.hints import hints
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
+from simcluster.plan.notes import followed, notes
 from simcluster.plan.optimize import OptimizerPlan
 from simcluster.plan.passes import Passes, differentiated
 from simcluster.plan.place import default_layers, place
+from simcluster.plan.propagate import propagate
 from simcluster.plan.redistribute import Router
 from simcluster.plan.rule import BATCH, PIPELINE, Roles, Rule
 from simcluster.plan.schedule import Timetable
-from simcluster.plan.sharding import Sharding, chosen, expanded
+from simcluster.plan.sharding import Sharding, chosen
 from simcluster.plan.spec import (
     FrameworkSpec,
     ParallelSpec,
@@ -155,11 +157,15 @@ class _Planner:
         batch_axes = self.roles.resolve((BATCH,), self.mesh)
         check_shares(found, self.mesh)
         sharding = self._sharding(stage_axis)
-        strategies = assign(placed, rules, self.mesh, self.roles)
         cost = movement_cost(self.cluster, self.mesh, self.algorithms)
         how = self.parallel.redistribution
         router = Router(self.mesh, cost)
         sharder = Router(self.mesh, cost, how.infers, how.exchanges)
+        strategies = assign(placed, rules, self.mesh, self.roles)
+        if self.parallel.propagate:
+            strategies = propagate(
+                placed, strategies, self.mesh, self.roles, sharder, kernel_cost(self.cluster)
+            )
         update = update_of(self.training.optimizer)
         states = states_of(update, self.training.optimizer)
         optimizer = OptimizerPlan(
@@ -221,7 +227,17 @@ class _Planner:
             sharding=sharding,
             recipe=self._recipe(),
             notes=(
-                *self._notes(strategies, sharding, model.vocabulary),
+                *notes(
+                    self.parallel,
+                    self._recipe(),
+                    strategies,
+                    sharding,
+                    self.mesh,
+                    self.roles,
+                    self.algorithms,
+                    (self.model.vocabulary, model.vocabulary),
+                ),
+                *followed(strategies, graph, sharder),
                 *idle(fusion, graph, sharding),
                 *hints(
                     self.cluster,
@@ -308,7 +324,8 @@ class _Planner:
         """The recipe that is used: the one that is named, or the usual one for the mesh."""
         if self.parallel.recipe is not None:
             return self.parallel.recipe
-        tensor = self.parallel.mode == "semi_auto" and "tensor" in self.mesh.sizes
+        chosen = self.parallel.mode == "semi_auto" and not self.parallel.propagate
+        tensor = chosen and "tensor" in uncut(self.mesh).sizes
         return "megatron" if tensor else "data"
 
     def _stages(self) -> tuple[str, int]:
@@ -341,34 +358,6 @@ class _Planner:
         if written is None:
             written = RecipeSpec.load(self._recipe()).optimizer_sharding
         return chosen(written, self.roles, self.mesh, stage_axis)
-
-    def _notes(self, strategies: Strategies, sharding: Sharding, vocab: int) -> list[str]:
-        notes = []
-        written = self.parallel.optimizer_sharding
-        if written is None and sharding.states:
-            notes.append(f"recipe {self._recipe()} shards {sharding}; optimizer_sharding may say otherwise")
-        if expanded(written, ()).states and not sharding.states:
-            notes.append("optimizer_sharding shards nothing: no batch axis has more than one rank")
-        if vocab != self.model.vocabulary:
-            notes.append(f"vocabulary padded from {self.model.vocabulary:,} to {vocab:,}")
-        used = {axis for role in (BATCH, PIPELINE) for axis in self.roles.axes[role]}
-        axes = uncut(self.mesh).axes
-        rest = [f"{axis} ({size})" for axis, size in axes if axis not in used and size > 1]
-        for axis, size in axes:
-            if axis not in self.mesh.sizes:
-                cut = " x ".join(f"{part} {self.mesh.size(part)}" for part in pieces(self.mesh, axis))
-                notes.append(f"strategies cut {axis} {size} into {cut}")
-        if strategies.unconfigured and rest:
-            notes.append(
-                f"{strategies.unconfigured:,} operators unconfigured, replicated over {', '.join(rest)}"
-            )
-        how = self.parallel.redistribution
-        if how.infers:
-            exchanges = "" if how.exchanges else ", without all-to-all"
-            notes.append(f"redistribution as MindSpore infers it{exchanges}, whatever it costs")
-        if self.algorithms.named:
-            notes.append(f"{self.algorithms}, as the scenario says; the rest by the fastest")
-        return notes
 
 
 def _hosts(cluster: Cluster) -> str:

@@ -38,6 +38,7 @@ def shard(graph: Graph, strategies: Strategies, mesh: Mesh, router: Router) -> G
         )
         border = [*zip(block.inputs, instance.inputs, strict=True)]
         border += [(name, instance.output(name)) for name in block.outputs]
+        border += [(name, f"{instance.name}.{name}") for name in block.parameters]
         added = tuple((inner, sums[outer]) for inner, outer in border if outer in sums)
         chosen = strategies.of(instance.name)
         key: _Key = (instance.block, tuple(chosen.values()), incoming, wants, fixed, added)
@@ -88,23 +89,29 @@ def _wanted(graph: Graph, strategies: Strategies) -> dict[str, Layout]:
 
 
 def _sums(graph: Graph, strategies: Strategies) -> dict[str, frozenset[str]]:
-    """Graph value that several read -> the axes over which all parts of its gradient are partial.
+    """What several read -> the axes over which all parts of its gradient are partial.
 
-    Over these they add while partial, and the sum is reduced once, where the value was made.
+    Over these they add while partial, and the sum is reduced once: that of an activation where it was made,
+    that of a tied parameter behind all micro-batches. It goes by graph values and full names of parameters.
     """
     found: dict[str, frozenset[str]] = {}
+    tied = {name: group[0] for group in graph.ties for name in group}
     for instance in graph.instances:
         block, chosen = graph.block_of(instance), strategies.of(instance.name)
-        for inner, outer in zip(block.inputs, instance.inputs, strict=True):
-            gradient = block.gradients.get(inner)
-            if gradient is None or block.values[gradient].role is not Role.SUM:
-                continue
+        read = [
+            (inner, outer)
+            for inner, outer in zip(block.inputs, instance.inputs, strict=True)
+            if inner in block.gradients and block.values[block.gradients[inner]].role is Role.SUM
+        ]
+        names = {f"{instance.name}.{name}": name for name in block.parameters}
+        read += [(inner, tied[full]) for full, inner in names.items() if full in tied]
+        for inner, outer in read:
             for node in block.phase(Phase.BACKWARD):
                 for index, value in enumerate(node.outputs):
-                    if value == gradient:
+                    if value == block.gradients[inner]:
                         part = _partial_axes(node, index, chosen)
                         found[outer] = found.get(outer, part) & part
-    return found
+    return found | {name: found[first] for name, first in tied.items() if first in found}
 
 
 def _partial_axes(node: Node, output: int, chosen: Mapping[str, Strategy]) -> frozenset[str]:

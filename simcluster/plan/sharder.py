@@ -57,7 +57,8 @@ class BlockSharder:
 
         ``incoming`` are the layouts of the block's inputs, ``wants`` what readers elsewhere want of each
         output, ``fixed`` the layouts of parameters that are decided elsewhere. ``sums`` are the axes over
-        which the gradients of inputs and outputs that several blocks read stay partial while they add up.
+        which the gradients of inputs, outputs and parameters that several blocks read stay partial while they
+        add up.
         """
         block, bench = self.block, self.bench
         nodes = [part for node in block.nodes for part in self._primitives(node)]
@@ -74,7 +75,8 @@ class BlockSharder:
             if layout.partial:
                 bench.fetch(value, want or layout.reduced, "the next block")
         bench.enter(Phase.BACKWARD)
-        added = {block.gradients[value]: sums[value] for value in block.inputs if value in sums}
+        shared = [value for value in (*block.inputs, *block.parameters) if value in sums]
+        added = {block.gradients[value]: sums[value] for value in shared}
         self.common = {**self._common_partial(backward), **added}
         for value in block.outputs:
             layout = bench.layout(value)

@@ -259,7 +259,7 @@ class ParallelSpec(Section):
     """What axes are for; ``batch: data``, ``pipeline: pipeline`` unless said otherwise."""
 
     recipe: Name | None = None
-    """A shipped recipe; megatron where the mesh has an axis tensor, else data."""
+    """A shipped recipe; megatron where the mesh has an axis tensor, else data, as with propagate."""
 
     strategies: tuple[StrategySpec, ...] = ()
     """Strategies by operator pattern; they win over the recipe, later ones over earlier ones."""
@@ -267,8 +267,9 @@ class ParallelSpec(Section):
     redistribution: RedistributionSpec = RedistributionSpec()
     """How tensors get from one layout to another: by the shortest path, or as MindSpore infers."""
 
-    propagate: Unsupported = None
-    """Sharding propagation to operators nobody configured."""
+    propagate: StrictBool = False
+    """Sharding propagation: operators that neither strategies nor a recipe that is named configure follow
+    their neighbours, with the least redistribution."""
 
     schedule: ScheduleSpec = ScheduleSpec()
     """The pipeline schedule."""
@@ -308,6 +309,8 @@ class ParallelSpec(Section):
         if self.mode == "data" and (self.recipe or self.strategies):
             given = "recipe" if self.recipe else "strategies"
             raise Refused(f"mode data takes no {given}; use mode semi_auto", path=given)
+        if self.mode == "data" and self.propagate:
+            raise Refused("mode data configures nothing to propagate; use mode semi_auto", path="propagate")
         number = self.comm_subgraph_reuse
         if number is not None and not isinstance(number, bool) and number != -1 and number < 2:
             raise Refused(

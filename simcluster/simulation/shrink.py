@@ -131,11 +131,12 @@ def _small_fusion(fusion: FusionSpec, model: Model, plan: Plan) -> FusionSpec:
 def _small_strategies(built: Built, model: Model) -> tuple[StrategySpec, ...]:
     """The strategies of the small plan, without those of operators that only the large model has.
 
-    Numbers of parts count the ranks of the large mesh: then the effective strategies are written out, by the
-    axes that they use.
+    Numbers of parts count the ranks of the large mesh, and what propagation finds depends on sizes: then the
+    effective strategies are written out, by the axes that they use.
     """
-    entries = built.scenario.spec.parallel.strategies
-    if any(entry.rule("scenario").numbered for entry in entries):
+    parallel = built.scenario.spec.parallel
+    entries = parallel.strategies
+    if parallel.propagate or any(entry.rule("scenario").numbered for entry in entries):
         adapter = TypeAdapter(tuple[StrategySpec, ...])
         entries = adapter.validate_python(strategies(built, cut=True))
     if not entries:

@@ -6,14 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.errors import PlanError
 from simcluster.layout import Kind, Layout, Mesh, Movement, Strategy
 from simcluster.model import Phase
 from simcluster.model.operators.activation import Gelu, Swiglu
 from simcluster.model.operators.pointwise import Add, Bias
-from simcluster.plan.differentiate import differentiate
 from simcluster.plan.rule import Roles, Rule
-from simcluster.plan.shard import shard
 from simcluster.plan.spec import RecipeSpec
 from simcluster.plan.strategies import Strategies, assign
 from simcluster.work import DType
@@ -25,7 +22,6 @@ from tests.unit.plan.graphs import (
     Writer,
     movements_of,
     one,
-    router,
     sharded,
     strategies,
     told,
@@ -105,14 +101,23 @@ def test_tied_embeddings_hold_one_layout_and_partial_gradients_that_add(recipe):
     assert gradients == [Layout((("tensor",), ()), (("data", "sum"),))] * 2
 
 
-def test_tied_parameters_with_gradients_that_do_not_add_are_refused():
+@pytest.mark.parametrize(
+    ("tokens", "logits", "partial"),
+    [
+        ({"batch": ["data"]}, {"seq": TENSOR}, ()),
+        ({"batch": ["data"], "seq": TENSOR}, {"batch": ["data"]}, ("data",)),
+        ({"batch": ["data"]}, {"batch": ["data"], "vocab": TENSOR}, ("data",)),
+    ],
+)
+def test_gradients_of_tied_parameters_add_while_all_of_them_are_partial(tokens, logits, partial):
+    """Over what only some are partial they are reduced in every micro-batch, before they add."""
     graph = GPT.graph(4, 4, DType.FP32, 16)
-    chosen = strategies(graph, {"tokens": {"batch": ["data"]}, "logits": {"seq": TENSOR}})
-    with pytest.raises(PlanError, match="tied parameters need gradients in one layout, but have") as caught:
-        shard(differentiate(graph, DType.FP32), chosen, MESH, router(MESH))
-    (problem,) = caught.value.problems
-    assert "embedding.tokens.weight (-, -) partial data" in problem.message
-    assert problem.path == "parallel.strategies"
+    made = sharded(graph, strategies(graph, {"tokens": tokens, "logits": logits}))
+    embedding, head_ = made.blocks["embedding"], made.blocks["head"]
+    table = embedding.values["tokens.weight"].layout
+    assert head_.values["logits.weight"].layout == table
+    for block, name in ((embedding, "tokens.weight"), (head_, "logits.weight")):
+        assert block.values[block.gradients[name]].layout == table.with_partial(partial)
 
 
 def test_layers_with_equal_strategies_share_one_block():

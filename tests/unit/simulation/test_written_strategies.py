@@ -193,3 +193,36 @@ def test_megatron_by_hand_is_the_recipe_to_the_nanosecond_and_the_byte(form, sha
         for run in (recipe, by_hand)
     ]
     assert figures[0] == figures[1]
+
+
+# -- propagation ----------------------------------------------------------------------------------------
+
+THREE = [
+    {"match": f"{LAYER}attention.qkv", "split": {"heads": "tensor"}},
+    {"match": f"{LAYER}mlp.up", "split": {"ffn": "tensor"}},
+    {"match": "head.logits", "split": {"vocab": "tensor"}},
+]
+ONE = [{"match": "layers.0.mlp.norm", "split": {"seq": "tensor"}}]
+
+
+@pytest.mark.parametrize("configured", [THREE, ONE], ids=["three", "one"])
+@pytest.mark.parametrize("model", [None, {**TINY_GPT, "bias": True, "tied": True}], ids=["llama", "gpt"])
+def test_propagated_plans_compute_what_one_device_computes(configured, model):
+    found = verify(scenario(MESH, strategies=configured, propagate=True, model=model))
+    assert found.agrees, found.fault or found.first_difference
+
+
+def test_propagation_pasted_gives_the_same_program():
+    before = prepare(scenario(MESH, strategies=THREE, propagate=True))
+    pasted = prepare(scenario(MESH, strategies=strategies(before), recipe="data"))
+    assert pasted.program.digest() == before.program.digest()
+
+
+def test_propagation_from_three_operators_finds_megatrons_layers():
+    """But for the embedding, whose table nothing asks to be split, and what follows from that."""
+    found = prepare(scenario(MESH, strategies=THREE, propagate=True)).plan
+    recipe = prepare(scenario(MESH, recipe="megatron")).plan
+    for name in ("layers.0", "layers.3", "head"):
+        assert found.strategies.of(name) == recipe.strategies.of(name)
+    (note,) = [note for note in found.notes if note.startswith("sharding propagation")]
+    assert note.startswith("sharding propagation: 39 operators follow 9 that are configured; layouts cost ")

@@ -1,0 +1,87 @@
+"""What a user should be told about a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from simcluster import units
+from simcluster.collectives import Selection
+from simcluster.layout import Mesh, Movement, pieces, uncut
+from simcluster.model import Block, Graph, Phase
+from simcluster.plan.propagate import PROPAGATED
+from simcluster.plan.redistribute import Router
+from simcluster.plan.rule import BATCH, PIPELINE, Roles
+from simcluster.plan.sharding import Sharding, expanded
+from simcluster.plan.spec import ParallelSpec
+from simcluster.plan.strategies import DEFAULT, Strategies
+
+
+def notes(
+    parallel: ParallelSpec,
+    recipe: str,
+    strategies: Strategies,
+    sharding: Sharding,
+    mesh: Mesh,
+    roles: Roles,
+    algorithms: Selection,
+    vocabulary: tuple[int, int],
+) -> Iterator[str]:
+    """What was decided that the scenario does not say, or says without effect.
+
+    ``vocabulary`` is its size before and behind padding.
+    """
+    written = parallel.optimizer_sharding
+    if written is None and sharding.states:
+        yield f"recipe {recipe} shards {sharding}; optimizer_sharding may say otherwise"
+    if expanded(written, ()).states and not sharding.states:
+        yield "optimizer_sharding shards nothing: no batch axis has more than one rank"
+    before, padded = vocabulary
+    if padded != before:
+        yield f"vocabulary padded from {before:,} to {padded:,}"
+    for axis, size in uncut(mesh).axes:
+        if axis not in mesh.sizes:
+            cut = " x ".join(f"{part} {mesh.size(part)}" for part in pieces(mesh, axis))
+            yield f"strategies cut {axis} {size} into {cut}"
+    used = {axis for role in (BATCH, PIPELINE) for axis in roles.axes[role]}
+    rest = [f"{axis} ({size})" for axis, size in uncut(mesh).axes if axis not in used and size > 1]
+    if strategies.unconfigured and rest:
+        yield f"{strategies.unconfigured:,} operators unconfigured, replicated over {', '.join(rest)}"
+    how = parallel.redistribution
+    if how.infers:
+        exchanges = "" if how.exchanges else ", without all-to-all"
+        yield f"redistribution as MindSpore infers it{exchanges}, whatever it costs"
+    if algorithms.named:
+        yield f"{algorithms}, as the scenario says; the rest by the fastest"
+
+
+def followed(strategies: Strategies, graph: Graph, router: Router) -> Iterator[str]:
+    """What sharding propagation decided, and what the layouts cost that came of it; nothing without it."""
+    counts = {PROPAGATED: 0, DEFAULT: 0, "": 0}
+    for sources in strategies.sources.values():
+        for source in sources.values():
+            counts[source if source in counts else ""] += 1
+    if not counts[PROPAGATED]:
+        return
+    moved: dict[str, tuple[int, float]] = {}
+    number, cost = 0, 0.0
+    for instance in graph.instances:
+        if instance.block not in moved:
+            moved[instance.block] = _redistribution(graph.blocks[instance.block], router)
+        number += moved[instance.block][0]
+        cost += moved[instance.block][1]
+    yield (
+        f"sharding propagation: {counts[PROPAGATED]:,} operators follow {counts['']:,} that are configured; "
+        f"layouts cost {number:,} collectives, {units.seconds(cost)} for a micro-batch, not overlapped"
+    )
+
+
+def _redistribution(block: Block, router: Router) -> tuple[int, float]:
+    """Collectives between layouts in a forward and backward of a block, and their seconds."""
+    number, cost = 0, 0.0
+    for node in block.phase(Phase.FORWARD, Phase.BACKWARD):
+        if isinstance(node.operator, Movement) and node.operator.is_collective:
+            before, after = block.values[node.inputs[0]], block.values[node.outputs[0]]
+            assert before.layout is not None and after.layout is not None
+            number += 1
+            cost += router.price(before.type, before.layout, ((node.operator, after.layout),))
+    return number, cost
