@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 from simcluster._version import __version__
 
 if TYPE_CHECKING:
-    from simcluster.api import Result, load, simulate, verify
+    from simcluster.api import Result, graph, load, simulate, verify
     from simcluster.errors import PlanError, ScenarioError, SimclusterError, SimulationError, TraceError
+    from simcluster.layout import MindSporeLayout
     from simcluster.scenario import Scenario
 else:
 
@@ -32,6 +33,7 @@ else:
 
 
 _HOMES = {
+    "MindSporeLayout": "simcluster.layout",
     "PlanError": "simcluster.errors",
     "Result": "simcluster.api",
     "Scenario": "simcluster.scenario",
@@ -39,12 +41,14 @@ _HOMES = {
     "SimclusterError": "simcluster.errors",
     "SimulationError": "simcluster.errors",
     "TraceError": "simcluster.errors",
+    "graph": "simcluster.api",
     "load": "simcluster.api",
     "simulate": "simcluster.api",
     "verify": "simcluster.api",
 }
 
 __all__ = [
+    "MindSporeLayout",
     "PlanError",
     "Result",
     "Scenario",
@@ -53,6 +57,7 @@ __all__ = [
     "SimulationError",
     "TraceError",
     "__version__",
+    "graph",
     "load",
     "simulate",
     "verify",

@@ -23,6 +23,7 @@ from simcluster.errors import TraceError, nearest
 from simcluster.report import columns, html, result_json, summary_text, write_perfetto
 from simcluster.scenario import Scenario
 from simcluster.simulation import Verification
+from simcluster.simulation.sharded import ShardedGraph
 from simcluster.trace import Run, Table
 from simcluster.trace.atomic import atomic
 
@@ -44,7 +45,16 @@ def load(path: str | Path, **changes: object) -> Scenario:
     return Scenario.load(path, [(key.replace("__", "."), _yaml(value)) for key, value in changes.items()])
 
 
-def simulate(scenario: Scenario | str | Path, *, unfold: bool = False) -> Result:
+def graph(scenario: Scenario | str | Path) -> ShardedGraph:
+    """The operators of a scenario's model, to be sharded from Python.
+
+    ``graph.shard("layers.*.mlp.up", in_strategy, out_strategy)`` gives a graph with one more strategy, which
+    ``simulate`` and ``verify`` take like a scenario; ``print`` shows operators and their dims.
+    """
+    return ShardedGraph(_scenario(scenario))
+
+
+def simulate(scenario: Scenario | ShardedGraph | str | Path, *, unfold: bool = False) -> Result:
     """The result of running a scenario, given itself or by its file.
 
     With ``unfold`` every rank is simulated, not one of each class of equal ranks. A plan that does not fit
@@ -55,7 +65,7 @@ def simulate(scenario: Scenario | str | Path, *, unfold: bool = False) -> Result
 
 
 def verify(
-    scenario: Scenario | str | Path, *, dtype: Literal["float64", "float32"] = "float64"
+    scenario: Scenario | ShardedGraph | str | Path, *, dtype: Literal["float64", "float32"] = "float64"
 ) -> Verification:
     """Whether the plan computes what one device computes: a small form of it is run on real values.
 
@@ -65,7 +75,9 @@ def verify(
     return simulation.verify(_scenario(scenario), dtype=dtype)
 
 
-def _scenario(scenario: Scenario | str | Path) -> Scenario:
+def _scenario(scenario: Scenario | ShardedGraph | str | Path) -> Scenario:
+    if isinstance(scenario, ShardedGraph):
+        return scenario.scenario
     return scenario if isinstance(scenario, Scenario) else Scenario.load(scenario)
 
 

@@ -88,10 +88,18 @@ def _node(node: Node, width: int) -> Iterator[RenderableType]:
             yield _indented(flow([f"-> {out[0]}", *out[1:]], width - 8), 8)
         else:
             yield _indented(Text(one_line), 8)
+    if "maps" in node:
+        yield _indented(Text(_maps(node["maps"])), 8)
     if why:
         yield _indented(flow(why.split("; "), width - 8, "; "), 8)
     if node.get("kernel"):
         yield _indented(Text(f"together with {node['kernel']}"), 8)
+
+
+def _maps(maps: Mapping[str, Any]) -> str:
+    """``device matrix [2, 1, 4]  tensor maps [2, 1], [1, 0] -> [2, 0]``."""
+    inputs, outputs = (", ".join(map(str, maps[key])) for key in ("inputs", "outputs"))
+    return f"device matrix {maps['device_matrix']}  tensor maps {inputs} -> {outputs}"
 
 
 def _indented(what: Text, indent: int) -> RenderableType:

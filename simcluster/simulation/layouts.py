@@ -7,31 +7,49 @@ from typing import Any
 
 from simcluster.cluster import Placement
 from simcluster.collectives import Operation, collective_time
-from simcluster.layout import Movement
+from simcluster.layout import Mesh, Movement, pieces, uncut, whole
 from simcluster.model import Block, Instance, Node, Operator, Phase
 from simcluster.plan.redistribute import collective_bytes, local_bytes
 from simcluster.program import Action, Code, Instruction
 from simcluster.program.lower import BEGIN, GATHER, REDUCE, REGATHER
 from simcluster.simulation.build import Built
+from simcluster.simulation.tensor_maps import tensor_maps
 
 
-def layouts(built: Built) -> list[dict[str, Any]]:
+def layouts(built: Built, *, maps: bool = False) -> list[dict[str, Any]]:
     """One entry per block: its instances, and its nodes in order with strategy, layouts and cost.
 
-    Where gradients or weights of several blocks travel together, the buckets of every stage follow.
+    With ``maps`` every operator has its device matrix and tensor maps as MindSpore would print them. Where
+    gradients or weights of several blocks travel together, the buckets of every stage follow.
     """
     groups: dict[str, list[Instance]] = {}
     for instance in built.plan.graph.instances:
         groups.setdefault(instance.block, []).append(instance)
     conduct = built.plan.conduct
-    return [
-        *_blocks(built, groups),
+    found = [
+        *_blocks(built, groups, maps=maps),
         *([] if conduct.by_layer else _buckets(built, "gradient buckets", (REDUCE,))),
         *(_buckets(built, "weight buckets", (BEGIN, GATHER, REGATHER)) if conduct.gathers_together else []),
     ]
+    return [{key: _named_whole(built.plan.mesh, value) for key, value in each.items()} for each in found]
 
 
-def _blocks(built: Built, groups: Mapping[str, list[Instance]]) -> list[dict[str, Any]]:
+def _named_whole(mesh: Mesh, what: Any) -> Any:
+    """Texts in which all pieces of an axis stand together under its own name."""
+    cuts = [pieces(mesh, axis) for axis in uncut(mesh).names if axis not in mesh.sizes]
+    if not cuts or isinstance(what, (int, float)):
+        return what
+    if isinstance(what, str):
+        for parts in cuts:
+            for together in ("+", ", "):
+                what = what.replace(together.join(parts), whole(parts[0]))
+        return what
+    if isinstance(what, Mapping):
+        return {key: _named_whole(mesh, value) for key, value in what.items()}
+    return [_named_whole(mesh, each) for each in what]
+
+
+def _blocks(built: Built, groups: Mapping[str, list[Instance]], *, maps: bool) -> list[dict[str, Any]]:
     return [
         {
             "block": name,
@@ -39,7 +57,7 @@ def _blocks(built: Built, groups: Mapping[str, list[Instance]]) -> list[dict[str
             "names": [instance.name for instance in instances],
             "count": len(instances),
             "nodes": [
-                _node(built, built.plan.graph.blocks[name], instances[0], node)
+                _node(built, built.plan.graph.blocks[name], instances[0], node, maps=maps)
                 for node in built.plan.graph.blocks[name].nodes
             ],
         }
@@ -90,7 +108,7 @@ def _bucket(built: Built, instance: str, code: Code, each: Instruction) -> dict[
     }
 
 
-def _node(built: Built, block: Block, instance: Instance, node: Node) -> dict[str, Any]:
+def _node(built: Built, block: Block, instance: Instance, node: Node, *, maps: bool) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "name": node.name,
         "phase": str(node.phase),
@@ -101,6 +119,9 @@ def _node(built: Built, block: Block, instance: Instance, node: Node) -> dict[st
     if isinstance(node.operator, Operator):
         sources = built.plan.strategies.sources.get(instance.name, {})
         source = sources.get(node.source, "")
+        if maps and node.phase in (Phase.FORWARD, Phase.BACKWARD):
+            plan = built.plan
+            entry["maps"] = tensor_maps(plan.mesh, plan.stage_axis, node.operator.dims(), node.strategy)
         return entry | {"kind": node.operator.kind, "strategy": str(node.strategy), "source": source}
     return entry | {"kind": str(node.operator), "why": node.why} | _cost(built, block, node, node.operator)
 

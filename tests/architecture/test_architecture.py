@@ -72,6 +72,7 @@ def test_nothing_is_asserted_of_users_or_passed_over():
 def test_public_names():
     assert sorted(simcluster.__all__) == sorted(
         [
+            "MindSporeLayout",
             "PlanError",
             "Result",
             "Scenario",
@@ -80,6 +81,7 @@ def test_public_names():
             "SimulationError",
             "TraceError",
             "__version__",
+            "graph",
             "load",
             "simulate",
             "verify",

@@ -13,6 +13,7 @@ from simcluster.cli.options import OneScenario, Settings, changes
 EXAMPLES = (
     "simcluster layouts scenarios/quickstart.yaml",
     "simcluster layouts plan.yaml --operator 'layers.*.attention.*'",
+    "simcluster layouts plan.yaml --operator 'layers.0.*' --tensor-maps    as MindSpore writes them",
     "simcluster layouts plan.yaml --as-strategies    to paste under parallel: strategies:",
 )
 
@@ -24,6 +25,13 @@ def layouts(
     ] = None,
     as_strategies: Annotated[
         bool, typer.Option("--as-strategies", help="Print the effective strategies as YAML instead.")
+    ] = False,
+    tensor_maps: Annotated[
+        bool,
+        typer.Option(
+            "--tensor-maps",
+            help="Add device matrices and tensor maps as MindSpore has them.",
+        ),
     ] = False,
     settings: Settings = None,
 ) -> ExitCode:
@@ -38,16 +46,20 @@ def layouts(
 
     if as_strategies and operator is not None:
         raise typer.BadParameter("the strategies are printed whole; leave out --operator")
+    if as_strategies and tensor_maps:
+        raise typer.BadParameter("strategies have no tensor maps; leave out --tensor-maps")
     built = prepare(Scenario.load(scenario, changes(settings)))
     if as_strategies:
         from simcluster.cli.strategies import strategies_text
 
         out(strategies_text(strategies(built)))
     else:
-        document = layouts(built)
+        document = layouts(built, maps=tensor_maps)
         if operator is not None and not _occurs(operator, document):
             message = f"no operator is called '{operator}'"
             raise ScenarioError(message, hint="write for example 'layers.*.mlp.up', or 'head.*'")
+        for note in built.plan.notes:
+            out(f"note  {note}")
         out(layouts_text(document, operator, colour=has_colour()))
     return ExitCode.DONE
 
