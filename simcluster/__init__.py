@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from simcluster.api import Result, graph, load, simulate, verify
     from simcluster.errors import PlanError, ScenarioError, SimclusterError, SimulationError, TraceError
     from simcluster.layout import MindSporeLayout
+    from simcluster.plan.samples import shard_rows
     from simcluster.scenario import Scenario
 else:
 
@@ -43,6 +44,7 @@ _HOMES = {
     "TraceError": "simcluster.errors",
     "graph": "simcluster.api",
     "load": "simcluster.api",
+    "shard_rows": "simcluster.plan.samples",
     "simulate": "simcluster.api",
     "verify": "simcluster.api",
 }
@@ -59,6 +61,7 @@ __all__ = [
     "__version__",
     "graph",
     "load",
+    "shard_rows",
     "simulate",
     "verify",
 ]

@@ -103,6 +103,14 @@ def test_numbers_with_a_pipeline_count_the_ranks_of_a_stage():
     assert found.agrees, found.fault or found.first_difference
 
 
+def test_inputs_that_lie_over_an_axis_that_is_cut_lie_over_its_pieces():
+    which = written("numbers")
+    spec = which.spec.model_dump(mode="json", exclude_unset=True)
+    spec["data"] = {"strategy": [[None, "tensor"], [["data", "tensor"], None]]}
+    found = verify(type(which).of(spec))
+    assert found.agrees, found.fault or found.first_difference
+
+
 def test_large_meshes_are_shrunk_with_their_numbers():
     """Numbers count the ranks of the large mesh; verify runs a small one that is cut alike."""
     forms = [{"match": f"{LAYER}mlp.down", "in": [[16, 1, 8], [8, 1]], "out": [[16, 8, 1]]}]
