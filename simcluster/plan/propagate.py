@@ -1,11 +1,12 @@
 """Sharding propagation: operators that nobody configured take the layouts of their neighbours (DESIGN 4.3).
 
 As MindSpore's ``sharding_propagation``: from the configured operators outwards, to those that make what they
-read and those that read what they make, each operator takes, of the strategies under which a neighbour's
-layout stays as it is, the one with the least communication to all neighbours that have theirs; of equals the
-one that computes least. Configured operators are never changed. Unlike there, the search goes out from all
-configured operators at once, so that the nearest one counts, and what it found is gone over again until no
-operator can do better by itself.
+read and those that read what they make, each operator takes, of the strategies under which some neighbour's
+layout stays as it is, the one that takes least time: redistribution from and to all neighbours that have
+theirs, forward and backward, and its own kernels. These count too because an operator that is repeated on
+every rank needs no communication. Configured operators are never changed. Unlike in MindSpore, where each
+configured operator in turn floods what is left, the search goes out from all of them at once, so that the
+nearest one counts, and what it found is gone over again until no operator can do better by itself.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ from simcluster.work import Work
 PROPAGATED = "propagation"
 MOST_ROUNDS = 8
 """How often all operators are gone over again."""
+
+_PASSES = 3
+"""Kernels of a forward and a backward, counted in forwards."""
 
 Price = Callable[[Sequence[Work]], float]
 """Seconds of some kernels on the slowest device."""
@@ -101,6 +105,7 @@ class _Propagation:
     nodes: Mapping[Vertex, Node]
     types: Mapping[Vertex, tuple[tuple[TensorType, ...], tuple[TensorType, ...]]]
     edges: Mapping[Vertex, Sequence[_Edge]]
+    counts: Mapping[Vertex, int]
     fixed: Sequence[Vertex]
     chosen: dict[Vertex, Strategy]
     decided: set[Vertex]
@@ -119,11 +124,13 @@ class _Propagation:
         nodes: dict[Vertex, Node] = {}
         types: dict[Vertex, tuple[tuple[TensorType, ...], tuple[TensorType, ...]]] = {}
         chosen: dict[Vertex, Strategy] = {}
+        counts: dict[Vertex, int] = {}
         fixed: list[Vertex] = []
         for instance in graph.instances:
             block, kind = graph.block_of(instance), kinds[instance.name]
             for node in block.phase(Phase.FORWARD):
                 vertex = kind, node.name
+                counts[vertex] = counts.get(vertex, 0) + 1
                 if vertex in nodes:
                     continue
                 nodes[vertex] = node
@@ -139,7 +146,7 @@ class _Propagation:
             edges[edge.source.vertex].append(edge)
             if edge.reader.vertex != edge.source.vertex:
                 edges[edge.reader.vertex].append(edge)
-        return cls(mesh, roles, router, price, kinds, nodes, types, edges, fixed, chosen, set(fixed))
+        return cls(mesh, roles, router, price, kinds, nodes, types, edges, counts, fixed, chosen, set(fixed))
 
     # -- the search -------------------------------------------------------------------------------------
 
@@ -165,7 +172,7 @@ class _Propagation:
                 if vertex not in self.reached:
                     continue
                 best = min(self._candidates(vertex), key=lambda each: self._rank(vertex, each))
-                if self._rank(vertex, best)[:2] < self._rank(vertex, self.chosen[vertex])[:2]:
+                if self._rank(vertex, best)[0] < self._rank(vertex, self.chosen[vertex])[0]:
                     self.chosen[vertex] = best
                     changed = True
             if not changed:
@@ -211,13 +218,13 @@ class _Propagation:
     # -- costs ------------------------------------------------------------------------------------------
 
     def _rank(self, vertex: Vertex, strategy: Strategy) -> tuple[float, float, str]:
-        """Seconds of communication to neighbours that are decided, seconds of computing, and a tie-break."""
-        communication = sum(
+        """Seconds of redistribution and kernels, of redistribution alone, and what settles a tie."""
+        moving = sum(
             edge.count * self._between(edge, vertex, strategy)
             for edge in self.edges[vertex]
             if {edge.source.vertex, edge.reader.vertex} <= self.decided | {vertex}
         )
-        return communication, self._computing(vertex, strategy), str(strategy)
+        return moving + self.counts[vertex] * self._computing(vertex, strategy), moving, str(strategy)
 
     def _between(self, edge: _Edge, vertex: Vertex, strategy: Strategy) -> float:
         """Seconds in which a tensor gets from one layout to the other, and its gradient back."""
@@ -231,8 +238,13 @@ class _Propagation:
         forward = self.router.priced(edge.type, made, need)[0]
         if not edge.trained:
             return forward
+        dims = _operator(self.nodes[reader.vertex]).dims()
+        linear = any(len(members) == len(dims.inputs) for members in dims.linear)
+        # What the gradient reads again is kept as it was made.
+        again = 0.0 if linear else self.router.priced(edge.type, made.reduced, need)[0]
         due = self._due(reader, reading)
-        return forward + self.router.priced(edge.type, need.with_partial(due), made.reduced)[0]
+        back = self.router.priced(edge.type, need.with_partial(due), made.reduced)[0]
+        return forward + again + back
 
     def _due(self, place: _Place, strategy: Strategy) -> tuple[str, ...]:
         """The axes over which the gradient of an input is a sum: those of dims that the input has not."""
@@ -240,7 +252,7 @@ class _Propagation:
         return tuple(axis for dim, axes in strategy.splits if dim not in names for axis in axes)
 
     def _computing(self, vertex: Vertex, strategy: Strategy) -> float:
-        """Seconds of the operator's kernels on what one rank has."""
+        """Seconds of the operator's kernels on what one rank has: forward, and twice that backward."""
         operator = _operator(self.nodes[vertex])
         dims = operator.dims()
         local = [
@@ -250,7 +262,7 @@ class _Propagation:
             ]
             for operands, kinds in zip((dims.inputs, dims.outputs), self.types[vertex], strict=True)
         ]
-        return self.price(operator.work(*local))
+        return _PASSES * self.price(operator.work(*local))
 
     # -- what operators have ------------------------------------------------------------------------------
 

@@ -269,7 +269,7 @@ class ParallelSpec(Section):
 
     propagate: StrictBool = False
     """Sharding propagation: operators that neither strategies nor a recipe that is named configure follow
-    their neighbours, with the least redistribution."""
+    their neighbours, each so that redistribution and its own kernels take least time."""
 
     schedule: ScheduleSpec = ScheduleSpec()
     """The pipeline schedule."""
