@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -249,11 +249,11 @@ def check_values(logical: Block, sharded: Block, mesh: Mesh, seed: int = 0) -> N
         assert name in held or name in renamed.values()
 
 
-def sharded(graph, chosen, mesh=MESH, seed=0):
-    """The sharded graph; every value of every block is checked on all ranks."""
+def sharded(graph, chosen, mesh=MESH, seed=0, way=None):
+    """The sharded graph; every value of every block is checked on all ranks. ``way``: how things move."""
     logical = differentiate(graph, DType.FP32)
     found = chosen if isinstance(chosen, Strategies) else strategies(graph, chosen)
-    made = shard(logical, found, mesh, router(mesh))
+    made = shard(logical, found, mesh, replace(router(mesh), **(way or {})))
     for instance in made.instances:
         origin = logical.blocks[instance.block.partition("#")[0]]
         check_values(origin, made.block_of(instance), mesh, seed)

@@ -188,9 +188,41 @@ def choices(draw, node, block):
     return Strategy.of(found)
 
 
+@st.composite
+def behind(draw, node, block):
+    """A strategy for one operator whose results are redistributed behind it, or scattered forward."""
+    made = draw(choices(node, block))
+    dims = node.operator.dims()
+    follows = dims.output_layouts(made)
+    first = follows[0]
+    sizes = block.values[node.outputs[0]].type.shape
+    if first.partial and sizes and sizes[0] % 4 == 0 and draw(st.booleans()):
+        outer, *rest = first.dims
+        scattered = Layout(((*outer, *first.partial_axes), *rest))
+        return replace(made, outputs=((0, scattered),), scatter=True)
+    found = []
+    for index, (value, layout) in enumerate(zip(node.outputs, follows, strict=True)):
+        shape = block.values[value].type.shape
+        split: list[list[str]] = [[] for _ in shape]
+        for axis in draw(st.permutations(MESH.names)):
+            where = draw(st.sampled_from([None, *(dim for dim, size in enumerate(shape) if size % 4 == 0)]))
+            if where is not None:
+                split[where].append(axis)
+        wanted = Layout(tuple(map(tuple, split)))
+        if wanted != layout and draw(st.booleans()):
+            found.append((index, wanted))
+    return replace(made, outputs=tuple(found))
+
+
+ROUTERS = {
+    "shortest": {},
+    "mindspore": {"infers": True, "all_to_all": False},
+    "mindspore with all-to-all": {"infers": True},
+}
+
 ANY = {
     "llama": replace(LLAMA, layers=1, heads=16, kv_heads=4, head_dim=4, ffn=4),
-    "gpt": replace(GPT, layers=1, head_dim=4, ffn=4, tied=False),
+    "gpt": replace(GPT, layers=1, head_dim=4, ffn=4),
 }
 
 
@@ -203,10 +235,12 @@ def test_any_allowed_strategies_give_the_values_of_one_device(name, data):
     for instance in graph.instances:
         block = graph.block_of(instance)
         by_instance[instance.name] = {
-            node.name: data.draw(choices(node, block), label=node.name) for node in block.nodes
+            node.name: data.draw(choices(node, block) | behind(node, block), label=node.name)
+            for node in block.nodes
         }
     sources = {instance: dict.fromkeys(found, "test") for instance, found in by_instance.items()}
-    sharded(graph, Strategies(by_instance, sources))
+    how = data.draw(st.sampled_from(sorted(ROUTERS)), label="router")
+    sharded(graph, Strategies(by_instance, sources), way=ROUTERS[how])
 
 
 @settings(max_examples=40, deadline=None)
