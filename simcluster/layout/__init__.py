@@ -1,6 +1,6 @@
 """Mesh, layouts, strategies and the steps between layouts: values and their algebra, no costs."""
 
-from simcluster.layout.cut import Cut, pieces, uncut, whole
+from simcluster.layout.cut import Cut, pieces, uncut, whole, whole_axes
 from simcluster.layout.device_matrix import REPEATED, DeviceMatrix, Digit, Side
 from simcluster.layout.dims import Dims
 from simcluster.layout.inference import inferred
@@ -31,4 +31,5 @@ __all__ = [
     "restricted",
     "uncut",
     "whole",
+    "whole_axes",
 ]

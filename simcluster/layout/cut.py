@@ -78,6 +78,11 @@ def whole(axis: str) -> str:
     return axis.partition(".")[0]
 
 
+def whole_axes(axes: Iterable[str]) -> tuple[str, ...]:
+    """Axes as the user wrote them: pieces of one under its name, each once."""
+    return tuple(dict.fromkeys(map(whole, axes)))
+
+
 def uncut(mesh: Mesh) -> Mesh:
     """The mesh as the user wrote it."""
     sizes: dict[str, int] = {}

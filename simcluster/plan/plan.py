@@ -253,7 +253,7 @@ class _Planner:
                     formats.matmul,
                     layers,
                     stage_axis,
-                    batch_axes,
+                    [axis for axis in batch_axes if axis == whole(axis)],
                     shared=bool(self.training.batch_shares),
                     staged=self.parallel.schedule.stages != "auto",
                 ),

@@ -30,7 +30,7 @@ from pydantic import Field, model_validator
 
 from simcluster.document import Bytes, Name, Refused, Section
 from simcluster.errors import PlanError, nearest
-from simcluster.layout import Layout, Mesh
+from simcluster.layout import Layout, Mesh, whole_axes
 from simcluster.model import TensorType
 from simcluster.plan.rule import BATCH, Roles
 
@@ -83,7 +83,7 @@ class Sharding:
         if not what:
             return "nothing"
         listed = " and ".join([", ".join(what[:-1]), what[-1]] if what[1:] else what)
-        return f"{listed} over {' and '.join(self.axes)}"
+        return f"{listed} over {' and '.join(whole_axes(self.axes))}"
 
     def document(self) -> dict[str, Any]:
         """The form as JSON-able data, with the keys of the scenario."""
@@ -95,7 +95,7 @@ class Sharding:
             "gather_once": self.gather_once,
             "keep_cast": self.keep_cast,
             "split": self.split,
-            "axes": list(self.axes),
+            "axes": list(whole_axes(self.axes)),
             "min_bytes": self.min_bytes,
         }
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simcluster.layout import Mesh, Strategy, pieces, whole
+from simcluster.layout import Mesh, Strategy, pieces, whole_axes
 from simcluster.model import Node, Operator, Phase
 from simcluster.plan.rule import BATCH
 from simcluster.simulation.build import Built
@@ -83,11 +83,6 @@ class _Writing:
             for axes in runs
             for axis in whole_axes(axes)
         )
-
-
-def whole_axes(axes: Sequence[str]) -> tuple[str, ...]:
-    """The axes as the user wrote them, pieces of one under its name, each once."""
-    return tuple(dict.fromkeys(map(whole, axes)))
 
 
 def _axes(axes: Sequence[str]) -> Any:

@@ -10,6 +10,7 @@ from simcluster.simulation.simulate import simulate
 from simcluster.simulation.strategies import strategies
 from simcluster.simulation.verify import verify
 from tests.scenarios import TINY_GPT, scenario
+from tests.unit.simulation.test_folding import assert_folded_is_unfolded
 
 MESH = {"pipeline": 2, "data": 2, "tensor": 2}
 EIGHT = {"data": 2, "tensor": 4}
@@ -130,6 +131,9 @@ def test_results_are_reported_by_the_axes_of_the_scenario():
     plan = simulate(written("numbers")).documents["plan"]
     assert plan["mesh"] == EIGHT
     assert "strategies cut tensor 4 into tensor.0 2 x tensor.1 2" in plan["notes"]
+    cut = [{"match": f"{LAYER}mlp.up", "in": [[4, 1, 1], [1, 2], [1, 2]]}]
+    sharded = simulate(scenario({"data": 8}, strategies=cut, optimizer_sharding={"zero": 1}, micro_batch=4))
+    assert sharded.documents["plan"]["optimizer_sharding"]["axes"] == ["data"]
 
 
 def kinds(which, name):
@@ -234,3 +238,8 @@ def test_propagation_from_three_operators_finds_megatrons_layers():
         assert found.strategies.of(name) == recipe.strategies.of(name)
     (note,) = [note for note in found.notes if note.startswith("sharding propagation")]
     assert note.startswith("sharding propagation: 39 operators follow 9 that are configured; layouts cost ")
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_folded_is_unfolded_on_meshes_that_are_cut(name):
+    assert_folded_is_unfolded(written(name, {"pipeline": 2, **EIGHT}, host="dgx-h100", devices=8))
