@@ -14,7 +14,6 @@ from simcluster.plan.schedule import FORWARD as F_ACTION
 from simcluster.plan.schedule import Action as ScheduleAction
 from simcluster.plan.schedule import Timetable
 from simcluster.program.buckets import Bucket, buckets
-from simcluster.program.gathers import gather_buckets
 from simcluster.program.instruction import (
     COMPUTE,
     RECV_NEXT,
@@ -37,6 +36,7 @@ from simcluster.program.lower import (
     PREPARE,
     REDUCE,
     REGATHER,
+    SCATTER,
     UPDATE,
     Lowering,
     local_type,
@@ -45,7 +45,8 @@ from simcluster.program.lower import (
 from simcluster.program.program import PartProgram, Program, Resident
 from simcluster.program.ties import crossing_ties
 from simcluster.program.transfer import carried, transfer
-from simcluster.program.units import Gathers, with_units
+from simcluster.program.unit_buckets import unit_buckets
+from simcluster.program.units import Gathers, Scatters, with_units
 from simcluster.work import DType
 
 ONCE = -1
@@ -108,6 +109,8 @@ class _Codes:
                 # Its weights are gathered in buckets, which are blocks without parameters.
                 for phase in (BEGIN, GATHER, REGATHER):
                     made.pop(phase, None)
+            if self.conduct.scatters_together and block.parameters:
+                made.pop(SCATTER, None)
             if not self.conduct.by_layer and block.parameters:
                 # Its gradients travel in buckets, which are blocks without parameters.
                 made.pop(REDUCE, None)
@@ -157,12 +160,14 @@ class _PartBuilder:
             *(each for phase in (NORM, MEASURE, UPDATE) for each in self._once(phase, self.instances[::-1])),
         ]
         codes = {each.name: self.codes.of(self.graph.block_of(each)) for each in self.instances}
+        self.scatters = self._unit_scatters()
         executions = with_units(
             executions,
             codes,
             self.codes.settings.prefetch,
             once=self.codes.conduct.gather_once,
             weights=self._unit_gathers(),
+            gradients=self.scatters,
         )
         return PartProgram(tuple(executions), tuple(self._residents()), self.names)
 
@@ -300,7 +305,7 @@ class _PartBuilder:
         if not conduct.by_layer:
             mesh = self.codes.settings.mesh
             for bucket in buckets(self.graph, backward, conduct, mesh, self._buffer, ties):
-                yield bucket.ready, self._bucket(bucket)
+                yield bucket.at, self._bucket(bucket, "end")
             return
         together: list[tuple[int, Execution]] = []
         for instance in backward:
@@ -319,29 +324,21 @@ class _PartBuilder:
     def _buffer(self, instance: str, value: str) -> str:
         return self.names.get((instance, value)) or f"{instance}.{value}"
 
-    def _bucket(self, bucket: Bucket) -> Execution:
+    def _bucket(self, bucket: Bucket, action: str) -> Execution:
         """The execution of a bucket, which calls its values as their buffers are called."""
         name = bucket.block.name
         self.names |= {(name, value): value for value in bucket.block.values}
-        # Buckets of equal gradients are equal only up to names: every stage has its own.
+        # Buckets of equal tensors are equal only up to names: every stage has its own.
         unique = replace(bucket.block, name=f"stage{self.stage}.{name}")
-        return Execution(self.codes.of(unique)[REDUCE], name, ONCE, "end")
+        (code,) = self.codes.of(unique, bucket.scopes).values()
+        return Execution(code, name, ONCE, action)
 
     def _gathers(self, phase: Phase) -> dict[str, list[Execution]]:
         """Instance -> the executions that gather those buckets of weights that it is the first to need."""
-        fusion = self.codes.conduct.fusion
         found: dict[str, list[Execution]] = {}
-        if fusion is None or fusion.all_gather is None:
-            return found
-        users = self.instances[::-1] if phase is Phase.REGATHER else self.instances
-        mesh = self.codes.settings.mesh
-        for bucket in gather_buckets(self.graph, users, phase, fusion, mesh, self._buffer):
-            name = bucket.block.name
-            self.names |= {(name, value): value for value in bucket.block.values}
-            unique = replace(bucket.block, name=f"stage{self.stage}.{name}")
-            (code,) = self.codes.of(unique, bucket.scopes).values()
-            run = Execution(code, name, ONCE, BEGIN if phase is Phase.BEGIN else str(phase))
-            found.setdefault(bucket.first, []).append(run)
+        if self.codes.conduct.gathers_together:
+            for at, run in self._moved(phase, self.instances[:: -1 if phase is Phase.REGATHER else 1]):
+                found.setdefault(at, []).append(run)
         return found
 
     def _unit_gathers(self) -> Gathers | None:
@@ -350,10 +347,28 @@ class _PartBuilder:
             return None
         found: dict[str, dict[str, Sequence[Execution]]] = {}
         for phase in (Phase.GATHER, Phase.REGATHER):
-            users = [each.name for each in self.instances if any(self.graph.block_of(each).phase(phase))]
             led = self._gathers(phase)
-            found[str(phase)] = {name: led.get(name, ()) for name in users}
+            found[str(phase)] = {name: led.get(name, ()) for name in self._users(phase)}
         return found
+
+    def _unit_scatters(self) -> Scatters | None:
+        """What scatters the gradients of instances behind their backward, if they travel together."""
+        if not self.codes.conduct.scatters_together:
+            return None
+        completed = dict(self._moved(Phase.SCATTER, self.instances[::-1]))
+        return {name: completed.get(name) for name in self._users(Phase.SCATTER)}
+
+    def _users(self, phase: Phase) -> list[str]:
+        """The instances with something to do in a phase."""
+        return [each.name for each in self.instances if any(self.graph.block_of(each).phase(phase))]
+
+    def _moved(self, phase: Phase, instances: Sequence[Instance]) -> Iterator[tuple[str, Execution]]:
+        """(instance at which it is due, execution) of every bucket of weights or of sharded gradients."""
+        fusion = self.codes.conduct.fusion
+        assert fusion is not None
+        mesh = self.codes.settings.mesh
+        for bucket in unit_buckets(self.graph, instances, phase, fusion, mesh, self._buffer):
+            yield bucket.at, self._bucket(bucket, BEGIN if phase is Phase.BEGIN else str(phase))
 
     def _late_reductions(self) -> Iterator[Execution]:
         """Reductions that wait for the last kernel of the backward pass."""
@@ -398,11 +413,9 @@ class _PartBuilder:
         full = policy.num_bytes(max(dtype.itemsize for dtype in dtypes))
         if conduct.fusion is not None and conduct.fusion.reduces:
             # The profile's limit is not what fills them: the largest that travels.
-            full = max(
-                each.num_bytes
-                for _, run in self.reductions
-                for each in self.codes.codes[run.code].instructions
-            )
+            runs = [run for _, run in self.reductions]
+            runs += [run for run in (self.scatters or {}).values() if run is not None]
+            full = max(each.num_bytes for run in runs for each in self.codes.codes[run.code].instructions)
         size = round(count * full)
         nothing = TensorType((0,), DType.UINT8)
         yield Resident("reduction buffers", Category.COMMUNICATION, size, nothing, Layout.replicated(1))

@@ -21,7 +21,7 @@ from simcluster.cluster.price import nanoseconds
 from simcluster.engine import ClassTiming, Timing, run
 from simcluster.layout import Kind, Movement
 from simcluster.plan import Plan
-from simcluster.plan.conduct import TO_SEARCH, Buckets
+from simcluster.plan.conduct import SINGLE, Buckets
 from simcluster.plan.costs import movement_cost
 from simcluster.plan.cuts import Line
 from simcluster.plan.fusion import AUTO_MB, MB
@@ -48,7 +48,7 @@ def searched(plan: Plan, cluster: Cluster, lower: Lower, host: HostCalls) -> Pla
     timings: dict[str, tuple[Plan, int]] = {}
 
     def tried(name: str, buckets: Buckets) -> tuple[Program, Classes, Timing]:
-        conduct = replace(plan.conduct, fusion=fusion.found(buckets))
+        conduct = replace(plan.conduct, fusion=fusion.having(dict.fromkeys(fusion.searched, buckets)))
         candidate = replace(plan, conduct=conduct)
         program = lower(candidate)
         classes, fabric = classes_on_links(program, cluster, plan.algorithms)
@@ -64,7 +64,7 @@ def searched(plan: Plan, cluster: Cluster, lower: Lower, host: HostCalls) -> Pla
         timings[name] = candidate, timing.end
         return program, classes, timing
 
-    probe = tried(_NONE, TO_SEARCH)
+    probe = tried(_NONE, SINGLE)
     tried(_ONE, Buckets())
     tried(_RULE, Buckets(AUTO_MB * MB))
     cuts, most = _cuts(plan, cluster, *probe)

@@ -95,9 +95,7 @@ def test_the_plan_says_what_was_found_and_against_what():
     assert buckets["searched"]
     count = len(buckets["behind"])
     assert count
-    assert document["fusion"] == [
-        f"all-reduces of gradients as a search found best, cut behind {count} gradients"
-    ]
+    assert document["fusion"] == [f"all-reduces of gradients as a search found best, cut in {count} places"]
 
 
 def test_only_what_may_travel_together_is_cut_together():
