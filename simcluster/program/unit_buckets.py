@@ -15,6 +15,7 @@ from simcluster.model import Block, Graph, Instance, Node, Phase, Value
 from simcluster.model.operators.cast import Cast
 from simcluster.plan.conduct import SINGLE, Buckets, Fusion
 from simcluster.plan.fusion_ids import ALONE
+from simcluster.plan.redistribute import collective_bytes
 from simcluster.program.buckets import Bucket, Naming, readiness, step_by_step
 from simcluster.program.instruction import Scope
 from simcluster.program.lower import gathered_once, local_type, scopes
@@ -32,10 +33,11 @@ _NAMES = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class Part:
     """The steps in which one weight or gradient travels; ``key`` is equal for those that may go together.
 
-    ``buffer`` is that of the whole weight or gradient, which closes a bucket if a search says so.
+    ``buffer`` is that of the whole weight or gradient, which closes a bucket if a search says so, and
+    ``num_bytes`` its size; ``steps`` are the collectives on the way, with the bytes of each.
     """
 
     instance: str
@@ -44,6 +46,7 @@ class _Part:
     buffer: str
     num_bytes: int
     alone: bool
+    steps: tuple[tuple[Movement, int], ...]
 
 
 def unit_buckets(
@@ -57,7 +60,7 @@ def unit_buckets(
     same backward are one block, so that whoever waits for them waits for all.
     """
     maker = _Maker(graph, phase, fusion, mesh, naming)
-    parts = [part for instance in instances for part in maker.parts(instance)]
+    parts = maker.of_all(instances)
     sorted_by: dict[tuple[object, ...], list[int]] = {}
     for position, part in enumerate(parts):
         sorted_by.setdefault(part.key, []).append(position)
@@ -74,10 +77,17 @@ def unit_buckets(
     if phase is not Phase.SCATTER:
         groups = [[[parts[position] for position in group]] for group in sorted(found)]
         return [maker.bucket(number, group, group[0][0].instance) for number, group in enumerate(groups)]
-    full: dict[str, list[list[_Part]]] = {}
+    full: dict[str, list[list[Part]]] = {}
     for group in sorted(found, key=lambda positions: positions[-1]):
         full.setdefault(parts[group[-1]].instance, []).append([parts[position] for position in group])
     return [maker.bucket(number, *each) for number, each in enumerate((v, k) for k, v in full.items())]
+
+
+def unit_parts(
+    graph: Graph, instances: Sequence[Instance], phase: Phase, fusion: Fusion, mesh: Mesh, naming: Naming
+) -> list[Part]:
+    """What travels in a phase, in its order; arguments as those of ``unit_buckets``."""
+    return _Maker(graph, phase, fusion, mesh, naming).of_all(instances)
 
 
 @dataclass
@@ -97,7 +107,11 @@ class _Maker:
         assert given is not None
         return given
 
-    def parts(self, instance: Instance) -> Iterator[_Part]:
+    def of_all(self, instances: Sequence[Instance]) -> list[Part]:
+        """What travels of instances."""
+        return [part for instance in instances for part in self.parts(instance)]
+
+    def parts(self, instance: Instance) -> Iterator[Part]:
         """What travels of an instance: weights in the order of its block, those that the backward uses from
         the last on; gradients in the order in which they are ready.
         """
@@ -112,16 +126,24 @@ class _Maker:
             ends = [owners.get(value, value) for value in (chain[0].inputs[0], chain[-1].outputs[0])]
             parameter = next(value for value in ends if value in block.parameters)
             number = self.fusion.id_of(self.graph.canonical(f"{instance.name}.{parameter}"))
-            moved = tuple(node.operator for node in chain if _is_collective(node))
+            steps = tuple(self._steps(block, chain))
             whole = chain[0].inputs[0] if self.phase is Phase.SCATTER else chain[-1].outputs[0]
-            yield _Part(
+            yield Part(
                 instance.name,
                 tuple(_renamed(node, instance.name, names) for node in chain),
-                (moved, block.values[whole].type.dtype, number),
+                (tuple(movement for movement, _ in steps), block.values[whole].type.dtype, number),
                 names[whole],
                 local_type(block.values[whole], self.mesh).num_bytes,
                 number == ALONE,
+                steps,
             )
+
+    def _steps(self, block: Block, chain: Sequence[Node]) -> Iterator[tuple[Movement, int]]:
+        for node in chain:
+            if isinstance(node.operator, Movement) and node.operator.is_collective:
+                ends = [block.values[value] for value in (node.inputs[0], node.outputs[0])]
+                before, after = (local_type(value, self.mesh).num_bytes for value in ends)
+                yield node.operator, collective_bytes(node.operator, before, after)
 
     def _chains(self, block: Block) -> list[list[Node]]:
         """What is done one after another to move each weight or gradient, in the order of ``parts``."""
@@ -141,7 +163,7 @@ class _Maker:
             return sorted(chains, key=lambda chain: ready[chain[0].inputs[0]])
         return chains[:: -1 if self.phase is Phase.REGATHER else 1]
 
-    def bucket(self, number: int, groups: Sequence[Sequence[_Part]], at: str) -> Bucket:
+    def bucket(self, number: int, groups: Sequence[Sequence[Part]], at: str) -> Bucket:
         """The block that moves some groups, those of each together."""
         nodes = tuple(
             node

@@ -89,7 +89,7 @@ def test_values_and_both_ways_of_timing_agree(sharded):
 def test_the_plan_says_what_was_found_and_against_what():
     document = plan_document(prepare(scenario({"data": 2}, model=WIDE, fusion={"all_reduce": SEARCH})))
     (note,) = document["notes"]
-    assert note.startswith("search for gradient buckets: ")
+    assert note.startswith("search for buckets: ")
     assert "; a step would take longer with 64 MB " in note
     buckets = document["gradient_buckets"]["all_reduce"]
     assert buckets["searched"]

@@ -1,0 +1,228 @@
+"""The best buckets for the times of a run: what travels on each stage, as lines that ``plan/cuts`` solves.
+
+Gradients travel when they are ready, and updates wait for them; of sharded gradients, which travel in every
+micro-batch, the last one's count, since the others are beside more computation. Weights travel when they may
+be gathered, and the kernels that read them wait; of those that are gathered for every use, the first
+micro-batch's count.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from simcluster.cluster import Cluster
+from simcluster.cluster.price import nanoseconds
+from simcluster.layout import Kind, Movement
+from simcluster.model import Phase
+from simcluster.plan.conduct import Fusion
+from simcluster.plan.costs import movement_cost
+from simcluster.plan.cuts import Cost, Line
+from simcluster.plan.fusion_ids import ALONE
+from simcluster.plan.redistribute import Cost as Price
+from simcluster.program import Action
+from simcluster.program.lower import BACKWARD, FORWARD, PREPARE, REDUCE
+from simcluster.program.ties import crossing_ties
+from simcluster.program.unit_buckets import Part, unit_parts
+from simcluster.simulation.probe import Probe, StageProbe
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The buffers behind which buckets of an operation end, and the most buckets of it on any stage."""
+
+    behind: frozenset[str]
+    most: int
+
+
+def best_buckets(probe: Probe, cluster: Cluster, operation: str) -> Best:
+    """The buckets of an operation that are best for the times of a run in which everything travels alone."""
+    fusion = probe.plan.conduct.fusion
+    assert fusion is not None
+    price = movement_cost(cluster, probe.plan.mesh, probe.plan.algorithms)
+    behind: set[str] = set()
+    most = 0
+    for stage in probe.stages():
+        count = 0
+        for travellers, line in _lines(stage, fusion, operation, price):
+            ends = line.best_ends()
+            behind.update(travellers[end - 1].buffer for end in ends)
+            count += len(ends) + 1
+        most = max(most, count)
+    return Best(frozenset(behind), most)
+
+
+@dataclass(frozen=True, slots=True)
+class _Traveller:
+    """A gradient or weight that travels by itself: its instance, its buffer, when it is ready (ns), and the
+    collectives on its way with their bytes.
+    """
+
+    instance: str
+    buffer: str
+    ready: int
+    steps: tuple[tuple[Movement, int], ...]
+
+
+_Key = tuple[object, ...]
+_Lines = Iterator[tuple[Sequence[_Traveller], Line]]
+
+
+def _lines(stage: StageProbe, fusion: Fusion, operation: str, price: Price) -> _Lines:
+    """What may travel together on a stage by an operation, in its order, as lines."""
+    if operation == "all_gather":
+        for phase in (Phase.BEGIN, Phase.GATHER, Phase.REGATHER):
+            yield from _weights(stage, fusion, phase, price)
+        return
+    groups = list(_reduced(stage, fusion, operation).values())
+    if operation == "reduce_scatter":
+        groups += list(_scattered(stage, fusion).values())
+    busy, updates = stage.updates()
+    for travellers in groups:
+        last = {each.instance: place for place, each in enumerate(travellers)}
+        behind = [
+            updates.get(each.instance, 0) if last[each.instance] == place else 0
+            for place, each in enumerate(travellers)
+        ]
+        yield travellers, Line(_ascending(travellers), behind, busy, _cost(travellers, price))
+
+
+def _ascending(travellers: Sequence[_Traveller]) -> list[int]:
+    found: list[int] = np.maximum.accumulate([each.ready for each in travellers]).tolist()
+    return found
+
+
+def _cost(travellers: Sequence[_Traveller], price: Price) -> Cost:
+    """The time of a bucket of consecutive travellers: that of its collectives one after another."""
+    steps = [movement for movement, _ in travellers[0].steps]
+    totals = np.zeros((len(travellers) + 1, len(steps)), dtype=np.int64)
+    totals[1:] = np.cumsum([[size for _, size in each.steps] for each in travellers], axis=0)
+    rows = totals.tolist()
+    known: dict[tuple[int, ...], int] = {}
+
+    def cost(begin: int, end: int) -> int:
+        sizes = tuple(after - before for before, after in zip(rows[begin], rows[end], strict=True))
+        if sizes not in known:
+            seconds = sum(price(step, size) for step, size in zip(steps, sizes, strict=True))
+            known[sizes] = max(1, nanoseconds(seconds))
+        return known[sizes]
+
+    return cost
+
+
+# -- gradients --------------------------------------------------------------------------------------------
+
+
+def _reduced(stage: StageProbe, fusion: Fusion, operation: str) -> Mapping[_Key, list[_Traveller]]:
+    """Steps and fusion id -> the gradients that are reduced once per step and may travel together."""
+    parameters = _parameters(stage)
+    found: defaultdict[_Key, list[_Traveller]] = defaultdict(list)
+    for place, _, code in stage.runs(REDUCE):
+        moved = [(index, each) for index, each in enumerate(code.instructions) if each.group]
+        buffer = code.slots[code.instructions[0].calls[0].inputs[0]].name
+        steps = tuple(
+            (movement, each.num_bytes)
+            for _, each in moved
+            if isinstance(movement := each.calls[0].operator, Movement)
+        )
+        scattered = any(movement.kind is Kind.REDUCE_SCATTER for movement, _ in steps)
+        if buffer not in parameters or operation != ("reduce_scatter" if scattered else "all_reduce"):
+            continue
+        owner, parameter = parameters[buffer]
+        number = fusion.id_of(parameter)
+        if number != ALONE:
+            ready = stage.ready(place, moved[0][0])
+            key = (*(movement for movement, _ in steps), number)
+            found[key].append(_Traveller(owner, buffer, ready, steps))
+    return found
+
+
+def _parameters(stage: StageProbe) -> Mapping[str, tuple[str, str]]:
+    """Buffer of a gradient -> the instance that updates its parameter, and the name under which that counts.
+
+    Those tied to other stages are no part of any bucket.
+    """
+    graph = stage.run.plan.graph
+    apart = crossing_ties(graph)
+    found: dict[str, tuple[str, str]] = {}
+    for instance in stage.instances:
+        block = graph.block_of(instance)
+        for name in block.parameters:
+            gradient = block.gradients.get(name)
+            if gradient is not None and (instance.name, gradient) not in apart:
+                buffer = stage.part.buffer(instance.name, gradient)
+                found.setdefault(buffer, (instance.name, graph.canonical(f"{instance.name}.{name}")))
+    return found
+
+
+def _scattered(stage: StageProbe, fusion: Fusion) -> Mapping[_Key, list[_Traveller]]:
+    """What is equal for them -> sharded gradients that may travel together, ready as in the last backward."""
+    carriers = stage.carriers(str(Phase.SCATTER))
+    found: defaultdict[_Key, list[_Traveller]] = defaultdict(list)
+    for part in _parts(stage, fusion, Phase.SCATTER):
+        ready = stage.ready(*carriers[part.buffer][-1])
+        found[part.key].append(_Traveller(part.instance, part.buffer, ready, part.steps))
+    return found
+
+
+def _parts(stage: StageProbe, fusion: Fusion, phase: Phase) -> list[Part]:
+    """What travels in a phase, but for what does so alone."""
+    plan = stage.run.plan
+    backward = phase in (Phase.REGATHER, Phase.SCATTER)
+    users = stage.instances[:: -1 if backward else 1]
+    parts = unit_parts(plan.graph, users, phase, fusion, plan.mesh, stage.part.buffer)
+    return [part for part in parts if not part.alone]
+
+
+# -- weights ----------------------------------------------------------------------------------------------
+
+
+def _weights(stage: StageProbe, fusion: Fusion, phase: Phase, price: Price) -> _Lines:
+    """Weights that may travel together, with the kernels of the first pass that wait for them."""
+    parts = _parts(stage, fusion, phase)
+    if not parts:
+        return
+    busy, needed, over = _readers(stage, {part.buffer for part in parts}, phase)
+    carriers = stage.carriers(str(phase))
+    groups: defaultdict[_Key, list[Part]] = defaultdict(list)
+    for part in parts:
+        if part.buffer in needed:
+            groups[part.key].append(part)
+    for mine in groups.values():
+        # What travels behind is there no earlier: a weight is as good as needed with the first behind it.
+        starts = np.minimum.accumulate([needed[part.buffer] for part in mine][::-1])[::-1]
+        kernels = np.diff([*starts, over]).tolist()
+        ready = [0 if phase is Phase.BEGIN else stage.ready(*carriers[part.buffer][0]) for part in mine]
+        travellers = [
+            _Traveller(part.instance, part.buffer, when, part.steps)
+            for part, when in zip(mine, ready, strict=True)
+        ]
+        line = Line(
+            _ascending(travellers), kernels, busy + int(starts[0]), _cost(travellers, price), by_first=True
+        )
+        yield travellers, line
+
+
+def _readers(stage: StageProbe, buffers: set[str], phase: Phase) -> tuple[int, dict[str, int], int]:
+    """Of the first pass that reads weights: when the kernels before it are over, how much kernel
+    time of it lies before the first reader of each, and all of it (ns).
+    """
+    wanted = (BACKWARD,) if phase is Phase.REGATHER else (PREPARE, FORWARD)
+    runs = list(stage.runs(*wanted))
+    action = runs[0][1].action
+    needed: dict[str, int] = {}
+    passed = 0
+    for _, execution, code in runs:
+        if execution.action != action:
+            break
+        spent = stage.spent(execution.code).tolist()
+        for each, duration in zip(code.instructions, spent, strict=True):
+            for slot in each.reads if each.action is Action.COMPUTE else ():
+                name = stage.part.buffer(execution.instance, code.slots[slot].name)
+                if name in buffers:
+                    needed.setdefault(name, passed)
+            passed += duration
+    return stage.busy(runs[0][0]), needed, passed
