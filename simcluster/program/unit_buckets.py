@@ -99,6 +99,7 @@ class _Maker:
     naming: Naming
     values: dict[str, Value] = field(default_factory=dict)
     lives: dict[str, Scope] = field(default_factory=dict)
+    known: dict[str, tuple[dict[str, Scope], list[list[Node]]]] = field(default_factory=dict)
 
     @property
     def rule(self) -> Buckets:
@@ -116,9 +117,11 @@ class _Maker:
         the last on; gradients in the order in which they are ready.
         """
         block = self.graph.block_of(instance)
-        own = scopes(block)
+        if block.name not in self.known:
+            self.known[block.name] = scopes(block), self._chains(block)
+        own, chains = self.known[block.name]
         owners = {block.gradients[name]: name for name in block.parameters if name in block.gradients}
-        for chain in self._chains(block):
+        for chain in chains:
             held = [value for node in chain for value in (*node.inputs, *node.outputs)]
             names = {value: self.naming(instance.name, value) for value in held}
             self.values.update({name: block.values[value] for value, name in names.items()})

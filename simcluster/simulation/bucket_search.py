@@ -1,11 +1,13 @@
 """The search for buckets (``fusion: {all_reduce: {mode: search}}``, and so for the other operations).
 
-The step is timed once with every gradient and every weight by itself; that tells when each could travel, on
-the slowest ranks of every stage, and which kernels wait for it. For these times the partition into
-consecutive buckets after which those kernels end first is found exactly (``bucket_lines``, ``plan/cuts``).
-That model has one network stream and nothing beside it; so the step is timed with it as well, and with the
-profile's own way, with 64 MB, with two layers together, with one bucket and with none. Where several
-operations are searched, each is tried with the best of the others until none becomes faster.
+The step is timed with the profile's own way, with 64 MB, with two layers together, with everything in one
+bucket and with every gradient and weight by itself. The last tells when each could travel, on the slowest
+ranks of every stage, and which kernels wait for it. For these times the partition into consecutive buckets
+after which those kernels end first is found exactly (``bucket_lines``, ``plan/cuts``). That model has one
+network stream and nothing beside it; so the step is timed with it as well. Where several operations are
+searched, each is tried with the best of the others. From the best of all this the search climbs: it parts or
+joins two neighbouring layers, those at the ends first, keeps what makes the step faster, and goes on until
+nothing does or its work is done.
 
 What fits into memory comes before what does not, then what is fastest; ties go to the first in the order of
 ``_USUAL``. So the step is never slower than with the profile's own way, as long as that fits.
@@ -13,7 +15,7 @@ What fits into memory comes before what does not, then what is fastest; ties go 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -32,18 +34,20 @@ from simcluster.simulation.probe import Probe
 
 Lower = Callable[[Plan], Program]
 
-_NONE = "none fused"
 _USUAL: Mapping[str, Buckets | None] = {
     f"{AUTO_MB} MB": Buckets(AUTO_MB * MB),
     "one bucket": Buckets(),
-    _NONE: SINGLE,
+    "none fused": SINGLE,
     "the profile's": None,
     "two layers": Buckets(units=2),
 }
 """What is tried of every operation, by name."""
 
-Choice = tuple[tuple[str, str], ...]
-"""(operation, name of its buckets) of every operation that is searched."""
+MOST_STEPS, MOST_WORK = 32, 2**18
+"""The climb ends after so many timed steps, or so many entries of streams in them: a few seconds."""
+
+Choice = tuple[tuple[str, Buckets | None], ...]
+"""(operation, its buckets; None: the profile's) of every operation that is searched."""
 
 
 def searched(plan: Plan, cluster: Cluster, lower: Lower, host: HostCalls) -> Plan:
@@ -58,11 +62,14 @@ def searched(plan: Plan, cluster: Cluster, lower: Lower, host: HostCalls) -> Pla
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """A plan, the bytes by which it exceeds the memory of a device, and the time of its step (ns)."""
+    """A plan, the bytes by which it exceeds the memory of a device, the time of its step (ns), and how many
+    entries of streams were timed.
+    """
 
     plan: Plan
     excess: int
     end: int
+    work: int
 
     @property
     def rank(self) -> tuple[int, int]:
@@ -81,36 +88,52 @@ class _Search:
 
     def best(self) -> Plan:
         """The best of all that was tried."""
-        self.names: dict[str, dict[str, Buckets | None]] = {
-            operation: dict(_USUAL) for operation in self.fusion.searched
+        alone, usual = self._run(self._all(SINGLE)), self._run(self._all(None))
+        self.lines = {
+            operation: best_buckets(alone, usual, self.cluster, operation)
+            for operation in self.fusion.searched
         }
-        probe = self._run(self._all(_NONE))
-        for operation, named in self.names.items():
-            best = best_buckets(probe, self.cluster, operation)
-            if best.behind:
-                named[f"up to {best.most} buckets on a stage"] = Buckets(behind=best.behind)
-        for name in _USUAL:
-            self._tried(self._all(name))
-        choice = min((self._all(name) for name in _USUAL), key=lambda each: self.known[each].rank)
-        while True:
-            better = self._improved(choice)
-            if better == choice:
-                break
-            choice = better
-        return replace(self.known[choice].plan, notes=(*self.plan.notes, self._note(choice)))
+        choice = min(map(self._all, _USUAL.values()), key=lambda each: self._tried(each).rank)
+        before = None
+        while choice != before:
+            before = choice
+            for operation, lines in self.lines.items():
+                exact = [Buckets(behind=lines.behind)] if lines.behind else []
+                choice = self._better(choice, operation, [*_USUAL.values(), *exact])
+        choice = self._climbed(choice)
+        return replace(self._tried(choice).plan, notes=(*self.plan.notes, self._note(choice)))
 
-    def _all(self, name: str) -> Choice:
-        return tuple((operation, name) for operation in self.fusion.searched)
+    def _all(self, buckets: Buckets | None) -> Choice:
+        return tuple((operation, buckets) for operation in self.fusion.searched)
 
-    def _improved(self, choice: Choice) -> Choice:
-        """A choice that is no worse, each operation on its own with the best buckets beside the others'."""
-        for operation, named in self.names.items():
-            around = [
-                tuple((each, name if each == operation else had) for each, had in choice) for name in named
-            ]
-            # The one at hand stays unless another one is better.
-            choice = min([choice, *around], key=lambda each: self._tried(each).rank)
+    def _better(self, choice: Choice, operation: str, others: Sequence[Buckets | None]) -> Choice:
+        """The choice, or that with the best of other buckets for an operation if it is better."""
+        around = [
+            tuple((each, other if each == operation else had) for each, had in choice) for other in others
+        ]
+        return min([choice, *around], key=lambda each: self._tried(each).rank)
+
+    def _climbed(self, choice: Choice) -> Choice:
+        """A choice from which no step of those that were tried leads up."""
+        steps, work = MOST_STEPS, MOST_WORK
+        before = None
+        while choice != before:
+            before = choice
+            for operation, lines in self.lines.items():
+                for border in lines.borders:
+                    if not steps or work < self._tried(choice).work:
+                        return choice
+                    had = self._behind(operation, dict(choice)[operation])
+                    other = Buckets(behind=had ^ {border})
+                    known = len(self.known)
+                    choice = self._better(choice, operation, [other])
+                    if len(self.known) > known:
+                        steps, work = steps - 1, work - self._tried(choice).work
         return choice
+
+    def _behind(self, operation: str, buckets: Buckets | None) -> frozenset[str]:
+        """The buffers behind which buckets end; the profile's are taken to be by layer."""
+        return self.lines[operation].cut(Buckets(units=1) if buckets is None else buckets)
 
     def _tried(self, choice: Choice) -> _Trial:
         if choice not in self.known:
@@ -119,8 +142,7 @@ class _Search:
 
     def _run(self, choice: Choice) -> Probe:
         """A step with some buckets."""
-        buckets = {operation: self.names[operation][name] for operation, name in choice}
-        plan = replace(self.plan, conduct=replace(self.plan.conduct, fusion=self.fusion.having(buckets)))
+        plan = replace(self.plan, conduct=replace(self.plan.conduct, fusion=self.fusion.having(dict(choice))))
         program = self.lower(plan)
         classes, fabric = classes_on_links(program, self.cluster, plan.algorithms)
         timing = run(
@@ -133,28 +155,35 @@ class _Search:
             host=self.host,
         )
         excess = _excess(program, self.cluster, classes, timing)
-        self.known[choice] = _Trial(plan, excess, timing.end)
+        self.known[choice] = _Trial(plan, excess, timing.end, timing.num_events)
         return Probe(plan, program, classes, timing)
 
     def _note(self, choice: Choice) -> str:
         """What was found, and what a step would lose with other buckets for all that was searched."""
-        found = self.known[choice]
-        chosen = {name for _, name in choice}
-        told = next(iter(chosen))
-        if len(chosen) > 1:
-            told = ", ".join(f"{operation} {name}" for operation, name in choice)
+        found = self._tried(choice)
+        told = {operation: self._told(operation, buckets) for operation, buckets in choice}
+        alike = len({buckets for _, buckets in choice}) == 1
+        best = next(iter(told.values())) if alike else ", ".join(" ".join(each) for each in told.items())
+        tried = {name: self._tried(self._all(buckets)) for name, buckets in _USUAL.items()}
         lost = [
             f"{name} {units.seconds((trial.end - found.end) * 1e-9)}"
-            for name in _USUAL
-            if (trial := self.known[self._all(name)]).excess <= found.excess and chosen != {name}
+            for name, trial in tried.items()
+            if trial.excess <= found.excess and trial != found
         ]
-        large = [name for name in _USUAL if self.known[self._all(name)].excess > found.excess]
-        parts = [f"search for buckets: {told}"]
+        large = [name for name, trial in tried.items() if trial.excess > found.excess]
+        parts = [f"search for buckets: {best}"]
         if lost:
             parts.append(f"a step would take longer with {', '.join(lost)}")
         if large:
             parts.append(f"too large for memory: {', '.join(large)}")
         return "; ".join(parts)
+
+    def _told(self, operation: str, buckets: Buckets | None) -> str:
+        for name, usual in _USUAL.items():
+            if buckets == usual:
+                return name
+        assert buckets is not None
+        return f"up to {self.lines[operation].most(buckets.behind)} buckets on a stage"
 
 
 def _excess(program: Program, cluster: Cluster, classes: Classes, timing: Timing) -> int:
