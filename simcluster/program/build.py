@@ -13,6 +13,7 @@ from simcluster.plan.schedule import BACKWARD as B_ACTION
 from simcluster.plan.schedule import FORWARD as F_ACTION
 from simcluster.plan.schedule import Action as ScheduleAction
 from simcluster.plan.schedule import Timetable
+from simcluster.plan.units import gathered_name, whole_name
 from simcluster.program.buckets import Bucket, buckets
 from simcluster.program.instruction import (
     COMPUTE,
@@ -46,7 +47,7 @@ from simcluster.program.program import PartProgram, Program, Resident
 from simcluster.program.ties import crossing_ties
 from simcluster.program.transfer import carried, transfer
 from simcluster.program.unit_buckets import unit_buckets
-from simcluster.program.units import Gathers, Scatters, with_units
+from simcluster.program.units import Codes, Gathers, Scatters, each_alone, with_units
 from simcluster.work import DType
 
 ONCE = -1
@@ -166,7 +167,7 @@ class _PartBuilder:
             codes,
             self.codes.settings.prefetch,
             once=self.codes.conduct.gather_once,
-            weights=self._unit_gathers(),
+            weights=self._unit_gathers(codes),
             gradients=self.scatters,
         )
         return PartProgram(tuple(executions), tuple(self._residents()), self.names)
@@ -194,12 +195,19 @@ class _PartBuilder:
             here = [name for name in group if name in parameters]
             for name in here[1:]:
                 instance, inner = parameters[name]
+                block = self.graph.block_of(instance)
                 yield (instance.name, inner), here[0]
-                gradient = self.graph.block_of(instance).gradients.get(inner)
+                made = {value for node in block.nodes for value in node.outputs}
+                if gathered_name(inner) not in made:
+                    yield (instance.name, gathered_name(inner)), gathered_name(here[0])
+                gradient = block.gradients.get(inner)
                 if gradient is not None:
                     owner, first = parameters[here[0]]
-                    shared = self.graph.block_of(owner).gradients[first]
-                    yield (instance.name, gradient), f"{owner.name}.{shared}"
+                    shared = f"{owner.name}.{self.graph.block_of(owner).gradients[first]}"
+                    yield (instance.name, gradient), shared
+                    whole = block.values.get(whole_name(gradient))
+                    if whole is not None and whole.role is Role.SUM:
+                        yield (instance.name, whole_name(gradient)), whole_name(shared)
 
     def _shared_names(self) -> Iterator[tuple[tuple[str, str], str]]:
         """Values that the blocks of this stage share are called what they call them."""
@@ -341,10 +349,14 @@ class _PartBuilder:
                 found.setdefault(at, []).append(run)
         return found
 
-    def _unit_gathers(self) -> Gathers | None:
-        """What gathers the weights of instances for their forward and backward, if they travel together."""
+    def _unit_gathers(self, codes: Codes) -> Gathers:
+        """What gathers the weights of instances for their forward and backward.
+
+        Nothing does so for an instance of which the only weights are copies of those of another one.
+        """
         if not self.codes.conduct.gathers_together:
-            return None
+            alone = each_alone(codes)
+            return {**alone, GATHER: dict.fromkeys(self._users(Phase.GATHER), ()) | dict(alone[GATHER])}
         found: dict[str, dict[str, Sequence[Execution]]] = {}
         for phase in (Phase.GATHER, Phase.REGATHER):
             led = self._gathers(phase)
@@ -359,8 +371,14 @@ class _PartBuilder:
         return {name: completed.get(name) for name in self._users(Phase.SCATTER)}
 
     def _users(self, phase: Phase) -> list[str]:
-        """The instances with something to do in a phase."""
-        return [each.name for each in self.instances if any(self.graph.block_of(each).phase(phase))]
+        """The instances with something to do in a phase, or with weights that others gather in it."""
+        blocks = {each.name: self.graph.block_of(each) for each in self.instances}
+        return [
+            name
+            for name, block in blocks.items()
+            if any(block.phase(phase))
+            or (phase is Phase.GATHER and any(kind.role is Role.GATHERED for kind in block.values.values()))
+        ]
 
     def _moved(self, phase: Phase, instances: Sequence[Instance]) -> Iterator[tuple[str, Execution]]:
         """(instance at which it is due, execution) of every bucket of weights or of sharded gradients."""

@@ -137,7 +137,8 @@ class _Maker:
                 (tuple(movement for movement, _ in steps), block.values[whole].type.dtype, number),
                 names[whole],
                 local_type(block.values[whole], self.mesh).num_bytes,
-                number == ALONE,
+                # What is whole on every rank already has nobody to travel with: its shard is cut out.
+                number == ALONE or not steps,
                 steps,
             )
 
@@ -160,7 +161,6 @@ class _Maker:
                 chains.append(chain)
             chain.append(node)
             by_end[node.outputs[0]] = chain
-        assert all(any(map(_is_collective, chain)) for chain in chains)
         if self.phase is Phase.SCATTER:
             ready = readiness(block)
             return sorted(chains, key=lambda chain: ready[chain[0].inputs[0]])
@@ -186,7 +186,3 @@ def _renamed(node: Node, instance: str, names: Mapping[str, str]) -> Node:
         outputs=tuple(names[value] for value in node.outputs),
         kernel=CASTS if isinstance(node.operator, Cast) else "",
     )
-
-
-def _is_collective(node: Node) -> bool:
-    return isinstance(node.operator, Movement) and node.operator.is_collective
