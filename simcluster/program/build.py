@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from simcluster.errors import PlanError
 from simcluster.layout import Layout, Mesh
 from simcluster.model import Block, Graph, Instance, Phase, Role, TensorType
 from simcluster.plan.conduct import FREE, Conduct
+from simcluster.plan.inputs import Inputs
 from simcluster.plan.schedule import BACKWARD as B_ACTION
 from simcluster.plan.schedule import FORWARD as F_ACTION
 from simcluster.plan.schedule import Action as ScheduleAction
 from simcluster.plan.schedule import Timetable
 from simcluster.plan.units import gathered_name, whole_name
 from simcluster.program.buckets import Bucket, buckets
+from simcluster.program.code_table import CodeTable
+from simcluster.program.inputs import Fed, input_buffer, input_codes, with_inputs
 from simcluster.program.instruction import (
     COMPUTE,
     RECV_NEXT,
@@ -22,10 +25,7 @@ from simcluster.program.instruction import (
     SEND_NEXT,
     SEND_PREV,
     Category,
-    Code,
     Execution,
-    Scope,
-    Slot,
 )
 from simcluster.program.lower import (
     BACKWARD,
@@ -36,16 +36,12 @@ from simcluster.program.lower import (
     NORM,
     PREPARE,
     REDUCE,
-    REGATHER,
-    SCATTER,
     UPDATE,
     Lowering,
     local_type,
-    lower,
 )
 from simcluster.program.program import PartProgram, Program, Resident
 from simcluster.program.ties import crossing_ties
-from simcluster.program.transfer import carried, transfer
 from simcluster.program.unit_buckets import unit_buckets
 from simcluster.program.units import Codes, Gathers, Scatters, each_alone, with_units
 from simcluster.work import DType
@@ -74,17 +70,19 @@ def build(
     prefetch: int,
     conduct: Conduct = FREE,
     tf32: bool = False,
+    inputs: Inputs | None = None,
 ) -> Program:
     """The Program of a sharded, optimised, fused graph, with parts for every timetable.
 
     ``variants`` are the timetables of the ranks, by their coordinate along ``variant_axis``.
     ``overlapped`` posts receives one action ahead; otherwise transfers between two actions are posted
     together and waited for. ``conduct`` says what else waits, and what travels together; ``tf32`` lets matrix
-    kernels multiply fp32 operands in tf32.
+    kernels multiply fp32 operands in tf32. ``inputs``: how micro-batches get to the devices; None: they are
+    there.
     """
-    codes = _Codes(graph, Lowering(mesh, prefetch, conduct.blocking_layers, tf32), conduct)
+    codes = CodeTable(Lowering(mesh, prefetch, conduct.blocking_layers, tf32), conduct)
     parts = tuple(
-        _PartBuilder(graph, stage, actions, codes, overlapped).build()
+        _PartBuilder(graph, stage, actions, codes, overlapped, inputs).build()
         for stage, each in enumerate(zip(*timetables, strict=True))
         for actions in each
     )
@@ -92,59 +90,13 @@ def build(
 
 
 @dataclass
-class _Codes:
-    """All codes, each once, found by block and phase or by what a transfer carries."""
-
-    graph: Graph
-    settings: Lowering
-    conduct: Conduct
-    codes: list[Code] = field(default_factory=list)
-    by_block: dict[str, Mapping[str, int]] = field(default_factory=dict)
-    transfers: dict[tuple[str, Slot], int] = field(default_factory=dict)
-
-    def of(self, block: Block, given: Mapping[str, Scope] | None = None) -> Mapping[str, int]:
-        """Phase -> code index; ``given`` says how long values live that other blocks read."""
-        if block.name not in self.by_block:
-            made = lower(block, self.settings, given)
-            if self.conduct.gathers_together and block.parameters:
-                # Its weights are gathered in buckets, which are blocks without parameters.
-                for phase in (BEGIN, GATHER, REGATHER):
-                    made.pop(phase, None)
-            if self.conduct.scatters_together and block.parameters:
-                made.pop(SCATTER, None)
-            if not self.conduct.by_layer and block.parameters:
-                # Its gradients travel in buckets, which are blocks without parameters.
-                made.pop(REDUCE, None)
-            self.by_block[block.name] = {phase: self._add(code) for phase, code in made.items()}
-        return self.by_block[block.name]
-
-    def transfer(self, stream: str, block: Block, value: str) -> int:
-        """The code that moves a value of a block to or from a neighbouring stage."""
-        kind = block.values[value]
-        slot = carried(kind, self.settings.mesh)
-        key = (stream, slot)
-        if key not in self.transfers:
-            code = transfer(stream, slot, kind.role, self.settings.mesh, self.conduct.scatter)
-            self.transfers[key] = self._add(code)
-        return self.transfers[key]
-
-    def step_streams(self, phase: str) -> tuple[str, ...]:
-        """The streams of collectives in all codes of a phase."""
-        codes = [code for code in self.codes if code.phase == phase]
-        return tuple(dict.fromkeys(name for code in codes for name in code.streams if name != COMPUTE))
-
-    def _add(self, code: Code) -> int:
-        self.codes.append(code)
-        return len(self.codes) - 1
-
-
-@dataclass
 class _PartBuilder:
     graph: Graph
     stage: int
     actions: Sequence[ScheduleAction]
-    codes: _Codes
+    codes: CodeTable
     overlapped: bool
+    inputs: Inputs | None
 
     def build(self) -> PartProgram:
         self.instances = [each for each in self.graph.instances if each.stage == self.stage]
@@ -170,7 +122,14 @@ class _PartBuilder:
             weights=self._unit_gathers(codes),
             gradients=self.scatters,
         )
-        return PartProgram(tuple(executions), tuple(self._residents()), self.names)
+        residents = list(self._residents())
+        fed = Fed.of([self.codes.codes[each.code] for each in executions])
+        if self.inputs is not None and fed.num_bytes:
+            prepared, copied = input_codes(self.inputs, fed)
+            numbers = (None if prepared is None else self.codes.add(prepared)), self.codes.add(copied)
+            executions = with_inputs(executions, self.codes.codes, self.inputs.prefetch, numbers)
+            residents.append(input_buffer(fed))
+        return PartProgram(tuple(executions), tuple(residents), self.names)
 
     # -- names ------------------------------------------------------------------------------------------
 

@@ -55,7 +55,7 @@ def with_units(
     for index, each in enumerate(labelled):
         for number in due.get(index, ()):
             before = number - prefetch - 1
-            after = line.place[users[before]] if before >= 0 else -1
+            after = ((line.place[users[before]], 0),) if before >= 0 else ()
             for gather in gathers[users[number]]:
                 line.add(replace(gather, after=after))
         line.place[index] = len(line.made)
@@ -97,7 +97,7 @@ class _Line:
 
     def backward(self, each: Execution, scatter: Execution | None) -> None:
         """The next backward, behind the scatter before the last, and the scatter that it completes."""
-        self.add(replace(each, after=self.scatters[-2]) if len(self.scatters) > 1 else each)
+        self.add(replace(each, after=((self.scatters[-2], 0),)) if len(self.scatters) > 1 else each)
         if scatter is not None:
             self.scatters.append(len(self.made))
             self.add(replace(scatter, micro_batch=each.micro_batch, action=each.action))
