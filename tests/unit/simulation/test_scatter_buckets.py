@@ -10,6 +10,7 @@ from simcluster.simulation import prepare, simulate, verify
 from simcluster.simulation.documents import plan_document
 from simcluster.simulation.layouts import layouts
 from tests.scenarios import TINY, TINY_GPT, scenario, under
+from tests.traffic import carried
 
 ROWS = {"min_bytes": "0 B"}
 EVERY = {
@@ -37,11 +38,7 @@ NORM, HEAD, DOWN = 4 * HIDDEN, 4 * HIDDEN * VOCAB, 4 * HIDDEN * FFN
 
 def scatters(which, **how):
     """(start, bytes) of every scatter of gradients of class 0, in the order of their starts."""
-    spans = simulate(which, **how).spans
-    mine = (spans.text("kind") == "collective") & (spans["class"] == 0)
-    names = spans.text("operator")[mine].tolist()
-    rows = zip(spans["start"][mine].tolist(), spans["bytes"][mine].tolist(), names, strict=True)
-    return [(start, size) for start, size, name in sorted(rows) if "reduce_scatter" in name]
+    return carried(which, "reduce_scatter", **how)
 
 
 def step(which, **how):

@@ -6,6 +6,7 @@ import pytest
 
 from simcluster.simulation import prepare, simulate, verify
 from tests.scenarios import TINY_GPT, scenario
+from tests.traffic import carried
 
 TIED = {**TINY_GPT, "tied": True}
 T5 = {"family": "t5", "encoder_layers": 1, "decoder_layers": 1, "hidden": 16, "heads": 4, "vocab": 64}
@@ -24,12 +25,9 @@ FORMS = {
 FUSED = {"reduce_scatter": {"mode": "auto"}, "all_gather": {"mode": "units", "config": 2}}
 
 
-def carried(which, kind):
+def total(which, kind):
     """Bytes of all collectives of a kind that class 0 takes part in."""
-    spans = simulate(which).spans
-    mine = (spans.text("kind") == "collective") & (spans["class"] == 0)
-    names = spans.text("operator")[mine].tolist()
-    return sum(size for size, name in zip(spans["bytes"][mine].tolist(), names, strict=True) if kind in name)
+    return sum(size for _, size in carried(which, kind))
 
 
 @pytest.mark.parametrize("form", [*FORMS])
@@ -61,10 +59,10 @@ def test_gradients_are_scattered_once_and_kept_weights_gathered_once(fusion):
     """N elements for every micro-batch, in fp32 and in bf16: no copy counts twice."""
     which = scenario({"data": 2}, model=TIED, optimizer_sharding=KEPT, fusion=fusion)
     count = prepare(which).plan.logical.num_parameters
-    assert carried(which, "reduce_scatter") == MICRO * 4 * count
-    assert carried(which, "all_gather") == MICRO * 2 * count
+    assert total(which, "reduce_scatter") == MICRO * 4 * count
+    assert total(which, "all_gather") == MICRO * 2 * count
     once = scenario({"data": 2}, model=TIED, optimizer_sharding=FORMS["level1"], fusion=fusion)
-    assert carried(once, "all_gather") == 2 * count
+    assert total(once, "all_gather") == 2 * count
 
 
 def test_what_is_dropped_behind_each_use_is_gathered_for_each():
@@ -75,7 +73,7 @@ def test_what_is_dropped_behind_each_use_is_gathered_for_each():
     (matrix,) = [
         kind for name, kind in program.plan.logical.parameters() if name == "embedding.tokens.weight"
     ]
-    assert carried(which, "all_gather") == 2 * MICRO * 2 * (count + matrix.num_elements)
+    assert total(which, "all_gather") == 2 * MICRO * 2 * (count + matrix.num_elements)
 
 
 def lives(which, ending):
