@@ -29,6 +29,7 @@ from simcluster.model.layers import GATED
 from simcluster.model.model import Model
 from simcluster.model.transformer import Transformer
 from simcluster.model.vision import VisionTransformer
+from simcluster.model.wide_deep import WideDeep
 from simcluster.registry import data_files
 
 _FAMILIES: dict[str, dict[str, Any]] = {
@@ -39,10 +40,11 @@ Probability = Annotated[float, Field(ge=0, lt=1)]
 
 _SIZES = ("layers", "hidden", "heads", "vocab")
 
-_CLASSES: dict[str, type[Encoder | EncoderDecoder | VisionTransformer]] = {
+_CLASSES: dict[str, type[Encoder | EncoderDecoder | VisionTransformer | WideDeep]] = {
     "bert": Encoder,
     "t5": EncoderDecoder,
     "vit": VisionTransformer,
+    "wide_deep": WideDeep,
 }
 """Families that are no decoder-only transformers; the fields of the class are the keys that they know."""
 
@@ -71,10 +73,10 @@ class ModelSpec(CatalogSection):
     """A Hugging Face config.json, relative to the scenario's folder: model types llama, mistral, qwen2,
     qwen3, gpt2, opt, bloom and mpt."""
 
-    family: Literal["gpt", "llama", "bert", "t5", "vit"] = "llama"
+    family: Literal["gpt", "llama", "bert", "t5", "vit", "wide_deep"] = "llama"
     """What the choices below are if not given: GPT (layer norm, GELU, learned positions, biases, tied
     embeddings) or Llama (RMS norm, SwiGLU, rotary positions, no biases, untied); or a structure of its own,
-    which knows its own keys only: BERT, T5, vision transformer."""
+    which knows its own keys only: BERT, T5, vision transformer, Wide & Deep."""
 
     layers: PositiveInt | None = None
     """Transformer layers."""
@@ -184,6 +186,15 @@ class ModelSpec(CatalogSection):
     classes: PositiveInt | None = None
     """Vision: what the head tells apart."""
 
+    fields: PositiveInt | None = None
+    """Wide & Deep: ids of a sample, each with a value."""
+
+    embedding: PositiveInt | None = None
+    """Wide & Deep: columns of the deep table."""
+
+    mlp: Annotated[tuple[PositiveInt, ...], Field(min_length=1)] | None = None
+    """Wide & Deep: widths of the hidden layers."""
+
     @classmethod
     def entries(cls) -> Mapping[str, Traversable]:
         """The shipped models."""
@@ -240,12 +251,17 @@ class ModelSpec(CatalogSection):
         known = {name: value for name, value in known.items() if value is not None}
         needed = [each.name for each in wanted if each.default is MISSING and each.name not in _USUAL]
         _refuse_missing([name for name in needed if name not in known])
+        if "heads" in needed:
+            self._with_usual(known)
+        _possible(known)
+        return _CLASSES[self.family](**known)
+
+    def _with_usual(self, known: dict[str, Any]) -> None:
+        """Adds the sizes of attention and MLP that are not given."""
         known.setdefault("head_dim", _head_dim(known))
         if known.get("activation") in GATED and "ffn" not in known:
             raise Refused("'ffn' is missing: a gated MLP has no usual size", path="ffn")
         known.setdefault("ffn", 4 * known["hidden"])
-        _possible(known)
-        return _CLASSES[self.family](**known)
 
     def transformer(self, given: Mapping[str, Any]) -> Transformer:
         """The model from dimensions ``given`` and what this section says besides; Refused if impossible."""

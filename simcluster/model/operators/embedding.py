@@ -47,7 +47,9 @@ class Embedding(Operator):
     def dims(self) -> Dims:
         """Linear in the table, whose rows are reduced."""
         rows = (*self.ids, self.table[1])
-        return Dims((self.ids, self.table), (rows,), unit_dims(self.ids), linear=(frozenset({1}),))
+        return Dims(
+            (self.ids, self.table), (rows,), unit_dims(self.ids, self.table), linear=(frozenset({1}),)
+        )
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
@@ -90,7 +92,7 @@ class EmbeddingGrad(Operator):
     def dims(self) -> Dims:
         """Linear in the rows' gradients; the ids' dims are reduced."""
         operands = (self.ids, (*self.ids, self.table[1]), self.table)
-        return Dims(operands, (self.table,), unit_dims(self.ids), linear=(frozenset({1}),))
+        return Dims(operands, (self.table,), unit_dims(self.ids, self.table), linear=(frozenset({1}),))
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False

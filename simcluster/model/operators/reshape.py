@@ -65,11 +65,11 @@ class Reshape(Operator):
         return (TensorType(self._local(inputs[0].shape), inputs[0].dtype),)
 
     def _local(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """The result's shape from a local input's."""
-        ways = {name: whole // size for name, whole, size in zip(self.labels, self.shape, shape, strict=True)}
-        return tuple(
-            size // ways.get(name, 1) for name, size in zip(self.result, self.result_shape, strict=True)
-        )
+        """The result's shape from a local input's: the outermost dims shrink alike."""
+        local = dict(zip(self.labels, zip(self.shape, shape, strict=True), strict=True))
+        sizes = zip(self.result, self.result_shape, strict=True)
+        shares = ((size, *local.get(name, (1, 1))) for name, size in sizes)
+        return tuple(size * part // whole for size, whole, part in shares)
 
     def dims(self) -> Dims:
         """Linear; inner factors stay whole."""
