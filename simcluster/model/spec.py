@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -21,7 +21,7 @@ from simcluster.document import (
     Refused,
 )
 from simcluster.errors import Problem, ScenarioError
-from simcluster.model import huggingface
+from simcluster.model import huggingface, onnx
 from simcluster.model.dimensions import Dimensions
 from simcluster.model.encoder import Encoder
 from simcluster.model.encoder_decoder import EncoderDecoder
@@ -48,7 +48,7 @@ _CLASSES: dict[str, type[Encoder | EncoderDecoder | VisionTransformer | WideDeep
 }
 """Families that are no decoder-only transformers; the fields of the class are the keys that they know."""
 
-_ABOUT = {"use", "title", "source", "parameters", "hf", "family"}
+_ABOUT = {"use", "title", "source", "parameters", "hf", "onnx", "family"}
 _USUAL = {"head_dim", "ffn"}
 
 
@@ -72,6 +72,10 @@ class ModelSpec(CatalogSection):
     hf: Path | None = None
     """A Hugging Face config.json, relative to the scenario's folder: model types llama, mistral, qwen2,
     qwen3, gpt2, opt, bloom and mpt."""
+
+    onnx: Path | None = None
+    """An ONNX file, relative to the scenario's folder: its nodes as operators, for any number of samples. Its
+    output is trained with cross entropy over the last dim."""
 
     family: Literal["gpt", "llama", "bert", "t5", "vit", "wide_deep"] = "llama"
     """What the choices below are if not given: GPT (layer norm, GELU, learned positions, biases, tied
@@ -202,6 +206,12 @@ class ModelSpec(CatalogSection):
 
     @model_validator(mode="after")
     def _is_complete(self) -> ModelSpec:
+        if self.onnx is not None:
+            others = sorted(self.model_fields_set - {"onnx", "title"})
+            if others:
+                listed = ", ".join(f"'{name}'" for name in others)
+                raise Refused(f"an ONNX file says all that {listed} could: leave it out", path=others[0])
+            return self
         if self.hf is not None:
             if self.use is not None:
                 raise Refused("give 'use' or 'hf', not both", path="hf")
@@ -228,20 +238,14 @@ class ModelSpec(CatalogSection):
             raise Refused(*problems)
 
     def build(self, folder: Path) -> Model:
-        """The model; ``hf`` is looked up in ``folder``. ScenarioError if the file cannot be used."""
+        """The model; files are looked up in ``folder``. ScenarioError if one cannot be used."""
+        if self.onnx is not None:
+            return _of_file("onnx", folder, self.onnx, onnx.load)
         if self.hf is None and self.family in _CLASSES:
             return self.structured()
         if self.hf is None:
             return self.transformer({})
-        try:
-            return self.transformer(huggingface.dimensions(folder / self.hf))
-        except Refused as error:
-            raise ScenarioError(
-                *(
-                    replace(problem, message=f"{self.hf}: {problem.message}", path="model.hf")
-                    for problem in error.problems
-                )
-            ) from error
+        return _of_file("hf", folder, self.hf, lambda path: self.transformer(huggingface.dimensions(path)))
 
     def structured(self) -> Model:
         """The model of a family with a structure of its own; Refused if impossible."""
@@ -284,6 +288,18 @@ class ModelSpec(CatalogSection):
         chosen = {name: known[name] for name in _CHOICES if name in known}
         sizes = {"kv_heads": kv_heads, "head_dim": head_dim, "ffn": ffn}
         return Transformer(**{**chosen, **sizes})
+
+
+def _of_file(key: str, folder: Path, file: Path, build: Callable[[Path], Model]) -> Model:
+    """What ``build`` makes of a file in ``folder``; its refusals as ScenarioError that names the file."""
+    try:
+        return build(folder / file)
+    except Refused as error:
+        problems = (
+            replace(problem, message=f"{file}: {problem.message}", path=f"model.{key}")
+            for problem in error.problems
+        )
+        raise ScenarioError(*problems) from error
 
 
 _CHOICES = tuple(

@@ -57,6 +57,8 @@ def test_a_kernel_moves_at_least_its_operands(case):
 def test_adding_into_a_buffer_reads_it_too(case):
     outputs = case.operator.infer(case.types)
     plain, adding = (case.operator.work(case.types, outputs, accumulate=each) for each in (False, True))
+    if case.views and not case.types:
+        return
     if case.views:
         (work,) = adding
         assert work.bytes_written == outputs[0].num_bytes

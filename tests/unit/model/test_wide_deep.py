@@ -84,7 +84,7 @@ def moved(mesh, strategies):
 
 
 def test_rows_split_over_data_ranks_are_masked_lookups_whose_sum_is_scattered():
-    """Out of the layouts: zeros where another rank has the row, the sum over all, each its part of the batch."""
+    """Zeros where another rank has the row; of the sum over all ranks each gets its part of the batch."""
     found = moved({"data": 8}, [ROWS])
     assert ("deep.tokens.out", "reduce_scatter") in found
     assert ("wide.tokens.out", "reduce_scatter") in found
