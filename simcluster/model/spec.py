@@ -237,6 +237,12 @@ class ModelSpec(CatalogSection):
         if problems:
             raise Refused(*problems)
 
+    @property
+    def called(self) -> str:
+        """What people call it: its title, the catalog's name, or that of its file."""
+        file = self.onnx and self.onnx.stem
+        return self.title or self.use or file or "model by dimensions"
+
     def build(self, folder: Path) -> Model:
         """The model; files are looked up in ``folder``. ScenarioError if one cannot be used."""
         if self.onnx is not None:

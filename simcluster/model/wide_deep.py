@@ -92,7 +92,7 @@ class WideDeep(Model):
             mlp=tuple(min(size, 4 * inner) for size in self.mlp[:layers]),
         )
 
-    def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: int) -> Graph:
+    def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: float) -> Graph:
         """The forward graph of one micro-batch; the step has ``num_tokens`` samples."""
         assert seq_len == 1, self.refuses(seq_len)
         widths = (self.fields * self.embedding, *self.mlp)
@@ -138,7 +138,7 @@ def _layer(name: str, batch: int, width: int, wider: int, dtype: DType) -> Block
     return build.block(outputs={"out": build.add("activation", Relu(_OUT), x)})
 
 
-def _head(batch: int, width: int, dtype: DType, samples: int) -> Block:
+def _head(batch: int, width: int, dtype: DType, samples: float) -> Block:
     build = BlockBuilder("head", dtype)
     wide = build.input("wide", TensorType((batch, 1), dtype))
     x = build.input("deep", TensorType((batch, width), dtype))

@@ -94,7 +94,7 @@ class OnnxNetwork(Model):
         """The same: what a file's shapes depend on is unknown, so that only the batch can shrink."""
         return self
 
-    def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: int) -> Graph:
+    def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: float) -> Graph:
         """The forward graph of one micro-batch; the step has ``num_tokens`` terms of the loss."""
         assert seq_len == self.sequence or batch == 1, self.refuses(seq_len)
         block, _ = self._written(batch, dtype, num_tokens)
@@ -115,7 +115,7 @@ class OnnxNetwork(Model):
 
     # -- writing ----------------------------------------------------------------------------------------
 
-    def _written(self, batch: int, dtype: DType, terms: int) -> tuple[Block, int]:
+    def _written(self, batch: int, dtype: DType, terms: float) -> tuple[Block, int]:
         """The block for so many samples, and how many terms each adds to the loss; Refused if impossible."""
         build = BlockBuilder("network", dtype)
         writer = Writer(build, dict(self.file.arrays), self.file.parameters)
@@ -179,7 +179,7 @@ def _write(writer: Writer, node: FileNode, number: int) -> None:
     writer.known.update(zip(node.outputs, made, strict=False))
 
 
-def _loss(writer: Writer, logits: Tensor, targets: Tensor | None, terms: int) -> tuple[str, int]:
+def _loss(writer: Writer, logits: Tensor, targets: Tensor | None, terms: float) -> tuple[str, int]:
     """The loss behind the logits, and how many terms each sample adds to it."""
     if logits.batch != 0:
         raise Refused(f"the output's first dim is not that of samples: {list(logits.shape)}")

@@ -66,6 +66,7 @@ class Writer:
     stem: str = ""
     _names: set[str] = field(default_factory=set)
     _trained: dict[str, Tensor] = field(default_factory=dict)
+    _constants: list[tuple[Array, Tensor]] = field(default_factory=list)
 
     # -- what a node reads ------------------------------------------------------------------------------
 
@@ -137,10 +138,15 @@ class Writer:
         return self.adds(operator, *inputs, suffix=suffix)[0]
 
     def constant(self, array: Array) -> Tensor:
-        """An array as a value of the block."""
+        """An array as a value of the block, one for all that read it."""
+        for known, found in self._constants:
+            if known is array:
+                return found
         dtype = {"f": self.build.dtype, "b": DType.UINT8}.get(array.dtype.kind, DType.INT64)
-        labels = tuple(f"dim{place}" for place in range(array.ndim))
-        return self.add(Constant.of(labels, array, dtype), suffix="constant")
+        labels = tuple(UNIT if size == 1 else f"dim{place}" for place, size in enumerate(array.shape))
+        found = self.add(Constant.of(labels, array, dtype), suffix="constant")
+        self._constants.append((array, found))
+        return found
 
     def reshape(self, x: Tensor, shape: Sequence[int], suffix: str = "") -> Tensor:
         """X under another shape; the dim of samples stays where it is the outermost of what is merged."""

@@ -14,8 +14,8 @@ FLOAT, INT = TensorProto.FLOAT, TensorProto.INT64
 class File:
     """A graph under way: nodes are added, arrays by name."""
 
-    def __init__(self):
-        self.nodes, self.arrays, self.inputs = [], [], []
+    def __init__(self, weights=True):
+        self.nodes, self.arrays, self.inputs, self.weights = [], [], [], weights
         self.rng = np.random.default_rng(0)
 
     def input(self, name, *shape, kind=FLOAT):
@@ -23,6 +23,11 @@ class File:
         return name
 
     def weight(self, name, *shape):
+        if not self.weights:
+            tensor = TensorProto(name=name, data_type=FLOAT, dims=shape, data_location=TensorProto.EXTERNAL)
+            tensor.external_data.add(key="location", value="weights.bin")
+            self.arrays.append(tensor)
+            return name
         return self.array(name, self.rng.standard_normal(shape).astype(np.float32))
 
     def array(self, name, value):
@@ -62,45 +67,55 @@ def mlp(path, *, batch="batch", classes=8):
     return file.save(path, x)
 
 
-def transformer(path, *, seq=8, hidden=16, heads=4, vocab=32):
-    """One causal layer behind token and position tables, with a head: an exported language model.
+def transformer(path, *, layers=1, seq=8, hidden=16, heads=4, vocab=32, batch="N", weights=True):
+    """Causal layers behind token and position tables, with a head: an exported language model.
 
-    Shapes are computed from the input's as exporters do; the mask is a buffer; GELU is spelled out.
+    Shapes are computed from the input's as exporters do, and so is the mask; GELU is spelled out. Without
+    ``weights`` they are said to lie in a file of their own, which is not there.
     """
-    file = File()
-    ids = file.input("ids", "N", seq, kind=INT)
+    file = File(weights)
+    ids = file.input("ids", batch, seq, kind=INT)
     x = file.add("Gather", file.weight("tokens.weight", vocab, hidden), ids, name="/tokens/Gather")
     places = file.array("places", np.arange(seq)[None])
     rows = file.add("Gather", file.weight("positions.weight", seq, hidden), places, name="/positions/Gather")
     x = file.add("Add", x, rows, name="/Add")
     size = file.add("Gather", file.add("Shape", ids), file.integers(0), axis=0)
-    y = _norm(file, x, "norm1", hidden)
-    weight = file.weight("qkv.weight", hidden, 3 * hidden)
-    qkv = file.add(
-        "Add", file.weight("qkv.bias", 3 * hidden), file.add("MatMul", y, weight, name="/qkv/MatMul")
+    ones = file.add(
+        "ConstantOfShape", file.integers(1, 1, seq, seq), value=numpy_helper.from_array(np.ones(1))
     )
-    parts = file.add("Split", qkv, outputs=3, axis=-1, num_outputs=3, name="/Split")
+    mask = file.add("Cast", file.add("Trilu", ones, upper=0), to=TensorProto.BOOL)
+    for index in range(layers):
+        x = _layer(file, f"h.{index}", x, size, mask, seq, hidden, heads)
+    x = _norm(file, x, "norm", hidden)
+    head = file.weight("head.weight", hidden, vocab)
+    return file.save(path, file.add("MatMul", x, head, name="/head/MatMul"))
+
+
+def _layer(file, at, x, size, mask, seq, hidden, heads):
+    y = _norm(file, x, f"{at}/norm1", hidden)
+    qkv = _dense(file, y, f"{at}/qkv", hidden, 3 * hidden)
+    parts = file.add("Split", qkv, outputs=3, axis=-1, num_outputs=3, name=f"/{at}/Split")
     shape = file.add("Concat", size, file.integers(seq), file.integers(heads), file.integers(-1), axis=0)
     q, k, v = (
         file.add("Transpose", file.add("Reshape", part, shape), perm=perm)
         for part, perm in zip(parts, ((0, 2, 1, 3), (0, 2, 3, 1), (0, 2, 1, 3)), strict=True)
     )
-    scores = file.add(
-        "Div", file.add("MatMul", q, k, name="/scores/MatMul"), file.scalar((hidden // heads) ** 0.5)
-    )
-    mask = file.array("mask", np.tril(np.ones((1, 1, seq, seq), dtype=bool)))
-    scores = file.add("Where", mask, scores, file.scalar(-1e9), name="/Where")
-    weights = file.add("Softmax", scores, axis=-1, name="/Softmax")
-    context = file.add("Transpose", file.add("MatMul", weights, v, name="/context/MatMul"), perm=(0, 2, 1, 3))
-    context = file.add("Reshape", context, file.integers(0, 0, -1))
-    x = file.add("Add", x, _dense(file, context, "out", hidden, hidden), name="/residual1/Add")
-    y = _dense(file, _norm(file, x, "norm2", hidden), "up", hidden, 4 * hidden)
-    half = file.add("Mul", y, file.scalar(0.5))
-    erf = file.add("Erf", file.add("Div", y, file.scalar(2**0.5)))
-    y = file.add("Mul", half, file.add("Add", erf, file.scalar(1.0)))
-    x = file.add("Add", x, _dense(file, y, "down", 4 * hidden, hidden), name="/residual2/Add")
-    head = file.weight("head.weight", hidden, vocab)
-    return file.save(path, file.add("MatMul", _norm(file, x, "norm3", hidden), head, name="/head/MatMul"))
+    scores = file.add("MatMul", q, k, name=f"/{at}/scores/MatMul")
+    scores = file.add("Div", scores, file.scalar((hidden // heads) ** 0.5), name=f"/{at}/scores/Div")
+    scores = file.add("Where", mask, scores, file.scalar(-1e9), name=f"/{at}/scores/Where")
+    weights = file.add("Softmax", scores, axis=-1, name=f"/{at}/Softmax")
+    context = file.add("MatMul", weights, v, name=f"/{at}/context/MatMul")
+    context = file.add("Transpose", context, perm=(0, 2, 1, 3), name=f"/{at}/context/Transpose")
+    context = file.add("Reshape", context, file.integers(0, 0, -1), name=f"/{at}/context/Reshape")
+    x = file.add("Add", x, _dense(file, context, f"{at}/out", hidden, hidden), name=f"/{at}/residual1/Add")
+    y = _dense(file, _norm(file, x, f"{at}/norm2", hidden), f"{at}/up", hidden, 4 * hidden)
+    half = file.add("Mul", y, file.scalar(0.5), name=f"/{at}/gelu/Mul")
+    erf = file.add("Div", y, file.scalar(2**0.5), name=f"/{at}/gelu/Div")
+    erf = file.add("Erf", erf, name=f"/{at}/gelu/Erf")
+    erf = file.add("Add", erf, file.scalar(1.0), name=f"/{at}/gelu/Add")
+    y = file.add("Mul", half, erf, name=f"/{at}/gelu/Mul_1")
+    y = _dense(file, y, f"{at}/down", 4 * hidden, hidden)
+    return file.add("Add", x, y, name=f"/{at}/residual2/Add")
 
 
 def _norm(file, x, name, hidden):
