@@ -135,6 +135,8 @@ FIRST = {"match": "layers.0.fc0.Gemm{,.bias}", "split": {"out": "tensor"}}
 COLUMNS = {"match": "layers.0.h.0.{up,scores,qkv}.*", "split": {"out": "tensor"}}
 HEADS = {"match": "layers.0.h.0.{Softmax,scores.*,context.MatMul}", "split": {"dim1": "tensor"}}
 KEYS = {"match": "layers.0.h.0.Softmax", "split": {"dim3": "tensor"}}
+EXTREMES = {"match": "layers.0.{low,high}", "split": {"dim2": "tensor"}}
+SUMS = {"match": "layers.0.{mean,gate}", "split": {"dim1": "tensor"}}
 VOCAB = {"match": "layers.0.tokens.Gather", "split": {"rows": "tensor"}}
 
 
@@ -147,6 +149,7 @@ VOCAB = {"match": "layers.0.tokens.Gather", "split": {"rows": "tensor"}}
         ("transformer", {"data": 2, "tensor": 2}, [HEADS, VOCAB]),
         ("transformer", {"data": 2, "tensor": 4}, [COLUMNS, KEYS]),
         ("mixture", {"data": 4}, []),
+        ("mixture", {"data": 2, "tensor": 4}, [EXTREMES, SUMS]),
     ],
 )
 def test_it_computes_what_one_device_computes(tmp_path, network, mesh, strategies):
