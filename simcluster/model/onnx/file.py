@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from simcluster.document import Refused
+from simcluster.errors import Problem
 from simcluster.model.operator import Array
 from simcluster.work import DType
 
@@ -82,6 +83,7 @@ def read(path: Path) -> OnnxFile:
     graph = model.graph
     if not graph.node:
         raise Refused("holds no network: its graph has no nodes")
+    _check(model)
     arrays: dict[str, Array] = {}
     parameters: dict[str, tuple[int, ...]] = {}
     for each in graph.initializer:
@@ -99,6 +101,27 @@ def read(path: Path) -> OnnxFile:
     held = {*arrays, *parameters}
     inputs = tuple(_input(each) for each in graph.input if each.name not in held)
     return OnnxFile(path.stem, inputs, arrays, parameters, nodes, tuple(each.name for each in graph.output))
+
+
+def _check(model: Any) -> None:
+    """Refused, with all of them, if nodes of standard operators lack inputs or attributes."""
+    from onnx import checker, defs
+
+    context = checker.C.CheckerContext()
+    context.ir_version = model.ir_version
+    context.opset_imports = {each.domain: each.version for each in model.opset_import}
+    problems = []
+    for number, node in enumerate(model.graph.node):
+        inner = any(each.HasField("g") or each.graphs for each in node.attribute)
+        if inner or not defs.has(node.op_type, node.domain):
+            continue  # refused by name later
+        try:
+            checker.check_node(node, context)
+        except checker.ValidationError as error:
+            title = f"node '{node.name}'" if node.name else f"node {number}"
+            problems.append(Problem(f"{title} ({node.op_type}): {str(error).splitlines()[0]}"))
+    if problems:
+        raise Refused(*problems)
 
 
 def _sort(tensor: Any, arrays: dict[str, Array], parameters: dict[str, tuple[int, ...]]) -> None:

@@ -19,7 +19,7 @@ from simcluster.simulation import simulate, verify
 from simcluster.simulation.build import prepare
 from simcluster.simulation.flops import forward_flops
 from simcluster.work import DType
-from tests.unit.model.onnx.networks import INT, File, mixture, mlp, transformer
+from tests.unit.model.onnx.networks import INT, File, helper, mixture, mlp, transformer
 
 NETWORKS = {"mlp": (mlp, 1), "transformer": (transformer, 8), "mixture": (mixture, 1)}
 
@@ -255,6 +255,36 @@ def test_a_file_that_is_not_there_or_no_onnx_file_says_so(tmp_path):
     assert refused(tmp_path / "text.onnx")[0].startswith("text.onnx: is no ONNX file")
     (tmp_path / "empty.onnx").write_bytes(b"")
     assert refused(tmp_path / "empty.onnx") == ["empty.onnx: holds no network: its graph has no nodes "]
+
+
+def test_nodes_that_lack_what_the_standard_wants_are_named_at_once(tmp_path):
+    file = File()
+    x = file.input("x", "batch", 4)
+    file.add("Concat", x, x, name="/joined")
+    found = refused(file.save(tmp_path / "bad.onnx", file.add("Reshape", x)))
+    assert [each.partition(": ")[2] for each in found] == [
+        "node '/joined' (Concat): Required attribute 'axis' is missing. ",
+        "node 1 (Reshape): Node with schema(::Reshape:14) has input size 1 not in range [min=2, max=2]. ",
+    ]
+
+
+def test_a_loop_is_refused(tmp_path):
+    file = File()
+    x = file.input("x", "batch", 4)
+    branch = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["z"])], "branch", [], [helper.make_empty_tensor_value_info("z")]
+    )
+    truth = file.add("ReduceSum", x)
+    made = file.add("If", truth, then_branch=branch, else_branch=branch)
+    (found,) = refused(file.save(tmp_path / "if.onnx", made))
+    assert found.startswith("if.onnx: operator If is not supported (1 node)")
+
+
+def test_half_a_file_is_refused(tmp_path):
+    whole = mlp(tmp_path / "mlp.onnx").read_bytes()
+    for size in range(1, len(whole), len(whole) // 40):
+        (tmp_path / "half.onnx").write_bytes(whole[:size])
+        assert refused(tmp_path / "half.onnx")
 
 
 def test_without_the_package_it_says_what_to_install(tmp_path, monkeypatch):
