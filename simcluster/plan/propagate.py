@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from simcluster.errors import PlanError
 from simcluster.layout import Layout, Mesh, Strategy
 from simcluster.model import Graph, Node, Operator, Phase, TensorType
+from simcluster.plan.operands import extents
 from simcluster.plan.redistribute import Router
 from simcluster.plan.rule import BATCH, Roles
 from simcluster.plan.strategies import DEFAULT, Strategies
@@ -199,7 +200,8 @@ class _Propagation:
     def _possible(self, vertex: Vertex, split: Mapping[str, tuple[str, ...]]) -> Strategy:
         """The split without what the operator cannot do, and with its batch over the batch axes if free."""
         operator = _operator(self.nodes[vertex])
-        dims, extent = operator.dims(), self._extent(vertex)
+        dims, (inputs, outputs) = operator.dims(), self.types[vertex]
+        extent = extents(dims, [kind.shape for kind in inputs + outputs])
         wanted = {dim: axes for dim, axes in split.items() if dim in extent}
         if BATCH in extent:
             used = {axis for axes in wanted.values() for axis in axes}
@@ -276,14 +278,6 @@ class _Propagation:
             return dims.input_layouts(strategy)[place.index]
         behind = dict(strategy.outputs)
         return behind.get(place.index) or dims.output_layouts(strategy)[place.index]
-
-    def _extent(self, vertex: Vertex) -> dict[str, int]:
-        dims = _operator(self.nodes[vertex]).dims()
-        inputs, outputs = self.types[vertex]
-        found: dict[str, int] = {}
-        for names, kind in zip(dims.inputs + dims.outputs, inputs + outputs, strict=True):
-            found.update(zip(names, kind.shape, strict=True))
-        return found
 
 
 def _operator(node: Node) -> Operator:

@@ -15,7 +15,7 @@ from simcluster.document.pattern import matches
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Dims, Layout, Mesh, Strategy, whole
 from simcluster.model import Block, Graph, Node, Operator, Phase
-from simcluster.plan.operands import Unfit, Wish, wishes
+from simcluster.plan.operands import Unfit, Wish, extents, wishes
 from simcluster.plan.rule import BATCH, Roles, Rule, Split, first_rule, stage_devices
 
 DEFAULT = "default"
@@ -94,7 +94,7 @@ def _strategy(
 ) -> Strategy | Problem:
     assert isinstance(node.operator, Operator)
     dims = node.operator.dims()
-    extent = _extent(dims, node, block)
+    extent = extents(dims, [block.values[value].type.shape for value in node.inputs + node.outputs])
     by_dim = rule is None or rule.inputs is None
     failure: Problem | None = None
     try:
@@ -161,13 +161,6 @@ def _several(axes: tuple[str, ...], mesh: Mesh) -> tuple[str, ...]:
 
 def _used(split: Split) -> set[str]:
     return {axis for axes in split.values() for axis in axes}
-
-
-def _extent(dims: Dims, node: Node, block: Block) -> dict[str, int]:
-    extent: dict[str, int] = {}
-    for names, value in zip(dims.inputs + dims.outputs, node.inputs + node.outputs, strict=True):
-        extent.update(zip(names, block.values[value].type.shape, strict=True))
-    return extent
 
 
 def _check(
