@@ -3,7 +3,8 @@
 from simcluster.collectives.algorithm import Algorithm, all_algorithms
 from simcluster.collectives.benchmark import Row, benchmark
 from simcluster.collectives.cost import Choice, Phase, collective_time, refused_name, routine, site
-from simcluster.collectives.loads import Load, loads
+from simcluster.collectives.grouped import loads
+from simcluster.collectives.loads import Load
 from simcluster.collectives.operation import Operation
 from simcluster.collectives.perform import Outcome, perform
 from simcluster.collectives.selection import AUTO, AUTOMATIC, Override, Selection, Wanted

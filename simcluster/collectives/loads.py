@@ -55,14 +55,6 @@ class Traffic:
     inside: Floats
 
 
-def loads(routine: Routine, site: Site, members: Ints, topology: Topology) -> list[Load]:
-    """The phases of a routine for the groups ``members`` [groups, n] of one placement, in order.
-
-    Adjacent phases with equal loads are one.
-    """
-    return [normal(each, len(members), topology) for each in phases(routine, site, members, topology)]
-
-
 def phases(routine: Routine, site: Site, members: Ints, topology: Topology) -> list[Traffic]:
     """What every phase of a routine carries for the groups ``members``; adjacent equal ones are one."""
     found: list[Traffic] = []

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from simcluster.cluster import Cluster, Placement
+from simcluster.cluster import Cluster, Placement, placements_of
 from simcluster.cluster.link_changes import Background, LinkChange
 from simcluster.collectives import Choice, Load, Operation, Wanted, collective_time, loads, routine, site
 from simcluster.program.instruction import Action, Instruction
@@ -83,11 +83,16 @@ class _Loader:
 
     def run(self) -> Loaded:
         mesh = self.program.mesh
-        groups = {axes: self._of(axes, mesh.groups(axes)) for axes in self.program.groups}
+        groups = {
+            axes: self._of(axes, mesh.groups(axes), *placements_of(self.cluster, mesh, axes))
+            for axes in self.program.groups
+        }
         pairs = pipeline_pairs(mesh, self.program.stage_axis)
-        transfers = self._of(TRANSFERS, pairs) if len(pairs) else []
+        transfers: list[Loads] = []
         if len(pairs):
-            transfers = self._of(TRANSFERS, pairs, back=True, found=transfers)
+            placements, index = self.cluster.placements(pairs)
+            for back in (False, True):
+                transfers = self._of(TRANSFERS, pairs, placements, index, back=back, found=transfers)
         links, changed = _links(self.cluster)
         return Loaded(Loading(links, groups, transfers, changed, self.placed), self.patterns)
 
@@ -103,10 +108,19 @@ class _Loader:
         return {axes: tuple(uses) for axes, uses in found.items()}
 
     def _of(
-        self, axes: Axes, members: Ints, *, back: bool = False, found: Sequence[Loads] = ()
+        self,
+        axes: Axes,
+        members: Ints,
+        placements: Sequence[Placement],
+        index: Ints,
+        *,
+        back: bool = False,
+        found: Sequence[Loads] = (),
     ) -> list[Loads]:
-        """The patterns of groups, behind those ``found`` already; ``back``: from last member to first."""
-        placements, index = self.cluster.placements(members)
+        """The patterns of groups, behind those ``found`` already; ``back``: from last member to first.
+
+        ``index`` [groups] says which of the ``placements`` each group has.
+        """
         members = self.cluster.devices_of(members)
         uses = self.uses.get(axes, ())
         rows: dict[Key, _Rows] = {}
