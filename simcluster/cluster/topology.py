@@ -305,7 +305,8 @@ class Topology:
             names = self._inside.places
             raise ValueError(f"no links lead from {names[int(src[first])]} to {names[int(dst[first])]}")
         most = int(length.max(initial=0))
-        wires = self._table.wires[src, dst, :most] if most else np.zeros((len(src), 0), np.int64)
+        places = len(self._table.wires)
+        wires = self._table.wires.reshape(places * places, -1)[:, :most].take(src * places + dst, axis=0)
         links = self._wire_base[wires] + hosts[:, np.newaxis] * self._wire_stride[wires]
         return _Leg(links, length, self._table.latency[src, dst])
 
