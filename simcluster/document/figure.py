@@ -87,10 +87,6 @@ class Figure(Section, Generic[Value]):
         return {"anyOf": [plain, written]}
 
 
-# ``Figure[Bytes]`` has the descriptions of ``Figure``: its source, which there is none of, is not looked for.
-Figure.model_config["use_attribute_docstrings"] = False
-
-
 def _figure(value: Any, source: str, provenance: Provenance) -> Figure[Any]:
     return Figure[Any].model_construct(value=value, source=source, provenance=provenance)
 

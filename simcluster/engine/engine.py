@@ -293,8 +293,8 @@ class _Engine:
         return Pace(self.env) if device.communication and len(linked.streams) > 1 else None
 
     def _who(self, index: int, each: Instruction) -> tuple[Who, int]:
-        """Who meets: the classes of a group, or sender and receiver."""
-        if each.action is Action.COLLECTIVE:
+        """Who meets: the classes of a group, or sender and receiver; who copies is alone."""
+        if each.group:
             group = self.classes.groups[index, each.group]
             return ("group", each.stream, group.id), len(group.members)
         peer, _ = self.choices.peer(index, each)
