@@ -5,6 +5,7 @@ from simcluster.collectives.benchmark import Row, benchmark
 from simcluster.collectives.cost import Choice, Phase, collective_time, refused_name, routine, site
 from simcluster.collectives.loads import Load, loads
 from simcluster.collectives.operation import Operation
+from simcluster.collectives.parts import Parts, PartsByGroup
 from simcluster.collectives.perform import Outcome, perform
 from simcluster.collectives.selection import AUTO, AUTOMATIC, Override, Selection, Wanted
 from simcluster.collectives.site import Site
@@ -22,6 +23,8 @@ __all__ = [
     "Operation",
     "Outcome",
     "Override",
+    "Parts",
+    "PartsByGroup",
     "Phase",
     "Routine",
     "Row",

@@ -14,11 +14,12 @@ from simcluster.cluster.placement import Placement
 from simcluster.cluster.price import nanoseconds
 from simcluster.collectives.algorithm import all_algorithms
 from simcluster.collectives.hccl import preferred
-from simcluster.collectives.loads import Floats, normal, phases
+from simcluster.collectives.loads import normal, phases
 from simcluster.collectives.operation import Operation
+from simcluster.collectives.parts import Parts
 from simcluster.collectives.selection import AUTO, Wanted
 from simcluster.collectives.site import Site
-from simcluster.collectives.step import Routine
+from simcluster.collectives.step import Floats, Routine
 from simcluster.errors import PlanError, Problem, ScenarioError, nearest
 
 ROOTED = frozenset(
@@ -89,6 +90,7 @@ def collective_time(
     num_bytes: float,
     cluster: Cluster,
     wanted: str | Wanted = AUTO,
+    parts: Parts | None = None,
 ) -> Choice:
     """What ``operation`` costs a group of this placement, alone on the nominal cluster.
 
@@ -99,9 +101,17 @@ def collective_time(
     of one rank has nothing to do. ``wanted``: an algorithm, or one with a protocol and channels, of which
     fewer than the library's own carry proportionally less.
 
-    ``num_bytes`` counts as ``Operation`` says. Raises ScenarioError for an unknown algorithm, PlanError
-    for one that cannot do the operation.
+    ``num_bytes`` counts as ``Operation`` says; ``parts`` are those of an all-to-all-v, equal if absent. Each
+    link then carries its own parts, and own is that of the rank that keeps most. Waits are counted for all
+    peers, also for those that get nothing. Raises ScenarioError for an unknown algorithm, PlanError for one
+    that cannot do the operation.
     """
+    if parts is not None:
+        if operation is not Operation.ALL_TO_ALL_V or parts.num_ranks != placement.num_ranks:
+            told = f"{operation} of {placement.num_ranks} ranks"
+            raise ValueError(f"parts of {parts.num_ranks} ranks are not those of {told}")
+        if parts.is_even:
+            parts = None
     if placement.num_ranks == 1:
         return Choice("none", "none", 0.0, ())
     wanted = wanted if isinstance(wanted, Wanted) else Wanted(wanted)
@@ -116,11 +126,11 @@ def collective_time(
         _choice(
             kind,
             protocol,
-            _price(kind, operation, placement, cluster),
+            _price(kind, operation, placement, cluster, parts),
             carried,
             _hops(where, cluster, placement.kinds, protocol),
             _channels(host, wanted),
-            _own(operation, placement, carried, cluster, protocol),
+            _own(operation, placement, carried, cluster, protocol, parts),
         )
         for kind in _able(operation, placement, num_bytes, cluster, algorithm)
         for protocol in host.protocols_of(kind, operation)
@@ -228,12 +238,14 @@ class _Price:
 
 
 @lru_cache(maxsize=2**12)
-def _price(kind: str, operation: Operation, placement: Placement, cluster: Cluster) -> _Price:
+def _price(
+    kind: str, operation: Operation, placement: Placement, cluster: Cluster, parts: Parts | None
+) -> _Price:
     found = routine(kind, operation, placement, cluster)
     topology = cluster.topology
     members = placement.ranks[np.newaxis]
     scales, times, rates = [], [], []
-    for each in phases(found, site(placement, cluster), members, topology):
+    for each in phases(found, site(placement, cluster), members, topology, parts):
         load = normal(each, 1, topology)
         rates.append(float((topology.rates(load.links) / load.loads).min(initial=np.inf)))
         scales.append(float(load.scale[0]))
@@ -244,6 +256,8 @@ def _price(kind: str, operation: Operation, placement: Placement, cluster: Clust
 
 def _deciding(seconds: Floats) -> Floats:
     """The rows that may be the slowest, whatever the shares: none is below another in both columns."""
+    if not len(seconds):
+        return seconds
     ordered = seconds[np.lexsort((-seconds[:, 1], -seconds[:, 0]))]
     best = np.maximum.accumulate(ordered[:, 1])
     kept = np.concatenate([[True], ordered[1:, 1] > best[:-1]])
@@ -251,14 +265,20 @@ def _deciding(seconds: Floats) -> Floats:
 
 
 def _own(
-    operation: Operation, placement: Placement, num_bytes: float, cluster: Cluster, protocol: Protocol
+    operation: Operation,
+    placement: Placement,
+    num_bytes: float,
+    cluster: Cluster,
+    protocol: Protocol,
+    parts: Parts | None,
 ) -> float:
     """Seconds for the part of the data that a rank holds before and after, where each has one."""
     if not protocol.own or operation in ROOTED:
         return 0.0
     host = cluster.host_of(placement.kinds)
     all_links = host.fabric.rate(host.num_devices) * protocol.shares[Level.HOST]
-    return protocol.own * num_bytes / placement.num_ranks / all_links
+    kept = num_bytes / placement.num_ranks if parts is None else num_bytes * parts.most_kept
+    return protocol.own * kept / all_links
 
 
 def _choice(
@@ -273,8 +293,8 @@ def _choice(
     latency = protocol.base + own + price.hops[0] * hops[0] + price.hops[1] * hops[1]
     flows = []
     for index, (scale, times, rate) in enumerate(zip(price.scales, price.times, price.rates, strict=True)):
-        share = float((times[:, 0] / protocol.shares[0] + times[:, 1] / protocol.shares[1]).max())
         if num_bytes and scale:
+            share = float((times[:, 0] / protocol.shares[0] + times[:, 1] / protocol.shares[1]).max())
             flows.append(Phase(num_bytes * scale, min(scale / share * channels[1], rate), index))
     return Choice(kind, protocol.name, latency, tuple(flows), channels[0])
 

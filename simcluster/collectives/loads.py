@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from simcluster.cluster.link import Reach
 from simcluster.cluster.topology import Topology
+from simcluster.collectives.parts import Parts
 from simcluster.collectives.site import Site
-from simcluster.collectives.step import Exchange, Ints, Routine, Step
-
-Floats: TypeAlias = NDArray[np.float64]
+from simcluster.collectives.step import Exchange, Floats, Ints, Routine, Step
 
 _Loaded: TypeAlias = tuple[Ints, Floats, NDArray[np.bool_]]
 
@@ -54,20 +53,29 @@ class Traffic:
     network: Floats
     inside: Floats
 
+    def times(self, factor: float) -> Traffic:
+        """So many times as much."""
+        return Traffic(self.groups, self.links, self.network * factor, self.inside * factor)
 
-def loads(routine: Routine, site: Site, members: Ints, topology: Topology) -> list[Load]:
+
+def loads(
+    routine: Routine, site: Site, members: Ints, topology: Topology, parts: Parts | None = None
+) -> list[Load]:
     """The phases of a routine for the groups ``members`` [groups, n] of one placement, in order.
 
-    Adjacent phases with equal loads are one.
+    Adjacent phases with equal loads are one. ``parts``: those of an all-to-all, if they are not equal.
     """
-    return [normal(each, len(members), topology) for each in phases(routine, site, members, topology)]
+    found = phases(routine, site, members, topology, parts)
+    return [normal(each, len(members), topology) for each in found]
 
 
-def phases(routine: Routine, site: Site, members: Ints, topology: Topology) -> list[Traffic]:
+def phases(
+    routine: Routine, site: Site, members: Ints, topology: Topology, parts: Parts | None = None
+) -> list[Traffic]:
     """What every phase of a routine carries for the groups ``members``; adjacent equal ones are one."""
     found: list[Traffic] = []
     last: Load | None = None
-    for each in traffic(routine, site, members, topology):
+    for each in traffic(routine, site, members, topology, parts):
         load = normal(each, len(members), topology)
         if last and _alike(last, load):
             before = found.pop()
@@ -79,9 +87,16 @@ def phases(routine: Routine, site: Site, members: Ints, topology: Topology) -> l
     return found
 
 
-def traffic(routine: Routine, site: Site, members: Ints, topology: Topology) -> Iterator[Traffic]:
+def traffic(
+    routine: Routine, site: Site, members: Ints, topology: Topology, parts: Parts | None = None
+) -> Iterator[Traffic]:
     """The phases of a routine: steps that stream behind one another are one."""
     nodes = _nodes(site, members, topology)
+    if parts is not None:
+        sizes = parts.of_chunks(routine.cut, site.order)
+        for phase in _phases(routine.steps):
+            yield _uneven(phase, sizes, nodes, topology).times(parts.share)
+        return
     known: list[tuple[Step, Traffic]] = []
     for phase in _phases(routine.steps):
         # Gathering often sends the same way as reducing did.
@@ -132,7 +147,7 @@ def _traffic(steps: Sequence[Step], routine: Routine, site: Site, nodes: Ints, t
         else 1 / routine.cut.num_chunks
     )
     found: list[_Loaded] = []
-    sends: list[tuple[Ints, Ints, float]] = []
+    sends: list[tuple[Ints, Ints, Floats]] = []
     for step in steps:
         # ``Site.of`` finds no network whose root reduces: topologies have none yet.
         assert not step.once, "what switches of the network reduce on the way is not counted"
@@ -142,15 +157,39 @@ def _traffic(steps: Sequence[Step], routine: Routine, site: Site, nodes: Ints, t
             found += [(key, times * each, network) for key, times, network in counted]
         else:
             pairs = step.sends()
-        sends.append((*pairs, each))
+        sends.append((*pairs, np.full(len(pairs[0]), each)))
     found += _routes(*_distinct(sends, nodes.shape[1]), nodes, topology)
+    whole = _gathered(found, nodes, topology)
+    if not routine.evened:
+        return whole
+    kinds = topology.families_of(whole.links)
+    across, inside = (_evened(each, whole.groups, kinds) for each in (whole.network, whole.inside))
+    return Traffic(whole.groups, whole.links, across, inside)
+
+
+def _uneven(steps: Sequence[Step], sizes: Floats, nodes: Ints, topology: Topology) -> Traffic:
+    """What chunks of these sizes load, send by send; whole sizes give exact sums."""
+    sends = []
+    for step in steps:
+        src, dst = step.sends()
+        carried = np.zeros(len(src))
+        for number in range(step.repeat):
+            carried += sizes[step.chunks(number)].sum(axis=1)
+        some = carried > 0
+        sends.append((src[some], dst[some], carried[some]))
+    return _gathered(list(_routes(*_distinct(sends, nodes.shape[1]), nodes, topology)), nodes, topology)
+
+
+def _gathered(found: Sequence[_Loaded], nodes: Ints, topology: Topology) -> Traffic:
+    """What was loaded piece by piece, by group and link."""
+    if not found:
+        none = np.zeros(0)
+        return Traffic(none.astype(np.int64), none.astype(np.int64), none, none)
     key, weight, network = (np.concatenate(column) for column in zip(*found, strict=True))
     used, place = _numbered(key, len(nodes) * topology.num_links)
     across = _summed(place[network], weight[network], used.size)
     inside = _summed(place[~network], weight[~network], used.size)
     groups, links = np.divmod(used, topology.num_links)
-    if routine.evened:
-        across, inside = (_evened(each, groups, topology.families_of(links)) for each in (across, inside))
     return Traffic(groups, links, across, inside)
 
 
@@ -183,10 +222,9 @@ def _numbered(keys: Ints, size: int) -> tuple[Ints, Ints]:
     return used, number[keys]
 
 
-def _distinct(sends: Sequence[tuple[Ints, Ints, float]], width: int) -> tuple[Ints, Ints, Floats]:
+def _distinct(sends: Sequence[tuple[Ints, Ints, Floats]], width: int) -> tuple[Ints, Ints, Floats]:
     """Sends [k] from and to ids below ``width`` with their weights; those between the same ids are one."""
-    src, dst = (np.concatenate([each[end] for each in sends]) for end in (0, 1))
-    weights = np.repeat([each for _, _, each in sends], [len(each) for each, _, _ in sends])
+    src, dst, weights = (np.concatenate(column) for column in zip(*sends, strict=True))
     pairs, place = _numbered(src * width + dst, width * width)
     if len(pairs) == len(src):
         return src, dst, weights

@@ -24,7 +24,8 @@ class Choices:
         """How a class's collective or transfer is done, and how long it takes alone."""
         where = self._where(index, each)
         operation = Operation(each.operation)
-        return collective_time(operation, where, each.num_bytes, self.cluster, self.wants.of(each))
+        parts = each.parts and each.parts.of_number(self.classes.groups[index, each.group].number)
+        return collective_time(operation, where, each.num_bytes, self.cluster, self.wants.of(each), parts)
 
     def taken(self, index: int, each: Instruction) -> Taken | None:
         """What a class's collective or transfer takes of its device while it is under way."""

@@ -11,6 +11,7 @@ import enum
 from dataclasses import dataclass
 from functools import cached_property
 
+from simcluster.collectives import PartsByGroup
 from simcluster.layout import Layout, Movement, Strategy, base_axis
 from simcluster.model import Operator, TensorType
 from simcluster.work import Work
@@ -127,7 +128,8 @@ class Instruction:
 
     ``after`` are instructions of the same code that must have ended. ``drops`` are slots this instruction is
     the last to read on its stream; a buffer is released when every dropper has ended. For collectives and
-    transfers, ``num_bytes`` counts as nccl-tests counts, and ``group`` names the axes.
+    transfers, ``num_bytes`` counts as nccl-tests counts, and ``group`` names the axes. An all-to-all-v says
+    its ``parts``, group by group; ``num_bytes`` is then what a rank of all groups has on average.
     """
 
     name: str
@@ -142,6 +144,7 @@ class Instruction:
     num_bytes: int = 0
     in_place: bool = False
     why: str = ""
+    parts: PartsByGroup | None = None
 
     @property
     def reads(self) -> tuple[int, ...]:
