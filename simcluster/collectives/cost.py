@@ -34,6 +34,8 @@ ROOTED = frozenset(
 )
 """Operations in which ranks have no part of their own to copy, or only one of them has."""
 
+_ANYTHING = Wanted()
+
 
 @dataclass(frozen=True, slots=True)
 class Phase:
@@ -132,14 +134,14 @@ def collective_time(
             _channels(host, wanted),
             _own(operation, placement, carried, cluster, protocol, parts),
         )
-        for kind in _able(operation, placement, num_bytes, cluster, algorithm)
+        for kind in _able(operation, placement, num_bytes, cluster, wanted)
         for protocol in host.protocols_of(kind, operation)
         if wanted.protocol in (AUTO, protocol.name)
     ]
     if not choices:
         raise PlanError(
             f"{operation} has no protocol '{wanted.protocol}' here",
-            hint=f"known: {', '.join(sorted(protocols_of(operation, placement, cluster, algorithm)))}",
+            hint=f"known: {', '.join(sorted(protocols_of(operation, placement, cluster, wanted)))}",
         )
     return min(choices, key=lambda choice: choice.seconds)
 
@@ -171,10 +173,10 @@ def refused_name(algorithm: str, operation: Operation | None = None) -> Problem 
 
 
 def protocols_of(
-    operation: Operation, placement: Placement, cluster: Cluster, algorithm: str = AUTO
+    operation: Operation, placement: Placement, cluster: Cluster, wanted: Wanted = _ANYTHING
 ) -> set[str]:
     """The names of the protocols of which one is chosen."""
-    kinds = _able(operation, placement, 0.0, cluster, algorithm)
+    kinds = _able(operation, placement, 0.0, cluster, wanted)
     host = cluster.host_of(placement.kinds)
     return {protocol.name for kind in kinds for protocol in host.protocols_of(kind, operation)}
 
@@ -194,32 +196,51 @@ def _channels(host: Host, wanted: Wanted) -> tuple[int | None, float]:
 
 
 def _able(
-    operation: Operation, placement: Placement, num_bytes: float, cluster: Cluster, algorithm: str
+    operation: Operation, placement: Placement, num_bytes: float, cluster: Cluster, wanted: Wanted
 ) -> list[str]:
     """The algorithms to try."""
     where, host = site(placement, cluster), cluster.host_of(placement.kinds)
-    libraries = [cluster.kinds[kind].protocols for kind in placement.kinds]
-    able = [
-        kind
-        for kind, each in all_algorithms().items()
-        if each.supports(operation, where)
-        and (not each.own_protocols or all(kind in protocols for protocols in libraries))
-    ]
-    if algorithm != AUTO:
+    known = all_algorithms()
+    able = [kind for kind in known if not _lacking(kind, operation, placement, cluster, wanted.format)]
+    if (algorithm := wanted.algorithm) != AUTO:
         if algorithm in able:
             return [algorithm]
-        hint = f"able: {', '.join((AUTO, *able))}" if able else ""
         raise PlanError(
-            f"algorithm '{algorithm}' can do no {operation} for {placement.num_ranks} ranks that lie so",
-            hint=hint,
+            f"algorithm '{algorithm}' can do no {operation} for {placement.num_ranks} ranks that lie so: "
+            + _lacking(algorithm, operation, placement, cluster, wanted.format),
+            hint=f"able: {', '.join((AUTO, *able))}" if able else "",
         )
     if not able:
         raise PlanError(f"no algorithm can do {operation} for {where.num_ranks} ranks")
     if host.library == "hccl":
         return preferred(operation, where, num_bytes, able)
-    known = all_algorithms()
     chosen = [kind for kind in able if operation in known[kind].chosen.get(host.library, frozenset())]
     return chosen or able
+
+
+def _lacking(
+    algorithm: str, operation: Operation, placement: Placement, cluster: Cluster, number_format: str
+) -> str:
+    """Why an algorithm cannot do an operation for a group, in words; nothing if it can."""
+    each, where = all_algorithms()[algorithm], site(placement, cluster)
+    reduction = cluster.topology.network.reduces
+    if operation in each.operations and where.num_units > 1 and each.in_network(where):
+        if reduction is None:
+            return "the network does not reduce; write 'reduces' for it under cluster.network if it does"
+        if lacks := reduction.lacks(operation, number_format):
+            return lacks
+    if not each.supports(operation, where):
+        return f"it does not fit {_told(where)}"
+    if each.own_protocols:
+        for kind in placement.kinds:
+            if algorithm not in (host := cluster.kinds[kind]).protocols:
+                return f"the file of host '{host.name}' has no protocol of it under collectives.{algorithm}"
+    return ""
+
+
+def _told(where: Site) -> str:
+    each = f"{where.most}" if where.is_even else f"{where.fewest} to {where.most}"
+    return f"{where.num_units} unit{'s' * (where.num_units > 1)} of {each}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -247,8 +268,10 @@ def _price(
     scales, times, rates = [], [], []
     for each in phases(found, site(placement, cluster), members, topology, parts):
         load = normal(each, 1, topology)
-        rates.append(float((topology.rates(load.links) / load.loads).min(initial=np.inf)))
         scales.append(float(load.scale[0]))
+        rates.append(float((topology.rates(load.links) / load.loads).min(initial=np.inf)))
+        if each.reduced and (reduction := topology.network.reduces):
+            rates[-1] = min(rates[-1], reduction.rate * scales[-1] / each.reduced)
         loads = np.stack([each.inside, each.network], axis=1)
         times.append(_deciding(loads / topology.rates(each.links)[:, np.newaxis]))
     return _Price(found.hops, tuple(scales), tuple(times), tuple(rates))

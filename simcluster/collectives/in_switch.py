@@ -38,13 +38,13 @@ def spread(site: Site, width: int, *, hops: tuple[int, int], streams: bool) -> t
     return own, Sends(src=switch, dst=ranks, modulus=count, count=count, streams=True)
 
 
-def through_root(site: Site, width: int, *, hops: tuple[int, int], streams: bool) -> tuple[Step, ...]:
+def through_network(site: Site, width: int, *, hops: tuple[int, int], streams: bool) -> tuple[Step, ...]:
     """The network reduces what ranks at equal places of all units own, and hands them the result."""
     ranks = np.arange(site.num_ranks)
-    root = np.full(site.num_ranks, site.root)
+    meeting = site.meeting(ranks % site.most)
     up = Sends(
         src=ranks,
-        dst=root,
+        dst=meeting,
         first=ranks % site.most,
         modulus=site.most,
         width=width,
@@ -54,7 +54,7 @@ def through_root(site: Site, width: int, *, hops: tuple[int, int], streams: bool
         streams=streams,
     )
     down = Sends(
-        src=root,
+        src=meeting,
         dst=ranks,
         first=ranks % site.most,
         modulus=site.most,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,17 +45,24 @@ class Load:
 @dataclass(frozen=True, slots=True, eq=False)
 class Traffic:
     """Bytes per byte of S in one phase: of ``groups`` and ``links`` (pairs rising), by sends between hosts
-    over the network and by all others.
+    over the network and by all others. ``reduced``: bytes that one reduction in the network takes in from
+    each side.
     """
 
     groups: Ints
     links: Ints
     network: Floats
     inside: Floats
+    reduced: float = 0.0
 
     def times(self, factor: float) -> Traffic:
         """So many times as much."""
-        return Traffic(self.groups, self.links, self.network * factor, self.inside * factor)
+        return replace(
+            self,
+            network=self.network * factor,
+            inside=self.inside * factor,
+            reduced=self.reduced * factor,
+        )
 
 
 def loads(
@@ -80,7 +87,11 @@ def phases(
         if last and _alike(last, load):
             before = found.pop()
             each = Traffic(
-                each.groups, each.links, each.network + before.network, each.inside + before.inside
+                each.groups,
+                each.links,
+                each.network + before.network,
+                each.inside + before.inside,
+                each.reduced + before.reduced,
             )
         found.append(each)
         last = load
@@ -135,8 +146,11 @@ def _nodes(site: Site, members: Ints, topology: Topology) -> Ints:
     """The nodes of every group's ranks and switches, by the site's numbers [groups, ids]."""
     ranks = members[:, site.order]
     parts = [ranks]
-    if site.switched:
+    if site.switched or site.aggregated:
         parts.append(topology.switch_of(ranks[:, site.starts]))
+    if site.aggregated and site.is_even:
+        columns = ranks[:, site.grid.T].reshape(-1, site.num_units)
+        parts.append(topology.meeting(columns).reshape(len(ranks), site.most))
     return np.concatenate(parts, axis=1)
 
 
@@ -148,23 +162,40 @@ def _traffic(steps: Sequence[Step], routine: Routine, site: Site, nodes: Ints, t
     )
     found: list[_Loaded] = []
     sends: list[tuple[Ints, Ints, Floats]] = []
+    reduced = 0.0
     for step in steps:
-        # ``Site.of`` finds no network whose root reduces: topologies have none yet.
-        assert not step.once, "what switches of the network reduce on the way is not counted"
         each = chunk * step.size * step.repeat
+        if step.once:
+            found.append(_once(step, chunk, routine.cut.num_chunks, nodes, topology))
+            reduced = max(reduced, each)
+            continue
         if isinstance(step, Exchange):
             counted, pairs = _counted(step, site, nodes, topology)
             found += [(key, times * each, network) for key, times, network in counted]
         else:
             pairs = step.sends()
         sends.append((*pairs, np.full(len(pairs[0]), each)))
-    found += _routes(*_distinct(sends, nodes.shape[1]), nodes, topology)
-    whole = _gathered(found, nodes, topology)
+    if sends:
+        found += _routes(*_distinct(sends, nodes.shape[1]), nodes, topology)
+    whole = replace(_gathered(found, nodes, topology), reduced=reduced)
     if not routine.evened:
         return whole
     kinds = topology.families_of(whole.links)
     across, inside = (_evened(each, whole.groups, kinds) for each in (whole.network, whole.inside))
-    return Traffic(whole.groups, whole.links, across, inside)
+    return replace(whole, network=across, inside=inside)
+
+
+def _once(step: Step, chunk: float, num_chunks: int, nodes: Ints, topology: Topology) -> _Loaded:
+    """What a step loads in which a link carries each chunk once, however many sends pass it there."""
+    assert step.repeat == 1, "what moves on from round to round is not counted"
+    src, dst = step.sends()
+    groups = np.repeat(np.arange(len(nodes)), src.size)
+    passed, numbers, _ = _routed(
+        nodes[:, src].ravel(), nodes[:, dst].ravel(), groups, np.arange(groups.size), topology
+    )
+    carried = step.chunks(0)[numbers % src.size]
+    keys = np.unique(passed[:, np.newaxis] * num_chunks + carried) // num_chunks
+    return keys, np.full(len(keys), chunk), np.ones(len(keys), dtype=np.bool_)
 
 
 def _uneven(steps: Sequence[Step], sizes: Floats, nodes: Ints, topology: Topology) -> Traffic:
@@ -245,7 +276,9 @@ def _routes(src: Ints, dst: Ints, weights: Floats, nodes: Ints, topology: Topolo
             yield _routed(*ends, groups, np.tile(weights[part], len(own)), topology)
 
 
-def _routed(here: Ints, there: Ints, groups: Ints, times: Floats, topology: Topology) -> _Loaded:
+def _routed(
+    here: Ints, there: Ints, groups: Ints, times: NDArray[Any], topology: Topology
+) -> tuple[Ints, NDArray[Any], NDArray[np.bool_]]:
     """By link of every send: group x links + link, its weight, whether its send is over the network."""
     routes = topology.routes(here, there)
     crossed = routes.links >= 0
