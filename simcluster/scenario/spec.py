@@ -13,6 +13,7 @@ from simcluster.document import Name, Refused, Section, Unsupported
 from simcluster.engine.spec import RunSpec
 from simcluster.model.spec import ModelSpec
 from simcluster.plan.spec import ParallelSpec, TrainingSpec
+from simcluster.scenario.library import check_library
 from simcluster.scenario.tenant import TenantSpec, check_framework, check_hosts, own_hosts
 
 
@@ -84,6 +85,7 @@ class ScenarioSpec(Section):
     @model_validator(mode="after")
     def _is_known(self) -> ScenarioSpec:
         check_framework(self.framework)
+        check_library(self.cluster)
         check_hosts(self.cluster, self.num_ranks, self.tenants)
         return self
 
