@@ -36,7 +36,7 @@ class Wants:
                 overridden[id(each)] = self._one(Operation(each.operation), names)
         for code in self.program.codes:
             for each in code.instructions:
-                if each.action is not Action.COMPUTE:
+                if each.action not in (Action.COMPUTE, Action.COPY):
                     found = overridden.get(id(each)) or Wanted(self.algorithms.of(Operation(each.operation)))
                     self._found[id(each)] = replace(found, format=_format(code, each))
 
@@ -52,7 +52,7 @@ class Wants:
                 instances[execution.code][execution.instance] = None
         for code, running in instances.items():
             for each in self.program.codes[code].instructions:
-                if each.action is not Action.COMPUTE:
+                if each.action not in (Action.COMPUTE, Action.COPY):
                     yield each, [f"{instance}.{each.name}" for instance in running]
 
     def _one(self, operation: Operation, names: list[str]) -> Wanted:
