@@ -40,7 +40,7 @@ def flow(built, index, each):
     return each.stream == SEND_NEXT, index
 
 
-def crowded(built, *, links, rate, lates, **more):
+def crowded(built, *, links, rate, lates, latency=500, **more):
     """Few links for all transfers: each uses two of them in one phase and one in another."""
     rows = [[(a, 1.0), ((a + 1) % links, 0.5)] for a in range(links)] + [[(a, 1.0)] for a in range(links)]
     shared = Links(np.full(links, rate * GB), Vectors.of(rows), **more)
@@ -51,7 +51,7 @@ def crowded(built, *, links, rate, lates, **more):
         number = numbers.setdefault(flow(built, index, each), len(numbers)) % links
         size = float(each.num_bytes)
         phases = Phase(number, size, rate * GB / 2), Phase(links + number, size / 4, rate * GB)
-        return Transfer(500, phases, lates)
+        return Transfer(latency, phases, lates)
 
     return Fabric(shared, transfer)
 
@@ -96,12 +96,22 @@ def test_random_plans_on_few_links(data):
     background = draw(
         st.lists(st.builds(Background, link, st.sampled_from([0.1 * GB, 2 * GB]), moments), max_size=1)
     )
-    lates = draw(st.sampled_from([(), (Late(0, None, 300),), (Late(100_000, 200_000, 900),)]))
+    lates = draw(
+        st.sampled_from(
+            [
+                (),
+                (Late(0, None, 300),),
+                (Late(100_000, 200_000, 900),),
+                (Late(0, None, 300), Late(100_000, 110_000, 7_000), Late(105_000, None, 20_000)),
+            ]
+        )
+    )
     fabric = crowded(
         built,
         links=links,
         rate=draw(st.sampled_from([0.05, 1, 100])),
         lates=lates,
+        latency=draw(st.sampled_from([0, 500, 30_000])),
         changes=tuple({(each.time, each.link): each for each in changes}.values()),
         background=tuple(background),
     )
