@@ -20,7 +20,7 @@ from simcluster.engine import (
 )
 from simcluster.engine.fabric import Late
 from simcluster.program import Action
-from simcluster.program.instruction import RECV_PREV, SEND_NEXT
+from simcluster.program.instruction import COMPUTE, RECV_PREV, SEND_NEXT
 from simcluster.simulation.build import prepare
 from tests.scenarios import TINY, TINY_GPT, scenario
 
@@ -125,3 +125,31 @@ def test_transfers_that_meet_are_carried_with_events(unfold):
     )
     solves = assert_equal(built, crowded(built, links=2, rate=0.05, lates=()))
     assert min(solves) > 10
+
+
+def test_waits_into_which_a_window_falls_are_carried_with_events():
+    """A window that opens while a transfer waits, or closes before it is through, or both."""
+    built = prepare(scenario({"data": 4}, micro_batches=2, changes=[JITTER]), unfold=True)
+
+    def moved(*lates):
+        """Starts and ends of what the first rank moves, by events."""
+        fabric = crowded(built, links=5, rate=100, lates=lates, latency=30_000)
+        assert_equal(built, fabric)
+        first = run(built.program, built.cluster, built.classes, fabric=fabric, method=Method.EVENTS).classes[
+            0
+        ]
+        return [
+            (start, end)
+            for each, starts, ends in zip(first.linked.streams, first.starts, first.ends, strict=True)
+            if each.name != COMPUTE
+            for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+            if end > start
+        ]
+
+    alone = moved()
+    spent = sum(end - start for start, end in alone)
+    for start, _ in alone[:3]:
+        # Inside, 30 us of waiting take 80: 2 us of the window are 750 ns of them, and so on.
+        for before, longer in ((-9_000, 1_250), (0, 6_875), (10_000, 6_875), (29_000, 1_667)):
+            found = moved(Late(start + before, start + before + 11_000, 50_000))
+            assert sum(end - start for start, end in found) - spent == longer
