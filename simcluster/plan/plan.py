@@ -157,7 +157,8 @@ class _Planner:
         )
         tokens = self.training.global_batch * self.training.seq_len
         batch = self.training.micro_batch * self.mesh.product(batch_axes)
-        forward = model.graph(batch, self.training.seq_len, formats.compute, tokens)
+        counted = self.parallel.tokens_counted(tokens, self.mesh.product(batch_axes))
+        forward = model.graph(batch, self.training.seq_len, formats.compute, counted)
         check_tensors(forward)
         placed = place(forward, layers)
         strategies = assign(placed, rules, self.mesh, self.roles)
@@ -272,6 +273,14 @@ class _Planner:
                             nearest(axis, self.mesh.names),
                         )
                     )
+        if self.parallel.gradients_mean is not None and self.training.batch_shares:
+            problems.append(
+                Problem(
+                    "ranks with unequal shares of the batch have no mean of the same number of samples",
+                    "parallel.gradients_mean",
+                    "leave it out: then gradients are those of the mean over the whole batch",
+                )
+            )
         refusal = self.model.refuses(self.training.seq_len)
         if refusal:
             problems.append(Problem(refusal, "training.seq_len"))
