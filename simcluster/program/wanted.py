@@ -41,8 +41,8 @@ class Wants:
                     self._found[id(each)] = replace(found, format=_format(code, each))
 
     def of(self, each: Instruction) -> Wanted:
-        """What is wanted of an instruction of the Program."""
-        return self._found[id(each)]
+        """What is wanted of an instruction; of one that is not the Program's own, the format is not known."""
+        return self._found.get(id(each)) or Wanted(self.algorithms.of(Operation(each.operation)))
 
     def _named(self) -> Iterator[tuple[Instruction, list[str]]]:
         """Every collective and transfer, with its name in each instance that runs it."""
