@@ -101,6 +101,13 @@ class NetworkFabric(ABC):
         """
         return False
 
+    def parts(self, hosts: Numbers) -> list[Numbers] | None:
+        """By family of links, where on its first axis those are that hosts use, in the shape of ``hosts``.
+
+        None where that and the cards on hosts do not say which links a way takes.
+        """
+        return None
+
     @abstractmethod
     def nodes(self) -> list[Block]:
         """Its switches, in numbers."""

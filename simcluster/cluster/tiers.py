@@ -182,11 +182,17 @@ class Tiers(NetworkFabric):
         """Units and blocks, in order of appearance; the hosts themselves where a hash tells all apart."""
         if self.hashed:
             return [told_apart(hosts)]
-        units = self.unit_of(hosts)
-        found = [appearing(units)]
-        if self.leaves_per_block:
-            found.append(appearing(self.leaf_of(hosts * self.site.nics) // self.leaves_per_block))
-        return found
+        return [appearing(tier) for tier in self._tiers(hosts)]
+
+    def parts(self, hosts: Numbers) -> list[Numbers] | None:
+        """See ``NetworkFabric.parts``: of every tier, up and down."""
+        return None if self.hashed else [tier for tier in self._tiers(hosts) for _ in range(2)]
+
+    def _tiers(self, hosts: Numbers) -> list[Numbers]:
+        """The units that hosts are in, and with a third tier the blocks."""
+        if not self.leaves_per_block:
+            return [self.unit_of(hosts)]
+        return [self.unit_of(hosts), self.leaf_of(hosts * self.site.nics) // self.leaves_per_block]
 
     @property
     def _first_spine(self) -> int:

@@ -181,6 +181,31 @@ class Topology:
                 found[name] = found.get(name, 0) + count
         return list(found.items())
 
+    def moved(self, links: Numbers, hosts: Numbers, there: Numbers) -> Numbers | None:
+        """The links [groups, links] that ways take between the same places of other hosts.
+
+        ``links`` [links], rising, are those of ways between ``hosts`` [hosts], for which ``there``
+        [groups, hosts] stand, in groups of one placement. None where the network does not say.
+        """
+        here, away = self.network.parts(hosts), self.network.parts(there)
+        if here is None or away is None:
+            return None
+        inner = sum(family.first < self.network.site.first_link for family in self.families)
+        pairs = [(hosts, there)] * inner + list(zip(here, away, strict=True))
+        found = np.empty((len(there), len(links)), dtype=np.int64)
+        cuts = np.searchsorted(links, [family.first for family in self.families] + [self.num_links])
+        for family, (own, others), first, last in zip(self.families, pairs, cuts, cuts[1:], strict=False):
+            mine = links[first:last]
+            if not family.shape or not mine.size:  # a link of its own is the same for all
+                found[:, first:last] = mine
+                continue
+            size = family.size // family.shape[0]
+            part, place = np.divmod(mine - family.first, size)
+            example = np.zeros(family.shape[0], dtype=np.int64)
+            example[own] = np.arange(own.size)
+            found[:, first:last] = others[:, example[part]] * size + (family.first + place)
+        return found
+
     def host_of(self, nodes: Numbers) -> Numbers:
         """The host that nodes are in; -1 for those outside hosts."""
         inner = (nodes - self.num_devices) // max(1, len(self._own))
@@ -313,7 +338,8 @@ class Topology:
             names = self._inside.places
             raise ValueError(f"no links lead from {names[int(src[first])]} to {names[int(dst[first])]}")
         most = int(length.max(initial=0))
-        wires = self._table.wires[src, dst, :most] if most else np.zeros((len(src), 0), np.int64)
+        places = len(self._table.wires)
+        wires = self._table.wires.reshape(places * places, -1)[:, :most].take(src * places + dst, axis=0)
         links = self._wire_base[wires] + hosts[:, np.newaxis] * self._wire_stride[wires]
         return Leg(links, length, self._table.latency[src, dst])
 

@@ -268,23 +268,28 @@ def _price(
     scales, times, rates = [], [], []
     for each in phases(found, site(placement, cluster), members, topology, parts):
         load = normal(each, 1, topology)
+        of_links = topology.rates(each.links)
+        rates.append(float((of_links / load.loads).min(initial=np.inf)))
         scales.append(float(load.scale[0]))
-        rates.append(float((topology.rates(load.links) / load.loads).min(initial=np.inf)))
         if each.reduced and (reduction := topology.network.reduces):
             rates[-1] = min(rates[-1], reduction.rate * scales[-1] / each.reduced)
-        loads = np.stack([each.inside, each.network], axis=1)
-        times.append(_deciding(loads / topology.rates(each.links)[:, np.newaxis]))
+        times.append(_deciding(each.inside / of_links, each.network / of_links))
     return _Price(found.hops, tuple(scales), tuple(times), tuple(rates))
 
 
-def _deciding(seconds: Floats) -> Floats:
-    """The rows that may be the slowest, whatever the shares: none is below another in both columns."""
-    if not len(seconds):
-        return seconds
-    ordered = seconds[np.lexsort((-seconds[:, 1], -seconds[:, 0]))]
-    best = np.maximum.accumulate(ordered[:, 1])
-    kept = np.concatenate([[True], ordered[1:, 1] > best[:-1]])
-    return np.asarray(ordered[kept], dtype=np.float64)
+def _deciding(inside: Floats, network: Floats) -> Floats:
+    """The pairs [rows, 2] that may be the slowest, whatever the shares: none is below another in both."""
+    if not inside.size:
+        return np.zeros((0, 2))
+    # What takes longest inside hosts, and few others: those that take longer on the network.
+    most = inside.max()
+    beside = network[inside == most].max()
+    rest = np.flatnonzero(network > beside)
+    rest = rest[np.lexsort((-network[rest], -inside[rest]))]
+    first, second = np.append(most, inside[rest]), np.append(beside, network[rest])
+    best = np.maximum.accumulate(second)
+    kept = np.concatenate([[True], second[1:] > best[:-1]])
+    return np.stack([first[kept], second[kept]], axis=1)
 
 
 def _own(

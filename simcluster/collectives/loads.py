@@ -66,17 +66,6 @@ class Traffic:
         )
 
 
-def loads(
-    routine: Routine, site: Site, members: Ints, topology: Topology, parts: Parts | None = None
-) -> list[Load]:
-    """The phases of a routine for the groups ``members`` [groups, n] of one placement, in order.
-
-    Adjacent phases with equal loads are one. ``parts``: those of an all-to-all, if they are not equal.
-    """
-    found = phases(routine, site, members, topology, parts)
-    return [normal(each, len(members), topology) for each in found]
-
-
 def phases(
     routine: Routine, site: Site, members: Ints, topology: Topology, parts: Parts | None = None
 ) -> list[Traffic]:
@@ -253,13 +242,16 @@ def _numbered(keys: Ints, size: int) -> tuple[Ints, Ints]:
     seen = np.zeros(size, dtype=np.bool_)
     seen[keys] = True
     used = np.flatnonzero(seen)
-    number = np.cumsum(seen) - 1
+    number = np.empty(size, dtype=np.int64)
+    number[used] = np.arange(used.size)
     return used, number[keys]
 
 
 def _distinct(sends: Sequence[tuple[Ints, Ints, Floats]], width: int) -> tuple[Ints, Ints, Floats]:
     """Sends [k] from and to ids below ``width`` with their weights; those between the same ids are one."""
     src, dst, weights = (np.concatenate(column) for column in zip(*sends, strict=True))
+    if np.bincount(src).max(initial=0) <= 1:
+        return src, dst, weights
     pairs, place = _numbered(src * width + dst, width * width)
     if len(pairs) == len(src):
         return src, dst, weights
@@ -298,14 +290,21 @@ def normal(found: Traffic, num_groups: int, topology: Topology) -> Load:
     """A phase as parts of what each group's slowest link carries."""
     whole = found.network + found.inside
     times = whole / topology.rates(found.links)
-    longest, scale = np.zeros(num_groups), np.zeros(num_groups)
-    np.maximum.at(longest, found.groups, times)
-    slowest = times == longest[found.groups]
-    np.maximum.at(scale, found.groups[slowest], whole[slowest])
+    offsets = np.searchsorted(found.groups, np.arange(num_groups + 1))
+    longest = _most(times, offsets)
+    scale = _most(np.where(times == longest[found.groups], whole, 0.0), offsets)
     # Rounded down, so that the slowest link alone decides how long a group takes by itself.
     loads = np.maximum(np.floor(whole / scale[found.groups] / GRAIN), 1) * GRAIN
-    offsets = np.searchsorted(found.groups, np.arange(num_groups + 1))
     return Load(np.asarray(offsets, dtype=np.int64), found.links, loads, scale)
+
+
+def _most(values: Floats, offsets: Ints) -> Floats:
+    """The largest value of every group; 0 of those that have none."""
+    found = np.zeros(len(offsets) - 1)
+    filled = np.flatnonzero(np.diff(offsets))
+    if filled.size:
+        found[filled] = np.maximum.reduceat(values, offsets[filled])
+    return found
 
 
 def _alike(one: Load, other: Load) -> bool:

@@ -91,8 +91,9 @@ class Site:
         rail_of = np.arange(order.size) if through_pod else placement.rail_of[order]
         if wide:
             rail_of = hosts * (int(rail_of.max()) + 1) + rail_of
-        rails = min(np.unique(part).size for part in np.split(rail_of, np.cumsum(units)[:-1]))
-        hosts_inside = max(np.unique(part).size for part in np.split(hosts, np.cumsum(units)[:-1]))
+        unit_of = np.repeat(np.arange(units.size), units)
+        rails = int(_different(unit_of, rail_of).min())
+        hosts_inside = int(_different(unit_of, hosts).max())
         ranks = placement.ranks[order]
         even = bool((units == units[0]).all())
         return cls(
@@ -181,6 +182,12 @@ class Site:
     def num_nodes(self) -> int:
         """Ids of ranks and switches."""
         return self.num_ranks + self.num_units + self.most * self.aggregated
+
+
+def _different(unit_of: Ints, values: Ints) -> Ints:
+    """How many different values each unit has."""
+    pairs = np.unique(unit_of * (int(values.max()) + 1) + values)
+    return np.bincount(pairs // (int(values.max()) + 1))
 
 
 def _mesh(ranks: Ints, topology: Topology, host: Host) -> Ints | None:

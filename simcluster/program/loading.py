@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from simcluster.cluster import Cluster, Placement, Way
+from simcluster.cluster import Cluster, Placement, Way, placements_of
 from simcluster.cluster.link_changes import Background, LinkChange
 from simcluster.collectives import (
     Choice,
@@ -100,13 +100,17 @@ class _Loader:
     def run(self) -> Loaded:
         mesh = self.program.mesh
         groups = {
-            axes: self._copies(axes) if axes in self.copied else self._of(axes, mesh.groups(axes))
+            axes: self._copies(axes)
+            if axes in self.copied
+            else self._of(axes, mesh.groups(axes), *placements_of(self.cluster, mesh, axes))
             for axes in self.program.groups
         }
         pairs = pipeline_pairs(mesh, self.program.stage_axis)
-        transfers = self._of(TRANSFERS, pairs) if len(pairs) else []
+        transfers: list[Loads] = []
         if len(pairs):
-            transfers = self._of(TRANSFERS, pairs, back=True, found=transfers)
+            placements, index = self.cluster.placements(pairs)
+            for back in (False, True):
+                transfers = self._of(TRANSFERS, pairs, placements, index, back=back, found=transfers)
         links, changed = _links(self.cluster)
         return Loaded(Loading(links, groups, transfers, changed, self.placed), self.patterns)
 
@@ -143,10 +147,19 @@ class _Loader:
         return [rows.loads()]
 
     def _of(
-        self, axes: Axes, members: Ints, *, back: bool = False, found: Sequence[Loads] = ()
+        self,
+        axes: Axes,
+        members: Ints,
+        placements: Sequence[Placement],
+        index: Ints,
+        *,
+        back: bool = False,
+        found: Sequence[Loads] = (),
     ) -> list[Loads]:
-        """The patterns of groups, behind those ``found`` already; ``back``: from last member to first."""
-        placements, index = self.cluster.placements(members)
+        """The patterns of groups, behind those ``found`` already; ``back``: from last member to first.
+
+        ``index`` [groups] says which of the ``placements`` each group has.
+        """
         members = self.cluster.devices_of(members)
         uses = self.uses.get(axes, ())
         rows: dict[Key, _Rows] = {}

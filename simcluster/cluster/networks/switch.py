@@ -38,6 +38,10 @@ class Switch(NetworkFabric):
         """The switch."""
         return [Block("network", self.site.first_node, ())]
 
+    def parts(self, hosts: Numbers) -> list[Numbers] | None:
+        """See ``NetworkFabric.parts``."""
+        return []
+
     def families(self) -> list[Family]:
         """None: a switch that never blocks has no links of its own."""
         return []
