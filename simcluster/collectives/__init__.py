@@ -7,6 +7,7 @@ from simcluster.collectives.cost import Choice, Phase, collective_time, refused_
 from simcluster.collectives.grouped import loads
 from simcluster.collectives.loads import Load
 from simcluster.collectives.operation import Operation
+from simcluster.collectives.parts import Parts, PartsByGroup
 from simcluster.collectives.perform import Outcome, perform
 from simcluster.collectives.selection import AUTO, AUTOMATIC, Override, Selection, Wanted
 from simcluster.collectives.site import Site
@@ -24,6 +25,8 @@ __all__ = [
     "Operation",
     "Outcome",
     "Override",
+    "Parts",
+    "PartsByGroup",
     "Phase",
     "Routine",
     "Row",

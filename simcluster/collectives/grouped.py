@@ -6,16 +6,20 @@ import numpy as np
 
 from simcluster.cluster.placement import alike
 from simcluster.cluster.topology import Topology
-from simcluster.collectives.loads import Floats, Load, normal, phases
+from simcluster.collectives.loads import Load, normal, phases
+from simcluster.collectives.parts import Parts
 from simcluster.collectives.site import Site
-from simcluster.collectives.step import Ints, Routine
+from simcluster.collectives.step import Floats, Ints, Routine
 
 
-def loads(routine: Routine, site: Site, members: Ints, topology: Topology) -> list[Load]:
+def loads(
+    routine: Routine, site: Site, members: Ints, topology: Topology, parts: Parts | None = None
+) -> list[Load]:
     """The phases of a routine for the groups ``members`` [groups, n] of one placement, in order.
 
     Adjacent phases with equal loads are one. Of groups on the same places of their hosts only the first is
-    looked at; the others load the same links of other hosts, leaves and spines.
+    looked at; the others load the same links of other hosts, leaves and spines. ``parts``: those of an
+    all-to-all, if they are not equal.
     """
     first, index = _examples(topology.place_of(members))
     if len(first) < len(members):
@@ -23,17 +27,19 @@ def loads(routine: Routine, site: Site, members: Ints, topology: Topology) -> li
         rows = [np.flatnonzero(index == number) for number in range(len(first))]
         found = [
             _spread(each, first, rows, hosts, topology)
-            for each in _loads(routine, site, members[first], topology)
+            for each in _loads(routine, site, members[first], topology, parts)
         ]
         spread = [each for each in found if each is not None]
         if len(spread) == len(found):
             return spread
-    return _loads(routine, site, members, topology)
+    return _loads(routine, site, members, topology, parts)
 
 
-def _loads(routine: Routine, site: Site, members: Ints, topology: Topology) -> list[Load]:
+def _loads(
+    routine: Routine, site: Site, members: Ints, topology: Topology, parts: Parts | None
+) -> list[Load]:
     """The phases for every one of these groups, each by its own routes."""
-    return [normal(each, len(members), topology) for each in phases(routine, site, members, topology)]
+    return [normal(each, len(members), topology) for each in phases(routine, site, members, topology, parts)]
 
 
 def _examples(places: Ints) -> tuple[Ints, Ints]:

@@ -13,6 +13,7 @@ from simcluster.collectives.loads import normal, phases
 from simcluster.document import validate_data
 from tests.contracts.collective_cases import PAIRS
 
+REDUCES = {"operations": ["all_reduce", "barrier"], "formats": ["bf16"]}
 NETWORKS = {
     "switch": {"kind": "switch"},
     "leaves": {"kind": "leaf_spine", "hosts_per_leaf": 2, "oversubscription": 2},
@@ -20,6 +21,8 @@ NETWORKS = {
     "rails": {"kind": "rail_optimised", "hosts_per_unit": 2},
     "rails over spines": {"kind": "rail_optimised", "hosts_per_unit": 2, "cross_rail": "spine"},
     "rails in blocks": {"kind": "rail_optimised", "hosts_per_unit": 2, "units_per_block": 2},
+    "reducing": {"kind": "fat_tree", "hosts_per_leaf": 2, "leaves_per_block": 2, "reduces": REDUCES},
+    "reducing rails": {"kind": "rail_optimised", "hosts_per_unit": 2, "reduces": REDUCES},
     "hashed": {"kind": "leaf_spine", "hosts_per_leaf": 2, "ecmp": "hash"},
 }
 HOSTS = 12
@@ -90,9 +93,9 @@ def test_routes_are_looked_up_for_one_group_of_every_kind(network, looked_at, mo
     cluster = CLUSTERS[network]
     seen = []
 
-    def counting(steps, where, members, topology):
+    def counting(steps, where, members, *others):
         seen.append(len(members))
-        return phases(steps, where, members, topology)
+        return phases(steps, where, members, *others)
 
     monkeypatch.setattr(grouped, "phases", counting)
     # Two groups on each of eight places of their hosts.
@@ -102,3 +105,18 @@ def test_routes_are_looked_up_for_one_group_of_every_kind(network, looked_at, mo
         steps = routine("ring", Operation.ALL_GATHER, placement, cluster)
         loads(steps, site(placement, cluster), mine, cluster.topology)
     assert [sum(seen)] == looked_at
+
+
+@pytest.mark.parametrize("network", ["reducing", "reducing rails"])
+@pytest.mark.parametrize("kind", ["collnet", "nvls"])
+def test_what_meets_in_the_network_is_carried_over_too(network, kind):
+    """Groups on one leaf, in one block, and over all."""
+    cluster = CLUSTERS[network]
+    for hosts in ([[0, 1], [6, 7], [10, 11]], [[0, 2, 3], [4, 6, 7], [8, 10, 11]], [[0, 5], [4, 9]]):
+        members = np.array([[8 * host + place for host in row for place in (1, 4)] for row in hosts])
+        (placement,), _ = cluster.placements(members)
+        where, steps = site(placement, cluster), routine(kind, Operation.ALL_REDUCE, placement, cluster)
+        quick = loads(steps, where, members, cluster.topology)
+        for one, other in zip(quick, by_own_routes(steps, where, members, cluster.topology), strict=True):
+            assert np.array_equal(one.links, other.links) and np.array_equal(one.loads, other.loads)
+            assert np.array_equal(one.offsets, other.offsets) and np.array_equal(one.scale, other.scale)
