@@ -22,7 +22,7 @@ class Choices:
 
     def of(self, index: int, each: Instruction) -> Choice:
         """How a class's collective or transfer is done, and how long it takes alone."""
-        where = self._where(index, each)
+        where = self.where(index, each)
         operation = Operation(each.operation)
         return collective_time(operation, where, each.num_bytes, self.cluster, self.wants.of(each))
 
@@ -31,12 +31,26 @@ class Choices:
         device = self.cluster.device(self.classes.representatives[index])
         if device.communication is None:
             return None
-        where, operation = self._where(index, each), Operation(each.operation)
-        sent = operation.bus_factor(where.num_ranks) * each.num_bytes
-        seconds = self.of(index, each).seconds
+        sent, seconds = self._sent(index, each)
+        where, operation = self.where(index, each), Operation(each.operation)
         return device.communication.taken(operation, where, sent, seconds, device.memory_bandwidth)
 
-    def _where(self, index: int, each: Instruction) -> Placement:
+    def held(self, index: int, each: Instruction) -> tuple[int, float]:
+        """The millionths of the units that it holds, and the bytes/s that pass the memory: the same for all
+        classes that do it from an equal place.
+        """
+        found = self.cluster.device(self.classes.representatives[index]).communication
+        assert found is not None
+        traffic = found.traffic(Operation(each.operation), *self._sent(index, each))
+        return found.units(self.where(index, each)), traffic
+
+    def _sent(self, index: int, each: Instruction) -> tuple[float, float]:
+        """Bytes that a rank sends, and seconds."""
+        sent = Operation(each.operation).bus_factor(self.where(index, each).num_ranks) * each.num_bytes
+        return sent, self.of(index, each).seconds
+
+    def where(self, index: int, each: Instruction) -> Placement:
+        """Where those are who meet in it."""
         return self.classes.groups[index, each.group].placement if each.group else self.peer(index, each)[1]
 
     def peer(self, index: int, each: Instruction) -> tuple[int, Placement]:

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.engine.account import Account
+from simcluster.engine.beside import Beside
 from simcluster.engine.bounds import Bounds, bounds, kernels
-from simcluster.engine.sweep import Lane
+from simcluster.engine.lanes import Lane
 from simcluster.engine.timed import NOTHING
 
 Ints = NDArray[np.int64]
@@ -223,6 +224,12 @@ class _Peaks:
             )
             later = mine[mine > instruction] if kind == 1 else mine[mine >= instruction]
             found: Ints = self._flat(self.kept[entry]) - duration[later].sum(axis=0)
+            if entry in lane.longer:
+                columns, spent = lane.longer[entry]
+                start = self._flat(self.kept[entry])[columns] - duration[mine][:, columns].sum(axis=0) - spent
+                over = self._beside.kernel_ends(entry, columns, start)
+                before = len(mine) - len(later)
+                found[columns] = ends[before - 1] if before else start
             return found
         if kind == 2:
             return self._arrival(lane, entry)
@@ -230,6 +237,10 @@ class _Peaks:
         assert end is not None
         spent = lane.durations[entry]
         return self._flat(end if kind == 1 or spent is None else end - spent)
+
+    @cached_property
+    def _beside(self) -> Beside:
+        return Beside.whole(self.lanes[0].stage, self.lanes)
 
     def _arrival(self, lane: Lane, entry: int) -> Ints:
         found = np.zeros(self._width, dtype=np.int64)

@@ -6,6 +6,7 @@ started, phases with the bytes they still have, members of a group that wait for
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,10 +16,13 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from simcluster.cluster.communication import Taken
 from simcluster.engine.bounds import kernels
 from simcluster.engine.fabric import Links, Transfer
 from simcluster.engine.flows import Network
+from simcluster.engine.lanes import Lane, Longer
 from simcluster.engine.meetings import SENDER_OF
+from simcluster.engine.pace import Pace, Segment, longer
 from simcluster.engine.stage import Stage
 from simcluster.engine.streams import (
     Communications,
@@ -27,10 +31,11 @@ from simcluster.engine.streams import (
     Moves,
     SimEvents,
     Stream,
+    run_beside,
     run_kernels,
     run_transfers,
 )
-from simcluster.engine.sweep import Lane, Swept
+from simcluster.engine.sweep import Swept
 from simcluster.engine.timed import NOTHING
 from simcluster.program import Action, Classes, Instruction, Program
 from simcluster.program.instruction import SEND_NEXT
@@ -104,6 +109,9 @@ class _Part:
         names = [each.name for each in self.stage.linked.streams]
         self.compute = next(lane.number for lane in self.lanes if lane.drops)
         self._running()
+        self._parts: dict[int, Ints] = {}
+        gives_way = any(priced.takes for priced in self.stage.priced.values())
+        self.paces = [Pace(self.rest.env) for _ in range(self.width)] if gives_way else None
         over = [found.tolist() for found in self.over]
         self.streams = [
             [
@@ -133,11 +141,11 @@ class _Part:
         """By column how many kernels are over, and when the next one starts and ends."""
         lane = self.lanes[self.compute]
         left = np.full(self.width, lane.length, dtype=np.int64)
-        self.begun, self.until = (np.zeros(self.width, dtype=np.int64) for _ in range(2))
+        self.begun, self.until = (np.full(self.width, self.rest.time, dtype=np.int64) for _ in range(2))
         for index, end in kernels(self.lanes):
             mine = np.flatnonzero((left == lane.length) & (self.flat(end) >= self.rest.time))
             if mine.size:
-                duration = lane.durations[index]
+                duration = lane.taking(index)
                 left[mine] = index
                 self.until[mine] = self.flat(end)[mine]
                 self.begun[mine] = self.until[mine] - (0 if duration is None else self.flat(duration)[mine])
@@ -145,10 +153,60 @@ class _Part:
                     break
         self.over[self.compute] = left
 
+    def segment(self, entry: int, column: int) -> Segment | None:
+        """The kernels of an entry of the compute stream."""
+        if self.lanes[self.compute].durations[entry] is None:
+            return None
+        row = int(self._rows[entry])
+        if row not in self._parts:
+            self._parts[row] = self.stage.parts(self.compute, entry)
+        return Segment(self._parts[row][:, :, column])
+
+    @cached_property
+    def _rows(self) -> Ints:
+        return self.stage.rows(self.compute)
+
+    def _resume(self, paces: Sequence[Pace]) -> list[simpy.Event | None]:
+        """Takes up the kernels in flight, and what is beside them; by column when they end, None: none."""
+        resumed = []
+        for column, (pace, changes) in enumerate(zip(paces, self._changes(), strict=True)):
+            entry, begun = int(self.over[self.compute][column]), int(self.begun[column])
+            segment = self.segment(entry, column) if begun < self.rest.time else None
+            resumed.append(pace.resume(changes, entry, segment, begun))
+        return resumed
+
+    def _changes(self) -> list[list[tuple[int, int, Taken]]]:
+        """By column when communication began (1) and ended (-1) until now beside the kernels in flight."""
+        time = self.rest.time
+        found: list[list[tuple[int, int, Taken]]] = [[] for _ in range(self.width)]
+        since = np.minimum(self.begun, time)
+        for lane in self.lanes:
+            each = self.stage.linked.streams[lane.number]
+            for entry in reversed(range(0 if lane.drops else lane.length)):
+                end, duration = lane.ends[entry], lane.durations[entry]
+                assert end is not None
+                over = self.flat(end)
+                if (over <= since).all():
+                    break
+                if each.meeting[entry] == NOTHING or duration is None:
+                    continue
+                code = self.stage.linked.executions[each.execution[entry]].code
+                shares = self.stage.priced[code].takes[int(each.meeting[entry])]
+                begun = over - self.flat(duration)
+                for column in np.flatnonzero((begun < time) & (over > since)).tolist():
+                    taken = shares.of(column)
+                    found[column].append((int(begun[column]), 1, taken))
+                    if over[column] < time:
+                        found[column].append((int(over[column]), -1, taken))
+        for changes in found:
+            changes.sort(key=lambda change: change[:2])
+        return found
+
     # -- processes --------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Starts the processes of all streams."""
+        self.resumed = self._resume(self.paces) if self.paces is not None else [None] * self.width
         for lane in self.lanes:
             first = int(self.over[lane.number].min())
             if first == lane.length:
@@ -185,6 +243,22 @@ class _Part:
                 lane.ends[entry] = self._shaped(ends[row], before.ndim)
                 if lane.durations[entry] is not None:
                     lane.durations[entry] = self._shaped(spent[row], before.ndim)
+        if self.paces is not None:
+            self.lanes[self.compute].longer = dict(self._longer(self.paces))
+
+    def _longer(self, paces: Sequence[Pace]) -> Iterator[tuple[int, Longer]]:
+        """The segments that were slowed, before and since."""
+        over, found = self.over[self.compute], defaultdict(list)
+        for column, pace in enumerate(paces):
+            for entry, segment, sections in pace.stretched:
+                found[entry].append((column, longer(segment, sections)))
+        before = self.lanes[self.compute].longer
+        for entry in sorted({*before, *found}):
+            columns, spent = before.get(entry, (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)))
+            kept = entry < over[columns]
+            more = np.array(found[entry], dtype=np.int64).reshape(-1, 2).T
+            columns, spent = np.append(columns[kept], more[0]), np.append(spent[kept], more[1])
+            yield entry, (columns[spent > 0], spent[spent > 0])
 
     def _shaped(self, times: Ints, dims: int) -> Ints:
         found = times.reshape(self.stage.shape)
@@ -231,13 +305,22 @@ class _Ahead:
         me = self.part.streams[column][self.lane.number]
         skipped = me.done - self.first
         begun, until = int(self.part.begun[column]), int(self.part.until[column])
+        pace = self.part.paces[column] if self.part.paces is not None else None
         if begun < self.rest.time:
             skipped += 1
-            yield me.env.timeout(until - self.rest.time)
+            yield self.part.resumed[column] or me.env.timeout(until - self.rest.time)
+            if pace is not None:
+                pace.stop()
             me.done += 1
             me.wake()
         durations = self.part.stage.durations[self.rows[skipped:], column].tolist()
-        yield from run_kernels(me, Kernels(*self.waiting(column, skipped), durations))
+        entries = Kernels(*self.waiting(column, skipped), durations)
+        if pace is None:
+            yield from run_kernels(me, entries)
+        else:
+            ahead = range(self.first + skipped, self.lane.length)
+            segments = (self.part.segment(entry, column) for entry in ahead)
+            yield from run_beside(me, entries, segments, pace, self.first + skipped)
 
     # -- transfers --------------------------------------------------------------------------------------
 
@@ -269,7 +352,8 @@ class _Ahead:
         """The process of a communication stream."""
         rest, me = self.rest, self.part.streams[column][self.lane.number]
         skipped = me.done - self.first
-        moves, keys = self._done_by(column)
+        moves, keys, takes = self._done_by(column)
+        pace = self.part.paces[column] if self.part.paces is not None else None
         _, which, ordinals = self.kinds
         end, duration = self.lane.ends[me.done], self.lane.durations[me.done]
         assert end is not None
@@ -280,6 +364,10 @@ class _Ahead:
             key, size, leads = keys[kind]
             meeting = rest.meeting((*key, ordinals[skipped]), size)
             yield from self._started(me, moves[kind], began, over, meeting, leads)
+            if pace is not None:
+                pace.finish(takes[kind])
+            me.done += 1
+            me.wake()
             skipped += 1
         counted = zip(islice(which, skipped, None), islice(ordinals, skipped, None), strict=True)
         meetings = (
@@ -287,8 +375,11 @@ class _Ahead:
             for kind, ordinal in counted
         )
         moved = map(moves.__getitem__, islice(which, skipped, None))
-        entries = Communications(*self.waiting(column, skipped), moved, meetings)
-        yield from run_transfers(me, entries, rest.network)
+        given = None
+        if pace is not None:
+            given = [None if kind < 0 else takes[kind] for kind in which[skipped:]]
+        entries = Communications(*self.waiting(column, skipped), moved, meetings, given)
+        yield from run_transfers(me, entries, rest.network, pace)
 
     def _started(
         self, me: Stream, moves: Moves, began: int, over: int, meeting: Meeting | None, leads: bool
@@ -309,13 +400,14 @@ class _Ahead:
             yield meeting.over
         me.starts.append(began)
         me.ends.append(int(env.now))
-        me.done += 1
-        me.wake()
 
-    def _done_by(self, column: int) -> tuple[list[Moves], Mapping[int, tuple[Key, int, bool]]]:
-        """By kind what a column moves (last: nothing), and who meets, how many, and whether it leads them."""
+    def _done_by(self, column: int) -> tuple[list[Moves], Mapping[int, tuple[Key, int, bool]], list[Taken]]:
+        """By kind what a column moves (last: nothing), who meets, how many, and whether it leads them, and
+        what it gives to that where kernels give way.
+        """
         stage, program = self.part.stage, self.rest.program
         moves: list[Moves] = []
+        takes: list[Taken] = []
         keys = {}
         for number, (code, index) in enumerate(self.kinds[0]):
             priced = stage.priced[code]
@@ -324,8 +416,10 @@ class _Ahead:
                 moves.append(int(priced.duration[index, column]))
             else:
                 moves.append(carried.transfers[carried.which[column]])
+            if index in priced.takes:
+                takes.append(priced.takes[index].of(column))
             keys[number] = self._key(int(stage.columns[column]), program.codes[code].instructions[index])
-        return [*moves, 0], keys
+        return [*moves, 0], keys, takes
 
     def _key(self, index: int, each: Instruction) -> tuple[Key, int, bool]:
         classes = self.rest.classes

@@ -134,11 +134,13 @@ def run_kernels(me: Stream, entries: Kernels) -> SimEvents:
             me.wake()
 
 
-def run_beside(me: Stream, entries: Kernels, segments: Sequence[Segment | None], pace: Pace) -> SimEvents:
-    """The process of a compute stream whose kernels give way to communication."""
+def run_beside(
+    me: Stream, entries: Kernels, segments: Iterable[Segment | None], pace: Pace, first: int = 0
+) -> SimEvents:
+    """The process of a compute stream whose kernels give way to communication, from entry ``first`` on."""
     env, starts = me.env, me.starts
     columns = zip(entries.waits, entries.positions, segments, strict=True)
-    for entry, (other, position, segment) in enumerate(columns):
+    for entry, (other, position, segment) in enumerate(columns, first):
         if other is not None and other.done < position:
             yield other.reached(position)
         starts.append(int(env.now))

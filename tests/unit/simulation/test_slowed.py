@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from simcluster.engine import instruction_times
-from simcluster.engine.beside import first_beside
 from simcluster.simulation import simulate
 from simcluster.simulation.build import prepare
 from simcluster.simulation.simulate import timed
@@ -116,22 +115,3 @@ def test_stretched_kernels_keep_their_order_and_fill_their_entry():
 
 def test_values_do_not_care():
     assert verify(scenario({"data": 2, "tensor": 2}, host=GPU, devices=4, **FSDP)).agrees
-
-
-@pytest.mark.parametrize("plan", [*PLANS, {"mesh": {"data": 1, "pipeline": 2}}])
-def test_the_first_kernel_beside_communication_is_the_first_that_is_slowed(plan):
-    for each in timed(prepare(on_gpus(**plan))).classes:
-        names = [stream.name for stream in each.linked.streams]
-        kernels = names.index("compute")
-        moves = [number for number in range(len(names)) if number != kernels]
-        found = first_beside(
-            each.starts[kernels][:, None],
-            each.ends[kernels][:, None],
-            np.concatenate([each.starts[number] for number in moves])[:, None],
-            np.concatenate([each.ends[number] for number in moves])[:, None],
-        )
-        if found is None:
-            assert not len(each.stretched)
-        else:
-            entry = int(each.stretched["entry"][0])
-            assert each.starts[kernels][entry] <= found < each.ends[kernels][entry]

@@ -1,0 +1,237 @@
+"""Kernels of many classes beside their communication: how much longer a segment takes in each of them.
+
+The rules are those of ``pace``, to the nanosecond: between two starts or ends of communication every part of
+a segment goes on at one rate, and ends at the first whole nanosecond by which all of it is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.cluster.communication import SCALE
+from simcluster.engine.lanes import Lane, Longer
+from simcluster.engine.pace import PARTS
+from simcluster.engine.prices import Shares, Uneven
+from simcluster.engine.stage import Stage
+from simcluster.engine.timed import NOTHING
+
+Ints = NDArray[np.int64]
+
+NEVER = 2**62
+"""A time (ns) that does not come."""
+
+LONG = 2**62 // SCALE
+"""Nanoseconds of a part, an hour, from which on millionths of them do not fit into 64 bits."""
+
+SHORT = 2**32
+"""Nanoseconds of a part below which a quotient in floating point rounds up to the right integer: what is left
+of it, in millionths, is exact, and a quotient that is no integer is a millionth away from any.
+"""
+
+
+@dataclass(frozen=True)
+class Work:
+    """The parts of a segment: nanoseconds [parts, columns], without those that are nowhere, and their kinds.
+
+    ``last`` is the last part of each of its kernels.
+    """
+
+    parts: Ints
+    kinds: Ints
+    last: Ints
+
+    @classmethod
+    def of(cls, kernels: Ints) -> Work:
+        """The segment of ``kernels`` [kernels, ``PARTS``, columns]; Uneven if one takes hours."""
+        parts = kernels.reshape(-1, kernels.shape[2])
+        if parts.max(initial=0) >= LONG:
+            raise Uneven
+        there = parts.any(axis=1)
+        last = np.cumsum(there)[PARTS - 1 :: PARTS] - 1
+        return cls(parts[there], np.tile(np.arange(PARTS), len(kernels))[there], last)
+
+    @cached_property
+    def short(self) -> bool:
+        """Whether floating point is exact."""
+        return int(self.parts.max(initial=0)) < SHORT
+
+
+@dataclass(frozen=True)
+class Others:
+    """What runs beside: when each begins and ends, and its shares in millionths; all [others, columns]."""
+
+    begins: Ints
+    ends: Ints
+    units: Ints
+    memory: Ints
+
+
+def part_ends(work: Work, columns: Ints, start: Ints, others: Others) -> Ints:
+    """When the parts [parts, columns] of a segment end that starts at ``start`` in some of its columns."""
+    left = work.parts[:, columns] * SCALE
+    found = np.broadcast_to(start, left.shape).copy()
+    begins, ends, units, memory = others.begins, others.ends, others.units, others.memory
+    which, time, order = np.arange(len(columns)), start, np.arange(len(left))[:, None]
+    while True:
+        under = (begins <= time) & (ends > time)
+        least = SCALE // (under.sum(axis=0) + 1)
+        rates = np.empty((PARTS, len(time)), dtype=np.int64)
+        np.maximum(SCALE - (units * under).sum(axis=0), least, out=rates[0])
+        np.maximum(SCALE - (memory * under).sum(axis=0), least, out=rates[1])
+        rates[2] = SCALE
+        rate = rates[work.kinds]
+        spent = np.ceil(left / rate).astype(np.int64) if work.short else -(-left // rate)
+        over = np.cumsum(spent, axis=0)
+        over += time
+        turn = np.where(under, ends, np.where(begins > time, begins, NEVER)).min(axis=0)
+        # What is over keeps its time: nothing of it is left.
+        found[:, which] = np.where(left > 0, over, found[:, which])
+        more = np.flatnonzero(over[-1] > turn)
+        if not more.size:
+            # What takes no time in a column ends with what is before it.
+            return np.maximum.accumulate(found, axis=0)
+        if more.size < len(turn):
+            which, time, turn = which[more], time[more], turn[more]
+            left, over, rate = left[:, more], over[:, more], rate[:, more]
+            begins, ends, units, memory = begins[:, more], ends[:, more], units[:, more], memory[:, more]
+        at = np.arange(len(turn))
+        first = (over <= turn).sum(axis=0)
+        since = np.where(first > 0, over[first - 1, at], time)
+        running = left[first, at] - rate[first, at] * (turn - since)
+        left[order < first] = 0
+        left[first, at] = running
+        time = turn
+
+
+class Beside:
+    """The communication of a stage beside which its kernels may run, and what it makes of them.
+
+    A row each for what is known of it; ``low`` is the first that is not over for all kernels to come.
+    """
+
+    def __init__(self, stage: Stage, lanes: Sequence[Lane]) -> None:
+        self.stage, self.lanes = stage, lanes
+        self.compute = next(lane for lane in lanes if lane.drops)
+        self._segment_rows: list[int] = stage.rows(self.compute.number).tolist()
+        self._shares: list[Shares] = []
+        self._kind_of: dict[tuple[int, int], int] = {}
+        self.kinds = [self._kinds(lane) for lane in lanes]
+        count, width = sum(len(found) for found in self.kinds), len(stage.columns)
+        self.begins = np.full((count, width), NEVER, dtype=np.int64)
+        self.ends = np.full((count, width), NEVER, dtype=np.int64)
+        self._kind = np.zeros(count, dtype=np.int64)
+        nothing = [np.zeros((0, width), dtype=np.int64)]
+        self._units, self._memory = (
+            np.concatenate([*nothing, *(getattr(each, name)[None] for each in self._shares)])
+            for name in ("units", "memory")
+        )
+        self.row_of: dict[tuple[int, int], int] = {}
+        self.low = self.count = 0
+        self._work: dict[int, Work] = {}
+
+    @classmethod
+    def whole(cls, stage: Stage, lanes: Sequence[Lane]) -> Beside:
+        """All communication of a stage that has been timed."""
+        found = cls(stage, lanes)
+        for lane, kinds in zip(lanes, found.kinds, strict=True):
+            for entry in kinds:
+                found.tell(lane.number, entry)
+        return found
+
+    def _kinds(self, lane: Lane) -> dict[int, int]:
+        """The entries of a lane beside which kernels may run, and their kinds."""
+        each = self.stage.linked.streams[lane.number]
+        where = np.flatnonzero(each.meeting != NOTHING)
+        if lane.drops or not where.size:
+            return {}
+        return {entry: self._kind_number(lane, entry) for entry in where[self._apart(lane, where)].tolist()}
+
+    def _apart(self, lane: Lane, where: Ints) -> NDArray[np.bool_]:
+        """Which entries some kernel neither waits for nor is awaited by."""
+        compute = self.compute
+        spent = np.array([each is not None for each in compute.durations], dtype=np.int64)
+        until = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(spent)])
+        mine = np.array(lane.waits, dtype=np.int64) == compute.number
+        over = np.maximum.accumulate(np.where(mine, np.array(lane.positions, dtype=np.int64), 0))
+        waiting = np.full(lane.length + 1, compute.length, dtype=np.int64)
+        theirs = np.flatnonzero(np.array(compute.waits, dtype=np.int64) == lane.number)
+        np.minimum.at(waiting, np.array(compute.positions, dtype=np.int64)[theirs], theirs)
+        before = np.minimum.accumulate(waiting[::-1])[::-1][1:]
+        found: NDArray[np.bool_] = until[before[where]] > until[np.minimum(over[where], before[where])]
+        return found
+
+    def _kind_number(self, lane: Lane, entry: int) -> int:
+        each, linked = self.stage.linked.streams[lane.number], self.stage.linked
+        place = linked.executions[int(each.execution[entry])].code, int(each.meeting[entry])
+        if place not in self._kind_of:
+            self._kind_of[place] = len(self._shares)
+            self._shares.append(self.stage.priced[place[0]].takes[place[1]])
+        return self._kind_of[place]
+
+    # -- communication ----------------------------------------------------------------------------------
+
+    def tell(self, lane: int, entry: int) -> tuple[int, Ints, Ints]:
+        """Takes over the times of an entry; gives its row, and the times that were known before."""
+        row = self.row_of.setdefault((lane, entry), self.count)
+        if row == self.count:
+            self.count += 1
+            self._kind[row] = self.kinds[lane][entry]
+        known = self.begins[row].copy(), self.ends[row].copy()
+        end, duration = self.lanes[lane].ends[entry], self.lanes[lane].durations[entry]
+        assert end is not None and duration is not None
+        shape = self.stage.shape
+        self.begins[row].reshape(shape)[:] = end - duration
+        self.ends[row].reshape(shape)[:] = end
+        return row, *known
+
+    def pass_by(self, start: Ints) -> None:
+        """Kernels have come to ``start``: rows that are over by then are no longer looked at."""
+        self.low = self.passed(self.low, start)
+
+    def passed(self, row: int, time: Ints) -> int:
+        """The first row from ``row`` on that is not over by ``time``."""
+        while row < self.count and (self.ends[row] <= time).all():
+            row += 1
+        return row
+
+    # -- kernels ----------------------------------------------------------------------------------------
+
+    def work(self, entry: int) -> Work:
+        """What a segment of the compute stream does."""
+        number = self._segment_rows[entry]
+        if number not in self._work:
+            self._work[number] = Work.of(self.stage.parts(self.compute.number, entry))
+        return self._work[number]
+
+    def longer(self, entry: int, start: Ints, end: Ints, low: int) -> Longer | None:
+        """In which columns, and by how much, a segment takes longer than from ``start`` to ``end``.
+
+        Rows before ``low`` are over by its start.
+        """
+        rows = slice(low, self.count)
+        met = (self.begins[rows] < end) & (self.ends[rows] > start)
+        if not met.any():
+            return None
+        columns = np.flatnonzero(met.any(axis=0))
+        over = self._over(entry, columns, start[columns], rows)[-1] - end[columns]
+        slowed = np.flatnonzero(over)
+        return (columns[slowed], over[slowed]) if slowed.size else None
+
+    def kernel_ends(self, entry: int, columns: Ints, start: Ints) -> Ints:
+        """When the kernels [kernels, columns] of a segment end that starts at ``start`` in these columns."""
+        return self._over(entry, columns, start, slice(0, self.count))[self.work(entry).last]
+
+    def _over(self, entry: int, columns: Ints, start: Ints, rows: slice) -> Ints:
+        kinds = self._kind[rows]
+        others = Others(
+            self.begins[rows][:, columns],
+            self.ends[rows][:, columns],
+            self._units[kinds[:, None], columns],
+            self._memory[kinds[:, None], columns],
+        )
+        return part_ends(self.work(entry), columns, start, others)
