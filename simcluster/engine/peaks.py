@@ -225,11 +225,11 @@ class _Peaks:
             later = mine[mine > instruction] if kind == 1 else mine[mine >= instruction]
             found: Ints = self._flat(self.kept[entry]) - duration[later].sum(axis=0)
             if entry in lane.longer:
-                columns, spent = lane.longer[entry]
-                start = self._flat(self.kept[entry])[columns] - duration[mine][:, columns].sum(axis=0) - spent
+                columns, more = lane.longer[entry]
+                start = self._flat(self.kept[entry])[columns] - duration[mine][:, columns].sum(axis=0) - more
                 over = self._beside.kernel_ends(entry, columns, start)
                 before = len(mine) - len(later)
-                found[columns] = ends[before - 1] if before else start
+                found[columns] = over[before - 1] if before else start
             return found
         if kind == 2:
             return self._arrival(lane, entry)

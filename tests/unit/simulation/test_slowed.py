@@ -115,3 +115,18 @@ def test_stretched_kernels_keep_their_order_and_fill_their_entry():
 
 def test_values_do_not_care():
     assert verify(scenario({"data": 2, "tensor": 2}, host=GPU, devices=4, **FSDP)).agrees
+
+
+@pytest.mark.parametrize("plan", [*PLANS, {"mesh": {"data": 1, "pipeline": 2}}])
+def test_the_first_kernel_beside_communication_is_the_first_that_is_slowed(plan):
+    for each in timed(prepare(on_gpus(**plan))).classes:
+        names = [stream.name for stream in each.linked.streams]
+        kernels = names.index("compute")
+        moves = [number for number in range(len(names)) if number != kernels]
+        starts, ends = (np.concatenate([of[number] for number in moves]) for of in (each.starts, each.ends))
+        met = [
+            entry
+            for entry, (start, end) in enumerate(zip(each.starts[kernels], each.ends[kernels], strict=True))
+            if end > start and ((starts < end) & (start < ends) & (starts < ends)).any()
+        ]
+        assert each.stretched["entry"][:1].tolist() == met[:1]
