@@ -71,34 +71,42 @@ class Others:
     memory: Ints
 
 
-def part_ends(work: Work, columns: Ints, start: Ints, others: Others) -> Ints:
-    """When the parts [parts, columns] of a segment end that starts at ``start`` in some of its columns."""
-    left = work.parts[:, columns] * SCALE
-    found = np.broadcast_to(start, left.shape).copy()
+def part_ends(work: Work, columns: Ints, start: Ints, others: Others, *, all_parts: bool = False) -> Ints:
+    """When a segment ends that starts at ``start`` in some of its columns; or each part [parts, columns]."""
+    left = np.take(work.parts, columns, axis=1)
+    found = np.broadcast_to(start, left.shape if all_parts else start.shape).copy()
+    left *= SCALE
     begins, ends, units, memory = others.begins, others.ends, others.units, others.memory
-    which, time, order = np.arange(len(columns)), start, np.arange(len(left))[:, None]
+    which, time = np.arange(len(columns)), start
+    order = np.arange(len(left))[:, None]
+    rates = np.empty((PARTS, len(columns)), dtype=np.int64)
     while True:
         under = (begins <= time) & (ends > time)
+        rates = rates[:, : len(time)]
         least = SCALE // (under.sum(axis=0) + 1)
-        rates = np.empty((PARTS, len(time)), dtype=np.int64)
         np.maximum(SCALE - (units * under).sum(axis=0), least, out=rates[0])
         np.maximum(SCALE - (memory * under).sum(axis=0), least, out=rates[1])
         rates[2] = SCALE
-        rate = rates[work.kinds]
+        rate = np.take(rates, work.kinds, axis=0)
         spent = np.ceil(left / rate).astype(np.int64) if work.short else -(-left // rate)
         over = np.cumsum(spent, axis=0)
         over += time
         turn = np.where(under, ends, np.where(begins > time, begins, NEVER)).min(axis=0)
-        # What is over keeps its time: nothing of it is left.
-        found[:, which] = np.where(left > 0, over, found[:, which])
+        if all_parts:
+            # What is over keeps its time: nothing of it is left.
+            found[:, which] = np.where(left > 0, over, found[:, which])
+        else:
+            found[which] = over[-1]
         more = np.flatnonzero(over[-1] > turn)
         if not more.size:
             # What takes no time in a column ends with what is before it.
-            return np.maximum.accumulate(found, axis=0)
+            return np.maximum.accumulate(found, axis=0) if all_parts else found
         if more.size < len(turn):
             which, time, turn = which[more], time[more], turn[more]
-            left, over, rate = left[:, more], over[:, more], rate[:, more]
-            begins, ends, units, memory = begins[:, more], ends[:, more], units[:, more], memory[:, more]
+            left, over, rate = (np.take(each, more, axis=1) for each in (left, over, rate))
+            begins, ends, units, memory = (
+                np.take(each, more, axis=1) for each in (begins, ends, units, memory)
+            )
         at = np.arange(len(turn))
         first = (over <= turn).sum(axis=0)
         since = np.where(first > 0, over[first - 1, at], time)
@@ -218,20 +226,31 @@ class Beside:
         if not met.any():
             return None
         columns = np.flatnonzero(met.any(axis=0))
-        over = self._over(entry, columns, start[columns], rows)[-1] - end[columns]
-        slowed = np.flatnonzero(over)
-        return (columns[slowed], over[slowed]) if slowed.size else None
+        start, end = start[columns], end[columns]
+        # No part gets less than an equal share, and it is rounded up: what begins later is not beside it.
+        begins, ends = (np.take(each[rows], columns, axis=1) for each in (self.begins, self.ends))
+        near = (begins < start + (end - start) * (2 * len(begins) + 3)) & (ends > start)
+        mine = np.flatnonzero(near.any(axis=1))
+        others = self._others(low + mine, columns, begins[mine], ends[mine])
+        spent = part_ends(self.work(entry), columns, start, others) - end
+        slowed = np.flatnonzero(spent)
+        return (columns[slowed], spent[slowed]) if slowed.size else None
 
-    def kernel_ends(self, entry: int, columns: Ints, start: Ints) -> Ints:
-        """When the kernels [kernels, columns] of a segment end that starts at ``start`` in these columns."""
-        return self._over(entry, columns, start, slice(0, self.count))[self.work(entry).last]
+    def kernel_ends(self, entry: int, columns: Ints, start: Ints, end: Ints) -> Ints:
+        """When the kernels [kernels, columns] of a segment end that runs from ``start`` to ``end``."""
+        first, last = self._extent
+        near = np.flatnonzero((first < end.max()) & (last > start.min()))
+        begins, ends = self.begins[near][:, columns], self.ends[near][:, columns]
+        met = np.flatnonzero(((begins < end) & (ends > start)).any(axis=1))
+        others = self._others(near[met], columns, begins[met], ends[met])
+        work = self.work(entry)
+        return part_ends(work, columns, start, others, all_parts=True)[work.last]
 
-    def _over(self, entry: int, columns: Ints, start: Ints, rows: slice) -> Ints:
-        kinds = self._kind[rows]
-        others = Others(
-            self.begins[rows][:, columns],
-            self.ends[rows][:, columns],
-            self._units[kinds[:, None], columns],
-            self._memory[kinds[:, None], columns],
-        )
-        return part_ends(self.work(entry), columns, start, others)
+    @cached_property
+    def _extent(self) -> tuple[Ints, Ints]:
+        """When each row first begins and last ends in any column."""
+        return self.begins.min(axis=1), self.ends.max(axis=1)
+
+    def _others(self, rows: Ints, columns: Ints, begins: Ints, ends: Ints) -> Others:
+        kinds = self._kind[rows][:, None]
+        return Others(begins, ends, self._units[kinds, columns], self._memory[kinds, columns])

@@ -226,17 +226,18 @@ class _Peaks:
             found: Ints = self._flat(self.kept[entry]) - duration[later].sum(axis=0)
             if entry in lane.longer:
                 columns, more = lane.longer[entry]
-                start = self._flat(self.kept[entry])[columns] - duration[mine][:, columns].sum(axis=0) - more
-                over = self._beside.kernel_ends(entry, columns, start)
+                end = self._flat(self.kept[entry])[columns]
+                start = end - duration[mine][:, columns].sum(axis=0) - more
+                over = self._beside.kernel_ends(entry, columns, start, end)
                 before = len(mine) - len(later)
                 found[columns] = over[before - 1] if before else start
             return found
         if kind == 2:
             return self._arrival(lane, entry)
-        end = lane.ends[entry]
-        assert end is not None
+        ended = lane.ends[entry]
+        assert ended is not None
         spent = lane.durations[entry]
-        return self._flat(end if kind == 1 or spent is None else end - spent)
+        return self._flat(ended if kind == 1 or spent is None else ended - spent)
 
     @cached_property
     def _beside(self) -> Beside:
