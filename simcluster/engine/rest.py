@@ -6,7 +6,6 @@ started, phases with the bytes they still have, members of a group that wait for
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,9 +19,8 @@ from simcluster.cluster.communication import Taken
 from simcluster.engine.bounds import kernels
 from simcluster.engine.fabric import Links, Transfer
 from simcluster.engine.flows import Network
-from simcluster.engine.lanes import Lane, Longer
+from simcluster.engine.lanes import Lane
 from simcluster.engine.meetings import SENDER_OF
-from simcluster.engine.pace import Pace, Segment, longer
 from simcluster.engine.stage import Stage
 from simcluster.engine.streams import (
     Communications,
@@ -36,6 +34,7 @@ from simcluster.engine.streams import (
     run_transfers,
 )
 from simcluster.engine.sweep import Swept
+from simcluster.engine.taken_up import TakenUp
 from simcluster.engine.timed import NOTHING
 from simcluster.program import Action, Classes, Instruction, Program
 from simcluster.program.instruction import SEND_NEXT
@@ -109,9 +108,13 @@ class _Part:
         names = [each.name for each in self.stage.linked.streams]
         self.compute = next(lane.number for lane in self.lanes if lane.drops)
         self._running()
-        self._parts: dict[int, Ints] = {}
         gives_way = any(priced.takes for priced in self.stage.priced.values())
-        self.paces = [Pace(self.rest.env) for _ in range(self.width)] if gives_way else None
+        lane = self.lanes[self.compute]
+        self.taken_up = (
+            TakenUp(self.rest.env, self.stage, self.lanes, lane, self.over[self.compute], self.begun)
+            if gives_way
+            else None
+        )
         over = [found.tolist() for found in self.over]
         self.streams = [
             [
@@ -153,60 +156,10 @@ class _Part:
                     break
         self.over[self.compute] = left
 
-    def segment(self, entry: int, column: int) -> Segment | None:
-        """The kernels of an entry of the compute stream."""
-        if self.lanes[self.compute].durations[entry] is None:
-            return None
-        row = int(self._rows[entry])
-        if row not in self._parts:
-            self._parts[row] = self.stage.parts(self.compute, entry)
-        return Segment(self._parts[row][:, :, column])
-
-    @cached_property
-    def _rows(self) -> Ints:
-        return self.stage.rows(self.compute)
-
-    def _resume(self, paces: Sequence[Pace]) -> list[simpy.Event | None]:
-        """Takes up the kernels in flight, and what is beside them; by column when they end, None: none."""
-        resumed = []
-        for column, (pace, changes) in enumerate(zip(paces, self._changes(), strict=True)):
-            entry, begun = int(self.over[self.compute][column]), int(self.begun[column])
-            segment = self.segment(entry, column) if begun < self.rest.time else None
-            resumed.append(pace.resume(changes, entry, segment, begun))
-        return resumed
-
-    def _changes(self) -> list[list[tuple[int, int, Taken]]]:
-        """By column when communication began (1) and ended (-1) until now beside the kernels in flight."""
-        time = self.rest.time
-        found: list[list[tuple[int, int, Taken]]] = [[] for _ in range(self.width)]
-        since = np.minimum(self.begun, time)
-        for lane in self.lanes:
-            each = self.stage.linked.streams[lane.number]
-            for entry in reversed(range(0 if lane.drops else lane.length)):
-                end, duration = lane.ends[entry], lane.durations[entry]
-                assert end is not None
-                over = self.flat(end)
-                if (over <= since).all():
-                    break
-                if each.meeting[entry] == NOTHING or duration is None:
-                    continue
-                code = self.stage.linked.executions[each.execution[entry]].code
-                shares = self.stage.priced[code].takes[int(each.meeting[entry])]
-                begun = over - self.flat(duration)
-                for column in np.flatnonzero((begun < time) & (over > since)).tolist():
-                    taken = shares.of(column)
-                    found[column].append((int(begun[column]), 1, taken))
-                    if over[column] < time:
-                        found[column].append((int(over[column]), -1, taken))
-        for changes in found:
-            changes.sort(key=lambda change: change[:2])
-        return found
-
     # -- processes --------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Starts the processes of all streams."""
-        self.resumed = self._resume(self.paces) if self.paces is not None else [None] * self.width
         for lane in self.lanes:
             first = int(self.over[lane.number].min())
             if first == lane.length:
@@ -243,22 +196,8 @@ class _Part:
                 lane.ends[entry] = self._shaped(ends[row], before.ndim)
                 if lane.durations[entry] is not None:
                     lane.durations[entry] = self._shaped(spent[row], before.ndim)
-        if self.paces is not None:
-            self.lanes[self.compute].longer = dict(self._longer(self.paces))
-
-    def _longer(self, paces: Sequence[Pace]) -> Iterator[tuple[int, Longer]]:
-        """The segments that were slowed, before and since."""
-        over, found = self.over[self.compute], defaultdict(list)
-        for column, pace in enumerate(paces):
-            for entry, segment, sections in pace.stretched:
-                found[entry].append((column, longer(segment, sections)))
-        before = self.lanes[self.compute].longer
-        for entry in sorted({*before, *found}):
-            columns, spent = before.get(entry, (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)))
-            kept = entry < over[columns]
-            more = np.array(found[entry], dtype=np.int64).reshape(-1, 2).T
-            columns, spent = np.append(columns[kept], more[0]), np.append(spent[kept], more[1])
-            yield entry, (columns[spent > 0], spent[spent > 0])
+        if self.taken_up is not None:
+            self.lanes[self.compute].longer = dict(self.taken_up.longer())
 
     def _shaped(self, times: Ints, dims: int) -> Ints:
         found = times.reshape(self.stage.shape)
@@ -305,22 +244,23 @@ class _Ahead:
         me = self.part.streams[column][self.lane.number]
         skipped = me.done - self.first
         begun, until = int(self.part.begun[column]), int(self.part.until[column])
-        pace = self.part.paces[column] if self.part.paces is not None else None
+        taken_up = self.part.taken_up
         if begun < self.rest.time:
             skipped += 1
-            yield self.part.resumed[column] or me.env.timeout(until - self.rest.time)
-            if pace is not None:
-                pace.stop()
+            if taken_up is None:
+                yield me.env.timeout(until - self.rest.time)
+            else:
+                yield from taken_up.over(column)
             me.done += 1
             me.wake()
         durations = self.part.stage.durations[self.rows[skipped:], column].tolist()
         entries = Kernels(*self.waiting(column, skipped), durations)
-        if pace is None:
+        if taken_up is None:
             yield from run_kernels(me, entries)
         else:
-            ahead = range(self.first + skipped, self.lane.length)
-            segments = (self.part.segment(entry, column) for entry in ahead)
-            yield from run_beside(me, entries, segments, pace, self.first + skipped)
+            first = self.first + skipped
+            segments = taken_up.segments(column, first)
+            yield from run_beside(me, entries, segments, taken_up.paces[column], first)
 
     # -- transfers --------------------------------------------------------------------------------------
 
@@ -353,7 +293,7 @@ class _Ahead:
         rest, me = self.rest, self.part.streams[column][self.lane.number]
         skipped = me.done - self.first
         moves, keys, takes = self._done_by(column)
-        pace = self.part.paces[column] if self.part.paces is not None else None
+        pace = self.part.taken_up.paces[column] if self.part.taken_up is not None else None
         _, which, ordinals = self.kinds
         end, duration = self.lane.ends[me.done], self.lane.durations[me.done]
         assert end is not None
