@@ -25,7 +25,7 @@ Ints = NDArray[np.int64]
 class TakenUp:
     """The paces of a stage's columns from now on.
 
-    ``over`` [columns] segments of the ``compute`` lane have ended; the next of each has ``begun`` [columns], or
+    ``over`` [columns] segments of the ``compute`` lane have ended; the next one has ``begun`` [columns], or it
     begins now or later.
     """
 
