@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,8 @@ from simcluster.engine.stage import Stage
 from simcluster.engine.timed import NOTHING
 
 Ints = NDArray[np.int64]
+Numbers: TypeAlias = NDArray[Any]
+"""Whole numbers, as integers or in floating point."""
 
 NEVER = 2**62
 """A time (ns) that does not come."""
@@ -28,10 +31,14 @@ NEVER = 2**62
 LONG = 2**62 // SCALE
 """Nanoseconds of a part, an hour, from which on millionths of them do not fit into 64 bits."""
 
-SHORT = 2**32
-"""Nanoseconds of a part below which a quotient in floating point rounds up to the right integer: what is left
-of it, in millionths, is exact, and a quotient that is no integer is a millionth away from any.
+SHORT = 2**53 // SCALE
+"""Nanoseconds of a part below which floating point is exact, and rounds a quotient up to the right integer:
+what is left of it, in millionths, is an integer below 2^53. Divided by a rate it is an integer or at least
+1 / rate away from any, which is more than it is rounded by.
 """
+
+MANY = 2**9
+"""Times of what may run beside a segment, from which on it pays to look which of it can."""
 
 
 @dataclass(frozen=True)
@@ -63,57 +70,55 @@ class Work:
 
 @dataclass(frozen=True)
 class Others:
-    """What runs beside: when each begins and ends, and its shares in millionths; all [others, columns]."""
+    """What runs beside: when each begins and ends [others, columns], and its shares of the units and of the
+    memory in millionths [2, others, columns].
+    """
 
     begins: Ints
     ends: Ints
-    units: Ints
-    memory: Ints
+    shares: Ints
 
 
 def part_ends(work: Work, columns: Ints, start: Ints, others: Others, *, all_parts: bool = False) -> Ints:
     """When a segment ends that starts at ``start`` in some of its columns; or each part [parts, columns]."""
-    left = np.take(work.parts, columns, axis=1)
-    found = np.broadcast_to(start, left.shape if all_parts else start.shape).copy()
+    number = np.float64 if work.short else np.int64
+    left: Numbers = work.parts.take(columns, axis=1).astype(number)
     left *= SCALE
-    begins, ends, units, memory = others.begins, others.ends, others.units, others.memory
-    which, time = np.arange(len(columns)), start
-    order = np.arange(len(left))[:, None]
-    rates = np.empty((PARTS, len(columns)), dtype=np.int64)
-    while True:
-        under = (begins <= time) & (ends > time)
-        rates = rates[:, : len(time)]
-        least = SCALE // (under.sum(axis=0) + 1)
-        np.maximum(SCALE - (units * under).sum(axis=0), least, out=rates[0])
-        np.maximum(SCALE - (memory * under).sum(axis=0), least, out=rates[1])
-        rates[2] = SCALE
-        rate = np.take(rates, work.kinds, axis=0)
-        spent = np.ceil(left / rate).astype(np.int64) if work.short else -(-left // rate)
-        over = np.cumsum(spent, axis=0)
+    count = len(others.begins)
+    edges = np.concatenate([others.begins, others.ends])
+    edges -= start
+    shares = others.shares.astype(number)
+    rates = np.full((PARTS, len(columns)), SCALE, dtype=number)
+    found = np.zeros(left.shape if all_parts else start.shape, dtype=number)
+    time, live = np.zeros(len(columns), dtype=np.int64), np.ones(len(columns), dtype=np.bool_)
+    while live.any():
+        later = edges > time
+        under = later[count:] > later[:count]
+        np.maximum(SCALE - (shares * under).sum(axis=1), SCALE // (under.sum(axis=0) + 1), out=rates[:2])
+        rate = rates.take(work.kinds, axis=0)
+        spent = np.ceil(left / rate) if work.short else -(-left // rate)
+        over = spent.cumsum(axis=0)
         over += time
-        turn = np.where(under, ends, np.where(begins > time, begins, NEVER)).min(axis=0)
+        # What is over keeps its time: nothing of it is left.
         if all_parts:
-            # What is over keeps its time: nothing of it is left.
-            found[:, which] = np.where(left > 0, over, found[:, which])
+            np.copyto(found, over, where=left > 0)
         else:
-            found[which] = over[-1]
-        more = np.flatnonzero(over[-1] > turn)
-        if not more.size:
-            # What takes no time in a column ends with what is before it.
-            return np.maximum.accumulate(found, axis=0) if all_parts else found
-        if more.size < len(turn):
-            which, time, turn = which[more], time[more], turn[more]
-            left, over, rate = (np.take(each, more, axis=1) for each in (left, over, rate))
-            begins, ends, units, memory = (
-                np.take(each, more, axis=1) for each in (begins, ends, units, memory)
-            )
-        at = np.arange(len(turn))
-        first = (over <= turn).sum(axis=0)
-        since = np.where(first > 0, over[first - 1, at], time)
-        running = left[first, at] - rate[first, at] * (turn - since)
-        left[order < first] = 0
-        left[first, at] = running
+            np.copyto(found, over[-1], where=live)
+        turn = np.where(later, edges, NEVER).min(axis=0)
+        live = over[-1] > turn
+        # Every part goes on from its start to its end, but not beyond the turn.
+        run = over - spent
+        np.subtract(turn, run, out=run)
+        np.maximum(run, 0, out=run)
+        np.minimum(run, spent, out=run)
+        run *= rate
+        left -= run
+        np.maximum(left, 0, out=left)
         time = turn
+    if all_parts:
+        # What takes no time in a column ends with what is before it.
+        np.maximum.accumulate(found, axis=0, out=found)
+    return start + found.astype(np.int64, copy=False)
 
 
 class Beside:
@@ -133,11 +138,7 @@ class Beside:
         self.begins = np.full((count, width), NEVER, dtype=np.int64)
         self.ends = np.full((count, width), NEVER, dtype=np.int64)
         self._kind = np.zeros(count, dtype=np.int64)
-        nothing = [np.zeros((0, width), dtype=np.int64)]
-        self._units, self._memory = (
-            np.concatenate([*nothing, *(getattr(each, name)[None] for each in self._shares)])
-            for name in ("units", "memory")
-        )
+        self._taken = np.array([[each.units, each.memory] for each in self._shares], dtype=np.int64)
         self.row_of: dict[tuple[int, int], int] = {}
         self.low = self.count = 0
         self._work: dict[int, Work] = {}
@@ -227,13 +228,15 @@ class Beside:
             return None
         columns = np.flatnonzero(met.any(axis=0))
         start, end = start[columns], end[columns]
-        # No part gets less than an equal share, and it is rounded up: what begins later is not beside it.
-        begins, ends = (np.take(each[rows], columns, axis=1) for each in (self.begins, self.ends))
-        near = (begins < start + (end - start) * (2 * len(begins) + 3)) & (ends > start)
-        mine = np.flatnonzero(near.any(axis=1))
-        others = self._others(low + mine, columns, begins[mine], ends[mine])
-        spent = part_ends(self.work(entry), columns, start, others) - end
-        slowed = np.flatnonzero(spent)
+        begins, ends = self.begins[rows].take(columns, axis=1), self.ends[rows].take(columns, axis=1)
+        kinds = self._kind[rows]
+        if begins.size > MANY:
+            # No part gets less than an equal share, and it is rounded up: what begins later is not beside it.
+            near = (begins < start + (end - start) * (2 * len(begins) + 3)) & (ends > start)
+            mine = near.any(axis=1)
+            begins, ends, kinds = begins[mine], ends[mine], kinds[mine]
+        spent = part_ends(self.work(entry), columns, start, self._others(kinds, columns, begins, ends)) - end
+        (slowed,) = spent.nonzero()
         return (columns[slowed], spent[slowed]) if slowed.size else None
 
     def kernel_ends(self, entry: int, columns: Ints, start: Ints, end: Ints) -> Ints:
@@ -242,7 +245,7 @@ class Beside:
         near = np.flatnonzero((first < end.max()) & (last > start.min()))
         begins, ends = self.begins[near][:, columns], self.ends[near][:, columns]
         met = np.flatnonzero(((begins < end) & (ends > start)).any(axis=1))
-        others = self._others(near[met], columns, begins[met], ends[met])
+        others = self._others(self._kind[near[met]], columns, begins[met], ends[met])
         work = self.work(entry)
         return part_ends(work, columns, start, others, all_parts=True)[work.last]
 
@@ -251,6 +254,6 @@ class Beside:
         """When each row first begins and last ends in any column."""
         return self.begins.min(axis=1), self.ends.max(axis=1)
 
-    def _others(self, rows: Ints, columns: Ints, begins: Ints, ends: Ints) -> Others:
-        kinds = self._kind[rows][:, None]
-        return Others(begins, ends, self._units[kinds, columns], self._memory[kinds, columns])
+    def _others(self, kinds: Ints, columns: Ints, begins: Ints, ends: Ints) -> Others:
+        shares = self._taken[kinds].take(columns, axis=2)
+        return Others(begins, ends, shares.transpose(1, 0, 2))

@@ -25,8 +25,8 @@ Ints = NDArray[np.int64]
 class TakenUp:
     """The paces of a stage's columns from now on.
 
-    ``over`` [columns] segments of the ``compute`` lane have ended; the next one has ``begun`` [columns], or it
-    begins now or later.
+    ``over`` [columns] segments of the ``compute`` lane have ended; the next ones have ``begun`` [columns], or
+    begin now or later.
     """
 
     def __init__(

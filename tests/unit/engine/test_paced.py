@@ -139,8 +139,7 @@ def test_parts_end_as_they_do_with_events(scale, data):
     beside_all = Others(
         wide([begin * scale for begin, _, _ in others]),
         wide([(begin + length) * scale for begin, length, _ in others]),
-        wide([taken.units for _, _, taken in others]),
-        wide([taken.memory for _, _, taken in others]),
+        np.stack([wide([getattr(taken, name) for _, _, taken in others]) for name in ("units", "memory")]),
     )
     which, start = np.arange(width), np.zeros(width, dtype=np.int64)
     found = part_ends(work, which, start, beside_all, all_parts=True)[work.last]
