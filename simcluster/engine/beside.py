@@ -227,7 +227,13 @@ class Beside:
         if not met.any():
             return None
         columns = np.flatnonzero(met.any(axis=0))
-        start, end = start[columns], end[columns]
+        spent = self.spent(entry, columns, start[columns], end[columns], low)
+        slowed = np.flatnonzero(spent)
+        return (columns[slowed], spent[slowed]) if slowed.size else None
+
+    def spent(self, entry: int, columns: Ints, start: Ints, end: Ints, low: int) -> Ints:
+        """How much longer a segment takes in some columns than from ``start`` to ``end``; see ``longer``."""
+        rows = slice(low, self.count)
         begins, ends = self.begins[rows].take(columns, axis=1), self.ends[rows].take(columns, axis=1)
         kinds = self._kind[rows]
         if begins.size > MANY:
@@ -235,9 +241,9 @@ class Beside:
             near = (begins < start + (end - start) * (2 * len(begins) + 3)) & (ends > start)
             mine = near.any(axis=1)
             begins, ends, kinds = begins[mine], ends[mine], kinds[mine]
-        spent = part_ends(self.work(entry), columns, start, self._others(kinds, columns, begins, ends)) - end
-        (slowed,) = spent.nonzero()
-        return (columns[slowed], spent[slowed]) if slowed.size else None
+        if not kinds.size:
+            return np.zeros(len(columns), dtype=np.int64)
+        return part_ends(self.work(entry), columns, start, self._others(kinds, columns, begins, ends)) - end
 
     def kernel_ends(self, entry: int, columns: Ints, start: Ints, end: Ints) -> Ints:
         """When the kernels [kernels, columns] of a segment end that runs from ``start`` to ``end``."""

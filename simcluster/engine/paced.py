@@ -67,7 +67,7 @@ class _Paced(Sweep):
         self._followers = [_Ends(stage).of for stage in stages]
         self._partners: dict[tuple[int, int, int], Sequence[tuple[Lane, int]]] = {}
         self._wrong: list[tuple[int, int, int, int]] = []
-        self._marked: set[tuple[int, int, int]] = set()
+        self._marked: dict[tuple[int, int, int], NDArray[np.bool_]] = {}
         self._turns = self._sure = 0
         self._kept = [0 for _ in stages]
         """By stage the first segment whose end is known."""
@@ -191,26 +191,31 @@ class _Paced(Sweep):
                 if not late.any():
                     continue
             if lane.durations[entry] is not None:
-                self._mark(lane, entry)
+                self._mark(lane, entry, late)
 
-    def _mark(self, lane: Lane, entry: int) -> None:
-        """Has an entry timed again, if it has been timed, or has arrived where it meets others."""
+    def _mark(self, lane: Lane, entry: int, columns: NDArray[np.bool_]) -> None:
+        """Has an entry timed again, if it has been timed, or has arrived where it meets others.
+
+        Of a segment only the marked ``columns`` are timed again.
+        """
         if entry > lane.done or (entry == lane.done and not lane.arrived):
             return
         which = lane.stage.number, lane.number, entry
-        if which not in self._marked:
-            self._marked.add(which)
-            known = lane.ends[entry] if entry < lane.done else None
-            heappush(self._wrong, (NEVER if known is None else int(known.flat[0]), *which))
+        if which in self._marked:
+            self._marked[which] = self._marked[which] | columns
+            return
+        self._marked[which] = columns
+        known = lane.ends[entry] if entry < lane.done else None
+        heappush(self._wrong, (NEVER if known is None else int(known.flat[0]), *which))
 
     def _mend(self) -> None:
         """Times again what is marked, the earliest first, and what depends on what has changed."""
         while self._wrong:
             _, stage, stream, entry = heappop(self._wrong)
-            self._marked.discard((stage, stream, entry))
+            marked = self._marked.pop((stage, stream, entry))
             lane = self.lanes[stage][stream]
             if lane.drops:
-                self._kernels_again(lane, entry)
+                self._kernels_again(lane, entry, np.flatnonzero(marked))
             elif entry < lane.done:
                 self._transfer_again(lane, entry)
             else:
@@ -219,11 +224,27 @@ class _Paced(Sweep):
                 assert meeting is not None and duration is not None
                 meeting.join(stage, ready, duration)
 
-    def _kernels_again(self, lane: Lane, entry: int) -> None:
-        stage = lane.stage.number
-        end = self._through(lane, entry, self._ready(lane, entry), self._low[stage])
+    def _kernels_again(self, lane: Lane, entry: int, columns: Ints) -> None:
+        stage, before, duration = lane.stage, lane.ends[entry], lane.durations[entry]
+        assert before is not None
+        start = self._ready(lane, entry).reshape(-1)[columns]
+        end = before.copy()
+        if duration is None:
+            end.reshape(-1)[columns] = start
+        else:
+            beside = self._beside[stage.number]
+            over = start + duration.reshape(-1)[columns]
+            spent = np.zeros(len(stage.columns), dtype=np.int64)
+            if entry in lane.longer:
+                which, known = lane.longer.pop(entry)
+                spent[which] = known
+            spent[columns] = beside.spent(entry, columns, start, over, self._low[stage.number])
+            end.reshape(-1)[columns] = over + spent[columns]
+            slowed = np.flatnonzero(spent)
+            if slowed.size:
+                lane.longer[entry] = slowed, spent[slowed]
         if self._changed(lane, entry, end):
-            self._beside[stage].low = self._low[stage]
+            self._beside[stage.number].low = self._low[stage.number]
 
     def _transfer_again(self, lane: Lane, entry: int) -> None:
         meeting, duration = lane.meetings[entry], lane.durations[entry]
@@ -268,13 +289,14 @@ class _Paced(Sweep):
         """Puts an end in the place of another; if they differ, marks what depends on it."""
         before = lane.ends[entry]
         assert before is not None
-        if np.array_equal(before, end):
+        changed = np.broadcast_to(before != end, lane.stage.shape).reshape(-1)
+        if not changed.any():
             return False
         lane.ends[entry] = end
-        self._mark(lane, entry + 1)
+        self._mark(lane, entry + 1, changed)
         lanes = self.lanes[lane.stage.number]
         for stream, other in self._followers[lane.stage.number][lane.number][entry]:
-            self._mark(lanes[stream], other)
+            self._mark(lanes[stream], other, changed)
         return True
 
     # -- what can be forgotten --------------------------------------------------------------------------

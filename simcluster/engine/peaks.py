@@ -61,6 +61,7 @@ class _Peaks:
     bounds: Bounds
     capacity: int
     rows: dict[int, Ints] = field(default_factory=dict)
+    slowed: dict[int, Ints] = field(default_factory=dict)
 
     def run(self) -> StagePeaks:
         account, sizes = self.account, self.account.sizes
@@ -194,6 +195,7 @@ class _Peaks:
                 wanted.add(entry)
             elif kind == 2 and lane.waits[entry] == self._compute:
                 wanted.add(lane.positions[entry] - 1)
+        self.slowed.clear()
         self.kept = {index: now for index, now in kernels(self.lanes) if index in wanted}
 
     def _place(self, moment: int) -> tuple[int, int, int, int, int]:
@@ -225,12 +227,7 @@ class _Peaks:
             later = mine[mine > instruction] if kind == 1 else mine[mine >= instruction]
             found: Ints = self._flat(self.kept[entry]) - duration[later].sum(axis=0)
             if entry in lane.longer:
-                columns, more = lane.longer[entry]
-                end = self._flat(self.kept[entry])[columns]
-                start = end - duration[mine][:, columns].sum(axis=0) - more
-                over = self._beside.kernel_ends(entry, columns, start, end)
-                before = len(mine) - len(later)
-                found[columns] = over[before - 1] if before else start
+                found[lane.longer[entry][0]] = self._slowed(lane, entry)[len(mine) - len(later)]
             return found
         if kind == 2:
             return self._arrival(lane, entry)
@@ -238,6 +235,17 @@ class _Peaks:
         assert ended is not None
         spent = lane.durations[entry]
         return self._flat(ended if kind == 1 or spent is None else ended - spent)
+
+    def _slowed(self, lane: Lane, entry: int) -> Ints:
+        """When a segment starts and its kernels end, of the columns in which communication slows it."""
+        if entry not in self.slowed:
+            columns, more = lane.longer[entry]
+            end, duration = self._flat(self.kept[entry])[columns], lane.durations[entry]
+            assert duration is not None
+            start = end - self._flat(duration)[columns] - more
+            inside = self._beside.kernel_ends(entry, columns, start, end)
+            self.slowed[entry] = np.concatenate([start[None], inside])
+        return self.slowed[entry]
 
     @cached_property
     def _beside(self) -> Beside:

@@ -79,9 +79,9 @@ def test_what_was_timed_too_early_is_timed_again(monkeypatch, few):
     again = []
     before = paced._Paced._kernels_again
 
-    def counted(self, lane, entry):
+    def counted(self, lane, entry, columns):
         again.append(entry)
-        before(self, lane, entry)
+        before(self, lane, entry, columns)
 
     monkeypatch.setattr(paced._Paced, "_kernels_again", counted)
     monkeypatch.setattr(paced, "FEW", few)
