@@ -37,13 +37,6 @@ class Communication:
     copied: float
     added: float
 
-    def taken(
-        self, operation: str, placement: Placement, sent: float, seconds: float, memory_bandwidth: float
-    ) -> Taken:
-        """What an operation takes in which a rank sends ``sent`` bytes in ``seconds``."""
-        passed = self.traffic(operation, sent, seconds)
-        return Taken(self.units(placement), round(min(1.0, passed / memory_bandwidth) * SCALE))
-
     def units(self, placement: Placement) -> int:
         """The share of the units that an operation holds, in millionths."""
         only_cards = placement.ranks_per_host == 1 and placement.between is Reach.NETWORK

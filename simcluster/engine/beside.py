@@ -158,7 +158,9 @@ class Beside:
         where = np.flatnonzero(each.meeting != NOTHING)
         if lane.drops or not where.size:
             return {}
-        return {entry: self._kind_number(lane, entry) for entry in where[self._apart(lane, where)].tolist()}
+        apart = where[self._apart(lane, where)].tolist()
+        found = {entry: self._kind_number(lane, entry) for entry in apart}
+        return {entry: number for entry, number in found.items() if number != NOTHING}
 
     def _apart(self, lane: Lane, where: Ints) -> NDArray[np.bool_]:
         """Which entries some kernel neither waits for nor is awaited by."""
@@ -175,11 +177,14 @@ class Beside:
         return found
 
     def _kind_number(self, lane: Lane, entry: int) -> int:
+        """The number of what an entry takes; ``NOTHING`` if it takes nothing."""
         each, linked = self.stage.linked.streams[lane.number], self.stage.linked
         place = linked.executions[int(each.execution[entry])].code, int(each.meeting[entry])
         if place not in self._kind_of:
-            self._kind_of[place] = len(self._shares)
-            self._shares.append(self.stage.priced[place[0]].takes[place[1]])
+            taken = self.stage.priced[place[0]].takes.get(place[1])
+            self._kind_of[place] = NOTHING if taken is None else len(self._shares)
+            if taken is not None:
+                self._shares.append(taken)
         return self._kind_of[place]
 
     # -- communication ----------------------------------------------------------------------------------

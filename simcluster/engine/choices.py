@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simcluster.cluster import Cluster, Placement
-from simcluster.cluster.communication import Taken
-from simcluster.collectives import Choice, Operation, collective_time
-from simcluster.program import Classes, Instruction
+from simcluster.cluster import Cluster, Placement, Way
+from simcluster.cluster.communication import SCALE, Taken
+from simcluster.collectives import Choice, Operation, collective_time, copy_time
+from simcluster.program import Action, Classes, Instruction
 from simcluster.program.instruction import RECV_NEXT, SEND_NEXT
 from simcluster.program.wanted import Wants
 
@@ -21,33 +21,44 @@ class Choices:
     wants: Wants
 
     def of(self, index: int, each: Instruction) -> Choice:
-        """How a class's collective or transfer is done, and how long it takes alone."""
+        """How a class's collective, transfer or copy is done, and how long it takes alone."""
+        if each.action is Action.COPY:
+            rank = self.classes.representatives[index]
+            return copy_time(Way(each.operation), rank, each.num_bytes, self.cluster, each.at_most)
         where = self.where(index, each)
         operation = Operation(each.operation)
         return collective_time(operation, where, each.num_bytes, self.cluster, self.wants.of(each))
 
     def taken(self, index: int, each: Instruction) -> Taken | None:
-        """What a class's collective or transfer takes of its device while it is under way."""
+        """What a class's collective, transfer or copy takes of its device while it is under way."""
+        device = self.cluster.device(self.classes.representatives[index])
+        held = self.held(index, each)
+        if held is None:
+            return None
+        units, passing = held
+        return Taken(units, round(min(1.0, passing / device.memory_bandwidth) * SCALE))
+
+    def held(self, index: int, each: Instruction) -> tuple[int, float] | None:
+        """The millionths of the units that it holds, and the bytes/s that pass the memory; None if it takes
+        nothing. The same for all classes that do it from an equal place.
+        """
         device = self.cluster.device(self.classes.representatives[index])
         if device.communication is None:
             return None
-        sent, seconds = self._sent(index, each)
+        choice = self.of(index, each)
+        if each.action is Action.COPY:
+            return self._copied(each, choice)
         where, operation = self.where(index, each), Operation(each.operation)
-        return device.communication.taken(operation, where, sent, seconds, device.memory_bandwidth)
+        sent = operation.bus_factor(where.num_ranks) * each.num_bytes
+        traffic = device.communication.traffic(operation, sent, choice.seconds)
+        return device.communication.units(where), traffic
 
-    def held(self, index: int, each: Instruction) -> tuple[int, float]:
-        """The millionths of the units that it holds, and the bytes/s that pass the memory: the same for all
-        classes that do it from an equal place.
-        """
-        found = self.cluster.device(self.classes.representatives[index]).communication
-        assert found is not None
-        traffic = found.traffic(Operation(each.operation), *self._sent(index, each))
-        return found.units(self.where(index, each)), traffic
-
-    def _sent(self, index: int, each: Instruction) -> tuple[float, float]:
-        """Bytes that a rank sends, and seconds."""
-        sent = Operation(each.operation).bus_factor(self.where(index, each).num_ranks) * each.num_bytes
-        return sent, self.of(index, each).seconds
+    @staticmethod
+    def _copied(each: Instruction, choice: Choice) -> tuple[int, float] | None:
+        """What a copy takes of its device: no units, and of its memory what arrives there."""
+        if each.operation != Way.TO_DEVICE or not choice.phases:
+            return None
+        return 0, sum(phase.num_bytes for phase in choice.phases) / choice.transfer
 
     def where(self, index: int, each: Instruction) -> Placement:
         """Where those are who meet in it."""

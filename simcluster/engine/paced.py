@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from simcluster.engine.beside import NEVER, Beside
 from simcluster.engine.lanes import Lane
-from simcluster.engine.meetings import Across, Rendezvous
+from simcluster.engine.meetings import Across
 from simcluster.engine.stage import Stage
 from simcluster.engine.sweep import Sweep, Swept, Watcher
 from simcluster.engine.timed import NOTHING
@@ -247,13 +247,7 @@ class _Paced(Sweep):
             self._beside[stage.number].low = self._low[stage.number]
 
     def _transfer_again(self, lane: Lane, entry: int) -> None:
-        meeting, duration = lane.meetings[entry], lane.durations[entry]
-        if meeting is None:
-            ready = self._ready(lane, entry)
-            self._changed(lane, entry, ready if duration is None else ready + duration)
-            return
-        assert duration is not None
-        for (other, mine), end in self._met_again(lane, entry, meeting, duration):
+        for (other, mine), end in self._met_again(lane, entry):
             if not self._changed(other, mine, end):
                 continue
             number = other.stage.number
@@ -266,11 +260,12 @@ class _Paced(Sweep):
                 self._touch(number, begins, np.maximum(ends, now[1]))
                 beside.low = self._low[number]
 
-    def _met_again(
-        self, lane: Lane, entry: int, meeting: Rendezvous, duration: Ints
-    ) -> Sequence[tuple[tuple[Lane, int], Ints]]:
-        """The entries that meet, and their ends."""
-        stage = lane.stage.number
+    def _met_again(self, lane: Lane, entry: int) -> Sequence[tuple[tuple[Lane, int], Ints]]:
+        """The entries that meet, or the only one, and their ends."""
+        stage, meeting, duration = lane.stage.number, lane.meetings[entry], lane.durations[entry]
+        if meeting is None or duration is None:
+            ready = self._ready(lane, entry)
+            return [((lane, entry), ready if duration is None else ready + duration)]
         partners = self._partners.get((stage, lane.number, entry))
         if partners is None:
             found = meeting.join(stage, self._ready(lane, entry), duration)

@@ -159,8 +159,9 @@ class SharedPrices:
                 duration[row], found = self._moved(code, each)
                 if found is not None:
                     carried[row] = found
-                if giving:
-                    takes[row] = self._taken(each)
+                shares = self._taken(each) if giving else None
+                if shares is not None:
+                    takes[row] = shares
                 continue
             if each.works:
                 price = self.fleet.price(each.works, floor)
@@ -175,10 +176,14 @@ class SharedPrices:
             busy += duration[row]
         return PricedCode(duration, busy, host, carried, parts, takes)
 
-    def _taken(self, each: Instruction) -> Shares:
-        """What a collective or transfer takes of every device: equal, one by one, to ``Choices.taken``."""
-        examples, which = self._placed(each)
-        held = [self.prices.choices.held(index, each) for index in examples]
+    def _taken(self, each: Instruction) -> Shares | None:
+        """What it takes of every device: equal, one by one, to ``Choices.taken``."""
+        examples, which = self._examples(each) if each.action is Action.COPY else self._placed(each)
+        found = [self.prices.choices.held(index, each) for index in examples]
+        held = [each for each in found if each is not None]
+        if not held:
+            return None
+        assert len(held) == len(found)
         units, traffic = (np.array(column)[which] for column in zip(*held, strict=True))
         share = np.minimum(1.0, traffic / self.fleet.memory_bandwidth)
         return Shares(units, np.rint(share * SCALE).astype(np.int64))

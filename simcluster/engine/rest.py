@@ -304,8 +304,9 @@ class _Ahead:
             key, size, leads = keys[kind]
             meeting = rest.meeting((*key, ordinals[skipped]), size)
             yield from self._started(me, moves[kind], began, over, meeting, leads)
-            if pace is not None:
-                pace.finish(takes[kind])
+            taken = takes[kind]
+            if pace is not None and taken is not None:
+                pace.finish(taken)
             me.done += 1
             me.wake()
             skipped += 1
@@ -341,13 +342,15 @@ class _Ahead:
         me.starts.append(began)
         me.ends.append(int(env.now))
 
-    def _done_by(self, column: int) -> tuple[list[Moves], Mapping[int, tuple[Key, int, bool]], list[Taken]]:
+    def _done_by(
+        self, column: int
+    ) -> tuple[list[Moves], Mapping[int, tuple[Key, int, bool]], list[Taken | None]]:
         """By kind what a column moves (last: nothing), who meets, how many, and whether it leads them, and
         what it gives to that where kernels give way.
         """
         stage, program = self.part.stage, self.rest.program
         moves: list[Moves] = []
-        takes: list[Taken] = []
+        takes: list[Taken | None] = []
         keys = {}
         for number, (code, index) in enumerate(self.kinds[0]):
             priced = stage.priced[code]
@@ -356,14 +359,13 @@ class _Ahead:
                 moves.append(int(priced.duration[index, column]))
             else:
                 moves.append(carried.transfers[carried.which[column]])
-            if index in priced.takes:
-                takes.append(priced.takes[index].of(column))
+            takes.append(priced.takes[index].of(column) if index in priced.takes else None)
             keys[number] = self._key(int(stage.columns[column]), program.codes[code].instructions[index])
         return [*moves, 0], keys, takes
 
     def _key(self, index: int, each: Instruction) -> tuple[Key, int, bool]:
         classes = self.rest.classes
-        if each.action is Action.COLLECTIVE:
+        if each.group:
             group = classes.groups[index, each.group]
             return (each.stream, group.id), len(group.members), group.members[0] == index
         sends = each.action is Action.SEND

@@ -138,6 +138,8 @@ class Sweep(ABC):
             if meeting is None:
                 ends[index] = ready if duration is None else ready + duration
                 lane.done += 1
+                if duration is not None:
+                    self.together([(lane, index)])
                 continue
             assert duration is not None
             found = meeting.join(lane.stage.number, ready, duration)

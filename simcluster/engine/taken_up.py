@@ -107,7 +107,9 @@ class TakenUp:
                 if each.meeting[entry] == NOTHING or duration is None:
                     continue
                 code = self.stage.linked.executions[each.execution[entry]].code
-                shares = self.stage.priced[code].takes[int(each.meeting[entry])]
+                shares = self.stage.priced[code].takes.get(int(each.meeting[entry]))
+                if shares is None:
+                    continue
                 begun = over - self._flat(duration)
                 for column in np.flatnonzero((begun < self.time) & (over > since)).tolist():
                     taken = shares.of(column)
