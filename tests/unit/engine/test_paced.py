@@ -12,13 +12,17 @@ from hypothesis import strategies as st
 from simcluster.cluster.communication import SCALE, Communication, Taken
 from simcluster.engine import Method, beside, paced
 from simcluster.engine.beside import Others, Work, part_ends
+from simcluster.engine.lodger import Lodger
 from simcluster.engine.pace import PARTS
 from simcluster.engine.prices import Uneven
+from simcluster.engine.stage import Stage
+from simcluster.program import Action
 from simcluster.simulation.build import prepare
 from tests.scenarios import TINY, TINY_GPT, scenario
 from tests.unit.engine.test_pace import MS, ran, segment
 from tests.unit.engine.test_rest import assert_equal, crowded
 from tests.unit.engine.test_sweep import assert_sweep_is_events, timed
+from tests.unit.simulation.test_inputs import fed
 
 JITTER = {"devices": "all", "compute": {"normal": [1.0, 0.2]}, "memory_bandwidth": {"normal": [1.0, 0.1]}}
 FSDP = {"fsdp": {"reshard_after_forward": True}}
@@ -71,6 +75,36 @@ def test_random_plans_whose_transfers_meet(data):
         built, links=draw(st.integers(2, 5)), rate=draw(st.sampled_from([0.5, 5, 500])), lates=()
     )
     assert_equal(giving_way(built, communications(draw)), fabric)
+
+
+@settings(max_examples=8, deadline=None)
+@given(data=st.data())
+def test_copies_of_inputs_take_of_the_memory(data):
+    built = prepare(
+        fed(
+            data.draw(st.sampled_from([{"data": 8}, {"pipeline": 2, "data": 2, "tensor": 2}])),
+            steps=data.draw(st.integers(1, 2)),
+            sample="4 MB",
+            decode=data.draw(st.sampled_from(["0 us", "30 us"])),
+            cluster={"changes": [JITTER]},
+        )
+    )
+    assert any(taken.memory.any() for taken in copies(built))
+    assert_sweep_is_events(giving_way(built, communications(data.draw)))
+
+
+def copies(built):
+    """What the copies of a Program take of the devices of its first stage."""
+    spec = built.scenario.spec
+    lodger = Lodger(built.program, built.cluster, built.classes, spec.run.steps, fabric=built.fabric)
+    indices = [i for i, rank in enumerate(built.classes.representatives) if not built.program.stage_of(rank)]
+    stage = Stage.of(built.program, 0, indices, lodger.prices(), spec.run.steps)
+    return [
+        taken
+        for code, priced in stage.priced.items()
+        for index, taken in priced.takes.items()
+        if built.program.codes[code].instructions[index].action is Action.COPY
+    ]
 
 
 @pytest.mark.parametrize("few", [1, 10**9])
