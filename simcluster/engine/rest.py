@@ -146,6 +146,8 @@ class _Part:
         left = np.full(self.width, lane.length, dtype=np.int64)
         self.begun, self.until = (np.full(self.width, self.rest.time, dtype=np.int64) for _ in range(2))
         for index, end in kernels(self.lanes):
+            if int(end.max()) < self.rest.time:
+                continue
             mine = np.flatnonzero((left == lane.length) & (self.flat(end) >= self.rest.time))
             if mine.size:
                 duration = lane.taking(index)

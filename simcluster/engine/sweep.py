@@ -37,6 +37,9 @@ class Swept:
     num_entries: int
 
 
+SELDOM = 64
+"""Turns of lanes after which whoever watches is told."""
+
 Watcher = Callable[[int, int], None]
 """Is told from time to time how many entries have ended, and the time (ns) of the last."""
 
@@ -65,8 +68,9 @@ class Sweep(ABC):
         every = [lane for lanes in self.lanes for lane in lanes]
         for each in every:
             self.add(each)
+        turns = 0
         while (lane := self.next()) is not None:
-            before = lane.done
+            before, turns = lane.done, turns + 1
             if lane.drops:
                 self.kernels(lane)
             else:
@@ -74,10 +78,12 @@ class Sweep(ABC):
             if lane.done > before:
                 self._wake(lane)
                 self.ended += (lane.done - before) * len(lane.stage.columns)
-                self.watch(self.ended, int(_latest(lane).max()))
+                if not turns % SELDOM:
+                    self.watch(self.ended, int(_latest(lane).max()))
         if any(each.done < each.length for each in every):
             raise SimulationError(HEADING, *self._stuck())
         last = max((int(_latest(each).max()) for each in every if each.length), default=0)
+        self.watch(self.ended, last)
         return Swept(self.stages, self.lanes, last, self.ended)
 
     @abstractmethod
