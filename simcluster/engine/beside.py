@@ -54,10 +54,8 @@ class Work:
 
     @classmethod
     def of(cls, kernels: Ints) -> Work:
-        """The segment of ``kernels`` [kernels, ``PARTS``, columns]; Uneven if one takes hours."""
+        """The segment of ``kernels`` [kernels, ``PARTS``, columns]."""
         parts = kernels.reshape(-1, kernels.shape[2])
-        if parts.max(initial=0) >= LONG:
-            raise Uneven
         there = parts.any(axis=1)
         last = np.cumsum(there)[PARTS - 1 :: PARTS] - 1
         return cls(parts[there], np.tile(np.arange(PARTS), len(kernels))[there], last)
@@ -124,10 +122,13 @@ def part_ends(work: Work, columns: Ints, start: Ints, others: Others, *, all_par
 class Beside:
     """The communication of a stage beside which its kernels may run, and what it makes of them.
 
-    A row each for what is known of it; ``low`` is the first that is not over for all kernels to come.
+    A row each for what is known of it; ``low`` is the first that is not over for all kernels to come. Raises
+    Uneven if a kernel takes hours.
     """
 
     def __init__(self, stage: Stage, lanes: Sequence[Lane]) -> None:
+        if any(int(priced.parts.max(initial=0)) >= LONG for priced in stage.priced.values()):
+            raise Uneven
         self.stage, self.lanes = stage, lanes
         self.compute = next(lane for lane in lanes if lane.drops)
         self._segment_rows: list[int] = stage.rows(self.compute.number).tolist()

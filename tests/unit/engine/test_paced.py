@@ -13,13 +13,11 @@ from simcluster.cluster.communication import SCALE, Communication, Taken
 from simcluster.engine import Method, beside, paced
 from simcluster.engine.beside import Others, Work, part_ends
 from simcluster.engine.lodger import Lodger
-from simcluster.engine.pace import PARTS
-from simcluster.engine.prices import Uneven
 from simcluster.engine.stage import Stage
 from simcluster.program import Action
 from simcluster.simulation.build import prepare
 from tests.scenarios import TINY, TINY_GPT, scenario
-from tests.unit.engine.test_pace import MS, ran, segment
+from tests.unit.engine.test_pace import ran, segment
 from tests.unit.engine.test_rest import assert_equal, crowded
 from tests.unit.engine.test_sweep import assert_sweep_is_events, timed
 from tests.unit.simulation.test_inputs import fed
@@ -185,10 +183,8 @@ def test_parts_end_as_they_do_with_events(scale, data):
     assert np.array_equal(part_ends(work, which, start, beside_all), found[-1])
 
 
-def test_a_kernel_of_hours_is_left_to_events():
-    with pytest.raises(Uneven):
-        Work.of(np.full((1, PARTS, 1), 2 * 3600 * 1000 * MS))
+def test_a_kernel_of_hours_is_left_to_events(monkeypatch):
     which = scenario({"pipeline": 2, "data": 2}, host="dgx-h100", changes=[JITTER])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(beside, "LONG", 10)
-        assert timed(giving_way(prepare(which)), Method.SWEEP).swept is None
+    assert timed(prepare(which), Method.SWEEP).swept is not None
+    monkeypatch.setattr(beside, "LONG", 100)
+    assert timed(prepare(which), Method.SWEEP).swept is None
