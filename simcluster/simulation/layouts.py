@@ -12,7 +12,7 @@ from simcluster.model import Block, Instance, Node, Operator, Phase
 from simcluster.plan.redistribute import collective_bytes, local_bytes
 from simcluster.plan.strategies import BATCH
 from simcluster.program import Action, Code, Instruction
-from simcluster.program.lower import BEGIN, GATHER, REDUCE, REGATHER
+from simcluster.program.lower import BEGIN, GATHER, REDUCE, REGATHER, SCATTER
 from simcluster.simulation.build import Built
 
 
@@ -25,9 +25,11 @@ def layouts(built: Built) -> list[dict[str, Any]]:
     for instance in built.plan.graph.instances:
         groups.setdefault(instance.block, []).append(instance)
     conduct = built.plan.conduct
+    reduced = () if conduct.by_layer else (REDUCE,)
+    scattered = (SCATTER,) if conduct.scatters_together else ()
     return [
         *_blocks(built, groups),
-        *([] if conduct.by_layer else _buckets(built, "gradient buckets", (REDUCE,))),
+        *_buckets(built, "gradient buckets", (*scattered, *reduced)),
         *(_buckets(built, "weight buckets", (BEGIN, GATHER, REGATHER)) if conduct.gathers_together else []),
     ]
 
@@ -76,8 +78,8 @@ def _bucket(built: Built, instance: str, code: Code, each: Instruction) -> dict[
     what = before.name if alone else f"{before.name} and {len(each.calls) - 1} more"
     placements, _ = built.cluster.placements(built.plan.mesh.groups(each.group))
     phase = Phase.END if code.phase == REDUCE else Phase(code.phase)
-    things = "gradients" if phase is Phase.END else "weights"
-    often = "for each use" if phase in (Phase.GATHER, Phase.REGATHER) else "once per step"
+    things = "gradients" if phase in (Phase.END, Phase.SCATTER) else "weights"
+    often = _OFTEN.get(phase, "once per step")
     return {
         "name": f"{instance}.{each.name}",
         "phase": str(phase),
@@ -89,6 +91,13 @@ def _bucket(built: Built, instance: str, code: Code, each: Instruction) -> dict[
         "bytes": each.num_bytes,
         "seconds": _worst(built, Operation(each.operation), placements, each.num_bytes),
     }
+
+
+_OFTEN = {
+    Phase.GATHER: "for each use",
+    Phase.REGATHER: "for each use",
+    Phase.SCATTER: "for each micro-batch",
+}
 
 
 def _node(built: Built, block: Block, instance: Instance, node: Node) -> dict[str, Any]:
