@@ -243,3 +243,13 @@ def test_propagation_from_three_operators_finds_megatrons_layers():
 @pytest.mark.parametrize("name", FORMS)
 def test_folded_is_unfolded_on_meshes_that_are_cut(name):
     assert_folded_is_unfolded(written(name, {"pipeline": 2, **EIGHT}, host="dgx-h100", devices=8))
+
+
+def test_operators_that_only_the_large_model_has_are_not_missed_in_the_small_one():
+    own = [
+        {"match": "layers.{0,7}.mlp.up", "split": {"ffn": "data"}},
+        {"match": "layers.7.mlp.down", "split": {}},
+    ]
+    found = verify(scenario({"data": 2}, strategies=own, model={**TINY_GPT, "layers": 8}))
+    assert ("layers", "8", "2") in found.changes
+    assert found.agrees, found.fault or found.first_difference
