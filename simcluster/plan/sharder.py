@@ -201,7 +201,7 @@ class BlockSharder:
         for index, value in enumerate(node.inputs):
             layout = bench.layout(value)
             alone = len(readers[value]) == 1 and value not in kept
-            if layout.partial and alone and layout.reduced == wanted[index]:
+            if layout.partial and not layout.halos and alone and layout.reduced == wanted[index]:
                 by_partial[layout.partial].add(index)
         if len(by_partial) != 1:
             return frozenset()

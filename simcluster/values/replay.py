@@ -247,11 +247,10 @@ class Replay:
     def _region(self, event: _Event, operator: Operator, call: Call) -> Region:
         sizes: dict[str, int] = {}
         if call.strategy.splits:
-            extent: dict[str, int] = {}
-            dims = operator.dims()
-            for names, slot in zip(dims.inputs + dims.outputs, call.inputs + call.outputs, strict=True):
-                extent.update(zip(names, event.code.slots[slot].type.shape, strict=True))
-            sizes = {dim: extent[dim] for dim, _ in call.strategy.splits}
+            shapes = [event.code.slots[slot].type.shape for slot in call.inputs + call.outputs]
+            split = [dim for dim, _ in call.strategy.splits]
+            extent = operator.dims().extents(shapes, split)
+            sizes = {dim: extent[dim] for dim in split}
         starts = {dim: self.mesh.index(event.rank, axes) * sizes[dim] for dim, axes in call.strategy.splits}
         run = event.execution
         return Region(starts, event.step + 1, self.source.seed, run.instance, run.micro_batch, sizes)

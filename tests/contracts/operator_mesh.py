@@ -77,8 +77,20 @@ def position(rank: int, axes: tuple[str, ...]) -> int:
 
 def part(whole, layout: Layout, rank: int):
     for dim, axes in enumerate(layout.dims):
-        whole = np.split(whole, 2 ** len(axes), axis=dim)[position(rank, axes)]
+        whole = _with_halo(whole, dim, axes, position(rank, axes), layout)
     return whole
+
+
+def _with_halo(whole, dim: int, axes, place: int, layout: Layout):
+    """Part ``place`` along a dim, with what it reads of its neighbours; halos that add are left out."""
+    size = whole.shape[dim] // 2 ** len(axes)
+    halo = next((each for each in layout.halos if each.dim == dim and not each.adds), None)
+    if halo is None:
+        return np.split(whole, 2 ** len(axes), axis=dim)[place]
+    margins = [(0, 0)] * whole.ndim
+    margins[dim] = (halo.before, halo.after)
+    padded = np.pad(whole, margins, constant_values=halo.fill)
+    return padded.take(range(place * size, (place + 1) * size + halo.size), axis=dim)
 
 
 def mates(rank: int, axes) -> list[int]:
@@ -103,10 +115,13 @@ def allowed(names, most: int = 2) -> list[Strategy]:
 def extents(operator, arrays) -> dict[str, int]:
     dims, found = operator.dims(), {}
     made = operator.infer([type_of(array) for array in arrays])
-    operands = [*(array.shape for array in arrays), *(kind.shape for kind in made)]
-    for names, shape in zip(dims.inputs + dims.outputs, operands, strict=True):
-        for name, size in zip(names, shape, strict=True):
+    shapes = [*(array.shape for array in arrays), *(kind.shape for kind in made)]
+    steps = {(each.operand, each.dim): each.step for each in dims.windows}
+    for operand, (names, shape) in enumerate(zip(dims.inputs + dims.outputs, shapes, strict=True)):
+        for name, length in zip(names, shape, strict=True):
+            size = length * steps.get((operand, name), 1)
             assert found.setdefault(name, size) == size, f"{name} has two sizes"
+    assert found == dims.extents(shapes)
     return found
 
 
@@ -145,7 +160,29 @@ def reduced(values, layout: Layout, rank: int):
     reductions = {how for _, how in layout.partial}
     assert len(reductions) < 2
     combine = {"max": np.maximum}.get(next(iter(reductions), "sum"), np.add)
-    return combine.reduce([values[other] for other in mates(rank, layout.partial_axes)])
+    total = {
+        each: combine.reduce([values[other] for other in mates(each, layout.partial_axes)]) for each in RANKS
+    }
+    for halo in reversed(layout.halos):
+        total = {each: _with_terms(total, halo, layout.dims[halo.dim], each) for each in RANKS}
+    return total[rank]
+
+
+def _with_terms(values, halo, axes, rank: int):
+    """A rank's own part along a dim, with the terms that its neighbours have for it."""
+
+    def along(start, stop):
+        return (slice(None),) * halo.dim + (slice(start, stop),)
+
+    size = values[rank].shape[halo.dim] - halo.size
+    found = np.array(values[rank][along(halo.before, halo.before + size)])
+    places = {position(other, axes): other for other in mates(rank, axes)}
+    place = position(rank, axes)
+    if place + 1 in places and halo.before:
+        found[along(size - halo.before, size)] += values[places[place + 1]][along(0, halo.before)]
+    if place - 1 in places and halo.after:
+        found[along(0, halo.after)] += values[places[place - 1]][along(halo.before + size, None)]
+    return found
 
 
 def differences(operator, strategy: Strategy, inputs, expected, passing=(), masked=()) -> list[str]:
