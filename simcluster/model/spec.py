@@ -27,6 +27,7 @@ from simcluster.model.encoder import Encoder
 from simcluster.model.encoder_decoder import EncoderDecoder
 from simcluster.model.layers import GATED
 from simcluster.model.model import Model
+from simcluster.model.residual import ResidualNetwork
 from simcluster.model.transformer import Transformer
 from simcluster.model.vision import VisionTransformer
 from simcluster.registry import data_files
@@ -39,10 +40,11 @@ Probability = Annotated[float, Field(ge=0, lt=1)]
 
 _SIZES = ("layers", "hidden", "heads", "vocab")
 
-_CLASSES: dict[str, type[Encoder | EncoderDecoder | VisionTransformer]] = {
+_CLASSES: dict[str, type[Encoder | EncoderDecoder | VisionTransformer | ResidualNetwork]] = {
     "bert": Encoder,
     "t5": EncoderDecoder,
     "vit": VisionTransformer,
+    "resnet": ResidualNetwork,
 }
 """Families that are no decoder-only transformers; the fields of the class are the keys that they know."""
 
@@ -51,7 +53,7 @@ _USUAL = {"head_dim", "ffn"}
 
 
 class ModelSpec(CatalogSection):
-    """A transformer: ``{use: llama3-70b}``, ``{hf: config.json}``, or its dimensions.
+    """A model: ``{use: llama3-70b}``, ``{hf: config.json}``, or its dimensions.
 
     What is written beside ``use`` or ``hf`` replaces those dimensions.
     """
@@ -71,10 +73,10 @@ class ModelSpec(CatalogSection):
     """A Hugging Face config.json, relative to the scenario's folder: model types llama, mistral, qwen2,
     qwen3, gpt2, opt, bloom and mpt."""
 
-    family: Literal["gpt", "llama", "bert", "t5", "vit"] = "llama"
+    family: Literal["gpt", "llama", "bert", "t5", "vit", "resnet"] = "llama"
     """What the choices below are if not given: GPT (layer norm, GELU, learned positions, biases, tied
     embeddings) or Llama (RMS norm, SwiGLU, rotary positions, no biases, untied); or a structure of its own,
-    which knows its own keys only: BERT, T5, vision transformer."""
+    which knows its own keys only: BERT, T5, vision transformer, residual network."""
 
     layers: PositiveInt | None = None
     """Transformer layers."""
@@ -184,6 +186,21 @@ class ModelSpec(CatalogSection):
     classes: PositiveInt | None = None
     """Vision: what the head tells apart."""
 
+    blocks: Annotated[tuple[PositiveInt, ...], Field(min_length=1)] | None = None
+    """ResNet: blocks of every stage; pipeline stages share them all."""
+
+    block: Literal["basic", "bottleneck"] | None = None
+    """ResNet: two convolutions of 3 x 3, or one between two of 1 x 1; bottleneck if absent."""
+
+    version: Literal["v1", "v1.5"] | None = None
+    """ResNet: whether the first convolution of a bottleneck halves the picture or the second; v1.5 if absent."""
+
+    statistics: Literal["local", "synchronised"] | None = None
+    """ResNet: batch norm over the samples of a data-parallel rank, or of all ranks; local if absent."""
+
+    width: PositiveInt | None = None
+    """ResNet: channels inside the blocks of the first stage; 64 if absent."""
+
     @classmethod
     def entries(cls) -> Mapping[str, Traversable]:
         """The shipped models."""
@@ -240,12 +257,17 @@ class ModelSpec(CatalogSection):
         known = {name: value for name, value in known.items() if value is not None}
         needed = [each.name for each in wanted if each.default is MISSING and each.name not in _USUAL]
         _refuse_missing([name for name in needed if name not in known])
+        if "heads" in needed:
+            self._with_usual(known)
+        _possible(known)
+        return _CLASSES[self.family](**known)
+
+    def _with_usual(self, known: dict[str, Any]) -> None:
+        """Adds the sizes of attention and MLP that are not given."""
         known.setdefault("head_dim", _head_dim(known))
         if known.get("activation") in GATED and "ffn" not in known:
             raise Refused("'ffn' is missing: a gated MLP has no usual size", path="ffn")
         known.setdefault("ffn", 4 * known["hidden"])
-        _possible(known)
-        return _CLASSES[self.family](**known)
 
     def transformer(self, given: Mapping[str, Any]) -> Transformer:
         """The model from dimensions ``given`` and what this section says besides; Refused if impossible."""
@@ -305,6 +327,9 @@ def _possible(known: Mapping[str, Any]) -> None:
     """Refused if sizes of a structure of its own do not go together."""
     if known.get("patch", 1) > known.get("image", 1):
         raise Refused(f"a patch of {known['patch']} pixels is larger than the image", path="patch")
+    least = 4 * 2 ** (len(known.get("blocks", (1,))) - 1)
+    if "blocks" in known and known["image"] < least:
+        raise Refused(f"an image of {known['image']} pixels is halved to less than one: {least} at least", path="image")
     buckets, farthest = known.get("buckets", 32), known.get("max_distance", 128)
     if buckets % 4:
         raise Refused(f"{buckets} buckets are no multiple of 4: two directions, near and far", path="buckets")

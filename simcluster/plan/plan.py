@@ -34,6 +34,7 @@ from simcluster.plan.spec import (
     TrainingSpec,
     schedules,
 )
+from simcluster.plan.statistics import with_statistics
 from simcluster.plan.strategies import BATCH, Roles, Rule, Strategies, assign
 from simcluster.work import DType
 
@@ -152,6 +153,7 @@ class _Planner:
         tokens = self.training.global_batch * self.training.seq_len
         batch = self.training.micro_batch * self.mesh.product(batch_axes)
         forward = model.graph(batch, self.training.seq_len, formats.compute, tokens)
+        forward = with_statistics(forward, self.mesh.product(batch_axes))
         check_tensors(forward)
         placed = place(forward, layers)
         strategies = assign(placed, rules, self.mesh, self.roles)

@@ -8,7 +8,7 @@ communication; where a group is split, sums travel between two passes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -40,6 +40,12 @@ class Statistics:
     count: int
     group: int = 0
     eps: float = 1e-5
+
+    def parted(self, ways: int) -> Statistics:
+        """Those of groups that are so many times smaller; ValueError if samples do not divide."""
+        if self.group % ways:
+            raise ValueError(f"{self.group} samples in {ways} groups: {self.group} / {ways} = {self.group / ways:g}")
+        return replace(self, count=self.count // ways, group=self.group // ways)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -158,6 +164,10 @@ class BatchNorm(_BatchNorm):
         reciprocal = 1 / np.sqrt((centred * centred).mean(axis=(1, 3, 4)) + x.dtype.type(each.eps))
         y = centred * each.spread(reciprocal) * each.spread(weight) + each.spread(bias)
         return (y.reshape(x.shape), each.back(mean), each.back(reciprocal))
+
+    def grouped(self, ways: int) -> BatchNorm | None:
+        """With smaller groups, unless statistics are synchronised."""
+        return BatchNorm(self.statistics.parted(ways)) if self.statistics.group else None
 
     def decompose(self, split: frozenset[str]) -> Decomposition | None:
         """Two sums over what a rank has of a group, and the pass that reads them once they are complete."""
