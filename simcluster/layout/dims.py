@@ -97,22 +97,23 @@ class Dims:
         ``shapes`` are those of whole operands.
         """
         size = self.extents(shapes)[dim]
-        for name, length, window in self._sizes(shapes):
-            if name != dim:
-                continue
+        sizes = [(length, window) for name, length, window in self._sizes(shapes) if name == dim]
+        for length, window in sizes:
             if length * window.step != size:
                 return (
                     f"{dim} {size} is no multiple of {window.step}, the step of the windows over it: "
                     f"{size} / {window.step} = {size / window.step:g}"
                 )
+        for length, window in sizes:
             if length % ways:
                 every = f" in steps of {window.step}" if window.step > 1 else ""
                 return f"{dim} {size}{every} into {ways} parts: {length} / {ways} = {length / ways:g}"
-            if max(window.before, window.after) > length // ways:
-                return (
-                    f"{dim} {size} / {ways} = {length // ways}, but windows reach "
-                    f"{max(window.before, window.after)} beyond a part: further than the next rank's"
-                )
+        reach = max(max(window.before, window.after) for _, window in sizes)
+        if reach > size // ways:
+            return (
+                f"{dim} {size} / {ways} = {size // ways}, but windows reach {reach} beyond a part: "
+                f"further than the next rank's"
+            )
         return ""
 
     def _sizes(self, shapes: Sequence[Sequence[int]]) -> Iterator[tuple[str, int, Window]]:

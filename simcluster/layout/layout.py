@@ -79,8 +79,10 @@ class Layout:
 
     def with_halos(self, halos: Sequence[Halo]) -> Layout:
         """The same split with these halos, those of dims that are not split left out."""
-        kept = sorted((halo for halo in halos if self.dims[halo.dim] and halo.size), key=lambda halo: halo.dim)
-        return replace(self, halos=tuple(kept)) if kept else self
+        kept = sorted(
+            (halo for halo in halos if self.dims[halo.dim] and halo.size), key=lambda halo: halo.dim
+        )
+        return replace(self, halos=tuple(kept)) if kept or self.halos else self
 
     def with_partial(self, axes: Sequence[str], reduction: str = "sum") -> Layout:
         """The same split, partial over ``axes`` besides."""
@@ -98,7 +100,7 @@ class Layout:
         return (-(-math.prod(local) // mesh.product(self.flat)),)
 
     def slices(self, shape: Sequence[int], mesh: Mesh, rank: int) -> tuple[slice, ...]:
-        """Which part of the whole tensor a rank holds, as one slice per dim (before ``flat``, without halos)."""
+        """Which part of the whole tensor a rank holds, one slice per dim (before ``flat``, without halos)."""
         found = []
         for size, axes in zip(shape, self.dims, strict=True):
             length = size // mesh.product(axes)

@@ -164,7 +164,7 @@ def _halo_step(layout: Layout, old: Halo, new: Halo) -> tuple[Movement, Layout]:
         fill=old.fill,
     )
     others = tuple(halo for halo in layout.halos if halo.dim != old.dim)
-    return movement, replace(layout, halos=()).with_halos((*others, reached))
+    return movement, layout.with_halos((*others, reached))
 
 
 def _sign(number: int) -> int:

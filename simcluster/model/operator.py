@@ -137,7 +137,7 @@ class Operator(ABC):
         return None
 
     def grouped(self, ways: int) -> Operator | None:
-        """The same with statistics of each of ``ways`` equal parts of its batch; None if it has none to part."""
+        """The same with statistics of each of ``ways`` equal parts of its batch; None if it has none."""
         return None
 
     def decompose(self, split: frozenset[str]) -> Decomposition | None:

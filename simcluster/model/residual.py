@@ -1,9 +1,9 @@
 """Residual networks (arXiv 1512.03385) by dimensions: convolutions over pictures in four stages or fewer.
 
-Every stage halves the picture's edges, but the first, and doubles the channels. A block is two convolutions of
-3 x 3 (``basic``), or one of 3 x 3 between two of 1 x 1 (``bottleneck``), each with batch norm, and adds its
-input, projected where the shape changes. Where a bottleneck halves the picture, the 3 x 3 convolution does
-(``v1.5``, as the frameworks ship it), or the first (``v1``, as published).
+Every stage halves the picture's edges, but the first, and doubles the channels. A block is two convolutions
+of 3 x 3 (``basic``), or one of 3 x 3 between two of 1 x 1 (``bottleneck``), each with batch norm, and adds
+its input, projected where the shape changes. Where a bottleneck halves the picture, the 3 x 3 convolution
+does (``v1.5``, as the frameworks ship it), or the first (``v1``, as published).
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from simcluster.model.layers import linear
 from simcluster.model.model import Model
 from simcluster.model.operator import TensorType
 from simcluster.model.operators.activation import Relu
-from simcluster.model.operators.batch_norm import BatchNorm, Statistics
+from simcluster.model.operators.batch_norm import BatchNorm
 from simcluster.model.operators.convolution import Conv2d
 from simcluster.model.operators.cross_entropy import CrossEntropy
 from simcluster.model.operators.pointwise import Add
 from simcluster.model.operators.pooling import GlobalAveragePool, MaxPool2d
+from simcluster.model.statistics import Statistics
 from simcluster.model.windows import PICTURE, Windows
 from simcluster.work import DType
 
@@ -111,7 +112,9 @@ class ResidualNetwork(Model):
         assert seq_len == 1, self.refuses(seq_len)
         blocks: dict[str, Block] = {}
         writer = _Writer(BlockBuilder("stem", dtype), self)
-        picture = writer.build.feed("images", TensorType((batch, self.channels, self.image, self.image), dtype))
+        picture = writer.build.feed(
+            "images", TensorType((batch, self.channels, self.image, self.image), dtype)
+        )
         x = writer.normed("conv", picture, self.width, kernel=7, stride=2)
         x = writer.build.add("relu", Relu(PICTURE), x)
         x = writer.build.add("pool", MaxPool2d(Windows.over(writer.edges(x), 3, 2, 1)), x)
@@ -140,7 +143,11 @@ class ResidualNetwork(Model):
             kernels = [(3, width, stride), (3, width, 1)]
         else:
             early = self.version == "v1"
-            kernels = [(1, width, stride if early else 1), (3, width, 1 if early else stride), (1, filters, 1)]
+            kernels = [
+                (1, width, stride if early else 1),
+                (3, width, 1 if early else stride),
+                (1, filters, 1),
+            ]
         for index, (kernel, channels, step) in enumerate(kernels, start=1):
             x = writer.normed(f"conv{index}", x, channels, kernel, step)
             if index < len(kernels):

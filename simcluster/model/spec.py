@@ -193,7 +193,7 @@ class ModelSpec(CatalogSection):
     """ResNet: two convolutions of 3 x 3, or one between two of 1 x 1; bottleneck if absent."""
 
     version: Literal["v1", "v1.5"] | None = None
-    """ResNet: whether the first convolution of a bottleneck halves the picture or the second; v1.5 if absent."""
+    """ResNet: a bottleneck halves the picture in its first convolution, or its second; v1.5 if absent."""
 
     statistics: Literal["local", "synchronised"] | None = None
     """ResNet: batch norm over the samples of a data-parallel rank, or of all ranks; local if absent."""
@@ -329,7 +329,9 @@ def _possible(known: Mapping[str, Any]) -> None:
         raise Refused(f"a patch of {known['patch']} pixels is larger than the image", path="patch")
     least = 4 * 2 ** (len(known.get("blocks", (1,))) - 1)
     if "blocks" in known and known["image"] < least:
-        raise Refused(f"an image of {known['image']} pixels is halved to less than one: {least} at least", path="image")
+        raise Refused(
+            f"an image of {known['image']} pixels is halved to less than one: {least} at least", path="image"
+        )
     buckets, farthest = known.get("buckets", 32), known.get("max_distance", 128)
     if buckets % 4:
         raise Refused(f"{buckets} buckets are no multiple of 4: two directions, near and far", path="buckets")

@@ -1,8 +1,8 @@
 """Windows that slide over pictures: the arithmetic that convolutions and pools share.
 
 A window of K pixels starts every S pixels, the first one P pixels before the picture; R pixels of picture and
-padding are left behind the last. Equal parts of the picture have equal windows if there is one window for every
-S pixels, which is K - 2 P + R = S. Then those of a part reach P pixels before it and K - S - P behind it.
+padding are left behind the last. Equal parts of the picture have equal windows if there is one window for
+every S pixels, which is K - 2 P + R = S. Then those of a part reach P pixels before it and K - S - P behind.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ class Windows:
     def over(cls, size: Pair, kernel: int, stride: int = 1, padding: int = 0) -> Windows:
         """Square windows over a picture of this height and width; ValueError if none fits."""
         if min(size) + 2 * padding < kernel:
-            raise ValueError(f"a window of {kernel} is larger than {min(size)} pixels and 2 x {padding} around")
+            raise ValueError(
+                f"a window of {kernel} is larger than {min(size)} pixels and 2 x {padding} around"
+            )
         left = [(edge + 2 * padding - kernel) % stride for edge in size]
         return cls((kernel, kernel), (stride, stride), (padding, padding), (left[0], left[1]))
 
@@ -61,8 +63,8 @@ class Windows:
                 kernel, stride, padding = self._along(edge)
                 needed = kernel - 2 * padding + self.rest[edge]
                 reason = (
-                    f"its parts would have unequal windows: windows of {kernel}, less padding 2 x {padding}, and "
-                    f"{self.rest[edge]} left behind the last are {needed}, not the step {stride}"
+                    f"parts would have unequal windows: windows of {kernel}, less padding 2 x {padding}, "
+                    f"and {self.rest[edge]} left behind the last are {needed}, not the step {stride}"
                 )
                 found += [(name, reason), (f"out_{name}", reason)]
         return tuple(found)

@@ -1,6 +1,6 @@
 """Pass: whose samples share statistics, where they are not synchronised: each data-parallel rank's own.
 
-It comes before differentiation and before strategies, so that one device computes the same: the statistics are
+It comes before differentiation and before strategies, so that one device computes the same: statistics are
 part of the mathematics, and only their groups come from the plan (DESIGN 4.6).
 """
 

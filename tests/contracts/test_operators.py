@@ -396,9 +396,7 @@ def test_infer_agrees_with_evaluate_on_whole_and_local_shapes(case):
         read = Strategy(tuple(each for each in strategy.splits if any(each[0] in x for x in dims.inputs)))
         assert list(inferred) == local_types(kinds, dims.output_layouts(read))
         local = local_types(kinds, dims.output_layouts(strategy))
-        halos = [
-            {halo.dim: halo.size for halo in layout.halos} for layout in dims.output_layouts(strategy)
-        ]
+        halos = [{halo.dim: halo.size for halo in layout.halos} for layout in dims.output_layouts(strategy)]
         shapes = [
             tuple(size + halo.get(dim, 0) for dim, size in enumerate(kind.shape))
             for kind, halo in zip(local, halos, strict=True)

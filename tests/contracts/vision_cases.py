@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from simcluster.model.operators.batch_norm import (
-    BatchNorm,
+from simcluster.model.operators.batch_norm import BatchNorm, BatchNormGrad
+from simcluster.model.operators.batch_norm_passes import (
     BatchNormalise,
-    BatchNormGrad,
     BatchNormGradSums,
     BatchNormInputGrad,
     BatchNormSums,
-    Statistics,
 )
 from simcluster.model.operators.convolution import Conv2d, ConvInputGrad, ConvWeightGrad
 from simcluster.model.operators.pooling import (
@@ -22,6 +20,7 @@ from simcluster.model.operators.pooling import (
     MaxPool2d,
     MaxPool2dGrad,
 )
+from simcluster.model.statistics import Statistics
 from simcluster.model.windows import Windows
 from tests.contracts.operator_case import WHOLE, Case, Draw
 
@@ -106,9 +105,7 @@ def _batch_norms(name: str, statistics: Statistics) -> tuple[Case, ...]:
             _sums(statistics),
         ),
         Case(f"batch_norm_grad {name}", BatchNormGrad(statistics), _kept(statistics, 0, 1, 2, 3, 4)),
-        Case(
-            f"batch_norm_grad_sums {name}", BatchNormGradSums(statistics), _kept(statistics, 0, 1, 2, 4)
-        ),
+        Case(f"batch_norm_grad_sums {name}", BatchNormGradSums(statistics), _kept(statistics, 0, 1, 2, 4)),
         Case(
             f"batch_norm_input_grad {name}",
             BatchNormInputGrad(statistics),

@@ -59,7 +59,7 @@ class _Convolution(Operator):
 
 @dataclass(frozen=True, slots=True)
 class Conv2d(_Convolution):
-    """``y = x * w`` without bias: x [batch, channels, height, width], w [filters, channels, kernel, kernel]."""
+    """``y = x * w``, no bias; x [batch, channels, height, width], w [filters, channels, height, width]."""
 
     windows: Windows
 
@@ -136,7 +136,7 @@ class ConvInputGrad(_Convolution):
     ) -> tuple[Work, ...]:
         """As many multiply-adds as forward."""
         dy, w = inputs
-        batch, filters, height, width = dy.shape
+        batch, _, height, width = dy.shape
         per_pixel = w.num_elements // w.shape[1]
         return self._priced(inputs, outputs, accumulate, batch * height * width, w.shape[1], per_pixel)
 

@@ -1,4 +1,4 @@
-"""Pools over pictures [batch, channels, height, width]: the largest or the mean of every window, or of all."""
+"""Pools over pictures [batch, channels, height, width]: the largest or the mean of a window, or of all."""
 
 from __future__ import annotations
 
