@@ -194,7 +194,7 @@ def test_an_odd_picture_is_not_split():
     messages = [problem.message for problem in caught.value.problems]
     (pool,) = [message for message in messages if message.startswith("stem.pool")]
     assert messages[0] == "stem.conv: height 66 in steps of 2 into 2 parts: 33 / 2 = 16.5"
-    assert "stem.pool: dim 'height' cannot be split: parts would have unequal windows: " in pool
+    assert "dim 'height' cannot be split: parts would have unequal windows: " in pool
     assert "windows of 3, less padding 2 x 1, and 0 left behind the last are 1, not the step 2" in pool
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from simcluster.model.operators.batch_norm import BatchNorm, BatchNormGrad
 from simcluster.model.operators.batch_norm_passes import (
     BatchNormalise,
@@ -22,13 +20,9 @@ from simcluster.model.operators.pooling import (
 )
 from simcluster.model.statistics import Statistics
 from simcluster.model.windows import Windows
-from tests.contracts.operator_case import WHOLE, Case, Draw
+from tests.contracts.operator_case import WHOLE, Case, Draw, normal
 
 _SIDE = 16
-
-
-def _normal(*shapes: tuple[int, ...]) -> Draw:
-    return lambda rng: tuple(np.asarray(rng.standard_normal(shape)) for shape in shapes)
 
 
 def _over(kernel: int, stride: int = 1, padding: int = 0, size: int = _SIDE) -> Windows:
@@ -40,9 +34,9 @@ def _convolutions(name: str, windows: Windows, size: int = _SIDE, kernel: int = 
     y = (8, 8, *windows.count(x))
     odd = frozenset({"kernel_height", "kernel_width"})
     return (
-        Case(f"conv2d {name}", Conv2d(windows), _normal(x, w), (0,), odd=odd),
-        Case(f"conv2d_input_grad {name}", ConvInputGrad(windows), _normal(y, w), odd=odd),
-        Case(f"conv2d_weight_grad {name}", ConvWeightGrad(windows), _normal(x, y), odd=odd),
+        Case(f"conv2d {name}", Conv2d(windows), normal(x, w), (0,), odd=odd),
+        Case(f"conv2d_input_grad {name}", ConvInputGrad(windows), normal(y, w), odd=odd),
+        Case(f"conv2d_weight_grad {name}", ConvWeightGrad(windows), normal(x, y), odd=odd),
     )
 
 
@@ -59,10 +53,10 @@ def _pools(name: str, windows: Windows) -> tuple[Case, ...]:
     x = (8, 8, _SIDE, _SIDE)
     y = (8, 8, *windows.count(x))
     return (
-        Case(f"max_pool2d {name}", MaxPool2d(windows), _normal(x), (0,)),
+        Case(f"max_pool2d {name}", MaxPool2d(windows), normal(x), (0,)),
         Case(f"max_pool2d_grad {name}", MaxPool2dGrad(windows), _max_pool_grad(windows)),
-        Case(f"average_pool2d {name}", AveragePool2d(windows), _normal(x), (0,)),
-        Case(f"average_pool2d_grad {name}", AveragePool2dGrad(windows), _normal(y)),
+        Case(f"average_pool2d {name}", AveragePool2d(windows), normal(x), (0,)),
+        Case(f"average_pool2d_grad {name}", AveragePool2dGrad(windows), normal(y)),
     )
 
 
@@ -73,7 +67,7 @@ def _kept(statistics: Statistics, *chosen: int) -> Draw:
     """What is read of (x, mean, reciprocal, w, dy, sums) by a gradient, in this order."""
 
     def draw(rng):
-        x, weight, bias, dy = _normal(_PICTURE, (8,), (8,), _PICTURE)(rng)
+        x, weight, bias, dy = normal(_PICTURE, (8,), (8,), _PICTURE)(rng)
         _, mean, reciprocal = BatchNorm(statistics).evaluate((x, weight, bias), WHOLE)
         sums, _, _ = BatchNormGradSums(statistics).evaluate((x, mean, reciprocal, dy), WHOLE)
         every = (x, mean, reciprocal, weight, dy, sums)
@@ -84,7 +78,7 @@ def _kept(statistics: Statistics, *chosen: int) -> Draw:
 
 def _sums(statistics: Statistics) -> Draw:
     def draw(rng):
-        x, weight, bias = _normal(_PICTURE, (8,), (8,))(rng)
+        x, weight, bias = normal(_PICTURE, (8,), (8,))(rng)
         return (x, *BatchNormSums(statistics).evaluate((x,), WHOLE), weight, bias)
 
     return draw
@@ -95,10 +89,10 @@ def _batch_norms(name: str, statistics: Statistics) -> tuple[Case, ...]:
         Case(
             f"batch_norm {name}",
             BatchNorm(statistics),
-            _normal(_PICTURE, (8,), (8,)),
+            normal(_PICTURE, (8,), (8,)),
             (0,),
         ),
-        Case(f"batch_norm_sums {name}", BatchNormSums(statistics), _normal(_PICTURE)),
+        Case(f"batch_norm_sums {name}", BatchNormSums(statistics), normal(_PICTURE)),
         Case(
             f"batch_normalise {name}",
             BatchNormalise(statistics),
@@ -114,7 +108,7 @@ def _batch_norms(name: str, statistics: Statistics) -> tuple[Case, ...]:
     )
 
 
-VISION_CASES = (
+CASES = (
     *_convolutions("of three", _over(3, 1, 1)),
     *_convolutions("of three in steps of two", _over(3, 2, 1)),
     *_convolutions("of one in steps of two", _over(1, 2), kernel=1),
@@ -122,8 +116,8 @@ VISION_CASES = (
     *_convolutions("without padding", _over(3, size=10), size=10),
     *_pools("of three in steps of two", _over(3, 2, 1)),
     *_pools("of two", _over(2, 2)),
-    Case("global_average_pool", GlobalAveragePool(8, 8), _normal((8, 8, 8, 8)), (0,)),
-    Case("global_average_pool_grad", GlobalAveragePoolGrad(8, 8), _normal((8, 8))),
+    Case("global_average_pool", GlobalAveragePool(8, 8), normal((8, 8, 8, 8)), (0,)),
+    Case("global_average_pool_grad", GlobalAveragePoolGrad(8, 8), normal((8, 8))),
     *_batch_norms("of two samples", Statistics(2 * 64, 2)),
     *_batch_norms("of every sample", Statistics(64, 1)),
     *_batch_norms("synchronised", Statistics(16 * 64)),
