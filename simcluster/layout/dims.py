@@ -118,10 +118,14 @@ class Dims:
 
     def _sizes(self, shapes: Sequence[Sequence[int]]) -> Iterator[tuple[str, int, Window]]:
         """Dim, size and window of every dim of every operand."""
-        windows = {(each.operand, each.dim): each for each in self.windows}
         for operand, (names, shape) in enumerate(zip(self.inputs + self.outputs, shapes, strict=True)):
             for name, size in zip(names, shape, strict=True):
-                yield name, size, windows.get((operand, name), Window(operand, name))
+                yield name, size, self.window(operand, name)
+
+    def window(self, operand: int, dim: str) -> Window:
+        """How an operand, counted over inputs and then outputs, lies along a dim."""
+        found = (each for each in self.windows if (each.operand, each.dim) == (operand, dim))
+        return next(found, Window(operand, dim))
 
     def terms_of(self, output: int) -> tuple[frozenset[int], ...]:
         """The terms that add up to an output, each as the set of its inputs."""

@@ -18,6 +18,7 @@ from simcluster.model.model import Model
 from simcluster.model.operator import TensorType
 from simcluster.model.operators.activation import Relu
 from simcluster.model.operators.batch_norm import BatchNorm
+from simcluster.model.operators.batch_norm_passes import RunningStatistics
 from simcluster.model.operators.convolution import Conv2d
 from simcluster.model.operators.cross_entropy import CrossEntropy
 from simcluster.model.operators.pointwise import Add
@@ -190,4 +191,8 @@ class _Writer:
         group = 0 if self.model.statistics == "synchronised" else batch
         statistics = Statistics(batch * height * width, group)
         parts = [self.build.parameter(f"{name}.norm.{part}", (filters,)) for part in ("weight", "bias")]
-        return self.build.add(f"{name}.norm", BatchNorm(statistics), x, *parts)
+        x, *made = self.build.adds(f"{name}.norm", BatchNorm(statistics), x, *parts)
+        shape = self.build.values[made[0]].type.shape
+        state = self.build.state(f"{name}.norm.running", (*shape[:-1], 2, filters))
+        self.build.update(f"{name}.norm.running", RunningStatistics(statistics), state, *made)
+        return x

@@ -58,7 +58,7 @@ class BlockSharder:
         backward = [node for node in nodes if node.phase is Phase.BACKWARD]
         for value, layout in zip(block.inputs, incoming, strict=True):
             bench.put(value, layout)
-        for name in (*block.parameters, *block.feeds):
+        for name in (*block.parameters, *block.feeds, *block.states):
             bench.put(name, fixed.get(name) or self._wish(name, forward))
         kept = {value for node in backward for value in node.inputs} | set(block.outputs)
         self._phase(forward, kept)

@@ -6,7 +6,7 @@ First sums over what a rank has of a group; then, once they are complete, every 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -117,6 +117,54 @@ class BatchNormalise(BatchNormOperator):
         made = (each.grouped(x) - each.spread(mean)) * each.spread(reciprocal)
         y = made * each.spread(weight) + each.spread(bias)
         return (y.reshape(x.shape), mean.copy(), reciprocal)
+
+
+@dataclass(frozen=True, slots=True)
+class RunningStatistics(BatchNormOperator):
+    """Running mean and variance, moved a share ``momentum`` to the batch's; of them, mean and reciprocal std.
+
+    They are a state that every micro-batch updates, from zeros on; training never reads them. The variance
+    is the unbiased one.
+    """
+
+    statistics: Statistics
+    momentum: float = 0.1
+
+    kind: ClassVar[str] = "running_statistics"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """Two numbers per statistic."""
+        *groups, channels = inputs[1].shape
+        return (TensorType((*groups, 2, channels), DType.FP32),)
+
+    def dims(self) -> Dims:
+        """Every statistic stands alone."""
+        each = self.statistics
+        return Dims(
+            (each.sums, each.labels, each.labels),
+            (each.sums,),
+            whole=_PAIR,
+            windows=each.windows(0, 1, 2, 3),
+        )
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """One pass."""
+        return self._pass(inputs, outputs, accumulate)
+
+    def grouped(self, ways: int) -> RunningStatistics | None:
+        """Of smaller groups, unless statistics are synchronised."""
+        each = self.statistics
+        return replace(self, statistics=each.parted(ways)) if each.group else None
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The new running statistics."""
+        running, mean, reciprocal = inputs
+        each = self.statistics
+        variance = (1 / (reciprocal * reciprocal) - each.eps) * (each.count / max(1, each.count - 1))
+        batch = np.stack([mean, variance], axis=-2)
+        return (np.asarray((1 - self.momentum) * running + self.momentum * batch, dtype=running.dtype),)
 
 
 @dataclass(frozen=True, slots=True)

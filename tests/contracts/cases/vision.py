@@ -8,6 +8,7 @@ from simcluster.model.operators.batch_norm_passes import (
     BatchNormGradSums,
     BatchNormInputGrad,
     BatchNormSums,
+    RunningStatistics,
 )
 from simcluster.model.operators.convolution import Conv2d, ConvInputGrad, ConvWeightGrad
 from simcluster.model.operators.pooling import (
@@ -76,6 +77,14 @@ def _kept(statistics: Statistics, *chosen: int) -> Draw:
     return draw
 
 
+def _running(statistics: Statistics) -> Draw:
+    def draw(rng):
+        x, mean, reciprocal = _kept(statistics, 0, 1, 2)(rng)
+        return (*BatchNormSums(statistics).evaluate((x,), WHOLE), mean, reciprocal)
+
+    return draw
+
+
 def _sums(statistics: Statistics) -> Draw:
     def draw(rng):
         x, weight, bias = normal(_PICTURE, (8,), (8,))(rng)
@@ -100,6 +109,7 @@ def _batch_norms(name: str, statistics: Statistics) -> tuple[Case, ...]:
         ),
         Case(f"batch_norm_grad {name}", BatchNormGrad(statistics), _kept(statistics, 0, 1, 2, 3, 4)),
         Case(f"batch_norm_grad_sums {name}", BatchNormGradSums(statistics), _kept(statistics, 0, 1, 2, 4)),
+        Case(f"running_statistics {name}", RunningStatistics(statistics), _running(statistics)),
         Case(
             f"batch_norm_input_grad {name}",
             BatchNormInputGrad(statistics),

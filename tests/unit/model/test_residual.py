@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from simcluster.document import validate_data
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.layout import Kind, Movement
+from simcluster.model import Phase
 from simcluster.model.operators.batch_norm import BatchNorm
 from simcluster.model.operators.convolution import Conv2d
 from simcluster.model.spec import ModelSpec
+from simcluster.plan import make_plan
 from simcluster.simulation import verify
 from simcluster.simulation.build import prepare
 from simcluster.simulation.flops import forward_flops
+from simcluster.simulation.verify import proved
 from simcluster.work import DType
 from tests.scenarios import scenario
+from tests.unit.simulation.test_folding import assert_folded_is_unfolded
 
 SMALL = {"family": "resnet", "blocks": [1, 1], "image": 64, "classes": 8, "width": 4}
 TRAINING = {"seq_len": 1, "optimizer": "momentum", "precision": "fp32"}
@@ -81,19 +86,19 @@ def test_versions_differ_in_who_halves_the_picture():
 # -- plans -----------------------------------------------------------------------------------------------
 
 
-def resnet(mesh, split, *, micro_batch=2, **model):
+def resnet(mesh, split, *, micro_batch=2, micro_batches=1, plan=None, training=None, **model):
     # The three colours of a picture divide over no ranks.
     where = "layers.*" if "channels" in split else "*"
     rules = [{"match": where, "split": split}] if split else []
-    training = {**TRAINING}
     return scenario(
         mesh,
         devices=2,
         model={**SMALL, **model},
         micro_batch=micro_batch,
-        micro_batches=1,
-        training=training,
+        micro_batches=micro_batches,
+        training=TRAINING | (training or {}),
         strategies=rules,
+        **(plan or {}),
     )
 
 
@@ -171,6 +176,112 @@ def test_narrow_convolutions_read_none():
     }
     assert "layers.0.conv3" not in names
     assert not any("relu2" in name for name in names), "what the last 1 x 1 convolution reads"
+
+
+BOTH = {"height": "rows", "width": "columns"}
+
+
+@pytest.mark.parametrize(
+    ("mesh", "split", "plan"),
+    [
+        ({"pipeline": 2, "data": 2}, {}, {"schedule": {"kind": "1f1b"}}),
+        ({"pipeline": 2, "rows": 2}, {"height": "rows"}, {"recompute": {"layers": "all"}}),
+        ({"data": 2, "rows": 2}, {"height": "rows"}, {"optimizer_sharding": {"zero": 1}}),
+        ({"rows": 2, "columns": 2}, BOTH, {"recompute": {"operators": ["*.conv2", "*.norm"]}}),
+        ({"data": 2}, {}, {"optimizer_sharding": "fsdp"}),
+    ],
+    ids=str,
+)
+def test_pictures_go_with_everything_else(mesh, split, plan):
+    found = verify(resnet(mesh, split, micro_batches=3, plan=plan))
+    assert found.agrees, found
+
+
+def test_ranks_with_more_pictures_update_their_statistics_more_often():
+    wanted = resnet({"data": 2}, {}, micro_batches=3, training={"batch_shares": {"data": [1, 2]}})
+    found = verify(wanted)
+    assert found.agrees, found
+    assert {each.what for each in found.comparisons} == {"loss", "gradient", "update", "state"}
+
+
+def test_running_statistics_are_states_of_every_norm_and_no_parameters():
+    found = verify(resnet({"data": 2}, {}))
+    states = [each.name for each in found.comparisons if each.what == "state" and each.step == 0]
+    norms = [name for name, _ in graph_of(small()).parameters() if name.endswith(".norm.weight")]
+    assert sorted(states) == sorted(name.replace(".weight", ".running") for name in norms)
+    graph = prepare(resnet({"data": 4}, {})).plan.graph
+    stem = graph.blocks["stem"]
+    assert stem.values["conv.norm.running"].type.shape == (4, 2, 4)
+    assert str(stem.values["conv.norm.running"].layout) == "(data, -, -)"
+
+
+def test_a_norm_its_statistics_and_its_activation_are_one_kernel():
+    stem = prepare(resnet({"data": 2}, {})).plan.graph.blocks["stem"]
+    kernels = {node.name: node.kernel for node in stem.phase(Phase.FORWARD)}
+    assert kernels["conv.norm"] == kernels["conv.norm.running"] == kernels["relu"] != kernels["conv"]
+
+
+def test_a_cut_picture_is_simulated_once_for_every_class_exactly():
+    assert_folded_is_unfolded(resnet({"rows": 4, "columns": 2}, BOTH, micro_batch=1))
+
+
+# -- programs that are broken ----------------------------------------------------------------------------
+
+
+def is_caught(mutate):
+    which = resnet({"rows": 2}, {"height": "rows"}, statistics="synchronised")
+    plan = make_plan(which.model, which.spec.training, which.spec.parallel, which.framework, which.cluster)
+    assert all(each.agrees for each in proved(plan, which.cluster, "float64", 0)[0])
+    comparisons, fault = proved(plan, which.cluster, "float64", 0, mutate)
+    return bool(fault) or any(not each.agrees for each in comparisons)
+
+
+def with_halos(change):
+    """A mutation of the first exchange with neighbours that ``change`` gives something else for."""
+
+    def mutate(program):
+        codes = list(program.codes)
+        for number, code in enumerate(codes):
+            for index, each in enumerate(code.instructions):
+                movement = each.calls[0].operator if each.calls else None
+                if not isinstance(movement, Movement):
+                    continue
+                if movement.kind not in (Kind.NEIGHBOR_EXCHANGE, Kind.SHIFT):
+                    continue
+                other = change(movement)
+                if other != movement:
+                    calls = (replace(each.calls[0], operator=other), *each.calls[1:])
+                    changed = list(code.instructions)
+                    changed[index] = replace(each, calls=calls)
+                    codes[number] = replace(code, instructions=tuple(changed))
+                    return replace(program, codes=tuple(codes))
+        raise AssertionError("nothing to change")
+
+    return mutate
+
+
+def grows(movement):
+    return sum(movement.to_halo) > sum(movement.halo)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda each: replace(each, fill=1.0) if grows(each) and each.fill == 0 else each,
+        lambda each: replace(each, fill=9.0) if each.fill < 0 else each,
+        lambda each: (
+            replace(each, to_halo=each.to_halo[::-1]) if grows(each) and each.to_halo == (3, 2) else each
+        ),
+        lambda each: (
+            replace(each, halo=each.halo[::-1], to_halo=each.to_halo[::-1])
+            if not grows(each) and each.kind is Kind.SHIFT
+            else each
+        ),
+    ],
+    ids=["padding", "padding of a maximum", "the wrong side", "owed to the wrong side"],
+)
+def test_a_wrong_exchange_with_neighbours_is_caught(change):
+    assert is_caught(with_halos(change))
 
 
 # -- what is refused -------------------------------------------------------------------------------------
