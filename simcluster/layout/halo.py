@@ -11,7 +11,8 @@ class Halo:
 
     A halo is either read or still to be added. One that is read holds copies of the neighbours' elements, and
     ``fill`` beyond the ends of the tensor. One that ``adds`` holds terms of sums that the neighbours own:
-    what stands beyond the ends belongs to nobody.
+    what stands beyond the ends belongs to nobody. It lies ``apart`` as neighbours exchange it; a kernel
+    reads and writes one array.
     """
 
     dim: int
@@ -19,6 +20,7 @@ class Halo:
     after: int
     fill: float = 0.0
     adds: bool = False
+    apart: bool = False
 
     @property
     def size(self) -> int:
@@ -27,4 +29,4 @@ class Halo:
 
     def __str__(self) -> str:
         verb = "owing" if self.adds else "reading"
-        return f"{verb} {self.before}+{self.after} of dim {self.dim}"
+        return f"{verb} {self.before}+{self.after} of dim {self.dim}{' apart' if self.apart else ''}"

@@ -20,13 +20,14 @@ FLAT = -1
 
 
 class Kind(enum.StrEnum):
-    """What a movement does; all but ``slice`` are collectives over the group of its axes."""
+    """What a movement does; all but ``slice`` and ``copy`` are collectives over the group of its axes."""
 
     SLICE = "slice"
     ALL_GATHER = "all_gather"
     ALL_TO_ALL = "all_to_all"
     REDUCE_SCATTER = "reduce_scatter"
     ALL_REDUCE = "all_reduce"
+    COPY = "copy"
     NEIGHBOR_EXCHANGE = "neighbor_exchange"
     SHIFT = "shift"
 
@@ -38,7 +39,8 @@ class Movement:
     ``dim`` is the tensor dim that is gathered, sliced or scattered (``FLAT`` for the flat buffer); an
     all-to-all gathers ``dim`` and splits ``to_dim``. An exchange with neighbours takes the elements before
     and after a rank's own from ``halo`` to ``to_halo``: it reads more of them, ``fill`` beyond the ends of
-    the tensor, or adds some to their owners'. A ``shift`` does so in one direction only.
+    the tensor, or adds some to their owners'. A ``shift`` does so in one direction only. A ``copy`` puts
+    halos and what they border into one array, or takes them out of it.
     """
 
     kind: Kind
@@ -52,10 +54,12 @@ class Movement:
 
     @property
     def is_collective(self) -> bool:
-        """False for a slice, which every rank does alone."""
-        return self.kind is not Kind.SLICE
+        """False for a slice or a copy, which every rank does alone."""
+        return self.kind not in (Kind.SLICE, Kind.COPY)
 
     def __str__(self) -> str:
+        if not self.axes:
+            return str(self.kind)
         return f"{self.kind} over {'+'.join(self.axes)}"
 
 
@@ -132,18 +136,33 @@ def _exchanges(layout: Layout, target: Layout) -> Iterator[tuple[Movement, Layou
 
 
 def _halo_steps(layout: Layout, target: Layout) -> Iterator[tuple[Movement, Layout]]:
-    """The next step towards the halos of the target: both ways at once as far as both are due, then one."""
+    """The next step towards the halos of the target: both ways at once as far as both are due, then one.
+
+    Between the exchanges and the kernel that reads or wrote the array as one, everything is copied once.
+    """
     owed = [halo for halo in layout.halos if halo.adds]
-    if owed:
+    if owed and not owed[-1].apart:
+        yield Movement(Kind.COPY, ()), _laid(layout, apart=True)
+    elif owed:
         yield _halo_step(layout, owed[-1], replace(owed[-1], before=0, after=0))
+    elif layout.flat or any(halo.adds for halo in target.halos):
         return
-    have = {halo.dim: halo for halo in layout.halos}
-    for halo in target.halos:
-        now = have.get(halo.dim, replace(halo, before=0, after=0))
-        grows = now.before <= halo.before and now.after <= halo.after and now.fill == halo.fill
-        if now != halo and grows and not halo.adds and not layout.flat:
-            yield _halo_step(layout, now, halo)
-            return
+    else:
+        have = {halo.dim: halo for halo in layout.halos}
+        for halo in target.halos:
+            wanted = replace(halo, apart=True)
+            now = have.get(halo.dim, replace(wanted, before=0, after=0))
+            grows = now.before <= halo.before and now.after <= halo.after and now.fill == halo.fill
+            if now != wanted:
+                if grows and now.apart:
+                    yield _halo_step(layout, now, wanted)
+                return
+        if target.halos:
+            yield Movement(Kind.COPY, ()), _laid(layout, apart=False)
+
+
+def _laid(layout: Layout, *, apart: bool) -> Layout:
+    return layout.with_halos([replace(halo, apart=apart) for halo in layout.halos])
 
 
 def _halo_step(layout: Layout, old: Halo, new: Halo) -> tuple[Movement, Layout]:

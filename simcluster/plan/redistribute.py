@@ -31,7 +31,7 @@ def collective_bytes(movement: Movement, before: int, after: int) -> int:
     """
     if movement.kind in (Kind.NEIGHBOR_EXCHANGE, Kind.SHIFT):
         return abs(after - before)
-    return after if movement.kind in (Kind.ALL_GATHER, Kind.SLICE) else before
+    return after if movement.kind in (Kind.ALL_GATHER, Kind.SLICE, Kind.COPY) else before
 
 
 @dataclass

@@ -83,7 +83,9 @@ def _along(dim: int, part: slice) -> tuple[slice, ...]:
 
 
 def sliced(movement: Movement, array: Array, mesh: Mesh, rank: int) -> Array:
-    """The part of an array that a rank keeps in a slice."""
+    """The part of an array that a rank keeps in a slice; all of it in a copy."""
+    if movement.kind is Kind.COPY:
+        return array.copy()
     return _nth(array, mesh.index(rank, movement.axes), mesh.product(movement.axes), movement.dim)
 
 
