@@ -15,7 +15,7 @@ from simcluster.model.operators.batch_norm import BatchNorm
 from simcluster.model.operators.convolution import Conv2d
 from simcluster.model.spec import ModelSpec
 from simcluster.plan import make_plan
-from simcluster.simulation import verify
+from simcluster.simulation import simulate, verify
 from simcluster.simulation.build import prepare
 from simcluster.simulation.flops import forward_flops
 from simcluster.simulation.verify import proved
@@ -336,3 +336,12 @@ def test_another_length_is_refused():
     found = problem_of(wanted)
     assert found.path == "training.seq_len"
     assert found.message == "a picture counts as one token: write seq_len: 1, not 8"
+
+
+def test_a_run_says_that_it_knows_no_speed_of_convolutions():
+    found = {
+        each["name"]: each for each in simulate(resnet({"data": 2}, {})).documents["summary"]["assumptions"]
+    }
+    assert found["convolutions"]["value"] == "as fast as the matmuls that they are"
+    plain = simulate(scenario({"data": 2})).documents["summary"]["assumptions"]
+    assert "convolutions" not in {each["name"] for each in plain}
