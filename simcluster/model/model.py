@@ -51,7 +51,7 @@ class Model(ABC):
         return self.graph(batch=1, seq_len=self.sequence or 1, dtype=DType.BF16, num_tokens=1).num_parameters
 
     @abstractmethod
-    def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: int) -> Graph:
+    def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: float) -> Graph:
         """The forward graph of one micro-batch of ``batch`` sequences over all ranks.
 
         ``num_tokens`` is the number of tokens of the whole step, by which the summed loss is divided.

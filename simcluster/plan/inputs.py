@@ -14,6 +14,7 @@ from simcluster.document import Bytes, Duration, Name, PositiveInt, Section
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Layout, Mesh
 from simcluster.model import Graph
+from simcluster.plan.samples import Epoch
 
 Entry = Name | Literal[1] | None | tuple[Name, ...]
 """What splits one dim of an input: an axis, several (outer first), or nothing (null or 1)."""
@@ -46,6 +47,9 @@ class DataSpec(Section):
     decode: Duration = 0.0
     """What decoding a sample takes one core of the host."""
 
+    rows: PositiveInt | None = None
+    """Samples of the dataset: tells how many steps an epoch has."""
+
     workers: PositiveInt = 4
     """Cores that decode for one device at the same time (num_parallel_workers)."""
 
@@ -55,13 +59,13 @@ class DataSpec(Section):
     def build(self) -> Inputs:
         """What it says."""
         source = {"disks": Way.FROM_DISKS, "storage": Way.FROM_STORAGE}.get(self.source)
-        return Inputs(self.strategy, source, self.sample, self.decode, self.workers, self.prefetch)
+        return Inputs(self.strategy, source, self.sample, self.decode, self.workers, self.prefetch, self.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
     """``way`` of samples of ``sample`` bytes to memory (None: they are there), seconds of a core for each,
-    cores for each device, and micro-batches ahead.
+    cores for each device, micro-batches ahead, and samples of the dataset.
     """
 
     strategy: str | tuple[tuple[Entry, ...], ...] | None
@@ -70,6 +74,16 @@ class Inputs:
     decode: float
     workers: int
     prefetch: int
+    rows: int | None = None
+
+    def epoch(self, batch: int, ways: int) -> Epoch | None:
+        """The dataset as shards read it, of which each takes its part of the ``batch`` per step: one for each
+        of so many data-parallel ``ways``, or where everybody reads everything one in all.
+        """
+        if self.rows is None:
+            return None
+        shards = 1 if self.strategy == "full_batch" else ways
+        return Epoch.of(self.rows, shards, batch // shards)
 
     @property
     def ways(self) -> Iterator[tuple[Way, str]]:

@@ -157,9 +157,11 @@ class _Planner:
             logits=DType.FP32 if self.framework.logits == "fp32" else None,
         )
         tokens = self.training.global_batch * self.training.seq_len
-        batch = self.training.micro_batch * self.mesh.product(batch_axes)
-        forward = model.graph(batch, self.training.seq_len, formats.compute, tokens)
-        forward = with_statistics(forward, self.mesh.product(batch_axes))
+        ways = self.mesh.product(batch_axes)
+        batch = self.training.micro_batch * ways
+        counted = self.parallel.tokens_counted(tokens, ways)
+        forward = model.graph(batch, self.training.seq_len, formats.compute, counted)
+        forward = with_statistics(forward, ways)
         check_tensors(forward)
         placed = place(forward, layers)
         strategies = assign(placed, rules, self.mesh, self.roles)
@@ -274,6 +276,14 @@ class _Planner:
                             nearest(axis, self.mesh.names),
                         )
                     )
+        if self.parallel.gradients_mean is not None and self.training.batch_shares:
+            problems.append(
+                Problem(
+                    "ranks with unequal shares of the batch have no mean of the same number of samples",
+                    "parallel.gradients_mean",
+                    "leave it out: then gradients are those of the mean over the whole batch",
+                )
+            )
         refusal = self.model.refuses(self.training.seq_len)
         if refusal:
             problems.append(Problem(refusal, "training.seq_len"))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simcluster.collectives import Operation, collective_time
 from simcluster.errors import SimclusterError
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
@@ -181,3 +183,32 @@ def test_what_cannot_be(host, mesh, data, told):
         prepare(fed(mesh, host=host, **data))
     assert told in str(raised.value)
     assert "data." in str(raised.value)
+
+
+def test_an_epoch_is_told():
+    which = fed(rows=1001, micro_batches=2)
+    assert simulate(which).documents["plan"]["inputs"]["epoch"] == {
+        "rows": 1001,
+        "num_shards": 8,
+        "rows_per_shard": 126,
+        "repeated": 7,
+        "steps": 63,
+    }
+
+
+def test_a_broadcast_of_parameters_comes_before_the_steps():
+    """As long as one broadcast after another; what tensor ranks share out is not sent."""
+    which = written({"data": 4, "tensor": 2})
+    which["parallel"]["parameter_broadcast"] = True
+    told = simulate(Scenario.of(which)).documents["plan"]["parameter_broadcast"]
+    built = prepare(Scenario.of(which))
+    whole = [
+        each.num_bytes
+        for each in built.program.parts[0].residents
+        if str(each.category) == "parameters" and not each.layout.axes
+    ]
+    assert told["broadcasts"] == len(whole) < len(built.program.parts[0].residents)
+    assert told["bytes"] == sum(whole)
+    (placement,), _ = built.cluster.placements(np.arange(8)[None])
+    alone = [collective_time(Operation.BROADCAST, placement, size, built.cluster).seconds for size in whole]
+    assert told["seconds"] == pytest.approx(sum(alone))
