@@ -105,7 +105,7 @@ class ResidualNetwork(Model):
             classes=min(self.classes, 8 * ways("classes")),
         )
 
-    def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: int) -> Graph:
+    def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: float) -> Graph:
         """The forward graph of one micro-batch; the step has ``num_tokens`` pictures.
 
         Statistics are those of all ``batch`` pictures; a plan with local ones splits them.
@@ -158,7 +158,7 @@ class ResidualNetwork(Model):
         x = build.add("add", Add(PICTURE), x, shortcut)
         return build.block(outputs={"out": build.add("relu", Relu(PICTURE), x)})
 
-    def _head(self, kind: TensorType, images: int) -> Block:
+    def _head(self, kind: TensorType, images: float) -> Block:
         build = BlockBuilder("head", kind.dtype)
         batch, channels, height, width = kind.shape
         x = build.input("in", kind)
