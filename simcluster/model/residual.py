@@ -75,6 +75,11 @@ class ResidualNetwork(Model):
         return 1
 
     @property
+    def samples(self) -> int:
+        """256 pictures on eight devices (arXiv 1512.03385, section 3.4)."""
+        return 32
+
+    @property
     def reduction(self) -> int:
         """By how much the edges of a picture shrink before the last pool."""
         return int(4 * 2 ** (len(self.blocks) - 1))
