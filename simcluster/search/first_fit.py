@@ -2,8 +2,8 @@
 
 Tensor parallelism grows up to the devices of a host, then the pipeline grows; if nothing fits, the same
 again with every layer recomputed. What is left is data parallelism with ZeRO-1 and micro-batches of one
-sequence, or of many pictures. Each candidate is first held against a bound on its memory, and simulated if it could fit. This is a
-plan to begin with, not the fastest.
+sequence, or of many pictures. Each candidate is first held against a bound on its memory, and simulated if it
+could fit. This is a plan to begin with, not the fastest.
 """
 
 from __future__ import annotations
