@@ -27,7 +27,8 @@ class Choices:
             return copy_time(Way(each.operation), rank, each.num_bytes, self.cluster, each.at_most)
         where = self._where(index, each)
         operation = Operation(each.operation)
-        return collective_time(operation, where, each.num_bytes, self.cluster, self.wants.of(each))
+        parts = each.parts and each.parts.of_number(self.classes.groups[index, each.group].number)
+        return collective_time(operation, where, each.num_bytes, self.cluster, self.wants.of(each), parts)
 
     def taken(self, index: int, each: Instruction) -> Taken | None:
         """What a class's collective or transfer takes of its device while it is under way."""

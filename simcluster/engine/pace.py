@@ -162,18 +162,27 @@ class Pace:
 
 def stretched_times(pace: Pace | None, starts: Ints) -> Table:
     """Entry, start and end of every kernel of the segments that were slowed, by entry, in their order."""
-    entries, begun, ended = [], [], []
+    entries, counts, pieces, bases, taken = [], [], [], [], []
+    columns: dict[int, Ints] = {}
     for entry, segment, sections in pace.stretched if pace else ():
-        ends = np.empty(len(segment.work), dtype=np.int64)
-        for first, base, known in sections:
-            ends[first:] = np.array(known[first + 1 :], dtype=np.int64) + base
-        over = ends[PARTS - 1 :: PARTS]
-        entries.append(np.full(len(over), entry, dtype=np.int64))
-        begun += [starts[entry : entry + 1], over[:-1]]
-        ended.append(over)
-    nothing = np.zeros(0, dtype=np.int64)
-    columns = {"entry": entries, "start": begun, "end": ended}
-    return Table({name: np.concatenate([nothing, *parts]) for name, parts in columns.items()})
+        entries.append(entry)
+        counts.append(len(segment.work) // PARTS)
+        following = (*(first for first, _, _ in sections[1:]), len(segment.work))
+        for (first, base, known), last in zip(sections, following, strict=True):
+            # A kernel is over with its last part.
+            over = slice(first // PARTS, last // PARTS)
+            ends = columns.get(id(known))
+            if ends is None:
+                ends = columns[id(known)] = np.array(known[PARTS::PARTS], dtype=np.int64)
+            pieces.append(ends[over])
+            bases.append(base)
+            taken.append(over.stop - over.start)
+    which, sizes, since, spans = (np.array(each, dtype=np.int64) for each in (entries, counts, bases, taken))
+    ended = np.concatenate([np.zeros(0, dtype=np.int64), *pieces]) + np.repeat(since, spans)
+    begun = np.empty_like(ended)
+    begun[1:] = ended[:-1]
+    begun[np.cumsum(sizes) - sizes] = starts[which]
+    return Table({"entry": np.repeat(which, sizes), "start": begun, "end": ended})
 
 
 def _segments(timed: TimedCode) -> list[Segment | None]:

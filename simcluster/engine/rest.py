@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from simcluster.engine.bounds import kernels
 from simcluster.engine.fabric import Links, Transfer
 from simcluster.engine.flows import Network
+from simcluster.engine.kinds import Kinds
 from simcluster.engine.meetings import SENDER_OF
 from simcluster.engine.stage import Stage
 from simcluster.engine.streams import (
@@ -31,7 +32,6 @@ from simcluster.engine.streams import (
     run_transfers,
 )
 from simcluster.engine.sweep import Lane, Swept
-from simcluster.engine.timed import NOTHING
 from simcluster.program import Action, Classes, Instruction, Program
 from simcluster.program.instruction import SEND_NEXT
 
@@ -242,35 +242,17 @@ class _Ahead:
     # -- transfers --------------------------------------------------------------------------------------
 
     @cached_property
-    def kinds(self) -> tuple[list[tuple[int, int]], list[int], list[int]]:
-        """The (code, instruction) that entries do, by entry which of these (-1: it waits), and how often
-        before this those have met who meet then.
-        """
-        stage, program = self.part.stage, self.rest.program
-        each = stage.linked.streams[self.lane.number]
-        per_step = len(stage.linked.executions) // stage.linked.steps
-        codes = [run.code for run in stage.linked.executions[:per_step]]
-        number: dict[tuple[int, int], int] = {}
-        which, ordinals = [], []
-        counts: dict[tuple[str, ...], int] = {}
-        for execution, index in zip(each.execution.tolist(), each.meeting.tolist(), strict=True):
-            if index == NOTHING:
-                which.append(NOTHING)
-                ordinals.append(0)
-                continue
-            kind = codes[execution % per_step], index
-            axes = program.codes[kind[0]].instructions[index].group
-            counts[axes] = counts.get(axes, 0) + 1
-            which.append(number.setdefault(kind, len(number)))
-            ordinals.append(counts[axes])
-        return list(number), which[self.first :], ordinals[self.first :]
+    def kinds(self) -> Kinds:
+        """What entries do."""
+        found = Kinds.of(self.rest.program, self.part.stage.linked, self.lane.number)
+        return Kinds(found.places, found.which[self.first :], found.ordinals[self.first :])
 
     def transfers(self, column: int) -> SimEvents:
         """The process of a communication stream."""
         rest, me = self.rest, self.part.streams[column][self.lane.number]
         skipped = me.done - self.first
         moves, keys = self._done_by(column)
-        _, which, ordinals = self.kinds
+        which, ordinals = self.kinds.which, self.kinds.ordinals
         end, duration = self.lane.ends[me.done], self.lane.durations[me.done]
         assert end is not None
         over = int(self.part.flat(end)[column])
@@ -317,7 +299,7 @@ class _Ahead:
         stage, program = self.part.stage, self.rest.program
         moves: list[Moves] = []
         keys = {}
-        for number, (code, index) in enumerate(self.kinds[0]):
+        for number, (code, index) in enumerate(self.kinds.places):
             priced = stage.priced[code]
             carried = priced.carried.get(index)
             if carried is None:

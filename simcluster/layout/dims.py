@@ -6,6 +6,7 @@ partial sums may pass.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -35,8 +36,10 @@ class Window:
 class Dims:
     """The iteration dims of an operator, einsum-like.
 
-    ``inputs`` and ``outputs`` name the dims of every operand. A split dim that an output does not have, but
-    what it is made of has, is *reduced*: that output is partial over the dim's axes, by ``reduction``.
+    ``inputs`` and ``outputs`` name the dims of every operand; where an operator merges or divides dims, the
+    outermost keeps its name with another size, and a split must divide both. A split dim that an output does
+    not have, but what it is made of has, is *reduced*: that output is partial over the dim's axes, by
+    ``reduction``.
     ``whole`` dims may not be split, with the reason. ``linear`` are the sets of inputs in which the operator
     is jointly linear. ``terms`` gives for every output the terms that add up to it, each as the set of its
     inputs; if empty, every output is one term of all inputs. ``windows`` are the operands that do not have
@@ -83,21 +86,25 @@ class Dims:
     def extents(self, shapes: Sequence[Sequence[int]], split: Collection[str] = ()) -> dict[str, int]:
         """The size of every dim, from the shapes of all operands (inputs, then outputs).
 
-        ``shapes`` may be those of local parts; in dims that are ``split``, they include halos.
+        ``shapes`` may be those of local parts; in dims that are ``split``, they include halos. Where operands
+        have a dim in several sizes, as a reshape's, what divides all of them divides their common divisor.
         """
         found: dict[str, int] = {}
         for name, size, window in self._sizes(shapes):
             halo = window.before + window.after if name in split else 0
-            found.setdefault(name, (size - halo) * window.step)
+            size = (size - halo) * window.step
+            found[name] = math.gcd(found.get(name, size), size)
         return found
 
     def misfit(self, dim: str, shapes: Sequence[Sequence[int]], ways: int) -> str:
-        """Why ``dim`` cannot be split into so many equal parts, with the arithmetic, or nothing.
+        """Why windows over ``dim`` forbid a split into so many equal parts, with the arithmetic, or nothing.
 
         ``shapes`` are those of whole operands.
         """
-        size = self.extents(shapes)[dim]
+        if all(each.dim != dim for each in self.windows):
+            return ""
         sizes = [(length, window) for name, length, window in self._sizes(shapes) if name == dim]
+        size = sizes[0][0] * sizes[0][1].step
         for length, window in sizes:
             if length * window.step != size:
                 return (

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
@@ -21,7 +21,7 @@ from simcluster.document import (
     Refused,
 )
 from simcluster.errors import Problem, ScenarioError
-from simcluster.model import huggingface
+from simcluster.model import huggingface, onnx
 from simcluster.model.dimensions import Dimensions
 from simcluster.model.encoder import Encoder
 from simcluster.model.encoder_decoder import EncoderDecoder
@@ -30,6 +30,7 @@ from simcluster.model.model import Model
 from simcluster.model.residual import ResidualNetwork
 from simcluster.model.transformer import Transformer
 from simcluster.model.vision import VisionTransformer
+from simcluster.model.wide_deep import WideDeep
 from simcluster.registry import data_files
 
 _FAMILIES: dict[str, dict[str, Any]] = {
@@ -40,15 +41,18 @@ Probability = Annotated[float, Field(ge=0, lt=1)]
 
 _SIZES = ("layers", "hidden", "heads", "vocab")
 
-_CLASSES: dict[str, type[Encoder | EncoderDecoder | VisionTransformer | ResidualNetwork]] = {
+_Structured: TypeAlias = Encoder | EncoderDecoder | VisionTransformer | ResidualNetwork | WideDeep
+
+_CLASSES: dict[str, type[_Structured]] = {
     "bert": Encoder,
     "t5": EncoderDecoder,
     "vit": VisionTransformer,
     "resnet": ResidualNetwork,
+    "wide_deep": WideDeep,
 }
 """Families that are no decoder-only transformers; the fields of the class are the keys that they know."""
 
-_ABOUT = {"use", "title", "source", "parameters", "hf", "family"}
+_ABOUT = {"use", "title", "source", "parameters", "hf", "onnx", "family"}
 _USUAL = {"head_dim", "ffn"}
 
 
@@ -73,10 +77,15 @@ class ModelSpec(CatalogSection):
     """A Hugging Face config.json, relative to the scenario's folder: model types llama, mistral, qwen2,
     qwen3, gpt2, opt, bloom and mpt."""
 
-    family: Literal["gpt", "llama", "bert", "t5", "vit", "resnet"] = "llama"
+    onnx: Path | None = None
+    """An ONNX file, relative to the scenario's folder: its nodes as operators, for any number of samples. Its
+    output is trained with cross entropy over the last dim."""
+
+    family: Literal["gpt", "llama", "bert", "t5", "vit", "resnet", "wide_deep"] = "llama"
     """What the choices below are if not given: GPT (layer norm, GELU, learned positions, biases, tied
     embeddings) or Llama (RMS norm, SwiGLU, rotary positions, no biases, untied); or a structure of its own,
-    which knows its own keys only: BERT, T5, vision transformer, residual network."""
+    which knows its own keys only: BERT, T5, vision transformer, residual network,
+    Wide & Deep."""
 
     layers: PositiveInt | None = None
     """Transformer layers."""
@@ -201,6 +210,15 @@ class ModelSpec(CatalogSection):
     width: PositiveInt | None = None
     """ResNet: channels inside the blocks of the first stage; 64 if absent."""
 
+    fields: PositiveInt | None = None
+    """Wide & Deep: ids of a sample, each with a value."""
+
+    embedding: PositiveInt | None = None
+    """Wide & Deep: columns of the deep table."""
+
+    mlp: Annotated[tuple[PositiveInt, ...], Field(min_length=1)] | None = None
+    """Wide & Deep: widths of the hidden layers."""
+
     @classmethod
     def entries(cls) -> Mapping[str, Traversable]:
         """The shipped models."""
@@ -208,6 +226,12 @@ class ModelSpec(CatalogSection):
 
     @model_validator(mode="after")
     def _is_complete(self) -> ModelSpec:
+        if self.onnx is not None:
+            others = sorted(self.model_fields_set - {"onnx", "title"})
+            if others:
+                listed = ", ".join(f"'{name}'" for name in others)
+                raise Refused(f"an ONNX file says all that {listed} could: leave it out", path=others[0])
+            return self
         if self.hf is not None:
             if self.use is not None:
                 raise Refused("give 'use' or 'hf', not both", path="hf")
@@ -233,21 +257,21 @@ class ModelSpec(CatalogSection):
         if problems:
             raise Refused(*problems)
 
+    @property
+    def called(self) -> str:
+        """What people call it: its title, the catalog's name, or that of its file."""
+        file = self.onnx and self.onnx.stem
+        return self.title or self.use or file or "model by dimensions"
+
     def build(self, folder: Path) -> Model:
-        """The model; ``hf`` is looked up in ``folder``. ScenarioError if the file cannot be used."""
+        """The model; files are looked up in ``folder``. ScenarioError if one cannot be used."""
+        if self.onnx is not None:
+            return _of_file("onnx", folder, self.onnx, onnx.load)
         if self.hf is None and self.family in _CLASSES:
             return self.structured()
         if self.hf is None:
             return self.transformer({})
-        try:
-            return self.transformer(huggingface.dimensions(folder / self.hf))
-        except Refused as error:
-            raise ScenarioError(
-                *(
-                    replace(problem, message=f"{self.hf}: {problem.message}", path="model.hf")
-                    for problem in error.problems
-                )
-            ) from error
+        return _of_file("hf", folder, self.hf, lambda path: self.transformer(huggingface.dimensions(path)))
 
     def structured(self) -> Model:
         """The model of a family with a structure of its own; Refused if impossible."""
@@ -290,6 +314,18 @@ class ModelSpec(CatalogSection):
         chosen = {name: known[name] for name in _CHOICES if name in known}
         sizes = {"kv_heads": kv_heads, "head_dim": head_dim, "ffn": ffn}
         return Transformer(**{**chosen, **sizes})
+
+
+def _of_file(key: str, folder: Path, file: Path, build: Callable[[Path], Model]) -> Model:
+    """What ``build`` makes of a file in ``folder``; its refusals as ScenarioError that names the file."""
+    try:
+        return build(folder / file)
+    except Refused as error:
+        problems = (
+            replace(problem, message=f"{file}: {problem.message}", path=f"model.{key}")
+            for problem in error.problems
+        )
+        raise ScenarioError(*problems) from error
 
 
 _CHOICES = tuple(

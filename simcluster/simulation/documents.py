@@ -49,7 +49,7 @@ def plan_document(built: Built) -> dict[str, Any]:
     training = scenario.spec.training
     return {
         "name": scenario.name,
-        "model": scenario.spec.model.title or scenario.spec.model.use or "model by dimensions",
+        "model": scenario.spec.model.called,
         "parameters": scenario.model.num_parameters,
         "framework": scenario.spec.framework,
         "framework_changes": _framework(built),

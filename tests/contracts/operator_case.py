@@ -24,7 +24,7 @@ class Case:
     whole although a split of it would compute the right values, ``nonlinear`` for every set of inputs in
     which the operator is jointly linear though it does not say so. ``reads_part`` and ``writes_part`` are
     inputs and outputs that a kernel touches only in places; ``odd`` dims have no size that divides,
-    ``resized`` ones another size in another operand.
+    ``resized`` ones another size in another operand. ``views``: it launches nothing and moves nothing.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Case:
     writes_part: frozenset[int] = frozenset()
     odd: frozenset[str] = frozenset()
     resized: frozenset[str] = frozenset()
+    views: bool = False
 
     def __str__(self) -> str:
         return self.name
