@@ -6,7 +6,7 @@ only if the counter is not there yet; most waits cost nothing, and none an entry
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 
 import simpy
@@ -158,11 +158,13 @@ def run_kernels(me: Stream, entries: Kernels) -> SimEvents:
             me.wake()
 
 
-def run_beside(me: Stream, entries: Kernels, segments: Sequence[Segment | None], pace: Pace) -> SimEvents:
-    """The process of a compute stream whose kernels give way to communication."""
+def run_beside(
+    me: Stream, entries: Kernels, segments: Iterable[Segment | None], pace: Pace, first: int = 0
+) -> SimEvents:
+    """The process of a compute stream whose kernels give way to communication, from entry ``first`` on."""
     env, starts = me.env, me.starts
     columns = zip(entries.waits, entries.positions, segments, strict=True)
-    for entry, (other, position, segment) in enumerate(columns):
+    for entry, (other, position, segment) in enumerate(columns, first):
         if other is not None and other.done < position:
             yield me.until(other, position)
         starts.append(int(env.now))
