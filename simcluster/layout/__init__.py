@@ -2,7 +2,8 @@
 
 from simcluster.layout.cut import Cut, pieces, uncut, whole, whole_axes
 from simcluster.layout.device_matrix import REPEATED, DeviceMatrix, Digit, Side
-from simcluster.layout.dims import Dims
+from simcluster.layout.dims import Dims, Window
+from simcluster.layout.halo import Halo
 from simcluster.layout.inference import inferred
 from simcluster.layout.layout import Layout
 from simcluster.layout.mesh import Mesh, base_axis, restricted
@@ -17,6 +18,7 @@ __all__ = [
     "DeviceMatrix",
     "Digit",
     "Dims",
+    "Halo",
     "Kind",
     "Layout",
     "Mesh",
@@ -24,6 +26,7 @@ __all__ = [
     "Movement",
     "Side",
     "Strategy",
+    "Window",
     "base_axis",
     "inferred",
     "movements",

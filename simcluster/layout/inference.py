@@ -24,11 +24,13 @@ Step = tuple[Movement, Layout]
 def inferred(start: Layout, target: Layout, *, all_to_all: bool = True) -> tuple[Step, ...] | None:
     """The sequence with the layout each step reaches; None where MindSpore has none.
 
-    It has no flat buffers, and nothing becomes partial by redistribution.
+    It has no flat buffers and no halos, and nothing becomes partial by redistribution.
     Sums that are due are all-reduced first. Without ``all_to_all``, as with MindSpore's ``enable_alltoall``
     false, each exchange is an all-gather and a split.
     """
-    if start.flat or target.flat or not set(target.partial) <= set(start.partial):
+    if start.flat or target.flat or start.halos or target.halos:
+        return None
+    if not set(target.partial) <= set(start.partial):
         return None
     layout, steps = start, []
     due = [item for item in start.partial if item[0] not in target.partial_axes]

@@ -32,18 +32,6 @@ class Wish:
     outputs: Mapping[int, tuple[Tokens, ...]]
 
 
-def extents(dims: Dims, shapes: Sequence[Sequence[int]]) -> dict[str, int]:
-    """Dim -> its size, from the shapes of all inputs and outputs.
-
-    Where a reshape gives a dim two sizes, what divides both divides their divisor.
-    """
-    found: dict[str, int] = {}
-    for names, shape in zip(dims.inputs + dims.outputs, shapes, strict=True):
-        for name, size in zip(names, shape, strict=True):
-            found[name] = math.gcd(found.get(name, size), size)
-    return found
-
-
 def wish_of(rule: Rule, dims: Dims, devices: int) -> Wish:
     """The wish of a rule by operands, on ``devices`` ranks of a stage; Unfit if it contradicts itself."""
     assert rule.inputs is not None

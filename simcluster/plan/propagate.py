@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, replace
 from simcluster.errors import PlanError
 from simcluster.layout import Layout, Mesh, Strategy
 from simcluster.model import Graph, Node, Operator, Phase, TensorType
-from simcluster.plan.operands import extents
 from simcluster.plan.redistribute import Router
 from simcluster.plan.rule import BATCH, Roles
 from simcluster.plan.strategies import DEFAULT, Strategies
@@ -201,7 +200,8 @@ class _Propagation:
         """The split without what the operator cannot do, and with its batch over the batch axes if free."""
         operator = _operator(self.nodes[vertex])
         dims, (inputs, outputs) = operator.dims(), self.types[vertex]
-        extent = extents(dims, [kind.shape for kind in inputs + outputs])
+        shapes = [kind.shape for kind in inputs + outputs]
+        extent = dims.extents(shapes)
         wanted = {dim: axes for dim, axes in split.items() if dim in extent}
         if BATCH in extent:
             used = {axis for axes in wanted.values() for axis in axes}
@@ -212,6 +212,8 @@ class _Propagation:
         for dim, axes in wanted.items():
             kept = tuple(axis for axis in axes if self.mesh.size(axis) > 1)
             while kept and extent[dim] % self.mesh.product(kept):
+                kept = kept[:-1]
+            while kept and dims.misfit(dim, shapes, self.mesh.product(kept)):
                 kept = kept[:-1]
             if kept and (dim not in whole or operator.decompose(frozenset({dim})) is not None):
                 made[dim] = kept
@@ -245,7 +247,9 @@ class _Propagation:
         # What the gradient reads again is kept as it was made.
         again = 0.0 if linear else self.router.priced(edge.type, made.reduced, need)[0]
         due = self._due(reader, reading)
-        back = self.router.priced(edge.type, need.with_partial(due), made.reduced)[0]
+        # What a gradient owes to neighbours is left out: it is little, and the same whichever way it goes.
+        behind = need.with_halos(()).with_partial(due)
+        back = self.router.priced(edge.type, behind, made.with_halos(()).reduced)[0]
         return forward + again + back
 
     def _due(self, place: _Place, strategy: Strategy) -> tuple[str, ...]:

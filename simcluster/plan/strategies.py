@@ -15,7 +15,7 @@ from simcluster.document.pattern import matches
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Dims, Layout, Mesh, Strategy, whole
 from simcluster.model import Block, Graph, Node, Operator, Phase
-from simcluster.plan.operands import Unfit, Wish, extents, wishes
+from simcluster.plan.operands import Unfit, Wish, wishes
 from simcluster.plan.rule import BATCH, Roles, Rule, Split, first_rule, stage_devices
 
 DEFAULT = "default"
@@ -94,7 +94,8 @@ def _strategy(
 ) -> Strategy | Problem:
     assert isinstance(node.operator, Operator)
     dims = node.operator.dims()
-    extent = extents(dims, [block.values[value].type.shape for value in node.inputs + node.outputs])
+    shapes = [block.values[value].type.shape for value in node.inputs + node.outputs]
+    extent = dims.extents(shapes)
     by_dim = rule is None or rule.inputs is None
     failure: Problem | None = None
     try:
@@ -103,7 +104,7 @@ def _strategy(
             if by_dim and BATCH in extent and BATCH not in wish.dims:
                 used = _used(wanted)
                 wanted[BATCH] = tuple(axis for axis in roles.resolve((BATCH,), mesh) if axis not in used)
-            problem = _check(node, wanted, extent, mesh, rule, instance)
+            problem = _check(node, wanted, shapes, mesh, rule, instance)
             if problem is None:
                 made = Strategy.of({dim: axes for dim, axes in wanted.items() if mesh.product(axes) > 1})
                 return made if rule is None else _behind(made, dims, wish, rule, extent, mesh, roles)
@@ -164,29 +165,38 @@ def _used(split: Split) -> set[str]:
 
 
 def _check(
-    node: Node, split: Split, extent: Mapping[str, int], mesh: Mesh, rule: Rule | None, instance: str
+    node: Node,
+    split: Split,
+    shapes: Sequence[Sequence[int]],
+    mesh: Mesh,
+    rule: Rule | None,
+    instance: str,
 ) -> Problem | None:
     """What makes this split impossible, or None."""
     assert isinstance(node.operator, Operator)
+    dims = node.operator.dims()
+    extent = dims.extents(shapes)
     name = f"{instance}.{node.name}"
     counts = Counter(axis for axes in split.values() for axis in axes)
     twice = [axis for axis, count in counts.items() if count > 1]
     if twice:
         return Problem(f"{name}: axis '{twice[0]}' splits two dims at once", rule.path if rule else "")
-    reasons = dict(node.operator.dims().whole)
+    reasons = dict(dims.whole)
     barred = [dim for dim, axes in split.items() if dim in reasons and mesh.product(axes) > 1]
     if barred and node.operator.decompose(frozenset(barred)) is None:
         reason = reasons[barred[0]]
         return Problem(f"{name}: dim '{barred[0]}' cannot be split: {reason}", rule.path if rule else "")
     for dim, axes in split.items():
         ways = mesh.product(axes)
+        where = rule.path if rule and rule.path else f"parallel.mesh.{whole(axes[-1])}" if axes else ""
         if extent[dim] % ways:
-            where = rule.path if rule and rule.path else f"parallel.mesh.{whole(axes[-1])}"
             return Problem(
                 f"{name}: {_remainder(dim, extent[dim], axes, mesh)}",
                 where,
                 _divisors_hint(dim, extent[dim], axes),
             )
+        if ways > 1 and (misfit := dims.misfit(dim, shapes, ways)):
+            return Problem(f"{name}: {misfit}", where)
     return None
 
 
