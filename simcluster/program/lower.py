@@ -305,7 +305,7 @@ class _CodeWriter:
         made = []
         for index, each in enumerate(self.instructions):
             after = {maker[slot] for slot in each.reads if slot in maker and maker[slot] < index}
-            after.update(self._prefetch_edge(each, readers))
+            after.update(self._prefetch_edge(index, each, readers))
             after.update(self._turn(index))
             made.append(replace(each, after=tuple(sorted(after)), drops=tuple(drops.get(index, ()))))
         return tuple(made)
@@ -347,11 +347,14 @@ class _CodeWriter:
                 found[index].append(slot)
         return found
 
-    def _prefetch_edge(self, each: Instruction, readers: Mapping[int, list[int]]) -> Iterator[int]:
+    def _prefetch_edge(
+        self, place: int, each: Instruction, readers: Mapping[int, list[int]]
+    ) -> Iterator[int]:
         """A copy may not be made arbitrarily early: the kernel that far ahead of its reader."""
         if each.operation not in _COPYING or self.name not in (FORWARD, BACKWARD):
             return
         first = min((index for slot in each.writes for index in readers.get(slot, ())), default=0)
         ahead = [i for i in range(first) if self.instructions[i].stream == COMPUTE]
-        if len(ahead) > self.settings.prefetch:
+        # One that stands right behind its maker waits for nothing that comes later.
+        if len(ahead) > self.settings.prefetch and ahead[-1 - self.settings.prefetch] < place:
             yield ahead[-1 - self.settings.prefetch]

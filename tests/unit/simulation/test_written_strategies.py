@@ -9,7 +9,7 @@ from simcluster.simulation.layouts import layouts
 from simcluster.simulation.simulate import simulate
 from simcluster.simulation.strategies import strategies
 from simcluster.simulation.verify import verify
-from tests.scenarios import TINY_GPT, scenario
+from tests.scenarios import TINY_GPT, scenario, under
 from tests.unit.simulation.test_folding import assert_folded_is_unfolded
 
 MESH = {"pipeline": 2, "data": 2, "tensor": 2}
@@ -252,4 +252,18 @@ def test_operators_that_only_the_large_model_has_are_not_missed_in_the_small_one
     ]
     found = verify(scenario({"data": 2}, strategies=own, model={**TINY_GPT, "layers": 8}))
     assert ("layers", "8", "2") in found.changes
+    assert found.agrees, found.fault or found.first_difference
+
+
+def test_a_result_gathered_right_behind_its_maker_waits_for_no_later_kernel():
+    """Values are read after the rotation of queries and keys; their copy stands before it."""
+    gathered = [
+        {
+            "match": f"{LAYER}attention.qkv",
+            "split": {"heads": "tensor"},
+            "out": [None, None, [["data", "tensor"], 1, 1, 1]],
+        }
+    ]
+    which = scenario(EIGHT, strategies=gathered, recipe="megatron", micro_batch=4)
+    found = verify(under(which, prefetch=0))
     assert found.agrees, found.fault or found.first_difference
