@@ -31,12 +31,12 @@ def spread(site: Site, width: int, *, hops: tuple[int, int], streams: bool) -> t
     return own, Sends(src=switch, dst=ranks, modulus=count, count=count, streams=True)
 
 
-def through_root(site: Site, width: int, *, hops: tuple[int, int], streams: bool) -> tuple[Step, ...]:
+def through_network(site: Site, width: int, *, hops: tuple[int, int], streams: bool) -> tuple[Step, ...]:
     """The network reduces what ranks at equal places of all units own, and hands them the result."""
     ranks = np.arange(site.num_ranks)
-    root = np.full(site.num_ranks, site.root)
-    up = _owned(site, ranks, root, width)
-    down = _owned(site, root, ranks, width)
+    meeting = site.meeting(ranks % site.most)
+    up = _owned(site, ranks, meeting, width)
+    down = _owned(site, meeting, ranks, width)
     return (
         replace(up, combine=True, once=True, hops=hops, streams=streams),
         replace(down, once=True, streams=True),
