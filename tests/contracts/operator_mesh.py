@@ -108,6 +108,13 @@ class Ranks:
         extent = extents(operator, arrays, resized)
         return [each for each in allowed(names, self.mesh, without) if self.fits(each, extent)]
 
+    def different(self, strategies) -> list[Strategy]:
+        """One strategy for every number of ways by dim: which axes they are decides no work."""
+        found = {}
+        for each in strategies:
+            found.setdefault(tuple((dim, self.ways(axes)) for dim, axes in each.splits), each)
+        return list(found.values())
+
     def fits(self, strategy: Strategy, extent) -> bool:
         return all(extent[dim] % self.ways(axes) == 0 for dim, axes in strategy.splits)
 
