@@ -57,6 +57,7 @@ from simcluster.model.scores import LABELS as SCORES
 from simcluster.model.scores import Scores
 from simcluster.registry import kinds
 from simcluster.work import DType
+from tests.contracts import moe_cases
 from tests.contracts.operator_case import WHOLE, Case, Draw
 
 
@@ -374,6 +375,7 @@ _CASES = (
     Case("scale_gradient", ScaleGradient(), normal((16,), ())),
     Case("fp8_cast", Fp8Cast(_HIDDEN), normal((4, 8, 4))),
     Case("fp8_cast of a gradient", Fp8Cast(_KEY, E5M2, copies=2), normal((4, 8, 4, 8))),
+    *moe_cases.CASES,
 )
 
 

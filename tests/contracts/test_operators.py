@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from simcluster.layout import Strategy
-from simcluster.work import Kernel
+from simcluster.work import DType, Kernel
 from tests.contracts.operator_case import WHOLE, type_of
 from tests.contracts.operator_cases import cases, cases_of, registered
 from tests.contracts.operator_mesh import (
@@ -401,8 +401,9 @@ def test_infer_agrees_with_evaluate_on_whole_and_local_shapes(case):
 def test_values_keep_the_precision_of_the_inputs(case):
     lower = [array.astype(np.float32) if array.dtype.kind == "f" else array for array in case.inputs]
     kinds = case.operator.infer(case.types)
+    stored = {DType.UINT8: np.uint8, DType.INT64: np.int64}
     for index, (array, kind) in enumerate(zip(case.operator.evaluate(lower, WHOLE), kinds, strict=True)):
-        assert array.dtype == (np.float32 if kind.dtype.is_float else np.uint8), f"output {index}"
+        assert array.dtype == stored.get(kind.dtype, np.float32), f"output {index}"
 
 
 @every_case
@@ -488,8 +489,9 @@ def test_the_sizes_of_a_gemm_say_its_flops(case):
         if work.kernel is Kernel.GEMM:
             assert work.flops == 2 * size["b"] * size["m"] * size["n"] * size["k"]
         else:
-            products_per_score = 5 if size["backward"] else 2
+            keys, values = size["d"], size.get("dv", size["d"])
+            products_per_score = 3 * keys + 2 * values if size["backward"] else keys + values
             scores = size["b"] * size["h"] * size["sq"] * size["skv"]
             hidden = max(0, size["skv"] - case.operator.window) ** 2 if case.operator.window else 0
             scores = 2 * scores - (scores + size["b"] * size["h"] * hidden if size["causal"] else 0)
-            assert work.flops == products_per_score * scores * size["d"]
+            assert work.flops == products_per_score * scores
