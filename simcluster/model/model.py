@@ -50,6 +50,16 @@ class Model(ABC):
         """Parameters, tied ones once, as publications count them (no vocabulary padding)."""
         return self.graph(batch=1, seq_len=self.sequence or 1, dtype=DType.BF16, num_tokens=1).num_parameters
 
+    @property
+    def num_active_parameters(self) -> int:
+        """Parameters that a token meets; all of them unless a router chooses."""
+        return self.num_parameters
+
+    @property
+    def counted(self) -> Model:
+        """The model whose matrix products are its FLOPs: without what a plan computes to no use."""
+        return self
+
     @abstractmethod
     def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: int) -> Graph:
         """The forward graph of one micro-batch of ``batch`` sequences over all ranks.

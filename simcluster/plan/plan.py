@@ -38,6 +38,8 @@ from simcluster.plan.strategies import BATCH, Roles, Rule, Strategies, assign
 from simcluster.work import DType
 
 PIPELINE = "pipeline"
+EXPERTS, EXPERT = "experts", "expert"
+"""The role of axes that share the experts of a mixture, and the axis that usually has it."""
 
 _VOCABULARY = ("embedding.tokens", "head.logits")
 
@@ -370,4 +372,5 @@ def _hosts(cluster: Cluster) -> str:
 def _roles(parallel: ParallelSpec) -> dict[str, tuple[str, ...]]:
     """The default roles with what the scenario says instead."""
     given = {role: (axes,) if isinstance(axes, str) else axes for role, axes in parallel.roles.items()}
-    return {BATCH: ("data",), PIPELINE: (PIPELINE,), **given}
+    usual = {BATCH: ("data", EXPERT), PIPELINE: (PIPELINE,), EXPERTS: (EXPERT,)}
+    return {**usual, **given}

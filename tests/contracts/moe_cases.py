@@ -72,6 +72,13 @@ CASES = (
     Case("route, weights normalised", Route(4, normalised=True), _SCORES, (0,)),
     Case("route in the best groups", Route(2, "softmax", False, 16.0, 4, 2), _SCORES, (0,)),
     Case("route by sigmoid", Route(4, "sigmoid", True, 2.5, 4, 2, 2), _SCORES, (0,)),
+    Case(
+        "route by sigmoid, steered",
+        Route(4, "sigmoid", True, 2.5, 4, 2, 2, True),
+        _normal((*_TOKENS, EXPERTS), (EXPERTS,)),
+        (0,),
+        untrained=frozenset({1}),
+    ),
     Case("route by sigmoid alone", Route(2, "sigmoid"), _SCORES, (0,)),
     Case("route_grad", RouteGrad(2, scale=16.0), _route_grad(2), unsplit=_UNNORMALISED),
     Case("route_grad, weights normalised", RouteGrad(4, normalised=True), _route_grad(4)),

@@ -24,6 +24,7 @@ class Case:
     whole although a split of it would compute the right values, ``nonlinear`` for every set of inputs in
     which the operator is jointly linear though it does not say so. ``reads_part`` and ``writes_part`` are
     inputs and outputs that a kernel touches only in places; ``odd`` dims have no size that divides.
+    ``untrained`` inputs are numbers that only decide something: they have no gradient.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Case:
     reads_part: frozenset[int] = frozenset()
     writes_part: frozenset[int] = frozenset()
     odd: frozenset[str] = frozenset()
+    untrained: frozenset[int] = frozenset()
 
     def __str__(self) -> str:
         return self.name

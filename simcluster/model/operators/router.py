@@ -56,7 +56,8 @@ class Route(_Routing):
     ``score``: softmax over all experts, or sigmoid of each. ``normalised``: the chosen weights are divided by
     their sum. Then they are multiplied by ``scale``. With several ``groups`` of experts only those of the
     ``kept_groups`` best are chosen from; a group counts as its best expert, or as its ``group_best`` best
-    together.
+    together. ``steered``: a second input [experts] is added where experts and groups are compared, not to
+    their weights; it has no gradient (DeepSeek-V3's balance without a loss).
     """
 
     top_k: int
@@ -66,6 +67,7 @@ class Route(_Routing):
     groups: int = 1
     kept_groups: int = 1
     group_best: int = 1
+    steered: bool = False
 
     kind: ClassVar[str] = "route"
 
@@ -76,36 +78,39 @@ class Route(_Routing):
 
     def dims(self) -> Dims:
         """Tokens are routed one by one."""
-        return Dims((_SCORES,), (CHOICES, CHOICES), whole=_WHOLE)
+        steering = (("experts",),) if self.steered else ()
+        return Dims((_SCORES, *steering), (CHOICES, CHOICES), whole=_WHOLE)
 
     def gradient(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
     ) -> tuple[str | None, ...]:
         """Reads the scores and the ids; which experts are chosen has no gradient."""
-        if grads[0] is None:
-            return (None,)
+        if grads[0] is None or not tape.needs_gradient(inputs[0]):
+            return (None,) * len(inputs)
         back = RouteGrad(self.top_k, self.score, self.normalised, self.scale)
-        return tape.emit("grad", back, [inputs[0], outputs[1], grads[0]])
+        found = tape.emit("grad", back, [inputs[0], outputs[1], grads[0]])
+        return (*found, None) if self.steered else found
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The chosen weights and their ids."""
-        weights = self._weights(inputs[0])
-        ids = np.argsort(-self._allowed(weights), axis=-1, kind="stable")[..., : self.top_k]
+        scores, *steering = inputs
+        weights = self._weights(scores)
+        ids = np.argsort(-self._allowed(sum(steering, weights)), axis=-1, kind="stable")[..., : self.top_k]
         chosen = np.take_along_axis(weights, ids, axis=-1)
         if self.normalised:
             chosen = chosen / chosen.sum(axis=-1, keepdims=True)
         return (chosen * chosen.dtype.type(self.scale), ids)
 
-    def _allowed(self, weights: Array) -> Array:
-        """The weights, -1 in groups that are not chosen from."""
+    def _allowed(self, marks: Array) -> Array:
+        """By what experts are compared; -inf in groups that are not chosen from."""
         if self.groups == 1:
-            return weights
-        grouped = weights.reshape(*weights.shape[:-1], self.groups, -1)
+            return marks
+        grouped = marks.reshape(*marks.shape[:-1], self.groups, -1)
         best = np.sort(grouped, axis=-1)[..., -self.group_best :].sum(axis=-1)
         order = np.argsort(-best, axis=-1, kind="stable")
         kept = np.zeros(best.shape, dtype=bool)
         np.put_along_axis(kept, order[..., : self.kept_groups], values=True, axis=-1)
-        return np.where(kept[..., None], grouped, weights.dtype.type(-1)).reshape(weights.shape)
+        return np.where(kept[..., None], grouped, -np.inf).reshape(marks.shape)
 
 
 @dataclass(frozen=True, slots=True)
