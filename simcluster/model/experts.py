@@ -14,13 +14,14 @@ from fractions import Fraction
 
 from simcluster.model.builder import BlockBuilder
 from simcluster.model.layers import FFN, GATED, HIDDEN, PLAIN, linear
-from simcluster.model.operators.dispatch import Combine, Dispatch
+from simcluster.model.operators.activation import Activation, Gate
+from simcluster.model.operators.dispatch import SEATED, SEATS, Combine, Dispatch, SeatWeights
 from simcluster.model.operators.matmul import Matmul
 from simcluster.model.operators.pointwise import Add
 from simcluster.model.operators.router import Route, Seats
+from simcluster.model.operators.weighed import Weighed
 
-SEATED = ("experts", "batch", "capacity", "hidden")
-INNER = ("experts", "batch", "capacity", "ffn")
+INNER = (*SEATS, "ffn")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +94,15 @@ class Experts:
         weights, ids = build.adds("mlp.route", self.route, scores, *steering)
         seats = build.add("mlp.seats", Seats(self.count, capacity), ids)
         seated = build.add("mlp.dispatch", Dispatch(self.count, capacity), x, seats)
-        found = self._experts(build, seated, hidden, activation)
-        y = build.add("mlp.combine", Combine(capacity), found, seats, weights)
+        weighed = build.add("mlp.weights", SeatWeights(self.count, capacity), weights, seats)
+        found = self._experts(build, seated, weighed, hidden, activation)
+        y = build.add("mlp.combine", Combine(self.count, capacity), found, seats)
         if self.shared:
             y = build.add("mlp.sum", Add(HIDDEN), y, self._shared(build, x, hidden, activation))
         return y
 
-    def _experts(self, build: BlockBuilder, x: str, hidden: int, activation: str) -> str:
-        """What every expert makes of the tokens in its places."""
+    def _experts(self, build: BlockBuilder, x: str, weights: str, hidden: int, activation: str) -> str:
+        """What every expert makes of the tokens in its places, times their weights."""
         up, down = ("experts", "hidden", "ffn"), ("experts", "ffn", "hidden")
         parts = ("gate", "up") if activation in GATED else ("up",)
         shape = (self.count, hidden, self.ffn)
@@ -108,7 +110,8 @@ class Experts:
         product = Matmul(SEATED, (up,) * len(parts), (INNER,) * len(parts))
         made = build.adds("mlp.experts.up", product, x, *rising)
         function = (GATED if activation in GATED else PLAIN)[activation](INNER)
-        y = build.add("mlp.experts.activation", function, *made)
+        assert isinstance(function, (Activation, Gate))
+        y = build.add("mlp.experts.activation", Weighed(function, SEATS), *made, weights)
         falling = build.parameter("mlp.experts.down.weight", (self.count, self.ffn, hidden))
         return build.add("mlp.experts.down", Matmul(INNER, (down,), (SEATED,)), y, falling)
 

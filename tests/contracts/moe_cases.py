@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from simcluster.model.operators.activation import Relu, Swiglu
 from simcluster.model.operators.attention import Attention, AttentionGrad
-from simcluster.model.operators.dispatch import Combine, CombineGrad, Dispatch, DispatchGrad
+from simcluster.model.operators.dispatch import Combine, Dispatch, SeatWeights, SeatWeightsGrad
 from simcluster.model.operators.join_heads import JoinHeads, JoinHeadsGrad
 from simcluster.model.operators.router import Route, RouteGrad, Seats
+from simcluster.model.operators.weighed import Weighed, WeighedGrad
 from tests.contracts.operator_case import WHOLE, Case, Draw
 
 EXPERTS, CAPACITY, CHOICES = 8, 8, 8
 _TOKENS = (8, 8)
 _SEATED = (EXPERTS, 8, CAPACITY, 8)
 _ROWS = (*_TOKENS, 8)
+_INNER = ("experts", "batch", "capacity", "ffn")
 
 
 def _normal(*shapes: tuple[int, ...]) -> Draw:
@@ -64,7 +67,6 @@ _APART = _SHARE | {"value_dim": "each part of the values would compute all score
 
 _SCORES = _normal((*_TOKENS, EXPERTS))
 _AS_FORWARD = "each choice adds its part, but the forward makes them together"
-_TERMWISE = "one operand of each result: what is kept for the backward is never partial"
 _UNNORMALISED = {"choices": _AS_FORWARD}
 
 CASES = (
@@ -93,21 +95,28 @@ CASES = (
         reads_part=frozenset({0}),
     ),
     Case(
-        "dispatch_grad",
-        DispatchGrad(CAPACITY),
-        lambda rng: (rng.standard_normal(_SEATED), _seats(rng)),
-    ),
-    Case(
         "combine",
-        Combine(CAPACITY),
-        lambda rng: (rng.standard_normal(_SEATED), _seats(rng), _weights(rng)),
+        Combine(EXPERTS, CAPACITY),
+        lambda rng: (rng.standard_normal(_SEATED), _seats(rng)),
         (0,),
     ),
+    Case("seat_weights", SeatWeights(EXPERTS, CAPACITY), lambda rng: (_weights(rng), _seats(rng)), (0,)),
     Case(
-        "combine_grad",
-        CombineGrad(CAPACITY),
-        lambda rng: (rng.standard_normal(_SEATED), _seats(rng), _weights(rng), rng.standard_normal(_ROWS)),
-        nonlinear={frozenset({0, 2}): _TERMWISE},
+        "seat_weights_grad",
+        SeatWeightsGrad(EXPERTS, CAPACITY),
+        lambda rng: (rng.standard_normal(_SEATED[:3]), _seats(rng)),
+    ),
+    Case("weighed gate", Weighed(Swiglu(_INNER), _INNER[:3]), _normal(_SEATED, _SEATED, _SEATED[:3]), (0,)),
+    Case("weighed activation", Weighed(Relu(_INNER), _INNER[:3]), _normal(_SEATED, _SEATED[:3]), (0,)),
+    Case(
+        "weighed_grad of a gate",
+        WeighedGrad(Swiglu(_INNER), _INNER[:3]),
+        _normal(_SEATED, _SEATED, _SEATED[:3], _SEATED),
+    ),
+    Case(
+        "weighed_grad of an activation",
+        WeighedGrad(Relu(_INNER), _INNER[:3]),
+        _normal(_SEATED, _SEATED[:3], _SEATED),
     ),
     Case("attention with values of their own size", _LATENT, _normal(*_QKV), (0,), unsplit=_SHARE),
     Case(

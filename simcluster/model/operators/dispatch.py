@@ -1,7 +1,9 @@
-"""Tokens to their experts and back: rows of the sequence to seats, and weighted sums of seats to rows.
+"""Tokens to their experts and back: rows of the sequence to seats, and sums of seats to rows.
 
 The seats of all experts are one tensor [experts, batch, capacity, hidden]. Where its experts are split over
 axes that split the batch before, going from one layout to the other is an all-to-all: expert parallelism.
+Sending and fetching are each other's gradients. Weights sit beside their tokens and are multiplied inside the
+experts (as Megatron-Core does), so that what comes back is only added up, and nothing of it is kept.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from simcluster.model.operators.router import CHOICES
 from simcluster.work import Kernel, Work
 
 _ROWS = ("batch", "seq", "hidden")
-_SEATED = ("experts", "batch", "capacity", "hidden")
+SEATS = ("experts", "batch", "capacity")
+SEATED = (*SEATS, "hidden")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +35,14 @@ class _Found:
     place: Array
 
 
+@dataclass(frozen=True, slots=True)
 class _Seating(Operator):
-    """What sending and fetching share: who sits where, each row moved once."""
+    """What sending and fetching share: so many experts with so many places each, every seat touched once."""
+
+    experts: int
+    capacity: int
 
     family: ClassVar[str] = "dispatch"
-    capacity: int
 
     def _found(self, seats: Array, experts: int, places: int, region: Region) -> _Found:
         """The choices seated among the local ``experts`` and ``places``."""
@@ -46,22 +52,24 @@ class _Seating(Operator):
         batch, seq, choice = np.nonzero(mine)
         return _Found(batch, seq, choice, expert[mine], place[mine])
 
+    def _empty(self, like: Array, region: Region) -> Array:
+        """The local seats, with nothing in them."""
+        experts = region.size("experts", self.experts)
+        places = region.size("capacity", self.capacity)
+        return np.zeros((experts, like.shape[0], places, *like.shape[3:]), dtype=like.dtype)
+
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
     ) -> tuple[Work, ...]:
-        """Every seat is read or written once."""
+        """Reads what it moves and writes it."""
         return (memory_bound(Kernel.GATHER_SCATTER, inputs, outputs),)
 
 
-@dataclass(frozen=True, slots=True)
 class Dispatch(_Seating):
     """Rows x [batch, seq, hidden] in their seats [batch, seq, choices]: [experts, batch, capacity, hidden].
 
     Empty seats are zero. With the sequence or the choices split, a rank seats only its own: a partial sum.
     """
-
-    experts: int
-    capacity: int
 
     kind: ClassVar[str] = "dispatch"
 
@@ -72,7 +80,7 @@ class Dispatch(_Seating):
 
     def dims(self) -> Dims:
         """Linear in x; seq and choices are reduced."""
-        return Dims((_ROWS, CHOICES), (_SEATED,), linear=(frozenset({0}),))
+        return Dims((_ROWS, CHOICES), (SEATED,), linear=(frozenset({0}),))
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
@@ -84,56 +92,23 @@ class Dispatch(_Seating):
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
     ) -> tuple[str | None, ...]:
         """A row's gradient is the sum of those of its seats."""
-        if grads[0] is None or not tape.needs_gradient(inputs[0]):
-            return (None, None)
-        (grad,) = tape.emit("grad", DispatchGrad(self.capacity), [grads[0], inputs[1]])
-        return (grad, None)
+        return _moved(tape, Combine(self.experts, self.capacity), inputs, grads)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The rows where they sit."""
         x, seats = inputs
-        experts = region.size("experts", self.experts)
-        places = region.size("capacity", self.capacity)
-        made = np.zeros((experts, x.shape[0], places, x.shape[-1]), dtype=x.dtype)
-        at = self._found(seats, experts, places, region)
+        made = self._empty(x[:, :, None], region)
+        at = self._found(seats, made.shape[0], made.shape[2], region)
         made[at.expert, at.batch, at.place] = x[at.batch, at.seq]
         return (made,)
 
 
-@dataclass(frozen=True, slots=True)
-class DispatchGrad(_Seating):
-    """The rows' gradient [batch, seq, hidden] from that of the seats, and who sits where."""
-
-    capacity: int
-
-    kind: ClassVar[str] = "dispatch_grad"
-
-    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """One row per token."""
-        return (TensorType((*inputs[1].shape[:2], inputs[0].shape[-1]), inputs[0].dtype),)
-
-    def dims(self) -> Dims:
-        """Linear in the seats' gradients; experts, capacity and choices are reduced."""
-        return Dims((_SEATED, CHOICES), (_ROWS,), linear=(frozenset({0}),))
-
-    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
-        """The sum over a token's seats."""
-        grad, seats = inputs
-        rows = np.zeros((*seats.shape[:2], grad.shape[-1]), dtype=grad.dtype)
-        at = self._found(seats, grad.shape[0], grad.shape[2], region)
-        np.add.at(rows, (at.batch, at.seq), grad[at.expert, at.batch, at.place])
-        return (rows,)
-
-
-@dataclass(frozen=True, slots=True)
 class Combine(_Seating):
-    """Every token's seats, weighted and added: from [experts, batch, capacity, hidden], the seats and the
-    weights [batch, seq, choices] to [batch, seq, hidden].
+    """For every token the sum of what sits in its seats: [experts, batch, capacity, hidden] and the seats
+    [batch, seq, choices] to [batch, seq, hidden].
 
     With experts or capacity split, a rank adds up the seats that it holds: a partial sum.
     """
-
-    capacity: int
 
     kind: ClassVar[str] = "combine"
 
@@ -142,52 +117,79 @@ class Combine(_Seating):
         return (TensorType((*inputs[1].shape[:2], inputs[0].shape[-1]), inputs[0].dtype),)
 
     def dims(self) -> Dims:
-        """Linear in what sits there, and in the weights; experts, capacity and choices are reduced."""
-        linear = (frozenset({0}), frozenset({2}))
-        return Dims((_SEATED, CHOICES, CHOICES), (_ROWS,), linear=linear)
+        """Linear in what sits there; experts, capacity and choices are reduced."""
+        return Dims((SEATED, CHOICES), (_ROWS,), linear=(frozenset({0}),))
 
     def gradient(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
     ) -> tuple[str | None, ...]:
-        """Reads all its inputs."""
-        if grads[0] is None:
-            return (None, None, None)
-        seated, weights = tape.emit("grad", CombineGrad(self.capacity), [*inputs, grads[0]])
-        return (seated, None, weights)
+        """The gradient of a row, in each of its seats."""
+        return _moved(tape, Dispatch(self.experts, self.capacity), inputs, grads)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
-        """The weighted sums."""
-        seated, seats, weights = inputs
+        """The sums."""
+        seated, seats = inputs
         rows = np.zeros((*seats.shape[:2], seated.shape[-1]), dtype=seated.dtype)
         at = self._found(seats, seated.shape[0], seated.shape[2], region)
-        share = weights[at.batch, at.seq, at.choice][:, None]
-        np.add.at(rows, (at.batch, at.seq), share * seated[at.expert, at.batch, at.place])
+        np.add.at(rows, (at.batch, at.seq), seated[at.expert, at.batch, at.place])
         return (rows,)
 
 
-@dataclass(frozen=True, slots=True)
-class CombineGrad(_Seating):
-    """Gradients of what sits in the seats and of the weights, from these, the seats and dy."""
+class SeatWeights(_Seating):
+    """The weights of choices [batch, seq, choices] where these sit: [experts, batch, capacity]."""
 
-    capacity: int
-
-    kind: ClassVar[str] = "combine_grad"
+    kind: ClassVar[str] = "seat_weights"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """Like what sits there, and like the weights."""
-        return (inputs[0], inputs[2])
+        """One weight per seat."""
+        return (TensorType((self.experts, inputs[0].shape[0], self.capacity), inputs[0].dtype),)
 
     def dims(self) -> Dims:
-        """Linear in dy; a weight's gradient sums over hidden, and over the rank that holds its seat."""
-        return Dims((_SEATED, CHOICES, CHOICES, _ROWS), (_SEATED, CHOICES), linear=(frozenset({3}),))
+        """Linear in the weights; seq and choices are reduced."""
+        return Dims((CHOICES, CHOICES), (SEATS,), linear=(frozenset({0}),))
+
+    def gradient(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
+    ) -> tuple[str | None, ...]:
+        """Back to the choices."""
+        return _moved(tape, SeatWeightsGrad(self.experts, self.capacity), inputs, grads)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
-        """Weight times dy in every seat; the product of dy and what sits there for every weight."""
-        seated, seats, weights, dy = inputs
-        dseated, dweights = np.zeros_like(seated), np.zeros_like(weights)
-        at = self._found(seats, seated.shape[0], seated.shape[2], region)
-        rows = dy[at.batch, at.seq]
-        dseated[at.expert, at.batch, at.place] = weights[at.batch, at.seq, at.choice][:, None] * rows
-        products = (rows * seated[at.expert, at.batch, at.place]).sum(axis=-1)
-        dweights[at.batch, at.seq, at.choice] = products
-        return (dseated, dweights)
+        """The weights where their choices sit."""
+        weights, seats = inputs
+        made = self._empty(weights, region)
+        at = self._found(seats, made.shape[0], made.shape[2], region)
+        made[at.expert, at.batch, at.place] = weights[at.batch, at.seq, at.choice]
+        return (made,)
+
+
+class SeatWeightsGrad(_Seating):
+    """The gradient of the weights of choices [batch, seq, choices] from that of the seats' weights."""
+
+    kind: ClassVar[str] = "seat_weights_grad"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """One per choice."""
+        return (TensorType(inputs[1].shape, inputs[0].dtype),)
+
+    def dims(self) -> Dims:
+        """Linear; experts and capacity are reduced."""
+        return Dims((SEATS, CHOICES), (CHOICES,), linear=(frozenset({0}),))
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """What a rank's seats say; zero for choices that sit elsewhere, or nowhere."""
+        grad, seats = inputs
+        found = np.zeros(seats.shape, dtype=grad.dtype)
+        at = self._found(seats, grad.shape[0], grad.shape[2], region)
+        found[at.batch, at.seq, at.choice] = grad[at.expert, at.batch, at.place]
+        return (found,)
+
+
+def _moved(
+    tape: Tape, back: Operator, inputs: Sequence[str], grads: Sequence[str | None]
+) -> tuple[str | None, ...]:
+    """The gradient of what is moved, by moving it back; seats have none."""
+    if grads[0] is None or not tape.needs_gradient(inputs[0]):
+        return (None, None)
+    (grad,) = tape.emit("grad", back, [grads[0], inputs[1]])
+    return (grad, None)
