@@ -23,8 +23,9 @@ class Case:
     gradient; ``loss`` says that its output is the loss. ``unsplit`` gives the reason for every dim declared
     whole although a split of it would compute the right values, ``nonlinear`` for every set of inputs in
     which the operator is jointly linear though it does not say so. ``reads_part`` and ``writes_part`` are
-    inputs and outputs that a kernel touches only in places; ``odd`` dims have no size that divides.
-    ``untrained`` inputs are numbers that only decide something: they have no gradient.
+    inputs and outputs that a kernel touches only in places; ``odd`` dims have no size that divides,
+    ``resized`` ones another size in another operand. ``untrained`` inputs are numbers that only decide
+    something: they have no gradient.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Case:
     reads_part: frozenset[int] = frozenset()
     writes_part: frozenset[int] = frozenset()
     odd: frozenset[str] = frozenset()
+    resized: frozenset[str] = frozenset()
     untrained: frozenset[int] = frozenset()
 
     def __str__(self) -> str:
@@ -64,3 +66,13 @@ class Case:
 def type_of(array: Array) -> TensorType:
     """The type an array stands for."""
     return TensorType(array.shape, {"f": DType.FP32, "u": DType.UINT8}.get(array.dtype.kind, DType.INT64))
+
+
+def normal(*shapes: tuple[int, ...]) -> Draw:
+    """Standard normal arrays of these shapes."""
+    return lambda rng: tuple(np.asarray(rng.standard_normal(shape)) for shape in shapes)
+
+
+def ids_and(shape: tuple[int, ...], below: int, *shapes: tuple[int, ...]) -> Draw:
+    """Ids first, then normal arrays."""
+    return lambda rng: (rng.integers(0, below, shape), *(rng.standard_normal(each) for each in shapes))

@@ -1,163 +1,174 @@
-"""What is done to the cases of operators: their gradients recorded, their values computed on four ranks."""
+"""Operators on the ranks of a mesh: every strategy there is, and what each rank computes of it.
+
+Parts and groups are found by plain index arithmetic, independent of the package's own.
+"""
 
 from __future__ import annotations
 
 import itertools
+import math
+import random
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from simcluster.layout import Layout, Mesh, Strategy
-from simcluster.model import ONE, Region
+from simcluster.model import Region
 from tests.contracts.operator_case import WHOLE, type_of
 
-MESH = Mesh.of({"a": 2, "b": 2})
-RANKS = range(4)
 
-# -- gradients ------------------------------------------------------------------------------------------
-
-
-class Recorder:
-    """A tape that keeps what is emitted."""
-
-    def __init__(self, types, needed):
-        self.types = dict(types)
-        self.needed = needed
-        self.emitted = []
-
-    def emit(self, suffix, operator, inputs):
-        assert all(name in self.types for name in inputs), (
-            f"{operator.kind} reads values nobody has: {inputs}"
-        )
-        names = tuple(f"{suffix}.{index}" for index in range(len(operator.dims().outputs)))
-        assert not any(name in self.types for name in names), f"suffix {suffix} is used twice"
-        kinds = operator.infer([self.types[name] for name in inputs])
-        self.types.update(zip(names, kinds, strict=True))
-        self.emitted.append((operator, tuple(inputs), names))
-        return names
-
-    def needs_gradient(self, value):
-        return value in self.needed
+def allowed(names, mesh: Mesh, without: str = "") -> list[Strategy]:
+    """All ways to give axes to these dims: every axis to a dim or to none, several on a dim in any order."""
+    axes = [axis for axis in mesh.names if axis != without]
+    found = []
+    for chosen in itertools.product((None, *names), repeat=len(axes)):
+        on = {dim: [axis for axis, to in zip(axes, chosen, strict=True) if to == dim] for dim in names}
+        orders = [itertools.permutations(each) for each in on.values()]
+        found += [Strategy.of(dict(zip(on, each, strict=True))) for each in itertools.product(*orders)]
+    return found
 
 
-def differentiated(case, needed=None, live=None):
-    """The recorder, and the names of the inputs' gradients."""
-    inputs = [f"in{index}" for index in range(len(case.inputs))]
-    types = dict(zip(inputs, case.types, strict=True))
-    kinds = case.operator.infer(case.types)
-    outputs = [f"out{index}" for index in range(len(kinds))]
-    types.update(zip(outputs, kinds, strict=True))
-    live = case.live if live is None else live
-    grads = [None] * len(outputs)
-    for index in live:
-        grads[index] = ONE if case.loss else f"grad{index}"
-        types[f"grad{index}"] = kinds[index]
-    needed = case.floating if needed is None else needed
-    tape = Recorder(types, {f"in{index}" for index in needed})
-    found = case.operator.gradient(tape, inputs, outputs, grads)
-    assert len(found) == len(inputs)
-    return tape, found
-
-
-def subsets(indices):
-    return [
-        chosen for count in range(1, len(indices) + 1) for chosen in itertools.combinations(indices, count)
-    ]
-
-
-# -- arrays on the mesh, by plain index arithmetic -------------------------------------------------------
-
-
-def coordinate(rank: int, axis: str) -> int:
-    return rank // 2 if axis == "a" else rank % 2
-
-
-def position(rank: int, axes: tuple[str, ...]) -> int:
-    return sum(coordinate(rank, axis) << (len(axes) - 1 - place) for place, axis in enumerate(axes))
-
-
-def part(whole, layout: Layout, rank: int):
-    for dim, axes in enumerate(layout.dims):
-        whole = np.split(whole, 2 ** len(axes), axis=dim)[position(rank, axes)]
-    return whole
-
-
-def mates(rank: int, axes) -> list[int]:
-    """The ranks that differ from ``rank`` along ``axes`` only."""
-    return [
-        other
-        for other in RANKS
-        if all(coordinate(other, axis) == coordinate(rank, axis) for axis in "ab" if axis not in axes)
-    ]
-
-
-def allowed(names, most: int = 2) -> list[Strategy]:
-    """All ways to give the axes a and b to these dims: none, one axis, both apart, both on one dim."""
-    found = [{}]
-    found += [{dim: (axis,)} for dim in names for axis in "ab"]
-    if most == 2:
-        found += [{dim: axes} for dim in names for axes in (("a", "b"), ("b", "a"))]
-        found += [{one: ("a",), two: ("b",)} for one, two in itertools.permutations(names, 2)]
-    return [Strategy.of(splits) for splits in found]
-
-
-def extents(operator, arrays) -> dict[str, int]:
+def extents(operator, arrays, resized=frozenset()) -> dict[str, int]:
+    """Dim -> its size; where operands have a ``resized`` dim in several sizes, their common divisor."""
     dims, found = operator.dims(), {}
     made = operator.infer([type_of(array) for array in arrays])
     operands = [*(array.shape for array in arrays), *(kind.shape for kind in made)]
     for names, shape in zip(dims.inputs + dims.outputs, operands, strict=True):
         for name, size in zip(names, shape, strict=True):
-            assert found.setdefault(name, size) == size, f"{name} has two sizes"
+            assert found.setdefault(name, size) == size or name in resized, f"{name} has two sizes"
+            found[name] = math.gcd(found[name], size)
     return found
 
 
-def fits(strategy: Strategy, extent) -> bool:
-    return all(extent[dim] % 2 ** len(axes) == 0 for dim, axes in strategy.splits)
+@dataclass(frozen=True)
+class Ranks:
+    """The ranks of a mesh, row-major."""
+
+    mesh: Mesh
+
+    def __str__(self) -> str:
+        return "x".join(str(size) for _, size in self.mesh.axes)
+
+    @cached_property
+    def coordinates(self) -> list[dict[str, int]]:
+        """Of every rank, its coordinate along every axis."""
+        every = itertools.product(*(range(size) for _, size in self.mesh.axes))
+        return [dict(zip(self.mesh.names, each, strict=True)) for each in every]
+
+    def __len__(self) -> int:
+        return len(self.coordinates)
+
+    def ways(self, axes) -> int:
+        return math.prod(dict(self.mesh.axes)[axis] for axis in axes)
+
+    def position(self, rank: int, axes) -> int:
+        found = 0
+        for axis in axes:
+            found = found * dict(self.mesh.axes)[axis] + self.coordinates[rank][axis]
+        return found
+
+    def part(self, whole, layout: Layout, rank: int):
+        for dim, axes in enumerate(layout.dims):
+            if axes:
+                whole = np.split(whole, self.ways(axes), axis=dim)[self.position(rank, axes)]
+        return whole
+
+    def mates(self, rank: int, axes) -> list[int]:
+        """The ranks that differ from ``rank`` along ``axes`` only."""
+        mine = self.coordinates[rank]
+        rest = [axis for axis in self.mesh.names if axis not in axes]
+        return [
+            other
+            for other, each in enumerate(self.coordinates)
+            if all(each[axis] == mine[axis] for axis in rest)
+        ]
+
+    # -- strategies -------------------------------------------------------------------------------------
+
+    def legal(self, operator, names, arrays, resized=frozenset(), without: str = "") -> list[Strategy]:
+        """The strategies over these dims whose sizes divide."""
+        extent = extents(operator, arrays, resized)
+        return [each for each in allowed(names, self.mesh, without) if self.fits(each, extent)]
+
+    def fits(self, strategy: Strategy, extent) -> bool:
+        return all(extent[dim] % self.ways(axes) == 0 for dim, axes in strategy.splits)
+
+    # -- values -----------------------------------------------------------------------------------------
+
+    def regions(self, strategy: Strategy, extent) -> list[Region]:
+        sizes = {dim: extent[dim] // self.ways(axes) for dim, axes in strategy.splits}
+        return [
+            Region(
+                {dim: self.position(rank, axes) * sizes[dim] for dim, axes in strategy.splits},
+                WHOLE.step,
+                sizes=sizes,
+            )
+            for rank in range(len(self))
+        ]
+
+    def made(self, operator, strategy: Strategy, inputs, masked=(), resized=frozenset()):
+        """What every rank computes; ``inputs`` are whole arrays, or one whole array per rank.
+
+        Ranks with the same parts of the same arrays compute the same, so one computes for all of them.
+        """
+        dims = operator.dims()
+        layouts = dims.input_layouts(strategy)
+        alike = all(isinstance(each, np.ndarray) for each in inputs)
+        wholes = [[each] * len(self) if isinstance(each, np.ndarray) else each for each in inputs]
+        extent = extents(operator, [each[0] for each in wholes], resized)
+        zeroed = (*dims.masked(strategy), *masked)
+        done, found = {}, []
+        for rank, region in enumerate(self.regions(strategy, extent)):
+            silent = tuple(index for index, axes in zeroed if self.position(rank, axes))
+            key = (tuple(region.starts.items()), silent) if alike else rank
+            if key not in done:
+                arrays = [
+                    self.part(each[rank], layout, rank) for each, layout in zip(wholes, layouts, strict=True)
+                ]
+                for index in silent:
+                    arrays[index] = np.zeros_like(arrays[index])
+                done[key] = operator.evaluate(arrays, region)
+            found.append(done[key])
+        return found
+
+    def reduced(self, values, layout: Layout, rank: int):
+        """What a rank holds once the partial values of its group are reduced."""
+        reductions = {how for _, how in layout.partial}
+        assert len(reductions) < 2
+        combine = {"max": np.maximum, "min": np.minimum}.get(next(iter(reductions), "sum"), np.add)
+        return combine.reduce([values[other] for other in self.mates(rank, layout.partial_axes)])
+
+    def differences(
+        self, operator, strategy: Strategy, inputs, expected, passing=(), masked=(), resized=frozenset()
+    ) -> list[str]:
+        """Where the ranks' results, reduced as their layouts say, are not the parts of the whole results."""
+        made = self.made(operator, strategy, inputs, masked, resized)
+        layouts = operator.dims().output_layouts(strategy, passing)
+        assert len(made[0]) == len(layouts) == len(expected)
+        found = []
+        for index, (layout, whole) in enumerate(zip(layouts, expected, strict=True)):
+            values = [outputs[index] for outputs in made]
+            for rank in range(len(self)):
+                have, want = self.reduced(values, layout, rank), self.part(whole, layout, rank)
+                if have.shape != want.shape or not np.allclose(have, want, rtol=1e-9, atol=1e-11):
+                    found.append(
+                        f"{operator.kind} on {self} ranks, {strategy}: output {index} on rank {rank}, "
+                        f"laid out {layout}"
+                    )
+        return found
 
 
-def regions(strategy: Strategy, extent) -> list[Region]:
-    sizes = {dim: extent[dim] // 2 ** len(axes) for dim, axes in strategy.splits}
-    return [
-        Region(
-            {dim: position(rank, axes) * sizes[dim] for dim, axes in strategy.splits}, WHOLE.step, sizes=sizes
-        )
-        for rank in RANKS
-    ]
+PAIR = Ranks(Mesh.of({"a": 2, "b": 2}))
+"""Two axes: enough to see what a split does beside another."""
+
+SMALL = (Ranks(Mesh.of({"a": 2})), Ranks(Mesh.of({"a": 4})), PAIR)
+"""Meshes of 2 and 4 ranks: every layout is tried everywhere."""
+
+LARGE = tuple(Ranks(Mesh.of(sizes)) for sizes in ({"a": 8}, {"a": 2, "b": 4}, {"a": 2, "b": 2, "c": 2}))
+"""Meshes of 8 ranks: every layout is tried in exhaustive runs, a tenth of them in CI."""
 
 
-def on_ranks(operator, strategy: Strategy, inputs, masked=()):
-    """What every rank computes; ``inputs`` are whole arrays, or one whole array per rank."""
-    dims = operator.dims()
-    layouts = dims.input_layouts(strategy)
-    wholes = [[each] * 4 if isinstance(each, np.ndarray) else each for each in inputs]
-    extent = extents(operator, [each[0] for each in wholes])
-    made = []
-    for rank, region in zip(RANKS, regions(strategy, extent), strict=True):
-        arrays = [part(each[rank], layout, rank) for each, layout in zip(wholes, layouts, strict=True)]
-        for index, axes in (*dims.masked(strategy), *masked):
-            if position(rank, axes):
-                arrays[index] = np.zeros_like(arrays[index])
-        made.append(operator.evaluate(arrays, region))
-    return made
-
-
-def reduced(values, layout: Layout, rank: int):
-    """What a rank holds once the partial values of its group are reduced."""
-    reductions = {how for _, how in layout.partial}
-    assert len(reductions) < 2
-    combine = {"max": np.maximum}.get(next(iter(reductions), "sum"), np.add)
-    return combine.reduce([values[other] for other in mates(rank, layout.partial_axes)])
-
-
-def differences(operator, strategy: Strategy, inputs, expected, passing=(), masked=()) -> list[str]:
-    """Where the ranks' results, reduced as their layouts say, are not the parts of the whole results."""
-    made = on_ranks(operator, strategy, inputs, masked)
-    layouts = operator.dims().output_layouts(strategy, passing)
-    assert len(made[0]) == len(layouts) == len(expected)
-    found = []
-    for index, (layout, whole) in enumerate(zip(layouts, expected, strict=True)):
-        values = [outputs[index] for outputs in made]
-        for rank in RANKS:
-            have, want = reduced(values, layout, rank), part(whole, layout, rank)
-            if have.shape != want.shape or not np.allclose(have, want, rtol=1e-9, atol=1e-11):
-                found.append(f"{strategy}: output {index} on rank {rank}, laid out {layout}")
-    return found
+def tenth(strategies, label: str) -> list[Strategy]:
+    """A tenth of the strategies, rounded up, the same for one label."""
+    return random.Random(label).sample(strategies, -(-len(strategies) // 10))

@@ -1,6 +1,5 @@
 """An activation weighed in the same kernel: experts multiply by what their router gave a token.
 
-
 Before the last projection rather than behind it: that is linear, so the result is the same, and of its output
 nothing is kept (Megatron-Core's weighted SwiGLU).
 """

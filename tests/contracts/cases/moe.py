@@ -10,17 +10,13 @@ from simcluster.model.operators.dispatch import Combine, Dispatch, SeatWeights, 
 from simcluster.model.operators.join_heads import JoinHeads, JoinHeadsGrad
 from simcluster.model.operators.router import Route, RouteGrad, Seats
 from simcluster.model.operators.weighed import Weighed, WeighedGrad
-from tests.contracts.operator_case import WHOLE, Case, Draw
+from tests.contracts.operator_case import WHOLE, Case, Draw, normal
 
 EXPERTS, CAPACITY, CHOICES = 8, 8, 8
 _TOKENS = (8, 8)
 _SEATED = (EXPERTS, 8, CAPACITY, 8)
 _ROWS = (*_TOKENS, 8)
 _INNER = ("experts", "batch", "capacity", "ffn")
-
-
-def _normal(*shapes: tuple[int, ...]) -> Draw:
-    return lambda rng: tuple(np.asarray(rng.standard_normal(shape)) for shape in shapes)
 
 
 def _ids(rng: np.random.Generator, choices: int, experts: int = EXPERTS) -> np.ndarray:
@@ -57,7 +53,7 @@ _QKV = ((8, 6, 8, 8, 4), (8, 6, 8, 4), (8, 6, 8, 2))
 
 
 def _attention_grad(rng):
-    q, k, v = _normal(*_QKV)(rng)
+    q, k, v = normal(*_QKV)(rng)
     made = _LATENT.evaluate((q, k, v), WHOLE)
     return (q, k, v, *made, rng.standard_normal(made[0].shape))
 
@@ -65,7 +61,7 @@ def _attention_grad(rng):
 _SHARE = {"seq": "a slice of causal queries computes rightly but does more or less work than another"}
 _APART = _SHARE | {"value_dim": "each part of the values would compute all scores again"}
 
-_SCORES = _normal((*_TOKENS, EXPERTS))
+_SCORES = normal((*_TOKENS, EXPERTS))
 _AS_FORWARD = "each choice adds its part, but the forward makes them together"
 _UNNORMALISED = {"choices": _AS_FORWARD}
 
@@ -77,7 +73,7 @@ CASES = (
     Case(
         "route by sigmoid, steered",
         Route(4, "sigmoid", True, 2.5, 4, 2, 2, True),
-        _normal((*_TOKENS, EXPERTS), (EXPERTS,)),
+        normal((*_TOKENS, EXPERTS), (EXPERTS,)),
         (0,),
         untrained=frozenset({1}),
     ),
@@ -106,28 +102,28 @@ CASES = (
         SeatWeightsGrad(EXPERTS, CAPACITY),
         lambda rng: (rng.standard_normal(_SEATED[:3]), _seats(rng)),
     ),
-    Case("weighed gate", Weighed(Swiglu(_INNER), _INNER[:3]), _normal(_SEATED, _SEATED, _SEATED[:3]), (0,)),
-    Case("weighed activation", Weighed(Relu(_INNER), _INNER[:3]), _normal(_SEATED, _SEATED[:3]), (0,)),
+    Case("weighed gate", Weighed(Swiglu(_INNER), _INNER[:3]), normal(_SEATED, _SEATED, _SEATED[:3]), (0,)),
+    Case("weighed activation", Weighed(Relu(_INNER), _INNER[:3]), normal(_SEATED, _SEATED[:3]), (0,)),
     Case(
         "weighed_grad of a gate",
         WeighedGrad(Swiglu(_INNER), _INNER[:3]),
-        _normal(_SEATED, _SEATED, _SEATED[:3], _SEATED),
+        normal(_SEATED, _SEATED, _SEATED[:3], _SEATED),
     ),
     Case(
         "weighed_grad of an activation",
         WeighedGrad(Relu(_INNER), _INNER[:3]),
-        _normal(_SEATED, _SEATED[:3], _SEATED),
+        normal(_SEATED, _SEATED[:3], _SEATED),
     ),
-    Case("attention with values of their own size", _LATENT, _normal(*_QKV), (0,), unsplit=_SHARE),
+    Case("attention with values of their own size", _LATENT, normal(*_QKV), (0,), unsplit=_SHARE),
     Case(
         "attention_grad with values of their own size",
         AttentionGrad(own_values=True),
         _attention_grad,
         unsplit=_APART,
     ),
-    Case("join_heads", JoinHeads(_QUERY, 4), _normal((8, 8, 8, 8, 4), (8, 8, 8, 8, 2)), (0,)),
+    Case("join_heads", JoinHeads(_QUERY, 4), normal((8, 8, 8, 8, 4), (8, 8, 8, 8, 2)), (0,)),
     Case(
-        "join_heads, one part shared", JoinHeads(_KEY, 4, ("heads",)), _normal((8, 8, 8, 4), (8, 8, 2)), (0,)
+        "join_heads, one part shared", JoinHeads(_KEY, 4, ("heads",)), normal((8, 8, 8, 4), (8, 8, 2)), (0,)
     ),
-    Case("join_heads_grad", JoinHeadsGrad(_KEY, 4, ("heads",)), _normal((8, 8, 8, 6))),
+    Case("join_heads_grad", JoinHeadsGrad(_KEY, 4, ("heads",)), normal((8, 8, 8, 6))),
 )

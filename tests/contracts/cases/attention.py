@@ -1,0 +1,91 @@
+"""Attention, its parts, and what is done to queries, keys and scores."""
+
+from __future__ import annotations
+
+from simcluster.model.operators.attention import Attention, AttentionGrad
+from simcluster.model.operators.relative_bias import RelativeBias, RelativeBiasGrad
+from simcluster.model.operators.rotary import Rotary
+from simcluster.model.operators.softmax import Softmax, SoftmaxGrad
+from simcluster.model.scores import Scores
+from tests.contracts.operator_case import WHOLE, Case, Draw, normal
+
+_QUERY = ("batch", "seq", "heads", "group", "head_dim")
+_KEY = ("batch", "seq", "heads", "head_dim")
+_QKV = normal((4, 6, 4, 4, 2), (4, 6, 4, 2), (4, 6, 4, 2))
+_SCORES = (4, 4, 4, 4, 4)
+_ALIBI = {"alibi": (4, 4)}
+_SHARE = "a slice of causal queries computes rightly but does more or less work than another"
+_NO_CONTEXT = "splitting it where attention looks both ways waits for context parallelism"
+
+
+def _attention_grad(operator: Attention, *bias: tuple[int, ...]) -> Draw:
+    def draw(rng):
+        q, k, v = _QKV(rng)
+        added = normal(*bias)(rng)
+        made = operator.evaluate((q, k, v, *added), WHOLE)
+        return (q, k, v, *made, rng.standard_normal(q.shape), *added)
+
+    return draw
+
+
+def _softmax_grad(rng):
+    (scores, dy) = normal(_SCORES, _SCORES)(rng)
+    return (*Softmax().evaluate((scores,), WHOLE), dy)
+
+
+CASES = (
+    Case("softmax", Softmax(0.5), normal(_SCORES), (0,)),
+    Case("softmax both ways", Softmax(0.5, Scores(causal=False)), normal(_SCORES), (0,)),
+    Case("softmax in a window with slopes", Softmax(2.0, Scores(True, 2, (4, 4))), normal(_SCORES), (0,)),
+    Case("softmax_grad", SoftmaxGrad(), _softmax_grad),
+    Case("attention", Attention(), _QKV, (0,), unsplit={"seq": _SHARE}),
+    Case("attention in a window", Attention(window=3), _QKV, (0,), unsplit={"seq": _SHARE}),
+    Case("attention with slopes", Attention(**_ALIBI), _QKV, (0,), unsplit={"seq": _SHARE}),
+    Case(
+        "attention with dropout", Attention(dropout=0.25, label="core"), _QKV, (0,), unsplit={"seq": _SHARE}
+    ),
+    Case(
+        "attention with a bias",
+        Attention(causal=False, scale=1.0, biased=True),
+        lambda rng: (*_QKV(rng), rng.standard_normal((4, 4, 6, 6))),
+        (0,),
+        unsplit={"seq": _NO_CONTEXT},
+    ),
+    Case(
+        "attention_grad with a bias",
+        AttentionGrad(scale=1.0, biased=True),
+        _attention_grad(Attention(scale=1.0, biased=True), (4, 4, 6, 6)),
+        unsplit={"seq": _SHARE},
+    ),
+    Case("attention both ways", Attention(causal=False), _QKV, (0,), unsplit={"seq": _NO_CONTEXT}),
+    Case("attention_grad", AttentionGrad(), _attention_grad(Attention()), unsplit={"seq": _SHARE}),
+    Case(
+        "attention_grad in a window with slopes and dropout",
+        AttentionGrad(True, 3, (4, 4), 0.25, "core"),
+        _attention_grad(Attention(True, 3, (4, 4), 0.25, "core")),
+        unsplit={"seq": _SHARE},
+    ),
+    Case(
+        "attention_grad both ways",
+        AttentionGrad(causal=False),
+        _attention_grad(Attention(causal=False)),
+        unsplit={"seq": _NO_CONTEXT, "keys": _NO_CONTEXT},
+    ),
+    Case("rotary", Rotary((_QUERY, _KEY)), normal((4, 8, 4, 4, 6), (4, 8, 4, 6)), (0, 1)),
+    Case(
+        "rotary of a third",
+        Rotary((_QUERY, _KEY), fraction=0.34),
+        normal((4, 8, 4, 4, 6), (4, 8, 4, 6)),
+        (0, 1),
+    ),
+    Case("rotary of one", Rotary((_KEY,), 100.0), normal((4, 8, 4, 6)), (0,)),
+    Case(
+        "rotary turned back",
+        Rotary((_QUERY, _KEY), inverse=True),
+        normal((4, 8, 4, 4, 6), (4, 8, 4, 6)),
+        (0, 1),
+    ),
+    Case("relative_bias", RelativeBias(8, 8, 8, True, 6), normal((8, 4, 4)), (0,), reads_part=frozenset({0})),
+    Case("relative_bias looking back", RelativeBias(8, 4, 8, False, 6), normal((8, 4, 4)), (0,)),
+    Case("relative_bias_grad", RelativeBiasGrad(8, 8, 8, True, 6), normal((4, 4, 8, 8))),
+)
