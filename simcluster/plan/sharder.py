@@ -83,26 +83,31 @@ class BlockSharder:
         return _with_homes_as_outputs(made, {value: bench.home(value) for value in block.outputs})
 
     def _keep_exchanged(self, backward: Sequence[Node]) -> None:
-        """Keeps what was exchanged all to all as it lies then, where backward reads it in that layout only.
+        """Keeps what was exchanged all to all as it lies then, where that spares backward the exchange.
 
-        Elsewhere a value is kept as its producer made it, because a gathered copy is larger. An exchanged one
-        is not, and to exchange it again would only cost time (DESIGN 4.4 counts on a copy that costs memory).
+        Elsewhere a value is kept as its producer made it (DESIGN 4.4), because a gathered copy is larger. An
+        exchanged one is not: to exchange it again would only cost time.
         """
         needs: defaultdict[str, set[Layout]] = defaultdict(set)
         for node in backward:
-            layouts = operator_of(node).dims().input_layouts(self._strategy(node))
-            for value, layout in zip(node.inputs, layouts, strict=True):
-                needs[value].add(layout)
+            if node.source in self.strategies:
+                layouts = operator_of(node).dims().input_layouts(self._strategy(node))
+                for value, layout in zip(node.inputs, layouts, strict=True):
+                    needs[value].add(layout)
         exchanged = {
             node.outputs[0]
             for node in self.bench.nodes
             if isinstance(node.operator, Movement) and node.operator.kind is Kind.ALL_TO_ALL
         }
         for value, wanted in needs.items():
-            layout = next(iter(wanted))
-            alone = len(wanted) == 1 and value not in self.block.outputs
-            if alone and self.bench.versions(value).get(layout) in exchanged:
-                self.bench.keep(value, layout)
+            versions = self.bench.versions(value)
+            moved = [layout for layout, name in versions.items() if name in exchanged]
+            if moved and value not in self.block.outputs:
+                costs = {
+                    start: sum(self.router.priced(self.bench.type(value), start, need)[0] for need in wanted)
+                    for start in (self.bench.layout(value), *moved)
+                }
+                self.bench.keep(value, min(costs, key=lambda start: costs[start]))
 
     # -- strategies -------------------------------------------------------------------------------------
 
