@@ -70,7 +70,7 @@ class ModelSpec(CatalogSection):
 
     hf: Path | None = None
     """A Hugging Face config.json, relative to the scenario's folder: model types llama, mistral, qwen2,
-    qwen3, gpt2, opt, bloom and mpt."""
+    qwen3, mixtral, qwen3_moe, deepseek_v2, deepseek_v3, kimi_k2, gpt2, opt, bloom and mpt."""
 
     family: Literal["gpt", "llama", "bert", "t5", "vit"] = "llama"
     """What the choices below are if not given: GPT (layer norm, GELU, learned positions, biases, tied

@@ -39,6 +39,14 @@ PUBLISHED = {
     "opt-175b": 174_604_468_224,
     "nemotron4-15b": 15_628_775_424,
     "gpt3-175b": 174_604_259_328,
+    "mixtral-8x7b": 46_702_792_704,
+    "mixtral-8x22b": 140_620_634_112,
+    "qwen3-30b-a3b": 30_532_122_624,
+    "qwen3-235b-a22b": 235_093_634_560,
+    "deepseek-v2-lite": 15_706_484_224,
+    "deepseek-v2": 235_741_434_880,
+    "deepseek-v3": 671_026_419_200,
+    "kimi-k2": 1_026_408_232_448,
     "bert-base": 109_482_240,
     "bert-large": 335_141_888,
     "t5-small": 60_506_624,
@@ -50,6 +58,21 @@ PUBLISHED = {
     "vit-l16": 304_326_632,
     "vit-h14": 632_045_800,
 }
+
+ACTIVE = {
+    "mixtral-8x7b": 12_879_925_248,
+    "mixtral-8x22b": 39_152_031_744,
+    "qwen3-30b-a3b": 3_353_032_704,
+    "qwen3-235b-a22b": 22_190_763_520,
+    "deepseek-v2-lite": 2_661_150_208,
+    "deepseek-v2": 21_375_800_320,
+    "deepseek-v3": 37_552_282_624,
+    "kimi-k2": 32_861_477_888,
+}
+"""What a token meets of them, both tables of the vocabulary included."""
+
+UNTRAINED = "mlp.route.bias"
+"""A parameter that only decides something."""
 
 
 def built(name, **changes):
@@ -73,7 +96,21 @@ def counted(model) -> int:
     tables = model.vocab * h * (1 if model.tied else 2)
     tables += (model.max_positions + model.position_offset) * h if model.positions == "learned" else 0
     tables += model.max_positions * h if model.query_layer else 0
-    return model.layers * (attention + mlp + biases) + per_norm * norms + tables
+    dense = model.layers
+    if model.latent:
+        latent = model.latent
+        short = latent.q_rank or h
+        attention = short * model.heads * latent.head_dim + (h * short + short if latent.q_rank else 0)
+        attention += h * (latent.kv_rank + latent.rope_dim) + latent.kv_rank
+        attention += latent.kv_rank * model.heads * (latent.nope_dim + latent.value_dim)
+        attention += model.heads * latent.value_dim * h
+    mixtures = 0
+    if model.experts:
+        experts = model.experts
+        dense = experts.dense_layers
+        mixture = (experts.count + experts.shared) * 3 * h * experts.ffn + h * experts.count
+        mixtures = (model.layers - dense) * (mixture + (experts.count if experts.steered else 0))
+    return model.layers * (attention + biases) + dense * mlp + mixtures + per_norm * norms + tables
 
 
 @pytest.mark.parametrize("name", ENTRIES)
@@ -83,6 +120,13 @@ def test_its_parameters_are_as_many_as_published(name):
     model = built(name)
     assert model.num_parameters == spec.parameters.value
     assert model.num_parameters == PUBLISHED.get(name, model.num_parameters)
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_its_active_parameters_are_as_many_as_published(name):
+    model = built(name)
+    mixed = isinstance(model, Transformer) and model.experts is not None
+    assert model.num_active_parameters == (ACTIVE[name] if mixed else model.num_parameters)
 
 
 @pytest.mark.parametrize("name", DECODERS)
@@ -123,7 +167,7 @@ def test_its_graph_is_whole(name):
             fresh = {out for out in node.outputs if block.values[out].role not in added}
             assert not fresh & known
             known.update(node.outputs)
-        assert set(block.gradients) >= {*block.parameters, *block.inputs}
+        assert set(block.gradients) >= {*block.parameters, *block.inputs} - {UNTRAINED}
         assert known == set(block.values)
 
 
@@ -289,7 +333,58 @@ def mpt_config(model):
     }
 
 
+def mixtral_config(model):
+    sizes = {"num_local_experts": model.experts.count, "num_experts_per_tok": model.experts.top_k}
+    sizes |= {"intermediate_size": model.experts.ffn, "router_jitter_noise": 0.0, "sliding_window": None}
+    return llama_config(model, "mixtral") | sizes
+
+
+def qwen3_moe_config(model):
+    experts = model.experts
+    sizes = {"num_experts": experts.count, "num_experts_per_tok": experts.top_k, "mlp_only_layers": []}
+    sizes |= {"moe_intermediate_size": experts.ffn, "norm_topk_prob": True, "decoder_sparse_step": 1}
+    return qwen3_config(model) | sizes | {"model_type": "qwen3_moe", "intermediate_size": 6144}
+
+
+def deepseek_config(model):
+    experts, latent = model.experts, model.latent
+    kind = "deepseek_v3" if experts.steered else "deepseek_v2"
+    method = "noaux_tc" if experts.steered else "group_limited_greedy" if experts.groups > 1 else "greedy"
+    return llama_config(model, kind) | {
+        "num_key_value_heads": model.heads,
+        "head_dim": None,
+        "q_lora_rank": latent.q_rank or None,
+        "kv_lora_rank": latent.kv_rank,
+        "qk_nope_head_dim": latent.nope_dim,
+        "qk_rope_head_dim": latent.rope_dim,
+        "v_head_dim": latent.value_dim,
+        "n_routed_experts": experts.count,
+        "n_shared_experts": experts.shared,
+        "num_experts_per_tok": experts.top_k,
+        "moe_intermediate_size": experts.ffn,
+        "first_k_dense_replace": experts.dense_layers,
+        "moe_layer_freq": 1,
+        "n_group": experts.groups,
+        "topk_group": experts.kept_groups,
+        "topk_method": method,
+        "routed_scaling_factor": experts.scale,
+        "norm_topk_prob": experts.normalised,
+        "scoring_func": experts.score,
+        "num_nextn_predict_layers": 0,
+        "aux_loss_alpha": 0.001,
+    }
+
+
+def kimi_config(model):
+    return deepseek_config(model) | {"model_type": "kimi_k2"}
+
+
 CONFIGS = {
+    "mixtral": mixtral_config,
+    "qwen3-30b-a3b": qwen3_moe_config,
+    "qwen3-235b-a22b": qwen3_moe_config,
+    "deepseek": deepseek_config,
+    "kimi": kimi_config,
     "llama": llama_config,
     "mistral": mistral_config,
     "qwen2.5": qwen2_config,
@@ -380,6 +475,8 @@ def test_what_is_written_beside_the_config_wins(tmp_path):
 
 LLAMA, GPT, OPT = config_of("llama3-8b"), config_of("gpt3-125m"), config_of("opt-125m")
 MISTRAL, QWEN2, QWEN3 = config_of("mistral-7b"), config_of("qwen2.5-7b"), config_of("qwen3-8b")
+MIXTRAL, QWEN3_MOE = config_of("mixtral-8x7b"), config_of("qwen3-30b-a3b")
+DEEPSEEK = config_of("deepseek-v3")
 BLOOM, MPT = config_of("bloom-176b"), config_of("mpt-7b")
 
 
@@ -391,7 +488,8 @@ BLOOM, MPT = config_of("bloom-176b"), config_of("mpt-7b")
         (
             {},
             "model_type 'None' is not supported",
-            "known: bloom, gpt2, llama, mistral, mpt, opt, qwen2, qwen3",
+            "known: bloom, deepseek_v2, deepseek_v3, gpt2, kimi_k2, llama, mistral, mixtral, mpt, opt, "
+            "qwen2, qwen3, qwen3_moe",
         ),
         (LLAMA | {"model_type": "lama"}, "model_type 'lama' is not supported", "did you mean 'llama'?"),
         (LLAMA | {"attention_bias": True}, "attention_bias true is not supported; only false", ""),
@@ -434,6 +532,19 @@ BLOOM, MPT = config_of("bloom-176b"), config_of("mpt-7b")
         (MISTRAL | {"sliding_window": "long"}, "window must be a positive integer, not 'long'", ""),
         (QWEN2 | {"use_sliding_window": True}, "use_sliding_window true is not supported; only false", ""),
         (QWEN3 | {"attention_bias": True}, "attention_bias true is not supported; only false", ""),
+        (MIXTRAL | {"num_local_experts": None}, "'num_local_experts' is missing", ""),
+        (MIXTRAL | {"num_experts_per_tok": 9}, "top_k 9 of 1 groups x 8 = 8 experts", ""),
+        (QWEN3_MOE | {"norm_topk_prob": 1}, "norm_topk_prob must be true or false, not 1", ""),
+        (QWEN3_MOE | {"mlp_only_layers": [0]}, "mlp_only_layers [0] is not supported; only []", ""),
+        (DEEPSEEK | {"kv_lora_rank": 0}, "kv_lora_rank must be an integer of at least 1, not 0", ""),
+        (DEEPSEEK | {"topk_method": "random"}, "topk_method 'random' is not supported; only greedy", ""),
+        (DEEPSEEK | {"scoring_func": "tanh"}, "scoring_func 'tanh' is not supported", ""),
+        (DEEPSEEK | {"routed_scaling_factor": -1}, "routed_scaling_factor must be a positive number", ""),
+        (
+            DEEPSEEK | {"num_nextn_predict_layers": 1},
+            "num_nextn_predict_layers 1 is not supported; only 0",
+            "without multi-token prediction",
+        ),
         (OPT | {"do_layer_norm_before": False}, "do_layer_norm_before false is not supported", ""),
         (
             OPT | {"word_embed_proj_dim": 512},
