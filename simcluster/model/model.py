@@ -60,6 +60,10 @@ class Model(ABC):
         """The model whose matrix products are its FLOPs: without what a plan computes to no use."""
         return self
 
+    def remarks(self, seq_len: int) -> tuple[str, ...]:
+        """What a user should be told of how it is computed on sequences of this length."""
+        return ()
+
     @abstractmethod
     def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: int) -> Graph:
         """The forward graph of one micro-batch of ``batch`` sequences over all ranks.

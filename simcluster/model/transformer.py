@@ -95,6 +95,16 @@ class Transformer(Dimensions, Model):
             return self
         return replace(self, experts=replace(self.experts, capacity_factor=1.0))
 
+    def remarks(self, seq_len: int) -> tuple[str, ...]:
+        """How many tokens an expert takes."""
+        if self.experts is None:
+            return ()
+        places = self.experts.capacity(seq_len)
+        return (
+            f"each of {self.experts.count} experts has {places:,} places for every sequence, "
+            f"{self.experts.capacity_factor:g} x its mean share, and computes all of them, taken or not",
+        )
+
     def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: int) -> Graph:
         """The forward graph of one micro-batch of ``batch`` sequences over all ranks.
 

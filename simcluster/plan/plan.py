@@ -343,7 +343,7 @@ class _Planner:
         return chosen(written, self.roles, self.mesh, stage_axis)
 
     def _notes(self, strategies: Strategies, sharding: Sharding, vocab: int) -> list[str]:
-        notes = []
+        notes = [*self.model.remarks(self.training.seq_len)]
         written = self.parallel.optimizer_sharding
         if written is None and sharding.states:
             notes.append(f"recipe {self._recipe()} shards {sharding}; optimizer_sharding may say otherwise")

@@ -10,6 +10,7 @@ import numpy as np
 from simcluster._version import __version__
 from simcluster.cluster import HostGroup
 from simcluster.engine import Timing
+from simcluster.model import Model
 from simcluster.plan import Plan
 from simcluster.plan.fusion import reduced_by
 from simcluster.plan.schedule import render
@@ -49,6 +50,7 @@ def plan_document(built: Built) -> dict[str, Any]:
         "name": scenario.name,
         "model": scenario.spec.model.title or scenario.spec.model.use or "model by dimensions",
         "parameters": scenario.model.num_parameters,
+        **_active(scenario.model),
         "framework": scenario.spec.framework,
         "framework_changes": _framework(built),
         "mesh": dict(plan.mesh.axes),
@@ -78,6 +80,12 @@ def plan_document(built: Built) -> dict[str, Any]:
         **_shares(plan),
         "notes": [*plan.notes, *_reuse(built), *_remarks(built)],
     }
+
+
+def _active(model: Model) -> dict[str, int]:
+    """How many parameters a token meets, where a router chooses."""
+    active = model.num_active_parameters
+    return {} if active == model.num_parameters else {"active_parameters": active}
 
 
 def _remarks(built: Built) -> list[str]:

@@ -15,7 +15,7 @@ import pytest
 from simcluster.errors import PlanError
 from simcluster.layout import Kind, Movement
 from simcluster.model import Phase
-from simcluster.plan.spec import FrameworkSpec
+from simcluster.plan.spec import FrameworkSpec, RecipeSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
 
@@ -159,6 +159,7 @@ def test_every_model_in_every_place(row):
 def test_some_rows_have_every_model_and_every_place():
     assert {name for _, (name, _) in SOME} == set(MODELS)
     assert len({label((0, ("", place))) for _, (_, place) in SOME}) == len(PLACES)
+    assert {recipe for recipe, _ in PLACES} == set(RecipeSpec.entries())
     assert {number % len(SHARDINGS) for number, _ in SOME} == set(range(len(SHARDINGS)))
     assert {number % len(RECOMPUTE) for number, _ in SOME} == set(range(len(RECOMPUTE)))
 
