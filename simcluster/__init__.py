@@ -17,6 +17,7 @@ from simcluster._version import __version__
 if TYPE_CHECKING:
     from simcluster.api import Result, load, simulate, verify
     from simcluster.errors import PlanError, ScenarioError, SimclusterError, SimulationError, TraceError
+    from simcluster.plan.samples import shard_rows
     from simcluster.scenario import Scenario
 else:
 
@@ -40,6 +41,7 @@ _HOMES = {
     "SimulationError": "simcluster.errors",
     "TraceError": "simcluster.errors",
     "load": "simcluster.api",
+    "shard_rows": "simcluster.plan.samples",
     "simulate": "simcluster.api",
     "verify": "simcluster.api",
 }
@@ -54,6 +56,7 @@ __all__ = [
     "TraceError",
     "__version__",
     "load",
+    "shard_rows",
     "simulate",
     "verify",
 ]

@@ -5,6 +5,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from hypothesis import settings
+
+# How long an example takes says nothing about right or wrong, least of all on a busy machine.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
+
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 

@@ -2,7 +2,7 @@
 
 cluster = load_cluster("dgx-h100", hosts=4)
 cluster.device(0).price(works).total_ns
-cluster.span([0, 8, 16, 24])
+cluster.placement([0, 8, 16, 24])
 """
 
 from simcluster.cluster.catalog import device_names, host_names, load_cluster, load_device, load_host
@@ -19,6 +19,7 @@ from simcluster.cluster.price import Price, nanoseconds
 from simcluster.cluster.spec import ClusterSpec, HostGroupSpec
 from simcluster.cluster.speed import NOMINAL, Speed
 from simcluster.cluster.topology import Routes, Topology
+from simcluster.cluster.ways import Way, way_links
 
 __all__ = [
     "NOMINAL",
@@ -45,6 +46,7 @@ __all__ = [
     "Routes",
     "Speed",
     "Topology",
+    "Way",
     "Wiring",
     "device_names",
     "host_names",
@@ -52,4 +54,5 @@ __all__ = [
     "load_device",
     "load_host",
     "nanoseconds",
+    "way_links",
 ]

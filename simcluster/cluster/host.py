@@ -44,8 +44,8 @@ class Host:
     ``memory``: bytes of the host. ``protocols``: what the communication library can choose from, by
     operation or algorithm; those not named there use ``default``. ``island``: a closer part of the host;
     ``pod``: the hosts that are reached without the network; both are absent in most hosts.
-    ``memory_bandwidth`` (of all memory), ``between_sockets`` and the rates of the disks are bytes/s, 0 where
-    nothing is said.
+    ``cores`` (of each socket), ``memory_bandwidth`` (of all memory), ``between_sockets`` and the rates of the
+    disks, in bytes/s, are 0 where nothing is said.
     """
 
     name: str
@@ -61,6 +61,7 @@ class Host:
     sockets: int = 1
     numa_nodes: int = 1
     numa_of_device: tuple[int, ...] = ()
+    cores: int = 0
     devices_per_switch: int = 1
     library: str = "nccl"
     channels: int | None = None
@@ -99,11 +100,17 @@ class Host:
         """The socket that a part of the memory belongs to."""
         return part * self.sockets // self.numa_nodes
 
+    def numa_of(self, device: int) -> int:
+        """The part of the memory that a device is near to; where nothing is said, devices spread evenly."""
+        return (
+            self.numa_of_device[device]
+            if self.numa_of_device
+            else device * self.numa_nodes // self.num_devices
+        )
+
     def socket_of_device(self, device: int) -> int:
         """The socket that a device is near to: that of its memory; without one, devices spread evenly."""
-        if self.numa_of_device:
-            return self.socket_of_numa(self.numa_of_device[device])
-        return device * self.sockets // self.num_devices
+        return self.socket_of_numa(self.numa_of(device))
 
 
 def slower(hosts: Sequence[Host]) -> Host:

@@ -55,7 +55,7 @@ class ProtocolSpec(Section):
 class ProcessorSpec(Section):
     """A host's own processors, and which of its parts are near which.
 
-    Topology draws its PCIe tree and memories by them; no time rests on them yet.
+    Topology draws its PCIe tree and memories by them; the input pipeline reads and decodes on them.
     """
 
     model: Figure[Name]
@@ -63,6 +63,9 @@ class ProcessorSpec(Section):
 
     sockets: Figure[PositiveInt]
     """How many."""
+
+    cores: Figure[PositiveInt] | None = None
+    """Of each socket; input is not decoded on hosts that do not say it."""
 
     numa_nodes: Figure[PositiveInt]
     """Parts of the host's memory, each near some of the cores."""
@@ -88,7 +91,7 @@ class ProcessorSpec(Section):
 
 
 class DiskSpec(Section):
-    """A host's local disks: part of its topology; no checkpoint is written to them yet."""
+    """A host's local disks, on which input may lie; no checkpoint is written to them yet."""
 
     count: Figure[PositiveInt] | None = None
     """How many."""
@@ -252,6 +255,7 @@ class HostSpec(CatalogSection):
             sockets=sockets,
             numa_nodes=self.processors.numa_nodes.value if self.processors else 1,
             numa_of_device=near.value if near else (),
+            cores=self.processors.cores.value if self.processors and self.processors.cores else 0,
             devices_per_switch=shared.value if shared else 1,
             memory_bandwidth=_rate(self.processors.memory_bandwidth if self.processors else None),
             between_sockets=_rate(self.processors.between if self.processors else None),

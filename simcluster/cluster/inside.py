@@ -13,6 +13,9 @@ CLOSE, OUTER, CARD, TREE, TRUNK, SOCKET, MEMORY, AWAY = 1, 3, 1, 2, 4, 1, 1, 100
 network card and back."""
 
 
+CORE = 1e9
+"""What one core carries on the link that stands for the work of a socket's cores: nanoseconds in a second."""
+
 SHARED = ("storage.door", "storage")
 """The places that all hosts share: the door to their storage, and the storage."""
 
@@ -54,6 +57,11 @@ class Inside:
             if place not in self.places:
                 self.places.append(place)
         self.wires += [out, back]
+
+    def lead(self, pattern: str, label: str, ends: tuple[str, str], rate: float, source: str) -> None:
+        """Adds a wire to a place of its own, without latency."""
+        self.places.append(ends[1])
+        self.wires.append(Wire(pattern, label, *ends, rate, 0.0, MEMORY, source))
 
     def both_ways(
         self, stem: str, label: str, one: str, other: str, link: Link, cost: int, source: str
@@ -199,11 +207,15 @@ def _sockets(found: Inside, host: Host) -> None:
     for part in range(host.numa_nodes):
         socket = f"socket.{host.socket_of_numa(part)}"
         found.both_ways("memory.{}", str(part), f"memory.{part}", socket, memory, MEMORY, source)
-    if host.memory_bandwidth:
-        cores = Link(host.memory_bandwidth / host.sockets, 1.0, 0.0)
+    if host.memory_bandwidth or host.cores:
+        cores = Link((host.memory_bandwidth or asked) / host.sockets, 1.0, 0.0)
         for number in range(host.sockets):
             place, socket = f"cores.{number}", f"socket.{number}"
             found.both_ways("cores.{}", str(number), place, socket, cores, MEMORY, source)
+    if host.cores:
+        for number in range(host.sockets):
+            ends = f"cores.{number}", f"work.{number}"
+            found.lead("host.{}.work.{}", str(number), ends, host.cores * CORE, "host.processors.cores")
     if host.disk_read and host.disk_write:
         ends = "disks", "socket.0"
         out, into = (

@@ -100,6 +100,16 @@ class JoinedTopology(Topology):
             found[mine] = np.where(switches >= 0, self._global(number, switches), -1)
         return found
 
+    def beside(self, ranks: Numbers, what: str) -> Numbers:
+        """The place beside each device; ValueError if hosts have none."""
+        found = np.empty(np.shape(ranks), dtype=np.int64)
+        group, own = self._split(np.asarray(ranks, dtype=np.int64))
+        for number, part in enumerate(self.parts):
+            mine = group == number
+            if mine.any():
+                found[mine] = self._global(number, part.beside(own[mine], what))
+        return found
+
     def card_of(self, places: Numbers) -> Numbers:
         """Refused: groups have different cards; ask the group's own topology in ``parts``."""
         raise ValueError("hosts of several kinds have different cards")

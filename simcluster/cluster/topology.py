@@ -197,6 +197,22 @@ class Topology:
         place = self._index["switch"]
         return self._node(ranks // self.host.num_devices, np.int64(place))
 
+    def beside(self, ranks: Numbers, what: str) -> Numbers:
+        """The place beside each device: ``memory``, ``cores``, ``work``, ``disks`` or ``storage``.
+
+        ValueError if hosts have none.
+        """
+        numa = np.array([self.host.numa_of(place) for place in range(self.host.num_devices)])
+        parts = {"memory": numa, "cores": numa * self.host.sockets // self.host.numa_nodes}
+        parts["work"] = parts["cores"]
+        number = parts[what][self.place_of(ranks)] if what in parts else None
+        names = [what] if number is None else [f"{what}.{part}" for part in range(int(parts[what].max()) + 1)]
+        if missing := [name for name in names if name not in self._index]:
+            raise ValueError(f"{self.host.name} has no {missing[0]}")
+        index = np.array([self._index[name] for name in names])
+        places = index[number] if number is not None else np.full(np.shape(ranks), index[0])
+        return self._node(ranks // self.host.num_devices, places)
+
     def routes(self, src: Numbers, dst: Numbers, rail: Numbers | None = None) -> Routes:
         """The ways from nodes ``src`` [pairs] to nodes ``dst`` [pairs].
 

@@ -2,6 +2,7 @@
 
 from simcluster.collectives.algorithm import Algorithm, all_algorithms
 from simcluster.collectives.benchmark import Row, benchmark
+from simcluster.collectives.copies import copy_loads, copy_time
 from simcluster.collectives.cost import Choice, Phase, collective_time, refused_name, routine, site
 from simcluster.collectives.loads import Load, loads
 from simcluster.collectives.operation import Operation
@@ -32,6 +33,8 @@ __all__ = [
     "all_algorithms",
     "benchmark",
     "collective_time",
+    "copy_loads",
+    "copy_time",
     "loads",
     "perform",
     "refused_name",

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from simcluster.cluster import Device
 from simcluster.engine.linked import LinkedClass
 from simcluster.engine.spans import InstructionTimes, Vocabulary
-from simcluster.program import Category, Code, Program, Scope, Slot
+from simcluster.program import Action, Category, Code, Program, Scope, Slot
 from simcluster.program.lower import FORWARD
 
 Ints = NDArray[np.int64]
@@ -152,7 +152,7 @@ class _Stage:
             each.group or self.program.stage_axis
             for code in self.times
             for each in self.program.codes[code].instructions
-            if each.operation
+            if each.operation and each.action is not Action.COPY
         }
         held.append(("communicators", Category.COMMUNICATION, len(meetings) * self.device.communicator))
         zero = np.zeros(len(held), dtype=np.int64)

@@ -295,8 +295,8 @@ class _Engine:
         return takes
 
     def _meeting_key(self, index: int, each: Instruction) -> tuple[tuple[object, ...], int]:
-        """Who meets: the classes of a group, or sender and receiver."""
-        if each.action is Action.COLLECTIVE:
+        """Who meets: the classes of a group, or sender and receiver; who copies is alone."""
+        if each.group:
             group = self.classes.groups[index, each.group]
             return ("group", each.stream, group.id), len(group.members)
         peer, _ = self.choices.peer(index, each)

@@ -121,8 +121,8 @@ class _Linker:
             # A receive is posted when the kernels before it in program order are done.
             compute = self.numbers[COMPUTE]
             self._wait(streams[0], compute, self.lengths[compute])
-        if execution.after >= 0:
-            self._follow(index, execution, streams)
+        for place, ago in execution.after:
+            self._follow(index - index % len(self.program.parts[self.part].executions), place, ago, streams)
         base = list(self.lengths)
         self.bases.append(base)
         for where, track in zip(streams, timed.tracks, strict=True):
@@ -147,11 +147,15 @@ class _Linker:
             self.buffers[code, instance] = reads, writes
         return self.buffers[code, instance]
 
-    def _follow(self, index: int, execution: Execution, streams: Sequence[int]) -> None:
-        """Makes all streams of an execution wait until an earlier one of the same step has ended."""
+    def _follow(self, first: int, place: int, ago: int, streams: Sequence[int]) -> None:
+        """Makes all ``streams`` wait until an execution has ended: of the step that begins at ``first``, or
+        so many steps ``ago``. What was before the first step has.
+        """
         plan = self.program.parts[self.part].executions
-        earlier = index - index % len(plan) + execution.after
-        awaited = plan[execution.after].code
+        earlier = first - ago * len(plan) + place
+        if earlier < 0:
+            return
+        awaited = plan[place].code
         for number, track in zip(self.local[awaited], self.timed[awaited].tracks, strict=True):
             for stream in streams:
                 self._wait(stream, number, self.bases[earlier][number] + len(track))

@@ -9,11 +9,11 @@ import numpy as np
 
 from simcluster.cluster import Cluster
 from simcluster.cluster.price import nanoseconds
-from simcluster.collectives import Choice, routine
+from simcluster.collectives import Choice, Operation, routine
 from simcluster.engine.choices import Choices
 from simcluster.engine.fabric import Background, CapacityChange, Fabric, Late, Links, Phase, Transfer
 from simcluster.engine.vectors import GRAIN, Vectors
-from simcluster.program import Classes, Instruction
+from simcluster.program import Action, Classes, Instruction
 from simcluster.program.instruction import RECV_NEXT, SEND_NEXT, SEND_PREV
 from simcluster.program.loading import Key, Loaded, phase_key
 from simcluster.program.structure import Loads
@@ -93,11 +93,9 @@ class _Wired:
     def _late(self, index: int, each: Instruction, choice: Choice, vectors: Sequence[int]) -> Iterator[Late]:
         """What changed latencies of the links add: as much for each hop as the slowest of them."""
         cluster = self.choices.cluster
-        if not any(change.latency for change in cluster.link_changes):
+        if not choice.phases or not any(change.latency for change in cluster.link_changes):
             return
-        groups = self.choices.classes.groups
-        where = groups[index, each.group].placement if each.group else self.choices.peer(index, each)[1]
-        hops = routine(choice.algorithm, phase_key(each, choice, 0, False).operation, where, cluster).hops
+        hops = self._hops(index, each, choice)
         entries = [np.arange(*self.vectors.offsets[vector : vector + 2]) for vector in vectors]
         used = self.choices.classes.flows.links.first[np.unique(self.vectors.links[np.concatenate(entries)])]
         for change in cluster.link_changes:
@@ -105,6 +103,15 @@ class _Wired:
             if change.latency and touched.size:
                 count = max(hops[int(away)] for away in cluster.topology.lead_away(touched).tolist())
                 yield Late(change.begin_ns, change.end_ns, nanoseconds(max(count, 1) * change.latency))
+
+    def _hops(self, index: int, each: Instruction, choice: Choice) -> tuple[int, int]:
+        """Waits of an instruction inside hosts and between them; a copy is one that never leaves its host."""
+        if each.action is Action.COPY:
+            return 1, 0
+        groups = self.choices.classes.groups
+        where = groups[index, each.group].placement if each.group else self.choices.peer(index, each)[1]
+        operation = Operation(each.operation)
+        return routine(choice.algorithm, operation, where, self.choices.cluster).hops
 
 
 def _vectors(parts: Sequence[Loads]) -> Vectors:

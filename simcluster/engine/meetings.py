@@ -119,7 +119,7 @@ class _Places:
             for stage in self.stages
             for code in stage.codes
             for index, each in enumerate(self.program.codes[code].instructions)
-            if each.action is not Action.COMPUTE
+            if each.action not in (Action.COMPUTE, Action.COPY)
         }
 
     def _place(self, stage: Stage, each: Instruction) -> Rendezvous:

@@ -329,7 +329,7 @@ class _Ahead:
 
     def _key(self, index: int, each: Instruction) -> tuple[Key, int, bool]:
         classes = self.rest.classes
-        if each.action is Action.COLLECTIVE:
+        if each.group:
             group = classes.groups[index, each.group]
             return (each.stream, group.id), len(group.members), group.members[0] == index
         sends = each.action is Action.SEND

@@ -232,7 +232,7 @@ def _lanes(stage: Stage, places: Mapping[tuple[int, int, int], Rendezvous]) -> l
         taken = [whole[row] for row in stage.rows(number).tolist()]
         for position in np.flatnonzero(each.meeting != NOTHING).tolist():
             execution = stage.linked.executions[each.execution[position]]
-            found = places[stage.number, execution.code, int(each.meeting[position])]
+            found = places.get((stage.number, execution.code, int(each.meeting[position])))
             duration = taken[position]
             meetings[position] = found
             if isinstance(found, Favourite) and duration is not None:

@@ -86,7 +86,7 @@ class DecoderBlock:
         k, v = self._linear("attention.qkv", y, HIDDEN, _heads("k", "v"), self._qkv_bias)
         return self._attended(x, *self._placed(q, k), v)
 
-    def head(self, hidden: TensorType, tokens: TensorType, num_tokens: int) -> Block:
+    def head(self, hidden: TensorType, tokens: TensorType, num_tokens: float) -> Block:
         """The last norm, logits and loss."""
         build, dims = self.build, self.dims
         x = build.input("in", hidden)

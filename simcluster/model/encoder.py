@@ -108,7 +108,7 @@ class Encoder(Model):
             masked=0.5,
         )
 
-    def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: int) -> Graph:
+    def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: float) -> Graph:
         """The forward graph of one micro-batch; the step has ``num_tokens / seq_len`` sequences."""
         tokens = TensorType((batch, seq_len), DType.INT64)
         hidden = TensorType((batch, seq_len, self.hidden), dtype)

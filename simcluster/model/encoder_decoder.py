@@ -99,7 +99,7 @@ class EncoderDecoder(Model):
             decoder_seq_len=min(self.decoder_seq_len, 2 * ways("seq")),
         )
 
-    def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: int) -> Graph:
+    def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: float) -> Graph:
         """The forward graph of one micro-batch of ``batch`` pairs of an input and a target sequence.
 
         ``num_tokens`` are the input tokens of the whole step; the loss is a mean over its target tokens.

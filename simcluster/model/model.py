@@ -65,7 +65,7 @@ class Model(ABC):
         return ()
 
     @abstractmethod
-    def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: int) -> Graph:
+    def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: float) -> Graph:
         """The forward graph of one micro-batch of ``batch`` sequences over all ranks.
 
         ``num_tokens`` is the number of tokens of the whole step, by which the summed loss is divided.

@@ -105,7 +105,7 @@ class Transformer(Dimensions, Model):
             f"{self.experts.capacity_factor:g} x its mean share, and computes all of them, taken or not",
         )
 
-    def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: int) -> Graph:
+    def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: float) -> Graph:
         """The forward graph of one micro-batch of ``batch`` sequences over all ranks.
 
         ``num_tokens`` is the number of tokens of the whole step, by which the summed loss is divided.

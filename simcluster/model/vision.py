@@ -108,7 +108,7 @@ class VisionTransformer(Model):
             classes=min(self.classes, 8 * ways("classes")),
         )
 
-    def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: int) -> Graph:
+    def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: float) -> Graph:
         """The forward graph of one micro-batch; the step has ``num_tokens / seq_len`` images."""
         assert seq_len == self.sequence, self.refuses(seq_len)
         hidden = TensorType((batch, seq_len, self.hidden), dtype)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from simcluster.layout import Mesh
+from simcluster.layout import Layout, Mesh
 from simcluster.model import Graph
 from simcluster.plan.accumulate import ALL, accumulate
 from simcluster.plan.cast import cast_again, cast_weights
@@ -36,7 +37,8 @@ def differentiated(placed: Graph, formats: Formats) -> Graph:
 class Passes:
     """What the passes behind differentiation need to know; ``limit`` is that of the gradients' norm.
 
-    ``apart``: every collective travels by itself.
+    ``feeds`` are the layouts of inputs that come in one of their own. ``apart``: every collective travels by
+    itself.
     """
 
     mesh: Mesh
@@ -48,11 +50,12 @@ class Passes:
     optimizer: OptimizerPlan
     recompute: RecomputeSpec
     limit: float | None
+    feeds: Mapping[str, Layout]
     apart: bool = False
 
     def run(self, graph: Graph) -> Graph:
         """Shards, recomputes, optimises and fuses a differentiated graph."""
-        graph = shard(graph, self.strategies, self.mesh, self.router)
+        graph = shard(graph, self.strategies, self.mesh, self.router, self.feeds)
         graph = self._weights(graph)
         # What is computed again reads weights as the backward does, which gathering them has to know.
         graph = self._again(graph)

@@ -20,6 +20,7 @@ from simcluster.plan.formats import Formats, states_of, update_of
 from simcluster.plan.fusion import idle, used_by
 from simcluster.plan.fusion_ids import fusion_ids
 from simcluster.plan.hints import hints
+from simcluster.plan.inputs import Inputs, check_inputs
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
 from simcluster.plan.optimize import OptimizerPlan
 from simcluster.plan.passes import Passes, differentiated
@@ -53,7 +54,8 @@ class Plan:
     each stage, ``timetables`` what the stages do, for each number of micro-batches that ``batches`` counts,
     ``vocab`` the padded vocabulary, ``notes`` what the user should be told, ``algorithms`` those of
     collectives that the scenario names; ``call`` is the host's seconds for each call of collectives, of
-    which ``reuse`` that are alike are one.
+    which ``reuse`` that are alike are one; ``inputs`` how ranks get their parts of the batch, if that takes
+    anything.
     """
 
     graph: Graph
@@ -84,6 +86,7 @@ class Plan:
     algorithms: Selection
     call: float
     reuse: int | None
+    inputs: Inputs | None = None
 
     @property
     def timetable(self) -> Timetable:
@@ -113,9 +116,10 @@ def make_plan(
     framework: FrameworkSpec,
     cluster: Cluster,
     algorithms: Selection = AUTOMATIC,
+    inputs: Inputs | None = None,
 ) -> Plan:
     """The plan of a model on a cluster; PlanError if it is impossible, with every reason it can tell."""
-    return _Planner(model, training, parallel, framework, cluster, algorithms).plan()
+    return _Planner(model, training, parallel, framework, cluster, algorithms, inputs).plan()
 
 
 @dataclass
@@ -126,6 +130,7 @@ class _Planner:
     framework: FrameworkSpec
     cluster: Cluster
     algorithms: Selection
+    inputs: Inputs | None
 
     def plan(self) -> Plan:
         """Decides what the passes need to know, and runs them."""
@@ -147,13 +152,15 @@ class _Planner:
         sharding = self._sharding(stage_axis)
         formats = Formats.of(self.training.precision, self.framework, sharding)
         check_rates(self.cluster, formats.compute, formats.matmul)
+        check_inputs(self.inputs, self.cluster)
         model = self.model.padded(self._vocabulary_multiple(rules)).computed(
             flash=self.framework.attention == "flash",
             logits=DType.FP32 if self.framework.logits == "fp32" else None,
         )
         tokens = self.training.global_batch * self.training.seq_len
         batch = self.training.micro_batch * self.mesh.product(batch_axes)
-        forward = model.graph(batch, self.training.seq_len, formats.compute, tokens)
+        counted = self.parallel.tokens_counted(tokens, self.mesh.product(batch_axes))
+        forward = model.graph(batch, self.training.seq_len, formats.compute, counted)
         check_tensors(forward)
         placed = place(forward, layers)
         strategies = assign(placed, rules, self.mesh, self.roles)
@@ -182,6 +189,7 @@ class _Planner:
             optimizer=optimizer,
             recompute=self.parallel.recompute,
             limit=limit,
+            feeds=self.inputs.layouts(logical, self.mesh, stage_axis) if self.inputs else {},
             apart=fusion.closed,
         )
         graph = passes.run(logical)
@@ -237,6 +245,7 @@ class _Planner:
             algorithms=self.algorithms,
             call=float(self.framework.collective_call or 0.0),
             reuse=self.parallel.reuse,
+            inputs=self.inputs,
         )
 
     # -- what can be wrong before anything is built -----------------------------------------------------
@@ -266,6 +275,14 @@ class _Planner:
                             nearest(axis, self.mesh.names),
                         )
                     )
+        if self.parallel.gradients_mean is not None and self.training.batch_shares:
+            problems.append(
+                Problem(
+                    "ranks with unequal shares of the batch have no mean of the same number of samples",
+                    "parallel.gradients_mean",
+                    "leave it out: then gradients are those of the mean over the whole batch",
+                )
+            )
         refusal = self.model.refuses(self.training.seq_len)
         if refusal:
             problems.append(Problem(refusal, "training.seq_len"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from simcluster.errors import PlanError
 from simcluster.layout import Layout, Mesh, Strategy
@@ -18,9 +19,17 @@ from simcluster.plan.strategies import Strategies
 
 _Key = tuple[object, ...]
 
+NO_FEEDS: Mapping[str, Layout] = MappingProxyType({})
+"""All inputs come as their first readers want them."""
 
-def shard(graph: Graph, strategies: Strategies, mesh: Mesh, router: Router) -> Graph:
-    """The graph over specialised blocks in which every value has a layout."""
+
+def shard(
+    graph: Graph, strategies: Strategies, mesh: Mesh, router: Router, feeds: Mapping[str, Layout] = NO_FEEDS
+) -> Graph:
+    """The graph over specialised blocks in which every value has a layout.
+
+    ``feeds`` are those of inputs that do not come as their first reader wants them.
+    """
     wanted = _wanted(graph, strategies)
     tied = _tied_layouts(graph, strategies)
     sums = _sums(graph, strategies)
@@ -43,7 +52,8 @@ def shard(graph: Graph, strategies: Strategies, mesh: Mesh, router: Router) -> G
         key: _Key = (instance.block, tuple(chosen.values()), incoming, wants, fixed, added)
         if key not in blocks:
             sharder = BlockSharder(block, chosen, mesh, router)
-            made = sharder.run(incoming, wants, dict(fixed), dict(added))
+            given = {name: feeds[name] for name in block.feeds if name in feeds}
+            made = sharder.run(incoming, wants, {**dict(fixed), **given}, dict(added))
             same = sum(other.name.partition("#")[0] == block.name for other in blocks.values())
             blocks[key] = replace(made, name=f"{block.name}#{same}" if same else block.name)
         found = blocks[key]

@@ -49,8 +49,8 @@ class BlockSharder:
         """The sharded block.
 
         ``incoming`` are the layouts of the block's inputs, ``wants`` what readers elsewhere want of each
-        output, ``fixed`` the layouts of parameters that are decided elsewhere. ``sums`` are the axes over
-        which the gradients of inputs and outputs that several blocks read stay partial while they add up.
+        output, ``fixed`` the layouts of parameters and feeds that are decided elsewhere. ``sums`` are the
+        axes over which gradients of inputs and outputs that several blocks read stay partial while they add.
         """
         block, bench = self.block, self.bench
         nodes = [part for node in block.nodes for part in self._primitives(node)]

@@ -292,6 +292,19 @@ class ParallelSpec(Section):
     optimizer_sharding: WrittenSharding | None = None
     """fsdp, ZeRO stages, MindSpore levels or the explicit form; the recipe's, if it has one."""
 
+    parameter_broadcast: StrictBool = False
+    """Whether initial parameters are broadcast from the first rank before the first step; else all ranks make
+    the same from one seed. Told beside the step, which does not contain it."""
+
+    gradients_mean: StrictBool | None = None
+    """MindSpore's: every data-parallel rank takes the mean over its own samples, and their gradients are
+    added (false, its default) or also divided by ``gradients_degree`` (true). Absent: the mean over the
+    batch."""
+
+    gradients_degree: PositiveInt | None = None
+    """What added gradients are divided by with gradients_mean; as many as there are data-parallel ranks if
+    absent, which makes it the mean over the batch."""
+
     recompute: RecomputeSpec = RecomputeSpec()
     """Activation recomputation."""
 
@@ -331,12 +344,25 @@ class ParallelSpec(Section):
                 path="comm_subgraph_reuse",
                 hint="write a number of at least 2, or true (1,000)",
             )
+        if self.gradients_degree is not None and not self.gradients_mean:
+            raise Refused(
+                "gradients are not divided by anything without gradients_mean",
+                path="gradients_degree",
+                hint="write gradients_mean: true, or leave gradients_degree out",
+            )
         if self.all_reduce_fusion_config is not None:
             path = "all_reduce_fusion_config"
             check_ends(self.all_reduce_fusion_config, path)
             if self.fusion.closed or self.fusion.all_reduce is not None:
                 raise Refused("fusion says already what is fused", path=path, hint="leave one of them out")
         return self
+
+    def tokens_counted(self, tokens: int, ways: int) -> float:
+        """By how many the sum of all tokens' losses is divided, with so many tokens on ``ways`` ranks."""
+        if self.gradients_mean is None:
+            return tokens
+        divided = self.gradients_degree or ways
+        return tokens / ways * (divided if self.gradients_mean else 1)
 
     @property
     def reuse(self) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from simcluster.layout import Layout, Movement
-from simcluster.model import Node, Phase, TensorType, Value
+from simcluster.model import Node, Phase, Role, TensorType, Value
 from simcluster.plan.redistribute import Router
 
 
@@ -88,6 +88,9 @@ class Workbench:
         self._labels[label] += 1
         if self._labels[label] > 1:
             label += str(self._labels[label])
-        self.values[label] = replace(self.kind(value), layout=after)
+        kind = self.kind(value)
+        # What was made of an input is no input: nothing fills it but its movement.
+        role = Role.ACTIVATION if kind.role is Role.FEED else kind.role
+        self.values[label] = replace(kind, layout=after, role=role)
         self.nodes.append(Node(label, movement, (name,), (label,), self.phase, origin=stem, why=why))
         return label

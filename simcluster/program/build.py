@@ -9,12 +9,14 @@ from simcluster.errors import PlanError
 from simcluster.layout import Layout, Mesh
 from simcluster.model import Block, Graph, Instance, Phase, Role, TensorType
 from simcluster.plan.conduct import FREE, Conduct
+from simcluster.plan.inputs import Inputs
 from simcluster.plan.schedule import BACKWARD as B_ACTION
 from simcluster.plan.schedule import FORWARD as F_ACTION
 from simcluster.plan.schedule import Action as ScheduleAction
 from simcluster.plan.schedule import Timetable
 from simcluster.program.buckets import Bucket, buckets
 from simcluster.program.gathers import gather_buckets
+from simcluster.program.inputs import Fed, input_buffer, input_codes, with_inputs
 from simcluster.program.instruction import (
     COMPUTE,
     RECV_NEXT,
@@ -72,17 +74,19 @@ def build(
     prefetch: int,
     conduct: Conduct = FREE,
     tf32: bool = False,
+    inputs: Inputs | None = None,
 ) -> Program:
     """The Program of a sharded, optimised, fused graph, with parts for every timetable.
 
     ``variants`` are the timetables of the ranks, by their coordinate along ``variant_axis``.
     ``overlapped`` posts receives one action ahead; otherwise transfers between two actions are posted
     together and waited for. ``conduct`` says what else waits, and what travels together; ``tf32`` lets matrix
-    kernels multiply fp32 operands in tf32.
+    kernels multiply fp32 operands in tf32. ``inputs``: how micro-batches get to the devices; None: they are
+    there.
     """
     codes = _Codes(graph, Lowering(mesh, prefetch, conduct.blocking_layers, tf32), conduct)
     parts = tuple(
-        _PartBuilder(graph, stage, actions, codes, overlapped).build()
+        _PartBuilder(graph, stage, actions, codes, overlapped, inputs).build()
         for stage, each in enumerate(zip(*timetables, strict=True))
         for actions in each
     )
@@ -111,7 +115,7 @@ class _Codes:
             if not self.conduct.by_layer and block.parameters:
                 # Its gradients travel in buckets, which are blocks without parameters.
                 made.pop(REDUCE, None)
-            self.by_block[block.name] = {phase: self._add(code) for phase, code in made.items()}
+            self.by_block[block.name] = {phase: self.add(code) for phase, code in made.items()}
         return self.by_block[block.name]
 
     def transfer(self, stream: str, block: Block, value: str) -> int:
@@ -121,7 +125,7 @@ class _Codes:
         key = (stream, slot)
         if key not in self.transfers:
             code = transfer(stream, slot, kind.role, self.settings.mesh, self.conduct.scatter)
-            self.transfers[key] = self._add(code)
+            self.transfers[key] = self.add(code)
         return self.transfers[key]
 
     def step_streams(self, phase: str) -> tuple[str, ...]:
@@ -129,7 +133,8 @@ class _Codes:
         codes = [code for code in self.codes if code.phase == phase]
         return tuple(dict.fromkeys(name for code in codes for name in code.streams if name != COMPUTE))
 
-    def _add(self, code: Code) -> int:
+    def add(self, code: Code) -> int:
+        """The number of a new code."""
         self.codes.append(code)
         return len(self.codes) - 1
 
@@ -141,6 +146,7 @@ class _PartBuilder:
     actions: Sequence[ScheduleAction]
     codes: _Codes
     overlapped: bool
+    inputs: Inputs | None
 
     def build(self) -> PartProgram:
         self.instances = [each for each in self.graph.instances if each.stage == self.stage]
@@ -164,7 +170,14 @@ class _PartBuilder:
             once=self.codes.conduct.gather_once,
             weights=self._unit_gathers(),
         )
-        return PartProgram(tuple(executions), tuple(self._residents()), self.names)
+        residents = list(self._residents())
+        fed = Fed.of([self.codes.codes[each.code] for each in executions])
+        if self.inputs is not None and fed.num_bytes:
+            prepared, copied = input_codes(self.inputs, fed)
+            numbers = (None if prepared is None else self.codes.add(prepared)), self.codes.add(copied)
+            executions = with_inputs(executions, self.codes.codes, self.inputs.prefetch, numbers)
+            residents.append(input_buffer(fed))
+        return PartProgram(tuple(executions), tuple(residents), self.names)
 
     # -- names ------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ tensor group", "the next stage"), so ranks that do the same run the same code.
 from __future__ import annotations
 
 import enum
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,6 +18,9 @@ from simcluster.work import Work
 
 COMPUTE = "compute"
 """The stream of every kernel; collectives run on streams named after their axes."""
+
+INPUT = "input"
+"""What the input pipeline's streams begin with, and what waits for it are charged to."""
 
 SEND_NEXT, RECV_PREV = "send_next", "recv_prev"
 SEND_PREV, RECV_NEXT = "send_prev", "recv_next"
@@ -77,12 +81,13 @@ class Category(enum.StrEnum):
 
 
 class Action(enum.StrEnum):
-    """What an instruction does."""
+    """What an instruction does; a copy moves bytes inside a host, on a way of the device's own."""
 
     COMPUTE = "compute"
     COLLECTIVE = "collective"
     SEND = "send"
     RECEIVE = "receive"
+    COPY = "copy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +132,8 @@ class Instruction:
 
     ``after`` are instructions of the same code that must have ended. ``drops`` are slots this instruction is
     the last to read on its stream; a buffer is released when every dropper has ended. For collectives and
-    transfers, ``num_bytes`` counts as nccl-tests counts, and ``group`` names the axes.
+    transfers, ``num_bytes`` counts as nccl-tests counts, and ``group`` names the axes. Of a copy,
+    ``operation`` is its way, which ``group`` holds too, and ``at_most`` the bytes/s that it asks for.
     """
 
     name: str
@@ -141,6 +147,7 @@ class Instruction:
     group: tuple[str, ...] = ()
     num_bytes: int = 0
     in_place: bool = False
+    at_most: float = math.inf
     why: str = ""
 
     @property
@@ -194,9 +201,9 @@ class Execution:
     """One run of a code: for which instance, which micro-batch, as part of which action of the schedule.
 
     ``waits_for_transfers`` holds the kernels back until every transfer posted before is over. Nothing of it
-    starts before everything posted on the streams ``behind`` is over. ``after`` is the place of an earlier
-    execution of the stage that must have ended before this one starts, or -1; ``gathered`` the micro-batch
-    for which the kept weights that it uses were gathered.
+    starts before everything posted on the streams ``behind`` is over. ``after``: executions of the part that
+    must have ended before this one starts, each as its place and how many steps ago; before the first step
+    all have. ``gathered`` is the micro-batch for which the kept weights that it uses were gathered.
     """
 
     code: int
@@ -205,7 +212,7 @@ class Execution:
     action: str
     waits_for_transfers: bool = False
     behind: tuple[str, ...] = ()
-    after: int = -1
+    after: tuple[tuple[int, int], ...] = ()
     gathered: int = -1
 
     def label(self, scope: Scope) -> int:

@@ -8,9 +8,19 @@ from functools import cached_property
 
 import numpy as np
 
-from simcluster.cluster import Cluster, Placement
+from simcluster.cluster import Cluster, Placement, Way
 from simcluster.cluster.link_changes import Background, LinkChange
-from simcluster.collectives import Choice, Load, Operation, Wanted, collective_time, loads, routine, site
+from simcluster.collectives import (
+    Choice,
+    Load,
+    Operation,
+    Wanted,
+    collective_time,
+    copy_loads,
+    loads,
+    routine,
+    site,
+)
 from simcluster.program.instruction import Action, Instruction
 from simcluster.program.program import Program
 from simcluster.program.structure import Ints, Loads
@@ -23,10 +33,13 @@ Use = tuple[Operation, int, Wanted]
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One phase of an algorithm over some axes; transfers also ``back`` along the pipeline."""
+    """One phase of an algorithm over some axes; transfers also ``back`` along the pipeline.
+
+    Copies are those of the one who makes them: axes, operation and algorithm are their way.
+    """
 
     axes: Axes
-    operation: Operation
+    operation: str
     algorithm: str
     phase: int
     back: bool = False
@@ -83,7 +96,10 @@ class _Loader:
 
     def run(self) -> Loaded:
         mesh = self.program.mesh
-        groups = {axes: self._of(axes, mesh.groups(axes)) for axes in self.program.groups}
+        groups = {
+            axes: self._copies(axes) if axes in self.copied else self._of(axes, mesh.groups(axes))
+            for axes in self.program.groups
+        }
         pairs = pipeline_pairs(mesh, self.program.stage_axis)
         transfers = self._of(TRANSFERS, pairs) if len(pairs) else []
         if len(pairs):
@@ -97,10 +113,31 @@ class _Loader:
         found: dict[Axes, dict[Use, None]] = {}
         for code in self.program.codes:
             for each in code.instructions:
-                if each.action is not Action.COMPUTE:
+                if each.action not in (Action.COMPUTE, Action.COPY):
                     use = Operation(each.operation), each.num_bytes, self.wants.of(each)
                     found.setdefault(each.group, {})[use] = None
         return {axes: tuple(uses) for axes, uses in found.items()}
+
+    @cached_property
+    def copied(self) -> dict[Axes, tuple[Way, set[int]]]:
+        """By axes that stand for a way, that way and the codes that copy over it."""
+        found: dict[Axes, tuple[Way, set[int]]] = {}
+        for number, code in enumerate(self.program.codes):
+            for each in code.instructions:
+                if each.action is Action.COPY:
+                    found.setdefault(each.group, (Way(each.operation), set()))[1].add(number)
+        return found
+
+    def _copies(self, axes: Axes) -> list[Loads]:
+        """What those who copy over a way load, each for itself."""
+        way, codes = self.copied[axes]
+        parts = [any(run.code in codes for run in part.executions) for part in self.program.parts]
+        ranks = np.flatnonzero(np.array(parts)[self.program.part_of_rank])
+        rows = _Rows(self.program.mesh.num_ranks)
+        rows.add(ranks, copy_loads(way, ranks, self.cluster))
+        self.placed[axes] = Placed.of(self.cluster, self.program.mesh.groups(axes))
+        self.patterns[Key(axes, way, way, 0)] = 0
+        return [rows.loads()]
 
     def _of(
         self, axes: Axes, members: Ints, *, back: bool = False, found: Sequence[Loads] = ()
@@ -155,7 +192,7 @@ class _Loader:
 
 def phase_key(each: Instruction, choice: Choice, phase: int, back: bool) -> Key:
     """The key of a phase of an instruction that is done as ``choice`` says."""
-    return Key(each.group, Operation(each.operation), choice.algorithm, phase, back)
+    return Key(each.group, each.operation, choice.algorithm, phase, back)
 
 
 def _place(loads: Loads, found: list[Loads]) -> int:

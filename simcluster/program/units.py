@@ -48,7 +48,7 @@ def with_units(
     for index, each in enumerate(labelled):
         for number in due.get(index, ()):
             before = number - prefetch - 1
-            after = line.place[users[before]] if before >= 0 else -1
+            after = ((line.place[users[before]], 0),) if before >= 0 else ()
             for gather in gathers[users[number]]:
                 line.add(replace(gather, after=after))
         line.place[index] = len(line.made)
@@ -84,7 +84,7 @@ class _Line:
         if scatter is None:
             self.add(each)
             return
-        self.add(replace(each, after=self.scatters[-2]) if len(self.scatters) > 1 else each)
+        self.add(replace(each, after=((self.scatters[-2], 0),)) if len(self.scatters) > 1 else each)
         self.scatters.append(len(self.made))
         self.add(Execution(scatter, each.instance, each.micro_batch, each.action))
 

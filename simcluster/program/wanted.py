@@ -46,7 +46,7 @@ class Wants:
                 instances[execution.code][execution.instance] = None
         for code, running in instances.items():
             for each in self.program.codes[code].instructions:
-                if each.action is not Action.COMPUTE:
+                if each.action not in (Action.COMPUTE, Action.COPY):
                     yield each, [f"{instance}.{each.name}" for instance in running]
 
     def _one(self, operation: Operation, names: list[str]) -> Wanted:

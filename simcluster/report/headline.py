@@ -21,6 +21,10 @@ def headline(documents: Document) -> list[tuple[str, str]]:
         ("batch", _batch(plan)),
         ("numbers", _numbers(plan)),
     ]
+    if "inputs" in plan:
+        rows.append(("data", _inputs(plan["inputs"])))
+    if "parameter_broadcast" in plan:
+        rows.append(("start", _start(plan["parameter_broadcast"])))
     changes = plan.get("framework_changes", [])
     return [*rows, ("framework", f"{plan['framework']}: {'; '.join(changes)}")] if changes else rows
 
@@ -91,6 +95,34 @@ def _batch(plan: Mapping[str, Any]) -> str:
         divided = f"{others}({_summed(counts)}) micro-batches along {axis} x {samples:,}"
     whole = f"{plan['global_batch']:,} samples of {plan['seq_len']:,} tokens ({units.count(tokens)})"
     return f"{whole} = {divided}"
+
+
+def _inputs(inputs: Mapping[str, Any]) -> str:
+    """Where samples come from, what they take on the way, and how long an epoch is."""
+    parts = [f"from {inputs['source']}"]
+    if inputs["sample_bytes"] is not None:
+        parts[0] += f", {units.volume(inputs['sample_bytes'])} a sample"
+    if inputs["decode_s"]:
+        parts.append(
+            f"{units.seconds(inputs['decode_s'])} of a core to decode one, {inputs['workers']} workers"
+        )
+    parts.append(f"{inputs['prefetch']} micro-batches ahead")
+    told = ", ".join(parts)
+    if isinstance(inputs["strategy"], str):
+        told += f"; {inputs['strategy']}"
+    if "epoch" not in inputs:
+        return told
+    epoch = inputs["epoch"]
+    again = f", {epoch['repeated']:,} rows read twice" if epoch["repeated"] else ""
+    return (
+        f"{told}; {epoch['rows']:,} rows in {epoch['num_shards']:,} shards: {epoch['steps']:,} steps{again}"
+    )
+
+
+def _start(broadcast: Mapping[str, Any]) -> str:
+    """What comes before the first step."""
+    what = f"{units.volume(broadcast['bytes'])} of parameters in {broadcast['broadcasts']:,} broadcasts"
+    return f"{what}, {units.seconds(broadcast['seconds'])} before the first step"
 
 
 def _numbers(plan: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ from simcluster.collectives import CollectivesSpec
 from simcluster.document import Name, Refused, Section, Unsupported
 from simcluster.engine.spec import RunSpec
 from simcluster.model.spec import ModelSpec
+from simcluster.plan.inputs import DataSpec
 from simcluster.plan.spec import ParallelSpec, TrainingSpec
 from simcluster.scenario.tenant import TenantSpec, check_framework, check_hosts, own_hosts
 
@@ -55,8 +56,8 @@ class ScenarioSpec(Section):
     training: TrainingSpec
     """Batch, sequence length, precision, optimizer."""
 
-    data: Unsupported = None
-    """Input pipeline."""
+    data: DataSpec | None = None
+    """How every device gets its part of the batch; absent: it is there."""
 
     parallel: ParallelSpec
     """The parallel plan."""

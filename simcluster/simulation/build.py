@@ -47,6 +47,7 @@ def prepare(scenario: Scenario, *, unfold: bool = False) -> Built:
             scenario.framework,
             cluster,
             spec.collectives.build(),
+            spec.data.build() if spec.data else None,
         )
         plan = searched(plan, cluster, lowered, host_calls(plan))
         beside = plan.mesh.num_ranks // plan.num_stages if unfold else 1
@@ -83,4 +84,5 @@ def lowered(plan: Plan) -> Program:
         prefetch=plan.prefetch,
         conduct=plan.conduct,
         tf32=plan.matmul is DType.TF32,
+        inputs=plan.inputs,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from simcluster.program.calls import Calls
 from simcluster.simulation.build import Built, host_calls
 from simcluster.simulation.layouts import layouts
 from simcluster.simulation.reached import reached
+from simcluster.simulation.startup import startup
 from simcluster.simulation.summary import summarise
 from simcluster.trace import Table
 from simcluster.work import DType
@@ -78,6 +80,8 @@ def plan_document(built: Built) -> dict[str, Any]:
         "vocabulary": plan.vocab,
         "schedule": {"kind": scenario.spec.parallel.schedule.kind, "text": render(plan.timetable)},
         **_shares(plan),
+        **_inputs(built),
+        **startup(built),
         "notes": [*plan.notes, *_reuse(built), *_remarks(built)],
     }
 
@@ -105,6 +109,27 @@ def _reuse(built: Built) -> list[str]:
     told = f"communication sub-graphs reused: {after:,} calls for {before:,} collectives of a step"
     free = "" if plan.call else ", no time saved: the framework profile counts none for calling"
     return [told + free]
+
+
+def _inputs(built: Built) -> dict[str, Any]:
+    """How inputs reach the devices, and the dataset as its shards read it, where the scenario says it."""
+    plan, spec = built.plan, built.scenario.spec
+    if plan.inputs is None or spec.data is None:
+        return {}
+    epoch = plan.inputs.epoch(spec.training.global_batch, plan.batch_ways)
+    told = {"epoch": asdict(epoch)} if epoch else {}
+    written = spec.data
+    return {
+        "inputs": {
+            "strategy": written.strategy,
+            "source": written.source,
+            "sample_bytes": written.sample,
+            "decode_s": written.decode,
+            "workers": written.workers,
+            "prefetch": written.prefetch,
+            **told,
+        }
+    }
 
 
 def _shares(plan: Plan) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from simcluster.engine.sweep import Swept
 from simcluster.engine.waits import IDLE, PIPELINE_WAIT
 from simcluster.program import Action, Code, Instruction
 from simcluster.program.calls import Calls
-from simcluster.program.instruction import stream_axes
+from simcluster.program.instruction import INPUT, stream_axes
 from simcluster.simulation.build import Built, host_calls
 from simcluster.simulation.flops import Flops, forward_flops, matrix_flops
 from simcluster.trace import Table
@@ -124,6 +124,7 @@ def waited(built: Built, timing: Timing, gaps: Table) -> dict[str, float]:
         **cut.exposed,
         "kernels beside communication": cut.parts["slowed_s"],
         "pipeline wait": cut.parts["pipeline_wait_s"],
+        "input wait": cut.parts["input_wait_s"],
         "idle": cut.parts["idle_s"],
     }
     return {name: value for name, lost in sorted(every.items()) if (value := cut.mean(lost))}
@@ -155,6 +156,7 @@ class _Cut:
             "slowed_s": (spent - busy) * scale,
             "host_s": host * scale,
             "pipeline_wait_s": lost.pop(PIPELINE_WAIT, np.zeros(count)) * scale,
+            "input_wait_s": lost.pop(INPUT, np.zeros(count)) * scale,
             "idle_s": lost.pop(IDLE, np.zeros(count)) * scale,
         }
         return cls(sizes, parts, {axis: values * scale for axis, values in lost.items()})

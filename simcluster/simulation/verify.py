@@ -81,8 +81,9 @@ def verify(scenario: Scenario, *, dtype: Literal["float64", "float32"] = "float6
         small = shrink(scenario)
         spec = small.scenario.spec
         algorithms = spec.collectives.build()
+        inputs = spec.data.build() if spec.data else None
         plan = make_plan(
-            small.model, spec.training, spec.parallel, scenario.framework, small.cluster, algorithms
+            small.model, spec.training, spec.parallel, scenario.framework, small.cluster, algorithms, inputs
         )
     except SimclusterError as error:
         raise scenario.located(error) from None

@@ -60,6 +60,10 @@ class _Event:
         )
 
 
+_ALONE = (Action.COMPUTE, Action.COPY)
+"""What a rank does by itself; copies bring what is there already, as far as values go."""
+
+
 @dataclass
 class Replay:
     """Runs a Program on arrays; ``spans`` come from an unfolded run, where a class is a rank.
@@ -89,7 +93,7 @@ class Replay:
         for index, event in enumerate(events):
             if index in done:
                 continue
-            if event.instruction.action is Action.COMPUTE:
+            if event.instruction.action in _ALONE:
                 self._compute(event)
                 self._drop(event)
                 continue
@@ -126,7 +130,7 @@ class Replay:
         position = {axes: self._group_of(axes) for axes in self.program.groups}
         for index, event in enumerate(events):
             each = event.instruction
-            if each.action is Action.COMPUTE:
+            if each.action in _ALONE:
                 continue
             if each.action is Action.COLLECTIVE:
                 key: tuple[object, ...] = (each.stream, each.group, position[each.group][event.rank])

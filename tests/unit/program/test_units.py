@@ -49,8 +49,9 @@ def test_gathers_stand_one_unit_ahead_and_scatters_right_behind():
         "backward a0",
         "scatter a0",
     ]
-    waits = {shown([each], codes)[0]: each.after for each in made if each.after >= 0}
-    assert {name: shown([made[after]], codes)[0] for name, after in waits.items()} == {
+    waits = {shown([each], codes)[0]: each.after for each in made if each.after}
+    assert all(ago == 0 for ((_, ago),) in waits.values())
+    assert {name: shown([made[after]], codes)[0] for name, ((after, _),) in waits.items()} == {
         "gather c0": "forward a0",
         "regather c0": "forward b0",
         "regather b0": "forward c0",
@@ -78,7 +79,7 @@ def test_units_gathered_together_stand_where_the_first_of_them_would():
         *("B0 d", "B0 c", "B0 b", "one", "B0 a"),
         *("F1 a", "two", "three", "F1 b", "F1 c", "F1 d"),
     ]
-    waits = [made[each.after].instance for each in made if each.instance in ("two", "three", "four")]
+    waits = [made[each.after[0][0]].instance for each in made if each.instance in ("two", "three", "four")]
     assert waits == ["a", "a", "c", "a", "a"]
     assert {each.micro_batch for each in made if each.action == "F1"} == {1}
 
@@ -87,7 +88,7 @@ def test_without_prefetch_a_gather_waits_for_the_unit_before():
     codes = codes_of("ab")
     made = with_units(list(scheduled("F0", codes)), codes, prefetch=0)
     assert shown(made, codes) == ["gather a0", "forward a0", "gather b0", "forward b0"]
-    assert [each.after for each in made] == [-1, -1, 1, -1]
+    assert [each.after for each in made] == [(), (), ((1, 0),), ()]
 
 
 def test_kept_weights_carry_the_micro_batch_they_were_gathered_for():
@@ -142,5 +143,5 @@ def test_at_most_one_more_unit_than_the_prefetch_depth_can_be_gathered(units, pr
         phase, unit = names[user].split()
         gather = names.index(f"{'gather' if phase == 'forward' else 'regather'} {unit}")
         assert gather < user
-        bound = users[number - prefetch - 1] if number > prefetch else -1
+        bound = ((users[number - prefetch - 1], 0),) if number > prefetch else ()
         assert made[gather].after == bound

@@ -144,3 +144,25 @@ def test_what_becomes_of_formats_is_told():
     single = verify(which, dtype="float32")
     assert single.agrees, single.first_difference or single.fault
     assert {what: after for what, _, after in single.changes}["casts to fp8"] == "copies"
+
+
+@pytest.mark.parametrize(
+    ("written", "factor"),
+    [
+        ({}, 1),
+        ({"gradients_mean": True}, 1),
+        ({"gradients_mean": False}, 4),
+        ({"gradients_mean": True, "gradients_degree": 2}, 2),
+    ],
+)
+def test_gradients_are_added_or_averaged_as_mindspore_says(written, factor):
+    """Added means of four ranks are four times the mean over the batch."""
+    which = scenario({"data": 4, "tensor": 2}, training={"optimizer": {"kind": "sgd"}}, **written)
+    assert verify(which).agrees
+    plan = prepare(which).plan
+    losses = [
+        node.operator.scale
+        for _, node in plan.logical.nodes()
+        if getattr(node.operator, "kind", "") == "cross_entropy"
+    ]
+    assert losses == [pytest.approx(factor / (16 * 8))]

@@ -1,0 +1,44 @@
+"""Ways of data inside a host, between a device, its memory and where data lies; and the work of its cores.
+
+Copies over them load the same links as everything else that crosses these (DESIGN 4.8).
+"""
+
+from __future__ import annotations
+
+import enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.cluster.family import Numbers
+from simcluster.cluster.topology import Topology
+
+
+class Way(enum.StrEnum):
+    """Where from and where to; ``DECODE`` is work of the cores beside a device, in nanoseconds of a core."""
+
+    FROM_DISKS = "disks to memory"
+    FROM_STORAGE = "storage to memory"
+    DECODE = "decode"
+    TO_DEVICE = "memory to device"
+
+    def ends(self, topology: Topology, ranks: Numbers) -> tuple[Numbers, Numbers]:
+        """The nodes between which it leads for each of some devices; ValueError if hosts have none."""
+        match self:
+            case Way.FROM_DISKS:
+                return topology.beside(ranks, "disks"), topology.beside(ranks, "memory")
+            case Way.FROM_STORAGE:
+                return topology.beside(ranks, "storage"), topology.beside(ranks, "memory")
+            case Way.DECODE:
+                return topology.beside(ranks, "cores"), topology.beside(ranks, "work")
+            case Way.TO_DEVICE:
+                return topology.beside(ranks, "memory"), np.asarray(ranks, dtype=np.int64)
+
+
+def way_links(way: Way, topology: Topology, ranks: Numbers) -> tuple[Numbers, NDArray[np.float64]]:
+    """The links that a way takes for each of some devices [ranks, most], padded with -1, and its latency [s].
+
+    Raises ValueError if their hosts have no such way.
+    """
+    found = topology.routes(*way.ends(topology, ranks))
+    return found.links, found.latency

@@ -1,0 +1,60 @@
+"""Which rows of a dataset each shard reads: MindSpore's distributed sampler.
+
+Source: ``distributed_sampler.cc`` of MindSpore r1.0 (minddata engine): strided, wrapping around to the start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+
+def shard_rows(
+    rows: int,
+    num_shards: int,
+    shard_id: int,
+    *,
+    shuffle: int | None = None,
+    epoch: int = 0,
+    offset: int | None = None,
+) -> Ints:
+    """The rows that a shard reads in an epoch, in order: every ``num_shards``-th, from its own number on.
+
+    Without an ``offset`` all shards read equally many, the last of them some rows of the beginning again.
+    With one, shard ``offset`` begins and none is read twice. ``shuffle`` is the seed of a permutation that
+    all shards make alike, another in every epoch. Raises ValueError for a shard that there is not.
+    """
+    if rows < 1 or not 0 <= shard_id < num_shards:
+        raise ValueError(f"there is no shard {shard_id} of {num_shards} of {rows} rows")
+    order = np.arange(rows, dtype=np.int64)
+    if shuffle is not None:
+        order = np.random.Generator(np.random.Philox(key=shuffle + epoch)).permutation(order)
+    if offset is None:
+        places = (num_shards * np.arange(-(-rows // num_shards)) + shard_id) % rows
+        return order[places]
+    if not 0 <= offset < num_shards:
+        raise ValueError(f"an offset is one of {num_shards} shards, not {offset}")
+    return order[(shard_id - offset) % num_shards :: num_shards]
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """A dataset as ``num_shards`` read it: rows each reads, rows read again to make shards equal, and whole
+    steps; what is left behind the last whole step is dropped.
+    """
+
+    rows: int
+    num_shards: int
+    rows_per_shard: int
+    repeated: int
+    steps: int
+
+    @classmethod
+    def of(cls, rows: int, num_shards: int, batch: int) -> Epoch:
+        """An epoch in which every shard takes ``batch`` rows per step."""
+        each = -(-rows // num_shards)
+        return cls(rows, num_shards, each, each * num_shards - rows, each // batch)
