@@ -51,6 +51,16 @@ class Model(ABC):
         return self.graph(batch=1, seq_len=self.sequence or 1, dtype=DType.BF16, num_tokens=1).num_parameters
 
     @property
+    def num_experts(self) -> int:
+        """Experts of a layer that a router chooses of; 0 if none does."""
+        return 0
+
+    @property
+    def num_expert_parameters(self) -> int:
+        """Parameters of all experts, which expert parallelism spreads."""
+        return 0
+
+    @property
     def num_active_parameters(self) -> int:
         """Parameters that a token meets; all of them unless a router chooses."""
         return self.num_parameters

@@ -77,16 +77,31 @@ class Transformer(Dimensions, Model):
         )
 
     @property
+    def num_experts(self) -> int:
+        """Experts that a router chooses of."""
+        return self.experts.count if self.experts else 0
+
+    @property
+    def num_expert_parameters(self) -> int:
+        """Those of all experts that a router chooses of."""
+        if self.experts is None:
+            return 0
+        matrices = 3 if self.activation in GATED else 2
+        return self._mixtures * self.experts.count * matrices * self.hidden * self.experts.ffn
+
+    @property
     def num_active_parameters(self) -> int:
         """Those that a token meets: of the experts only as many as it uses, and no bias of the router."""
         if self.experts is None:
             return self.num_parameters
-        idle = self.experts.count - self.experts.top_k
-        layers = max(self.layers - self.experts.dense_layers, 0)
-        matrices = 3 if self.activation in GATED else 2
-        unused = idle * matrices * self.hidden * self.experts.ffn
-        unused += self.experts.count if self.experts.steered else 0
-        return self.num_parameters - layers * unused
+        idle = self.num_expert_parameters * (self.experts.count - self.experts.top_k) // self.experts.count
+        steering = self._mixtures * self.experts.count if self.experts.steered else 0
+        return self.num_parameters - idle - steering
+
+    @property
+    def _mixtures(self) -> int:
+        """Layers with experts."""
+        return max(self.layers - self.experts.dense_layers, 0) if self.experts else 0
 
     @property
     def counted(self) -> Transformer:
@@ -118,8 +133,7 @@ class Transformer(Dimensions, Model):
 
         blocks = [write("embedding").embedding(tokens)]
         instances = [Instance("embedding", "embedding")]
-        dense = self.layers if self.experts is None else min(self.experts.dense_layers, self.layers)
-        kinds = ["layer"] * dense + ["mixture"] * (self.layers - dense)
+        kinds = ["layer"] * (self.layers - self._mixtures) + ["mixture"] * self._mixtures
         if self.query_layer:
             kinds[-1] = "query_layer"
             blocks.append(write("query_layer").query_layer(hidden, tokens))

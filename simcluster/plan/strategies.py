@@ -137,7 +137,9 @@ def _strategy(
             wanted[BATCH] = tuple(axis for axis in roles.resolve((BATCH,), mesh) if axis not in _used(wanted))
         problem = _check(node, wanted, extent, mesh, rule, instance)
         if problem is None:
-            return Strategy.of({dim: axes for dim, axes in wanted.items() if mesh.product(axes) > 1})
+            # An axis of one rank splits nothing, but layouts that name it would differ from others.
+            kept = {dim: tuple(axis for axis in axes if mesh.size(axis) > 1) for dim, axes in wanted.items()}
+            return Strategy.of({dim: axes for dim, axes in kept.items() if axes})
         failure = failure or problem
     assert failure is not None
     return failure

@@ -258,10 +258,12 @@ def test_expert_parallelism_is_two_exchanges_of_tokens_each_way():
             "megatron_sp",
             {
                 ("all_to_all", "expert"): 3,
-                # To attention, ids and weights of choices, to experts, and their parts of tokens and weights.
-                ("all_gather", "tensor"): 6,
-                # Behind attention, behind experts, and the parts of sequences.
-                ("reduce_scatter", "tensor"): 3,
+                # To attention, ids and weights of choices, and the parts of rows to experts.
+                ("all_gather", "tensor"): 4,
+                # Behind attention and experts.
+                ("reduce_scatter", "tensor"): 2,
+                # From parts of the sequence to parts of rows, and back.
+                ("all_to_all", "tensor"): 2,
             },
         ),
     ],
@@ -269,6 +271,14 @@ def test_expert_parallelism_is_two_exchanges_of_tokens_each_way():
 def test_with_tensor_parallelism_experts_are_reduced_where_they_are_smallest(recipe, forward):
     which = scenario(MODELS["mixtral"], {"data": 2, "expert": 2, "tensor": 2}, recipe)
     assert sent(which, "layers.1", Phase.FORWARD) == forward
+
+
+def test_an_axis_of_one_rank_changes_nothing():
+    """Layouts that named it would differ from those that do not, and be gathered for."""
+    plain = scenario(MODELS["mixtral"], {"expert": 2, "tensor": 2}, "megatron")
+    with_one = scenario(MODELS["mixtral"], {"data": 1, "expert": 2, "tensor": 2}, "megatron")
+    for phase in (Phase.FORWARD, Phase.BACKWARD):
+        assert sent(with_one, "layers.1", phase) == sent(plain, "layers.1", phase)
 
 
 def test_gradients_of_experts_are_reduced_over_the_ranks_that_hold_the_same():
