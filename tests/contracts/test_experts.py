@@ -99,7 +99,9 @@ RECOMPUTE = [
 ]
 
 
-def scenario(model, mesh, recipe, *, micro_batches=2, sharding=None, recompute=None, roles=None, **more):
+def scenario(
+    model, mesh, recipe, *, micro_batches=2, sharding=None, recompute=None, roles=None, training=None, **more
+):
     ranks = math.prod(mesh.values())
     devices = max(size for size in (1, 2, 3, 4) if ranks % size == 0)
     batch = (roles or {}).get("batch", ("data", "expert"))
@@ -115,7 +117,12 @@ def scenario(model, mesh, recipe, *, micro_batches=2, sharding=None, recompute=N
                 "hosts": ranks // devices,
             },
             "model": model,
-            "training": {"global_batch": micro_batches * 2 * ways, "micro_batch": 2, "seq_len": 8},
+            "training": {
+                "global_batch": micro_batches * 2 * ways,
+                "micro_batch": 2,
+                "seq_len": 8,
+                **(training or {}),
+            },
             "parallel": {
                 "mesh": mesh,
                 "roles": roles or {},
@@ -226,6 +233,24 @@ def test_other_layouts_compute_the_same(mesh, strategies, roles):
     recipe = "megatron" if "tensor" in mesh else "data"
     model = MODELS["shared, some layers dense"]
     prove(scenario(model, mesh, recipe, roles=roles, strategies=strategies))
+
+
+@pytest.mark.parametrize(
+    "training",
+    [
+        {"precision": {"compute": "bf16", "matmul": "fp8", "fp8": {"communication": "fp8"}}},
+        {"precision": "fp8"},
+        {"optimizer": {"kind": "adamw", "clip": 0.01}},
+        {"optimizer": {"kind": "lamb", "clip": 0.01}},
+        {"batch_shares": {"data": [3, 1]}},
+    ],
+    ids=str,
+)
+def test_formats_norms_and_shares_of_the_batch(training):
+    """Norms count every expert once; ranks with more micro-batches exchange more often among themselves."""
+    mesh = {"data": 2, "expert": 2, "tensor": 2}
+    model = MODELS["deepseek-v3"]
+    prove(scenario(model, mesh, "megatron_sp", micro_batches=4, sharding={"zero": 1}, training=training))
 
 
 # -- what is sent -----------------------------------------------------------------------------------------
