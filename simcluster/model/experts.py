@@ -95,11 +95,11 @@ class Experts:
         seats = build.add("mlp.seats", Seats(self.count, capacity), ids)
         seated = build.add("mlp.dispatch", Dispatch(self.count, capacity), x, seats)
         weighed = build.add("mlp.weights", SeatWeights(self.count, capacity), weights, seats)
+        # Here what all tokens use is computed while the others travel.
+        beside = self._shared(build, x, hidden, activation) if self.shared else None
         found = self._experts(build, seated, weighed, hidden, activation)
         y = build.add("mlp.combine", Combine(self.count, capacity), found, seats)
-        if self.shared:
-            y = build.add("mlp.sum", Add(HIDDEN), y, self._shared(build, x, hidden, activation))
-        return y
+        return y if beside is None else build.add("mlp.sum", Add(HIDDEN), y, beside)
 
     def _experts(self, build: BlockBuilder, x: str, weights: str, hidden: int, activation: str) -> str:
         """What every expert makes of the tokens in its places, times their weights."""
