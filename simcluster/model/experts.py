@@ -71,16 +71,22 @@ class Experts:
         groups = min(self.groups, 4)
         kept = min(self.kept_groups, max(groups // 2, 1))
         count = min(self.count, 2 * math.lcm(groups, ways("experts")))
+        top_k = min(self.top_k, 2, kept * (count // groups))
+        factor = self.capacity_factor
+        if ways("capacity") > 1:
+            # Places are split: as many as divide, for sequences of four tokens or a multiple.
+            factor = count * ways("capacity") / (4 * top_k)
         return replace(
             self,
             count=count,
-            top_k=min(self.top_k, 2, kept * (count // groups)),
+            top_k=top_k,
             ffn=min(self.ffn, 8 * ways("ffn")),
             shared=min(self.shared, 1),
             dense_layers=min(self.dense_layers, 1, layers - 1),
             groups=groups,
             kept_groups=kept,
             group_best=min(self.group_best, count // groups),
+            capacity_factor=factor,
         )
 
     def write(self, build: BlockBuilder, x: str, hidden: int, activation: str) -> str:

@@ -211,6 +211,15 @@ def test_a_small_form_has_dense_layers_and_mixtures_where_the_model_has():
         assert small.latent.head_dim != small.latent.value_dim
 
 
+@pytest.mark.parametrize("ways", [2, 4, 8])
+@pytest.mark.parametrize(
+    "experts", [Experts(160, 6, 8, groups=8, kept_groups=3), Experts(8, 2, 8), Experts(60, 1, 8)]
+)
+def test_places_that_are_split_are_so_in_the_small_form_too(experts, ways):
+    small = experts.shrunk(2, lambda dim: ways if dim == "capacity" else 1)
+    assert [small.capacity(seq_len) % ways for seq_len in (4, 8, 16)] == [0, 0, 0]
+
+
 # -- the section -------------------------------------------------------------------------------------------
 
 
