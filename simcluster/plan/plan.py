@@ -293,7 +293,10 @@ class _Planner:
         """Axes that no role and no rule names would only repeat the same work."""
         named = {axis for axes in self.roles.axes.values() for axis in axes}
         for rule in self._rules():
-            named.update(axis for split in rule.alternatives for axes in split.values() for axis in axes)
+            for split in rule.alternatives:
+                for axes in split.values():
+                    # A role is not the axis of its name: its own axes are named already.
+                    named.update(axis for axis in axes if axis not in self.roles.axes)
         return [
             Problem(
                 f"no role and no strategy uses axis '{axis}': its {size} ranks would repeat others' work",

@@ -353,6 +353,19 @@ def test_more_expert_ranks_hold_fewer_experts():
     assert peaks[1] > peaks[2] > peaks[4]
 
 
+def test_an_axis_called_as_a_role_is_not_taken_for_it():
+    """It would repeat the same work in silence: the role's axis is another one."""
+    with pytest.raises(PlanError, match="no role and no strategy uses axis 'experts'"):
+        prepare(scenario(MODELS["mixtral"], {"experts": 2}, "data"))
+
+
+def test_ranks_that_share_experts_train_equally_much():
+    """Who has fewer micro-batches would not come to the exchanges of the others."""
+    training = {"batch_shares": {"expert": [3, 1]}}
+    with pytest.raises(PlanError, match="expert"):
+        prepare(scenario(MODELS["mixtral"], {"expert": 2}, "data", training=training, micro_batches=4))
+
+
 def test_experts_that_do_not_divide_are_refused_with_the_arithmetic():
     with pytest.raises(PlanError, match=r"experts 8 does not divide over expert 3: 8 / 3 = 2\.66667"):
         prepare(scenario(MODELS["mixtral"], {"expert": 3}, "data"))
