@@ -26,9 +26,10 @@ def scenario_text(scenario: Scenario, changes: Sequence[tuple[str, str]]) -> str
     document = scenario.document
     assert document is not None
     settings = list(changes)
-    config = scenario.spec.model.hf
-    if config is not None and not config.is_absolute():
-        settings.append(("model.hf", str((scenario.folder / config).resolve())))
+    model = scenario.spec.model
+    for key, file in (("model.hf", model.hf), ("model.onnx", model.onnx)):
+        if file is not None and not file.is_absolute():
+            settings.append((key, str((scenario.folder / file).resolve())))
     for index, tenant in enumerate(scenario.spec.tenants):
         if isinstance(tenant.scenario, str) and not Path(tenant.scenario).is_absolute():
             path = (scenario.folder / tenant.scenario).resolve()

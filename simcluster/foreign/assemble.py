@@ -320,7 +320,7 @@ def _merged(data: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
 def _missing(data: Mapping[str, Any]) -> list[Problem]:
     """What a scenario needs and nobody said."""
     model = data.get("model")
-    named = isinstance(model, Mapping) and bool(model.keys() & {"use", "hf"})
+    named = isinstance(model, Mapping) and bool(model.keys() & {"use", "hf", "onnx"})
     problems = []
     if not named and not (isinstance(model, Mapping) and model.keys() & {"layers", "hidden", "heads"}):
         hint = "give --model llama3-70b, or its dimensions with --set model.layers=80 and so on"

@@ -17,8 +17,10 @@ from simcluster.layout.strategy import Strategy
 class Dims:
     """The iteration dims of an operator, einsum-like.
 
-    ``inputs`` and ``outputs`` name the dims of every operand. A split dim that an output does not have, but
-    what it is made of has, is *reduced*: that output is partial over the dim's axes, by ``reduction``.
+    ``inputs`` and ``outputs`` name the dims of every operand; where an operator merges or divides dims, the
+    outermost keeps its name with another size, and a split must divide both. A split dim that an output does
+    not have, but what it is made of has, is *reduced*: that output is partial over the dim's axes, by
+    ``reduction``.
     ``whole`` dims may not be split, with the reason. ``linear`` are the sets of inputs in which the operator
     is jointly linear. ``terms`` gives for every output the terms that add up to it, each as the set of its
     inputs; if empty, every output is one term of all inputs.

@@ -24,6 +24,15 @@ ONE = "1"
 """The gradient of the loss with respect to itself, where a gradient's name is expected."""
 
 
+UNIT = "one"
+"""What a dim of size 1 is called that stands for one which is repeated, or was summed away."""
+
+
+def unit_dims(*operands: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """``UNIT`` with the reason why it may not be split, if any of these operands has such a dim."""
+    return ((UNIT, "a dim of size 1"),) if any(UNIT in names for names in operands) else ()
+
+
 @dataclass(frozen=True, slots=True)
 class TensorType:
     """Shape and dtype of a tensor."""

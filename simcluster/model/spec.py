@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -21,7 +21,7 @@ from simcluster.document import (
     Refused,
 )
 from simcluster.errors import Problem, ScenarioError
-from simcluster.model import huggingface
+from simcluster.model import huggingface, onnx
 from simcluster.model.dimensions import Dimensions
 from simcluster.model.encoder import Encoder
 from simcluster.model.encoder_decoder import EncoderDecoder
@@ -30,6 +30,7 @@ from simcluster.model.model import Model
 from simcluster.model.parts import ExpertsSpec, LatentSpec, experts_of, latent_of
 from simcluster.model.transformer import Transformer
 from simcluster.model.vision import VisionTransformer
+from simcluster.model.wide_deep import WideDeep
 from simcluster.registry import data_files
 
 _FAMILIES: dict[str, dict[str, Any]] = {
@@ -40,14 +41,15 @@ Probability = Annotated[float, Field(ge=0, lt=1)]
 
 _SIZES = ("layers", "hidden", "heads", "vocab")
 
-_CLASSES: dict[str, type[Encoder | EncoderDecoder | VisionTransformer]] = {
+_CLASSES: dict[str, type[Encoder | EncoderDecoder | VisionTransformer | WideDeep]] = {
     "bert": Encoder,
     "t5": EncoderDecoder,
     "vit": VisionTransformer,
+    "wide_deep": WideDeep,
 }
 """Families that are no decoder-only transformers; the fields of the class are the keys that they know."""
 
-_ABOUT = {"use", "title", "source", "parameters", "hf", "family"}
+_ABOUT = {"use", "title", "source", "parameters", "hf", "onnx", "family"}
 _USUAL = {"head_dim", "ffn"}
 
 
@@ -72,10 +74,14 @@ class ModelSpec(CatalogSection):
     """A Hugging Face config.json, relative to the scenario's folder: model types llama, mistral, qwen2,
     qwen3, mixtral, qwen3_moe, deepseek_v2, deepseek_v3, kimi_k2, gpt2, opt, bloom and mpt."""
 
-    family: Literal["gpt", "llama", "bert", "t5", "vit"] = "llama"
+    onnx: Path | None = None
+    """An ONNX file, relative to the scenario's folder: its nodes as operators, for any number of samples. Its
+    output is trained with cross entropy over the last dim."""
+
+    family: Literal["gpt", "llama", "bert", "t5", "vit", "wide_deep"] = "llama"
     """What the choices below are if not given: GPT (layer norm, GELU, learned positions, biases, tied
     embeddings) or Llama (RMS norm, SwiGLU, rotary positions, no biases, untied); or a structure of its own,
-    which knows its own keys only: BERT, T5, vision transformer."""
+    which knows its own keys only: BERT, T5, vision transformer, Wide & Deep."""
 
     layers: PositiveInt | None = None
     """Transformer layers."""
@@ -192,6 +198,15 @@ class ModelSpec(CatalogSection):
     classes: PositiveInt | None = None
     """Vision: what the head tells apart."""
 
+    fields: PositiveInt | None = None
+    """Wide & Deep: ids of a sample, each with a value."""
+
+    embedding: PositiveInt | None = None
+    """Wide & Deep: columns of the deep table."""
+
+    mlp: Annotated[tuple[PositiveInt, ...], Field(min_length=1)] | None = None
+    """Wide & Deep: widths of the hidden layers."""
+
     @classmethod
     def entries(cls) -> Mapping[str, Traversable]:
         """The shipped models."""
@@ -199,6 +214,12 @@ class ModelSpec(CatalogSection):
 
     @model_validator(mode="after")
     def _is_complete(self) -> ModelSpec:
+        if self.onnx is not None:
+            others = sorted(self.model_fields_set - {"onnx", "title"})
+            if others:
+                listed = ", ".join(f"'{name}'" for name in others)
+                raise Refused(f"an ONNX file says all that {listed} could: leave it out", path=others[0])
+            return self
         if self.hf is not None:
             if self.use is not None:
                 raise Refused("give 'use' or 'hf', not both", path="hf")
@@ -224,21 +245,21 @@ class ModelSpec(CatalogSection):
         if problems:
             raise Refused(*problems)
 
+    @property
+    def called(self) -> str:
+        """What people call it: its title, the catalog's name, or that of its file."""
+        file = self.onnx and self.onnx.stem
+        return self.title or self.use or file or "model by dimensions"
+
     def build(self, folder: Path) -> Model:
-        """The model; ``hf`` is looked up in ``folder``. ScenarioError if the file cannot be used."""
+        """The model; files are looked up in ``folder``. ScenarioError if one cannot be used."""
+        if self.onnx is not None:
+            return _of_file("onnx", folder, self.onnx, onnx.load)
         if self.hf is None and self.family in _CLASSES:
             return self.structured()
         if self.hf is None:
             return self.transformer({})
-        try:
-            return self.transformer(huggingface.dimensions(folder / self.hf))
-        except Refused as error:
-            raise ScenarioError(
-                *(
-                    replace(problem, message=f"{self.hf}: {problem.message}", path="model.hf")
-                    for problem in error.problems
-                )
-            ) from error
+        return _of_file("hf", folder, self.hf, lambda path: self.transformer(huggingface.dimensions(path)))
 
     def structured(self) -> Model:
         """The model of a family with a structure of its own; Refused if impossible."""
@@ -248,12 +269,17 @@ class ModelSpec(CatalogSection):
         known = {name: value for name, value in known.items() if value is not None}
         needed = [each.name for each in wanted if each.default is MISSING and each.name not in _USUAL]
         _refuse_missing([name for name in needed if name not in known])
+        if "heads" in needed:
+            self._with_usual(known)
+        _possible(known)
+        return _CLASSES[self.family](**known)
+
+    def _with_usual(self, known: dict[str, Any]) -> None:
+        """Adds the sizes of attention and MLP that are not given."""
         known.setdefault("head_dim", _head_dim(known))
         if known.get("activation") in GATED and "ffn" not in known:
             raise Refused("'ffn' is missing: a gated MLP has no usual size", path="ffn")
         known.setdefault("ffn", 4 * known["hidden"])
-        _possible(known)
-        return _CLASSES[self.family](**known)
 
     def transformer(self, given: Mapping[str, Any]) -> Transformer:
         """The model from dimensions ``given`` and what this section says besides; Refused if impossible."""
@@ -283,6 +309,18 @@ class ModelSpec(CatalogSection):
         chosen = {name: known[name] for name in _CHOICES if name in known}
         sizes = {"kv_heads": kv_heads, "head_dim": head_dim, "ffn": ffn}
         return Transformer(**{**chosen, **sizes})
+
+
+def _of_file(key: str, folder: Path, file: Path, build: Callable[[Path], Model]) -> Model:
+    """What ``build`` makes of a file in ``folder``; its refusals as ScenarioError that names the file."""
+    try:
+        return build(folder / file)
+    except Refused as error:
+        problems = (
+            replace(problem, message=f"{file}: {problem.message}", path=f"model.{key}")
+            for problem in error.problems
+        )
+        raise ScenarioError(*problems) from error
 
 
 _CHOICES = tuple(

@@ -7,8 +7,9 @@ redistributed again.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from simcluster.layout import Dims, Kind, Layout, Mesh, Movement, Strategy
@@ -222,7 +223,11 @@ class BlockSharder:
     def _passing(
         self, node: Node, dims: Dims, strategy: Strategy, readers: Readers, kept: set[str]
     ) -> frozenset[int]:
-        """The inputs that stay partial through this node, because its result is smaller to reduce."""
+        """The inputs that stay partial through this node, because its result is smaller to reduce.
+
+        Where it adds up in accumulators, which are reduced once a step and not in every micro-batch, as many
+        elements are enough, whatever their format.
+        """
         bench = self.bench
         wanted = dims.input_layouts(strategy)
         by_partial: defaultdict[tuple[tuple[str, str], ...], set[int]] = defaultdict(set)
@@ -237,10 +242,11 @@ class BlockSharder:
         indices = frozenset(found)
         if any(how != "sum" or dims.passes(axis, indices, strategy) is None for axis, how in partial):
             return frozenset()
-        before = sum(self._bytes(node.inputs[index], wanted[index]) for index in indices)
-        results = zip(node.outputs, dims.output_layouts(strategy), strict=True)
-        after = sum(self._bytes(value, layout) for value, layout in results)
-        return indices if after < before else frozenset()
+        before = [(node.inputs[index], wanted[index]) for index in indices]
+        after = [*zip(node.outputs, dims.output_layouts(strategy), strict=True)]
+        if all(bench.kind(value).role is Role.ACCUMULATOR for value in node.outputs):
+            return indices if self._elements(after) <= self._elements(before) else frozenset()
+        return indices if self._bytes(after) < self._bytes(before) else frozenset()
 
     def _reaches(self, value: str, wanted: Layout) -> bool:
         """Whether a partial value lies as wanted but for its sum, or does after an exchange all to all."""
@@ -253,8 +259,14 @@ class BlockSharder:
         path = self.router.path(self.bench.type(value), layout, target)
         return all(movement.kind is Kind.ALL_TO_ALL for movement, _ in path)
 
-    def _bytes(self, value: str, layout: Layout) -> int:
-        return local_bytes(self.bench.type(value), layout, self.mesh)
+    def _bytes(self, values: Iterable[tuple[str, Layout]]) -> int:
+        """What a rank holds of some values in these layouts."""
+        return sum(local_bytes(self.bench.type(value), layout, self.mesh) for value, layout in values)
+
+    def _elements(self, values: Iterable[tuple[str, Layout]]) -> int:
+        """The same, counted in elements."""
+        shapes = (layout.local_shape(self.bench.type(value).shape, self.mesh) for value, layout in values)
+        return sum(map(math.prod, shapes))
 
 
 def _with_homes_as_outputs(block: Block, homes: Mapping[str, str]) -> Block:

@@ -6,6 +6,7 @@ MindSpore's default: the batch dim over the batch axes, replicated over the rest
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -150,9 +151,11 @@ def _used(split: Split) -> set[str]:
 
 
 def _extent(dims: Dims, node: Node, block: Block) -> dict[str, int]:
+    """Dim -> its size; where a reshape gives a dim two sizes, what divides both divides their divisor."""
     extent: dict[str, int] = {}
     for names, value in zip(dims.inputs + dims.outputs, node.inputs + node.outputs, strict=True):
-        extent.update(zip(names, block.values[value].type.shape, strict=True))
+        for name, size in zip(names, block.values[value].type.shape, strict=True):
+            extent[name] = math.gcd(extent.get(name, size), size)
     return extent
 
 

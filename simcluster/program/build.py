@@ -171,13 +171,19 @@ class _PartBuilder:
             weights=self._unit_gathers(),
         )
         residents = list(self._residents())
-        fed = Fed.of([self.codes.codes[each.code] for each in executions])
-        if self.inputs is not None and fed.num_bytes:
-            prepared, copied = input_codes(self.inputs, fed)
-            numbers = (None if prepared is None else self.codes.add(prepared)), self.codes.add(copied)
-            executions = with_inputs(executions, self.codes.codes, self.inputs.prefetch, numbers)
-            residents.append(input_buffer(fed))
+        if self.inputs is not None:
+            executions = self._fed(self.inputs, executions, residents)
         return PartProgram(tuple(executions), tuple(residents), self.names)
+
+    def _fed(self, inputs: Inputs, executions: list[Execution], residents: list[Resident]) -> list[Execution]:
+        """The executions with those of the input pipeline, if anything of the part reads inputs."""
+        fed = Fed.of([self.codes.codes[each.code] for each in executions])
+        if fed.num_bytes:
+            prepared, copied = input_codes(inputs, fed)
+            numbers = (None if prepared is None else self.codes.add(prepared)), self.codes.add(copied)
+            executions = with_inputs(executions, self.codes.codes, inputs.prefetch, numbers)
+            residents.append(input_buffer(fed))
+        return executions
 
     # -- names ------------------------------------------------------------------------------------------
 

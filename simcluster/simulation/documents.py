@@ -50,7 +50,7 @@ def plan_document(built: Built) -> dict[str, Any]:
     training = scenario.spec.training
     return {
         "name": scenario.name,
-        "model": scenario.spec.model.title or scenario.spec.model.use or "model by dimensions",
+        "model": scenario.spec.model.called,
         "parameters": scenario.model.num_parameters,
         **_active(scenario.model),
         "framework": scenario.spec.framework,

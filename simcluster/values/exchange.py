@@ -41,8 +41,9 @@ def sliced(movement: Movement, array: Array, mesh: Mesh, rank: int) -> Array:
 
 
 def _reduced(arrays: Sequence[Array], reduction: str) -> Array:
-    if reduction == "max":
-        return np.asarray(np.maximum.reduce(list(arrays)))
+    if reduction != "sum":
+        combine = {"max": np.maximum, "min": np.minimum}[reduction]
+        return np.asarray(combine.reduce(list(arrays)))
     return np.asarray(sum(arrays[1:], arrays[0]))
 
 

@@ -25,7 +25,7 @@ class Case:
     which the operator is jointly linear though it does not say so. ``reads_part`` and ``writes_part`` are
     inputs and outputs that a kernel touches only in places; ``odd`` dims have no size that divides,
     ``resized`` ones another size in another operand. ``untrained`` inputs are numbers that only decide
-    something: they have no gradient.
+    something: they have no gradient. ``views``: it launches nothing and moves nothing.
     """
 
     name: str
@@ -40,6 +40,7 @@ class Case:
     odd: frozenset[str] = frozenset()
     resized: frozenset[str] = frozenset()
     untrained: frozenset[int] = frozenset()
+    views: bool = False
 
     def __str__(self) -> str:
         return self.name

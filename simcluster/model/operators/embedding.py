@@ -9,8 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import Array, Operator, Region, Tape, TensorType, memory_bound
+from simcluster.model.operator import Array, Operator, Region, Tape, TensorType, memory_bound, unit_dims
 from simcluster.work import Kernel, Work
+
+Labels = tuple[str, ...]
 
 _IDS = ("batch", "seq")
 _ROWS = ("batch", "seq", "hidden")
@@ -25,23 +27,29 @@ def _traffic(rows: TensorType, *others: TensorType, accumulate: bool = False) ->
 
 @dataclass(frozen=True, slots=True)
 class Embedding(Operator):
-    """Rows of a table [vocab, hidden] for ids [batch, seq].
+    """Rows of a ``table`` [vocab, hidden] for ``ids`` of any dims, such as [batch, seq].
 
     With the table's rows split, a rank answers only for the ids it holds and gives zeros for the others: the
     result is a partial sum.
     """
 
+    ids: Labels = _IDS
+    table: Labels = _TABLE
+
     kind: ClassVar[str] = "embedding"
     family: ClassVar[str] = "gather"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """[batch, seq, hidden] in the table's dtype."""
+        """One row per id, in the table's dtype."""
         ids, table = inputs
         return (TensorType((*ids.shape, table.shape[1]), table.dtype),)
 
     def dims(self) -> Dims:
-        """Linear in the table; vocab is reduced."""
-        return Dims((_IDS, _TABLE), (_ROWS,), linear=(frozenset({1}),))
+        """Linear in the table, whose rows are reduced."""
+        rows = (*self.ids, self.table[1])
+        return Dims(
+            (self.ids, self.table), (rows,), unit_dims(self.ids, self.table), linear=(frozenset({1}),)
+        )
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
@@ -56,13 +64,13 @@ class Embedding(Operator):
         ids, table = inputs
         if grads[0] is None or not tape.needs_gradient(table):
             return (None, None)
-        (grad,) = tape.emit("wgrad", EmbeddingGrad(), [ids, grads[0], table])
+        (grad,) = tape.emit("wgrad", EmbeddingGrad(self.ids, self.table), [ids, grads[0], table])
         return (None, grad)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The rows, zeros where another rank holds them."""
         ids, table = inputs
-        local = ids - region.start("vocab")
+        local = ids - region.start(self.table[0])
         mine = (local >= 0) & (local < len(table))
         return (np.where(mine[..., None], table[np.where(mine, local, 0)], table.dtype.type(0)),)
 
@@ -70,6 +78,9 @@ class Embedding(Operator):
 @dataclass(frozen=True, slots=True)
 class EmbeddingGrad(Operator):
     """The table's gradient from ids and the rows' gradients; reads the table for its shape only."""
+
+    ids: Labels = _IDS
+    table: Labels = _TABLE
 
     kind: ClassVar[str] = "embedding_grad"
     family: ClassVar[str] = "gather"
@@ -79,8 +90,9 @@ class EmbeddingGrad(Operator):
         return (inputs[2],)
 
     def dims(self) -> Dims:
-        """Linear in the rows' gradients; batch and seq are reduced."""
-        return Dims((_IDS, _ROWS, _TABLE), (_TABLE,), linear=(frozenset({1}),))
+        """Linear in the rows' gradients; the ids' dims are reduced."""
+        operands = (self.ids, (*self.ids, self.table[1]), self.table)
+        return Dims(operands, (self.table,), unit_dims(self.ids, self.table), linear=(frozenset({1}),))
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
@@ -91,7 +103,7 @@ class EmbeddingGrad(Operator):
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """Rows added up where their ids fall."""
         ids, grad, table = inputs
-        local = (ids - region.start("vocab")).ravel()
+        local = (ids - region.start(self.table[0])).ravel()
         mine = (local >= 0) & (local < len(table))
         found = np.zeros_like(table)
         np.add.at(found, local[mine], grad.reshape(-1, grad.shape[-1])[mine])

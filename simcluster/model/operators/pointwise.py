@@ -10,6 +10,7 @@ import numpy as np
 
 from simcluster.layout import Dims
 from simcluster.model.operator import Array, Operator, Region, Tape, TensorType, memory_bound
+from simcluster.model.operators.reduction import SumTo
 from simcluster.work import Kernel, Work
 
 Labels = tuple[str, ...]
@@ -105,34 +106,3 @@ class Bias(Pointwise):
         x, b = inputs
         shape = [x.shape[i] if name in self.bias else 1 for i, name in enumerate(self.labels)]
         return (x + b.reshape(shape),)
-
-
-@dataclass(frozen=True, slots=True)
-class SumTo(Operator):
-    """The sum of x over every dim that ``kept`` lacks."""
-
-    labels: Labels
-    kept: Labels
-
-    kind: ClassVar[str] = "sum_to"
-    family: ClassVar[str] = "reduction"
-
-    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """The kept dims."""
-        extent = dict(zip(self.labels, inputs[0].shape, strict=True))
-        return (TensorType(tuple(extent[name] for name in self.kept), inputs[0].dtype),)
-
-    def dims(self) -> Dims:
-        """Linear."""
-        return Dims((self.labels,), (self.kept,), linear=(frozenset({0}),))
-
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One reduction kernel."""
-        return (memory_bound(Kernel.REDUCTION, inputs, outputs, accumulate=accumulate),)
-
-    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
-        """The sum over the other axes."""
-        gone = tuple(i for i, name in enumerate(self.labels) if name not in self.kept)
-        return (np.asarray(inputs[0].sum(axis=gone)),)

@@ -1,4 +1,4 @@
-"""The masked, scaled softmax of attention that is written as separate kernels."""
+"""The masked, scaled softmax of attention that is written as separate kernels; softmax over any one dim."""
 
 from __future__ import annotations
 
@@ -9,9 +9,22 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import Array, Operator, Region, Tape, TensorType, memory_bound
+from simcluster.model.operator import (
+    Array,
+    Decomposition,
+    Operator,
+    Region,
+    Tape,
+    TensorType,
+    memory_bound,
+)
+from simcluster.model.operators.elementwise import Elementwise
+from simcluster.model.operators.extreme import Extreme
+from simcluster.model.operators.reduction import SumTo
 from simcluster.model.scores import LABELS, Scores
 from simcluster.work import Kernel, Work
+
+Labels = tuple[str, ...]
 
 _WHOLE = (("keys", "the softmax sums over all keys inside the operator"),)
 
@@ -82,3 +95,120 @@ class SoftmaxGrad(_Softmax):
         weights, dy = inputs
         inner = (weights * dy).sum(axis=-1, keepdims=True)
         return (weights * (dy - inner) * weights.dtype.type(self.scale),)
+
+
+@dataclass(frozen=True, slots=True)
+class _Over(_Softmax):
+    """What softmax over a dim and its gradient share: the dim is split by primitives only."""
+
+    labels: Labels
+    dim: str
+    log: bool = False
+
+    @property
+    def _kept(self) -> Labels:
+        return tuple(name for name in self.labels if name != self.dim)
+
+    @property
+    def _place(self) -> int:
+        return self.labels.index(self.dim)
+
+    @property
+    def _whole(self) -> tuple[tuple[str, str], ...]:
+        return ((self.dim, "the softmax sums over it inside the operator"),)
+
+    def _of(self, function: str, *operands: Labels) -> Elementwise:
+        return Elementwise(function, operands or (self.labels,), self.labels)
+
+
+class SoftmaxOver(_Over):
+    """Softmax, or its logarithm, over one dim of a tensor; it keeps its output for its gradient."""
+
+    __slots__ = ()
+
+    kind: ClassVar[str] = "softmax_over"
+
+    def dims(self) -> Dims:
+        """The dim stays whole."""
+        return Dims((self.labels,), (self.labels,), whole=self._whole)
+
+    def gradient(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
+    ) -> tuple[str | None, ...]:
+        """Reads the output."""
+        if grads[0] is None:
+            return (None,)
+        operator = SoftmaxOverGrad(self.labels, self.dim, self.log)
+        return tape.emit("grad", operator, [outputs[0], grads[0]])
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """Weights that add up to one along the dim, or their logarithms."""
+        (x,) = inputs
+        shifted = x - x.max(axis=self._place, keepdims=True)
+        total = np.exp(shifted).sum(axis=self._place, keepdims=True)
+        return (shifted - np.log(total) if self.log else np.exp(shifted) / total,)
+
+    def decompose(self, split: frozenset[str]) -> Decomposition | None:
+        """Maximum, difference, exponential, sum, and what joins them."""
+        if split != {self.dim}:
+            return None
+        labels, kept = self.labels, self._kept
+        both = (labels, kept)
+        parts = [
+            ("max", Extreme(labels, kept), ("in0",), ("max",)),
+            ("shifted", self._of("sub", *both), ("in0", "max"), ("shifted",)),
+            ("exp", self._of("exp"), ("shifted",), ("exp",)),
+            ("sum", SumTo(labels, kept), ("exp",), ("sum",)),
+        ]
+        if self.log:
+            logarithm = Elementwise("log", (kept,), kept)
+            parts += [
+                ("log", logarithm, ("sum",), ("log",)),
+                ("join", self._of("sub", *both), ("shifted", "log"), ("out0",)),
+            ]
+        else:
+            parts += [("join", self._of("div", *both), ("exp", "sum"), ("out0",))]
+        return Decomposition(tuple(parts))
+
+
+class SoftmaxOverGrad(_Over):
+    """The gradient of x from the softmax, or its logarithm, and dy."""
+
+    __slots__ = ()
+
+    kind: ClassVar[str] = "softmax_over_grad"
+
+    def dims(self) -> Dims:
+        """Linear in dy."""
+        return Dims((self.labels,) * 2, (self.labels,), whole=self._whole, linear=(frozenset({1}),))
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """``y (dy - sum(y dy))``; of the logarithm ``dy - exp(y) sum(dy)``."""
+        y, dy = inputs
+        if self.log:
+            return (dy - np.exp(y) * dy.sum(axis=self._place, keepdims=True),)
+        return (y * (dy - (y * dy).sum(axis=self._place, keepdims=True)),)
+
+    def decompose(self, split: frozenset[str]) -> Decomposition | None:
+        """The sum apart from what it is taken of and from."""
+        if split != {self.dim}:
+            return None
+        labels, kept = self.labels, self._kept
+        both = (labels, kept)
+        if self.log:
+            return Decomposition(
+                (
+                    ("sum", SumTo(labels, kept), ("in1",), ("sum",)),
+                    ("exp", self._of("exp"), ("in0",), ("exp",)),
+                    ("part", self._of("mul", *both), ("exp", "sum"), ("part",)),
+                    ("join", self._of("sub", labels, labels), ("in1", "part"), ("out0",)),
+                )
+            )
+        return Decomposition(
+            (
+                ("product", self._of("mul", labels, labels), ("in0", "in1"), ("product",)),
+                ("sum", SumTo(labels, kept), ("product",), ("sum",)),
+                ("difference", self._of("sub", *both), ("in1", "sum"), ("difference",)),
+                ("join", self._of("mul", labels, labels), ("in0", "difference"), ("out0",)),
+            )
+        )

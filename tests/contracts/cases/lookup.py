@@ -19,6 +19,13 @@ _ONCE = "a bias is added once, after the reduction (DESIGN 4.2)"
 CASES = (
     Case("embedding", Embedding(), ids_and((4, 8), 12, (12, 4)), (0,), reads_part=frozenset({1})),
     Case(
+        "embedding of one id each",
+        Embedding(("batch",), ("rows", "columns")),
+        ids_and((8,), 12, (12, 4)),
+        (0,),
+        reads_part=frozenset({1}),
+    ),
+    Case(
         "embedding_grad",
         EmbeddingGrad(),
         ids_and((4, 8), 12, (4, 8, 4), (12, 4)),

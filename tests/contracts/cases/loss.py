@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from simcluster.model.operators.binary_cross_entropy import BinaryCrossEntropy, BinaryCrossEntropyGrad
 from simcluster.model.operators.cross_entropy import (
     CrossEntropy,
     CrossEntropyGrad,
@@ -44,6 +45,18 @@ CASES = (
         loss=True,
     ),
     Case("cross_entropy", CrossEntropy(1 / 16), _targets_last, (0,), loss=True),
+    Case(
+        "binary_cross_entropy",
+        BinaryCrossEntropy(1 / 16),
+        lambda rng: ids_and((16,), 2, (16,))(rng)[::-1],
+        (0,),
+        loss=True,
+    ),
+    Case(
+        "binary_cross_entropy_grad",
+        BinaryCrossEntropyGrad(1 / 16, ("batch", "seq")),
+        lambda rng: ids_and((4, 8), 2, (4, 8))(rng)[::-1],
+    ),
     Case("cross_entropy_grad", CrossEntropyGrad(1 / 16), _cross_entropy_grad),
     Case("logits_max", LogitsMax(), normal((4, 4, 8))),
     Case("logits_exp_sum", LogitsExpSum(), _exp_sum),

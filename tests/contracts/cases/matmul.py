@@ -47,6 +47,20 @@ CASES = (
         (0, 1, 2),
     ),
     Case(
+        "matmul of batches, both transposed",
+        Matmul(
+            ("batch", "heads", "k", "m"), (("batch", "heads", "n", "k"),), (("batch", "heads", "m", "n"),)
+        ),
+        normal((4, 4, 8, 4), (4, 4, 8, 8)),
+        (0,),
+    ),
+    Case(
+        "matmul of batches with one matrix for all",
+        Matmul(("k", "m"), (("batch", "k", "n"),), (("batch", "m", "n"),)),
+        normal((8, 4), (4, 8, 8)),
+        (0,),
+    ),
+    Case(
         "matmul_sum of one",
         MatmulSum((_HIDDEN,), (("ffn", "hidden"),), ("batch", "seq", "ffn")),
         normal(_X, (4, 8)),

@@ -7,7 +7,7 @@ import numpy as np
 from simcluster.model.operators.cast import Cast
 from simcluster.model.operators.dropout import Dropout, DropoutGrad
 from simcluster.model.operators.fp8 import E5M2, Fp8Cast
-from simcluster.model.operators.pointwise import Accumulate, Add, Bias, SumTo
+from simcluster.model.operators.pointwise import Accumulate, Add, Bias
 from simcluster.model.scores import LABELS as SCORES
 from simcluster.work import DType
 from tests.contracts.operator_case import Case, Draw, normal
@@ -40,8 +40,6 @@ CASES = (
         (0,),
         nonlinear={frozenset({0, 1}): _ONCE},
     ),
-    Case("sum_to", SumTo(_HIDDEN, ("hidden",)), normal((4, 8, 4))),
-    Case("sum_to of two dims", SumTo(_KEY, ("heads", "head_dim")), normal((4, 8, 4, 8))),
     Case("cast", Cast(_HIDDEN, DType.FP32, DType.BF16), normal((4, 8, 4)), (0,)),
     Case("dropout", Dropout(_HIDDEN, 0.25, "here"), normal((4, 8, 4)), (0,)),
     Case("dropout of scores", Dropout(SCORES, 0.5, "there"), normal(_SCORES), (0,)),

@@ -37,7 +37,7 @@ def layouts(draw, mesh: Mesh, num_dims: int, *, partial="any", flat=True):
     dims: list[list[str]] = [[] for _ in range(num_dims)]
     due: dict[str, str] = {}
     lying: list[str] = []
-    how = draw(st.sampled_from(["sum", "sum", "max"]))
+    how = draw(st.sampled_from(["sum", "sum", "max", "min"]))
     places = ["replicas", *range(num_dims)]
     places += ["flat"] if flat else []
     places += ["partial"] if partial else []
@@ -131,13 +131,17 @@ def spread(tensor: Tensor, layout: Layout):
     noise: dict[tuple, np.ndarray] = {}
     due = layout.partial_axes
     replicas = [axis for axis in mesh.names if axis not in layout.axes]
-    summed = layout.partial[0][1] == "sum"
+    how = layout.partial[0][1]
+    summed = how == "sum"
+    sign = -1 if how == "max" else 1
     for rank, mine in enumerate(found):
         place = position(rank, due, mesh)
         if place:
             key = tuple(value for axis, value in where(rank, mesh).items() if axis not in replicas)
             if key not in noise:
-                noise[key] = rng.standard_normal(mine.shape) if summed else mine - rng.random(mine.shape)
+                noise[key] = (
+                    rng.standard_normal(mine.shape) if summed else mine + sign * rng.random(mine.shape)
+                )
     for rank, mine in enumerate(found):
         others = [other for other in mates(rank, due, mesh) if position(other, due, mesh)]
         keys = {
@@ -169,7 +173,7 @@ def check(arrays, layout: Layout, tensor: Tensor) -> None:
     """Every rank holds exactly its part, reductions that are still due done."""
     mesh = tensor.mesh
     hows = {how for _, how in layout.partial}
-    reduction = np.maximum if hows == {"max"} else np.add
+    reduction = {"max": np.maximum, "min": np.minimum}.get(next(iter(hows), "sum"), np.add)
     scale = max(1.0, np.abs(tensor.whole).max(initial=0.0))
     for rank in range(mesh.num_ranks):
         want = part(tensor.whole, layout, mesh, rank)

@@ -16,7 +16,8 @@ from simcluster.model.operators.embedding import Embedding, Positions
 from simcluster.model.operators.matmul import Matmul, MatmulSum
 from simcluster.model.operators.norm import LayerNorm, RmsNorm
 from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, Sgd
-from simcluster.model.operators.pointwise import Add, Bias, SumTo
+from simcluster.model.operators.pointwise import Add, Bias
+from simcluster.model.operators.reduction import SumTo
 from simcluster.model.operators.rotary import Rotary
 from simcluster.work import DType
 

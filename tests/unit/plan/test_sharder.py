@@ -6,9 +6,11 @@ from simcluster.layout import Kind, Layout, Mesh, Movement
 from simcluster.model import Phase, Role
 from simcluster.model.operators.activation import Gelu, Swiglu
 from simcluster.model.operators.cross_entropy import CrossEntropy, JoinLoss
+from simcluster.model.operators.elementwise import Elementwise
 from simcluster.model.operators.matmul import Matmul
 from simcluster.model.operators.norm import RmsNorm
 from simcluster.model.operators.pointwise import Add, Bias
+from simcluster.model.operators.reshape import Reshape
 from simcluster.work import DType
 from tests.unit.plan.graphs import (
     TENSOR,
@@ -208,6 +210,18 @@ def test_a_partial_result_is_reduced_where_it_is_smallest():
     wide.add("y", Gelu(("batch", "out")), o)
     found = one(wide.block("y"), {"h": {"hidden": TENSOR}})
     assert [node.name for node in movements_of(found, FORWARD)] == ["h.all_reduce"]
+
+
+def test_a_partial_gradient_that_only_adds_up_is_reduced_at_the_end():
+    """A table [2, 4] read as one row [8]: its gradient is as large as what it is made of, and waits."""
+    write = Writer()
+    x, table = write.input("x", 4, 8), write.parameter("table", 2, 4)
+    row = write.add("row", Reshape.of(("rows", "columns"), (2, 4), (8,)), table)
+    labels = ("batch", "hidden")
+    y = write.add("sum", Elementwise("add", (labels, labels[1:]), labels), x, row)
+    found = one(write.block(y), {"sum": {"batch": TENSOR}})
+    assert not movements_of(found, BACKWARD)
+    assert found.values["table.grad"].layout == Layout.replicated(2).with_partial(TENSOR)
 
 
 @pytest.mark.parametrize(

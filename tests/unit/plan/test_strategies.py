@@ -5,8 +5,10 @@ import pytest
 from simcluster.errors import PlanError
 from simcluster.layout import Mesh, Strategy
 from simcluster.model import Transformer
+from simcluster.model.operators.reshape import Reshape
 from simcluster.plan.strategies import DEFAULT, Roles, Rule, assign
 from simcluster.work import DType
+from tests.unit.plan.graphs import Writer, chain
 
 MESH = Mesh.of({"data": 2, "tensor": 4})
 ROLES = Roles({"batch": ("data",), "experts": ("expert",), "wide": ("tensor",)})
@@ -188,6 +190,19 @@ def test_sizes_that_do_not_divide_show_the_division():
     assert found.message == "layers.0.mlp.up: ffn 24 does not divide over data 5 x tensor 3: 24 / 15 = 1.6"
     assert found.path == PATH
     assert found.hint == "ffn divides over 1, 2, 4, 8 ranks of data+tensor"
+
+
+def test_a_dim_that_a_reshape_resizes_divides_on_both_sides():
+    """4 heads of 8 as 32 columns: 8 ranks could share the columns, but not the heads."""
+    write = Writer()
+    x = write.input("x", 2, 4, 8)
+    block = write.block(write.add("join", Reshape.of(("batch", "heads", "head_dim"), (2, 4, 8), (2, 32)), x))
+    rule = Rule("*.join", ({"heads": ("tensor",)},), "scenario", "parallel.strategies.0")
+    roles = Roles({"batch": ()})
+    found = assign(chain(block), [rule], Mesh.of({"tensor": 4}), roles)
+    assert found.of("layer")["join"] == Strategy.of({"heads": ["tensor"]})
+    with pytest.raises(PlanError, match="heads 4 does not divide over tensor 8"):
+        assign(chain(block), [rule], Mesh.of({"tensor": 8}), roles)
 
 
 def test_a_recipe_that_does_not_divide_points_to_the_mesh():

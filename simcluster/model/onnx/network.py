@@ -1,0 +1,246 @@
+"""A network from an ONNX file, as a model of one block that pipeline stages do not share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from simcluster.document import Refused
+from simcluster.errors import Problem, nearest
+from simcluster.model.builder import BlockBuilder
+from simcluster.model.graph import Block, Graph, Instance
+from simcluster.model.model import Model
+from simcluster.model.onnx.arrangement import ARRANGEMENT
+from simcluster.model.onnx.file import FileNode, Input, OnnxFile, read
+from simcluster.model.onnx.folding import FOLDS
+from simcluster.model.onnx.pointwise import POINTWISE
+from simcluster.model.onnx.products import PRODUCTS
+from simcluster.model.onnx.writer import Known, Tensor, Writer, translators
+from simcluster.model.operator import TensorType
+from simcluster.model.operators.binary_cross_entropy import BinaryCrossEntropy
+from simcluster.model.operators.cross_entropy import CrossEntropy
+from simcluster.work import DType
+
+TRANSLATORS = translators(POINTWISE, PRODUCTS, ARRANGEMENT)
+"""Every operator of the standard that a network may run; ``FOLDS`` are those computed beforehand."""
+
+_LOSS = "SoftmaxCrossEntropyLoss"
+_BATCHES = (2, 6)
+"""Samples of the networks that are written to try a file: a shape that holds a number of samples fits one."""
+
+
+def load(path: Path) -> OnnxNetwork:
+    """The network of an ONNX file; Refused, with everything that cannot be read, if it is impossible."""
+    network = OnnxNetwork(read(path))
+    network.check()
+    return network
+
+
+@dataclass(frozen=True, eq=False)
+class OnnxNetwork(Model):
+    """A network as its file has it, for any number of samples.
+
+    Its one output is trained: with cross entropy over its last dim, or, where that is 1, as the logits of yes
+    and no. A file that ends in ``SoftmaxCrossEntropyLoss`` has its loss already. Tokens of a sample are what
+    the loss adds up for it.
+    """
+
+    file: OnnxFile
+
+    @property
+    def num_layers(self) -> int:
+        """One: the network is one piece."""
+        return 1
+
+    @property
+    def vocabulary(self) -> int:
+        """None that could be padded."""
+        return 0
+
+    @property
+    def dimensions(self) -> Mapping[str, int]:
+        """How many nodes the file has."""
+        return {"nodes": len(self.file.nodes)}
+
+    @property
+    def longest(self) -> int:
+        """The tokens of a sample."""
+        return self.sequence
+
+    @cached_property
+    def sequence(self) -> int:
+        """What the loss adds up per sample: one, or a sequence's length where every token is classified."""
+        return self._written(_BATCHES[0], DType.FP32, 1)[1]
+
+    def refuses(self, seq_len: int) -> str:
+        """Why it cannot read sequences of this length, or nothing."""
+        if seq_len == self.sequence:
+            return ""
+        wanted = f"write seq_len: {self.sequence}, not {seq_len}"
+        return f"the loss adds up {self.sequence} terms for a sample of this network: {wanted}"
+
+    def padded(self, multiple: int) -> OnnxNetwork:
+        """The same."""
+        return self
+
+    def computed(self, *, flash: bool, logits: DType | None) -> OnnxNetwork:
+        """The same: the file says how everything is computed."""
+        return self
+
+    def shrunk(self, layers: int, ways: Callable[[str], int], *, padded: bool) -> OnnxNetwork:
+        """The same: what a file's shapes depend on is unknown, so that only the batch can shrink."""
+        return self
+
+    def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: float) -> Graph:
+        """The forward graph of one micro-batch; the step has ``num_tokens`` terms of the loss."""
+        assert seq_len == self.sequence or batch == 1, self.refuses(seq_len)
+        block, _ = self._written(batch, dtype, num_tokens)
+        return Graph({block.name: block}, (Instance("layers.0", block.name),))
+
+    def check(self) -> None:
+        """Refused, with every reason there is, if the file cannot be a model."""
+        problems = [*_inputs(self.file.inputs), *_unsupported(self.file.nodes)]
+        if len(self.file.outputs) != 1:
+            listed = ", ".join(self.file.outputs)
+            problems.append(
+                Problem(f"{len(self.file.outputs)} outputs: {listed}; the one whose loss is trained")
+            )
+        if problems:
+            raise Refused(*problems)
+        for batch in _BATCHES:
+            self._written(batch, DType.FP32, 1)
+
+    # -- writing ----------------------------------------------------------------------------------------
+
+    def _written(self, batch: int, dtype: DType, terms: float) -> tuple[Block, int]:
+        """The block for so many samples, and how many terms each adds to the loss; Refused if impossible."""
+        build = BlockBuilder("network", dtype)
+        writer = Writer(build, dict(self.file.arrays), self.file.parameters)
+        nodes = _needed(self.file)
+        read = {name for node in nodes for name in node.inputs}
+        for each in self.file.inputs:
+            if each.name in read:
+                shape = (batch, *(int(size) for size in each.shape[1:]))
+                kind = TensorType(shape, each.dtype or dtype)
+                writer.known[each.name] = Tensor(build.feed(writer.unique(each.name), kind, 2), kind, 0)
+        *body, last = nodes
+        loss = last.op == _LOSS
+        for number, node in enumerate(body if loss else nodes):
+            _write(writer, node, number)
+        if loss:
+            writer.begin(last, len(body))
+        logits, targets = self._logits(writer, last if loss else None)
+        found, count = _loss(writer, logits, targets, terms)
+        for name, below in writer.below.items():
+            if name in build.feeds:
+                build.values[name] = replace(build.values[name], below=below)
+        return build.block(outputs={}, loss=found), count
+
+    def _logits(self, writer: Writer, loss: FileNode | None) -> tuple[Tensor, Tensor | None]:
+        """What the loss reads; targets are the file's own if it has a loss."""
+        if loss is None:
+            writer.stem = writer.unique("loss")
+            return writer.tensor(self.file.outputs[0]), None
+        if len(loss.inputs) > 2 or loss.attributes.get("ignore_index") is not None:
+            raise Refused(f"node '{loss.name}' ({loss.op}): weights of classes or ids that are ignored")
+        if loss.attributes.get("reduction", "mean") != "mean":
+            raise Refused(
+                f"node '{loss.name}' ({loss.op}): reduction {loss.attributes['reduction']}; only mean"
+            )
+        logits, targets = (writer.tensor(each) for each in loss.inputs)
+        if logits.rank != 2:
+            raise Refused(f"node '{loss.name}' ({loss.op}): {logits.rank} dims; only samples and classes")
+        writer.looked_up(targets, logits.shape[-1])
+        return logits, targets
+
+
+def _write(writer: Writer, node: FileNode, number: int) -> None:
+    """One node: computed now if all it reads is known, else written as operators."""
+    try:
+        writer.begin(node, number)
+        inputs = [writer.held(name) for name in node.inputs]
+        made: Sequence[Known]
+        if node.op in FOLDS and not any(
+            name and array is None for name, array in zip(node.inputs, inputs, strict=True)
+        ):
+            made = [FOLDS[node.op](node, inputs)]
+        elif node.op in TRANSLATORS:
+            made = TRANSLATORS[node.op](writer, node)
+        else:
+            raise Refused("is computed of shapes and constants only, not of samples")
+    except Refused as error:
+        title = f"node '{node.name}' ({node.op})" if node.name else f"node {number} ({node.op})"
+        raise Refused(
+            *(replace(each, message=f"{title}: {each.message}") for each in error.problems)
+        ) from error
+    writer.known.update(zip(node.outputs, made, strict=False))
+
+
+def _loss(writer: Writer, logits: Tensor, targets: Tensor | None, terms: float) -> tuple[str, int]:
+    """The loss behind the logits, and how many terms each sample adds to it."""
+    if logits.batch != 0:
+        raise Refused(f"the output's first dim is not that of samples: {list(logits.shape)}")
+    if not logits.type.dtype.is_float:
+        raise Refused(f"the output holds {logits.type.dtype}, no numbers that can be trained")
+    build = writer.build
+    yes = targets is None and (logits.rank == 1 or logits.shape[-1] == 1)
+    shape = logits.shape if yes else logits.shape[:-1]
+    if targets is None:
+        name = build.feed(
+            writer.unique("targets"), TensorType(shape, DType.INT64), 2 if yes else logits.shape[-1]
+        )
+        targets = Tensor(name, build.values[name].type, 0)
+    labels = logits.labels
+    operator = (
+        BinaryCrossEntropy(1 / terms, labels) if yes else CrossEntropy(1 / terms, (*labels[:-1], "classes"))
+    )
+    return writer.add(operator, logits, targets).name, math.prod(shape[1:])
+
+
+def _needed(file: OnnxFile) -> list[FileNode]:
+    """The nodes that the output depends on, in order."""
+    wanted = set(file.outputs)
+    found = []
+    for node in reversed(file.nodes):
+        if wanted.intersection(node.outputs):
+            wanted.update(node.inputs)
+            found.append(node)
+    return found[::-1]
+
+
+def _inputs(inputs: Sequence[Input]) -> list[Problem]:
+    """What is wrong with the inputs' shapes."""
+    hint = "export it with a symbolic first dim and static others"
+    problems = []
+    for each in inputs:
+        first, *rest = each.shape or ("",)
+        if not each.shape or isinstance(first, int):
+            problems.append(
+                Problem(f"input '{each.name}' {list(each.shape)} has no open dim of samples", "", hint)
+            )
+        problems += [
+            Problem(f"input '{each.name}' leaves dim '{size}' open besides that of samples", "", hint)
+            for size in rest
+            if isinstance(size, str)
+        ]
+    names = {each.shape[0] for each in inputs if each.shape and isinstance(each.shape[0], str)}
+    if len(names) > 1:
+        listed = ", ".join(sorted(map(str, names)))
+        problems.append(
+            Problem(f"the inputs' first dims are {listed}: all should be that of samples", "", hint)
+        )
+    return problems
+
+
+def _unsupported(nodes: Sequence[FileNode]) -> list[Problem]:
+    """Every operator that is not known, once, with how often it stands and what is near it."""
+    known = {*TRANSLATORS, *FOLDS, _LOSS}
+    unknown = [node.op for node in nodes if node.op not in known]
+    counts = {op: unknown.count(op) for op in dict.fromkeys(unknown)}
+    return [
+        Problem(f"operator {op} is not supported ({count} node{'s' * (count > 1)})", "", nearest(op, known))
+        for op, count in counts.items()
+    ]

@@ -1,0 +1,90 @@
+"""Cross entropy of yes and no: one logit per sample, summed over all and scaled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from simcluster.layout import Dims
+from simcluster.model.operator import ONE, Array, Operator, Region, Tape, TensorType, memory_bound, unit_dims
+from simcluster.model.operators.elementwise import FUNCTIONS
+from simcluster.work import DType, Kernel, Work
+
+Labels = tuple[str, ...]
+
+_sigmoid = FUNCTIONS["sigmoid"].value
+
+
+@dataclass(frozen=True, slots=True)
+class BinaryCrossEntropy(Operator):
+    """``scale * sum(log(1 + exp(x)) - t x)`` for logits x and targets t of 0 and 1.
+
+    ``scale`` is one over the *global* number of samples, so that no rank ever divides by its own.
+    """
+
+    scale: float
+    labels: Labels = ("batch",)
+
+    kind: ClassVar[str] = "binary_cross_entropy"
+    family: ClassVar[str] = "loss"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """A scalar."""
+        return (TensorType((), DType.FP32),)
+
+    def dims(self) -> Dims:
+        """A sum over samples."""
+        return Dims((self.labels,) * 2, ((),), unit_dims(self.labels))
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """One reduction kernel."""
+        return (memory_bound(Kernel.REDUCTION, inputs, outputs, flops_per_element=4),)
+
+    def gradient(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
+    ) -> tuple[str | None, ...]:
+        """Reads logits and targets again."""
+        if grads[0] != ONE:
+            raise NotImplementedError("binary cross entropy is the loss itself, not a part of one")
+        return (*tape.emit("grad", BinaryCrossEntropyGrad(self.scale, self.labels), inputs), None)
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The scaled loss."""
+        x, targets = inputs
+        each = np.logaddexp(x.dtype.type(0), x) - targets.astype(x.dtype) * x
+        return (np.asarray(each.sum() * self.scale, dtype=x.dtype),)
+
+
+@dataclass(frozen=True, slots=True)
+class BinaryCrossEntropyGrad(Operator):
+    """``scale * (sigmoid(x) - t)``."""
+
+    scale: float
+    labels: Labels = ("batch",)
+
+    kind: ClassVar[str] = "binary_cross_entropy_grad"
+    family: ClassVar[str] = "loss"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """Like the logits."""
+        return (inputs[0],)
+
+    def dims(self) -> Dims:
+        """Every logit stands alone."""
+        return Dims((self.labels,) * 2, (self.labels,), unit_dims(self.labels))
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """One elementwise kernel."""
+        return (memory_bound(Kernel.ELEMENTWISE, inputs, outputs, flops_per_element=4),)
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The gradient of every logit."""
+        x, targets = inputs
+        return ((_sigmoid(x) - targets.astype(x.dtype)) * x.dtype.type(self.scale),)
