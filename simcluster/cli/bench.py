@@ -11,6 +11,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from simcluster import units
+from simcluster.cli.bench_parts import Told, read_parts
 from simcluster.cli.ranks import rank_list
 from simcluster.cluster import Cluster, load_cluster
 from simcluster.cluster.places import Ranks
@@ -36,16 +37,22 @@ _HEAD = (
 _CARRIERS = ("links", "fabric", "island", "pod", "network", "collectives")
 """The parts of a host and a device whose figures a collective's time rests on."""
 
+_OF_PARTS = "parts"
+"""What stands for sizes where a file of parts has them."""
+
+_LAWS = "a law, such as --parts zipf:1.2, or a file with a line of whole numbers for each sender"
+
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What was asked and what was found: a row per size."""
+    """What was asked and what was found: a row per size; ``parts`` if they are not equal."""
 
     operation: Operation
     name: str
     cluster: Cluster
     ranks: Ranks
     rows: list[Row]
+    parts: Told | None = None
 
     @classmethod
     def of(
@@ -57,19 +64,27 @@ class Bench:
         algorithm: str,
         ranks: str | None,
         protocol: str = AUTO,
+        parts: str | None = None,
+        seed: int | None = None,
     ) -> Bench:
-        """Reads the words and prices every size.
+        """Reads the words and prices every size; ``sizes`` of ``parts`` is the one that the file has.
 
         Raises ScenarioError with every wrong word, PlanError for a group that cannot do the operation.
         """
         problems: list[Problem] = []
+        told: Told | None = None
+        if parts is not None and operation != Operation.ALL_TO_ALL_V:
+            problems.append(Problem(f"only {Operation.ALL_TO_ALL_V} has unequal parts", where="--parts"))
+        if parts is None and seed is not None:
+            problems.append(Problem("a seed draws parts; there are none", where="--seed", hint=_LAWS))
         if operation not in list(Operation):
             hint = nearest(operation, list(Operation))
             problems.append(Problem(f"there is no collective '{operation}'", hint=hint))
         elif problem := refused_name(algorithm, Operation(operation)):
             problems.append(replace(problem, where=f"--algorithm {algorithm}"))
+        wanted: list[float] = []
         try:
-            wanted = _sizes(sizes)
+            wanted = [] if sizes == _OF_PARTS else [*_sizes(sizes)]
         except ValueError as error:
             problems.append(Problem(str(error), where=f"--sizes {sizes}"))
         try:
@@ -86,14 +101,32 @@ class Bench:
                 group = _group(ranks, built.num_devices)
             except ValueError as error:
                 problems.append(Problem(str(error), where=f"--ranks {ranks}" if ranks else "--hosts"))
+            else:
+                try:
+                    told = read_parts(parts, seed, group.size) if parts is not None else None
+                except ValueError as error:
+                    problems.append(Problem(str(error), where=f"--parts {parts}", hint=_LAWS))
+        if sizes == _OF_PARTS:
+            if told and told.mean:
+                wanted = [told.mean]
+            elif not problems:
+                hint = "write sizes such as 1KiB..8GiB, or a file of bytes under --parts"
+                problems.append(Problem("there is no file of parts", where="--sizes parts", hint=hint))
         if problems:
             raise ScenarioError(*problems)
         asked = Operation(operation)
         if asked is Operation.SEND_RECEIVE and group.size != 2:
             hint = f"choose them, such as --ranks 0,1 or --ranks 0,{built.num_devices - 1}"
             raise PlanError(f"send_receive has two ends, not {group.size}", hint=hint)
-        rows = benchmark(asked, built.placement(group), wanted, built, Wanted(algorithm, protocol))
-        return cls(asked, cluster, built, group, rows)
+        rows = benchmark(
+            asked,
+            built.placement(group),
+            wanted,
+            built,
+            Wanted(algorithm, protocol),
+            told.parts if told else None,
+        )
+        return cls(asked, cluster, built, group, rows, told)
 
 
 def bench_rows(bench: Bench) -> tuple[list[Column], list[list[str]]]:
@@ -108,7 +141,7 @@ def bench_rows(bench: Bench) -> tuple[list[Column], list[list[str]]]:
     ]
     rows = [
         [
-            f"{row.num_bytes:,}",
+            f"{row.num_bytes:,.0f}",
             units.size(row.num_bytes),
             row.choice.algorithm,
             row.choice.protocol,
@@ -127,6 +160,8 @@ def bench_text(bench: Bench, *, colour: bool = False) -> str:
     """The table to read, below a line about the group and above the assumed figures."""
     columns, rows = bench_rows(bench)
     told: list[RenderableType] = [Text(group_told(bench), "bold"), "", table(columns, rows)]
+    if bench.parts:
+        told.insert(1, Text(str(bench.parts)))
     if assumed := _assumed(bench.cluster):
         more = (
             f"Leans on assumed figures: {', '.join(assumed)}. Their reasons: simcluster catalog {bench.name}"
@@ -149,7 +184,7 @@ def bench_csv(bench: Bench) -> str:
                 bench.name,
                 bench.ranks.size,
                 num_hosts,
-                row.num_bytes,
+                f"{row.num_bytes:.10g}",
                 row.choice.algorithm,
                 row.choice.protocol,
                 row.choice.channels,

@@ -50,8 +50,9 @@ class Drawn:
     def title(self) -> str:
         """What it is, in a line."""
         hosts = " + ".join(f"{group.num_hosts:,} x {group.host.name}" for group in self.cluster.groups)
-        kind = self.cluster.topology.network.kind
-        return f"{hosts}, {self.cluster.num_devices:,} devices, network: {kind}"
+        network = self.cluster.topology.network
+        reduces = ", which reduces" if network.reduces else ""
+        return f"{hosts}, {self.cluster.num_devices:,} devices, network: {network.kind}{reduces}"
 
 
 def topology_text(drawn: Drawn, *, colour: bool = False) -> str:

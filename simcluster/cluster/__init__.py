@@ -15,6 +15,7 @@ from simcluster.cluster.host import Host, Protocol
 from simcluster.cluster.host_spec import HostSpec
 from simcluster.cluster.link import Fabric, Island, Level, Link, Network, Pod, Reach, Wiring
 from simcluster.cluster.placement import Placement
+from simcluster.cluster.placements import placements_of
 from simcluster.cluster.price import Price, nanoseconds
 from simcluster.cluster.spec import ClusterSpec, HostGroupSpec
 from simcluster.cluster.speed import NOMINAL, Speed
@@ -54,5 +55,6 @@ __all__ = [
     "load_device",
     "load_host",
     "nanoseconds",
+    "placements_of",
     "way_links",
 ]

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from simcluster.cluster.attention import AttentionModel
 from simcluster.cluster.curve import Curve
 from simcluster.cluster.gemm import GemmModel
@@ -96,6 +99,13 @@ def streaming_time(kernel: Kernel, num_bytes: int, models: Models, rates: Rates)
     if num_bytes <= 0:
         return 0.0
     return num_bytes / (rates.memory_bandwidth * models.streaming[kernel].at(num_bytes))
+
+
+def waits_for_memory(work: Work, seconds: Rate, models: Models, rates: Rates) -> NDArray[np.bool_] | bool:
+    """Whether a kernel whose body takes ``seconds`` takes as long as its bytes, not longer."""
+    matrix = work.kernel in (Kernel.GEMM, Kernel.CONV, Kernel.ATTENTION)
+    kernel = Kernel.COPY if matrix else work.kernel
+    return seconds <= streaming_time(kernel, work.bytes_moved, models, rates)
 
 
 def _matrix_rate(work: Work, models: Models, rates: Rates) -> Rate:

@@ -37,14 +37,14 @@ class Communication:
     copied: float
     added: float
 
-    def taken(
-        self, operation: str, placement: Placement, sent: float, seconds: float, memory_bandwidth: float
-    ) -> Taken:
-        """What an operation takes in which a rank sends ``sent`` bytes in ``seconds``."""
+    def units(self, placement: Placement) -> int:
+        """The share of the units that an operation holds, in millionths."""
         only_cards = placement.ranks_per_host == 1 and placement.between is Reach.NETWORK
-        units = self.network if only_cards and placement.num_hosts > 1 else self.inside
-        traffic = self._traffic(operation) * sent / seconds if seconds > 0 else 0.0
-        return Taken(round(units * SCALE), round(min(1.0, traffic / memory_bandwidth) * SCALE))
+        return round((self.network if only_cards and placement.num_hosts > 1 else self.inside) * SCALE)
+
+    def traffic(self, operation: str, sent: float, seconds: float) -> float:
+        """Bytes/s that pass the device's memory."""
+        return self._traffic(operation) * sent / seconds if seconds > 0 else 0.0
 
     def _traffic(self, operation: str) -> float:
         if operation == "all_reduce":

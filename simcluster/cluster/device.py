@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from simcluster.cluster.attention import AttentionModel
-from simcluster.cluster.body import body_seconds, streaming_time
+from simcluster.cluster.body import body_seconds, waits_for_memory
 from simcluster.cluster.communication import Communication
 from simcluster.cluster.curve import Curve
 from simcluster.cluster.gemm import GemmModel
@@ -62,10 +62,11 @@ class Device:
         key = (tuple(works), floor)
         price = self._prices.get(key)
         if price is None:
-            body = sum(self._body(work) for work in works)
+            bodies = [(work, self._body(work)) for work in works]
+            body = sum(seconds for _, seconds in bodies)
             total = max(1, nanoseconds(max(body + len(works) * self.launch, floor)))
             busy = min(nanoseconds(body), total)
-            streamed = sum(self._body(work) for work in works if self._waits_for_memory(work))
+            streamed = sum(found for work, found in bodies if waits_for_memory(work, found, self, self))
             price = self._prices[key] = Price(busy, total - busy, min(nanoseconds(streamed), busy))
         return price
 
@@ -83,9 +84,3 @@ class Device:
         if seconds is None:
             seconds = self._bodies[work] = float(body_seconds(work, self, self))
         return seconds
-
-    def _waits_for_memory(self, work: Work) -> bool:
-        """Whether a kernel takes as long as its bytes, not longer."""
-        matrix = work.kernel in (Kernel.GEMM, Kernel.CONV, Kernel.ATTENTION)
-        kernel = Kernel.COPY if matrix else work.kernel
-        return self._body(work) <= float(streaming_time(kernel, work.bytes_moved, self, self))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.cluster.body import body_seconds
+from simcluster.cluster.body import body_seconds, waits_for_memory
 from simcluster.cluster.device import Device
 from simcluster.cluster.rate import Rate
 from simcluster.work import DType, Work
@@ -23,6 +23,7 @@ class FleetPrice:
 
     busy_ns: Ints
     host_ns: Ints
+    memory_ns: Ints
 
     @property
     def total_ns(self) -> Ints:
@@ -72,10 +73,15 @@ class Fleet:
 
     def _price(self, works: Sequence[Work], floor: float) -> FleetPrice:
         # The sum begins at 0 and goes in order, as for one device.
-        body = np.broadcast_to(sum((self._body(work) for work in works), 0.0), self.compute.shape)
+        bodies = [(work, self._body(work)) for work in works]
+        body = np.broadcast_to(sum((seconds for _, seconds in bodies), 0.0), self.compute.shape)
         total = np.maximum(1, _nanoseconds(np.maximum(body + len(works) * self.device.launch, floor)))
         busy = np.minimum(_nanoseconds(body), total)
-        return FleetPrice(busy, total - busy)
+        streamed = sum(
+            (found * waits_for_memory(work, found, self.device, self) for work, found in bodies), 0.0
+        )
+        memory = np.broadcast_to(np.minimum(_nanoseconds(np.asarray(streamed)), busy), busy.shape)
+        return FleetPrice(busy, total - busy, memory)
 
     def _body(self, work: Work) -> Rate:
         if work not in self._bodies:

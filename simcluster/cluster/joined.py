@@ -306,7 +306,7 @@ class Joint(NetworkFabric):
         """The core."""
         return self.topology.core
 
-    def to_root(self, cards: Numbers, down: bool) -> Crossing:
+    def to_switch(self, cards: Numbers, switches: Numbers, down: bool) -> Crossing:
         """The way from cards to the core, or down from it."""
         group, own = self._split(cards)
         links = self.topology.trunk(group, down)[:, np.newaxis]

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from simcluster.cluster.family import Block, Family, Numbers
 from simcluster.cluster.link import Link
-from simcluster.document import Section
+from simcluster.cluster.reduction import Reduction, ReductionSpec
+from simcluster.document import Figure, Refused, Section
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,25 @@ class NetworkFabricSpec(Section):
         """Refused, with the key, if it does not fit so many hosts of so many cards."""
 
 
+class ReducingSpec(NetworkFabricSpec):
+    """A kind of fabric whose switches may add up what passes them."""
+
+    reduces: Figure[ReductionSpec] | None = None
+    """What its switches add up on the way (SHARP); nothing, if nothing is written."""
+
+    def check_tree(self, ecmp: str) -> None:
+        """Refused if messages spread over several trees, so that there is none along which to reduce."""
+        if self.reduces and ecmp != "ideal":
+            raise Refused(
+                "reduction in the network needs one tree over all hosts; write ecmp: ideal", path="reduces"
+            )
+
+    @property
+    def reduction(self) -> Reduction | None:
+        """What it reduces; None for nothing."""
+        return self.reduces.value.build() if self.reduces else None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class NetworkFabric(ABC):
     """How the network cards of all hosts are joined."""
@@ -81,6 +101,13 @@ class NetworkFabric(ABC):
         """
         return False
 
+    def parts(self, hosts: Numbers) -> list[Numbers] | None:
+        """By family of links, where on its first axis those are that hosts use, in the shape of ``hosts``.
+
+        None where that and the cards on hosts do not say which links a way takes.
+        """
+        return None
+
     @abstractmethod
     def nodes(self) -> list[Block]:
         """Its switches, in numbers."""
@@ -102,8 +129,25 @@ class NetworkFabric(ABC):
         """The switch over all cards, where their messages can meet; -1 where there is no single one."""
         return -1
 
+    @property
+    def reduces(self) -> Reduction | None:
+        """What its switches add up on the way; only where there is a root."""
+        return None
+
+    def is_over(self, switches: Numbers, cards: Numbers) -> NDArray[np.bool_]:
+        """Whether nodes are switches to which the cards' messages can go up, one by one."""
+        return np.zeros(np.shape(switches), dtype=np.bool_)
+
+    def to_switch(self, cards: Numbers, switches: Numbers, down: bool) -> Crossing:
+        """The way from cards to switches over them, or ``down`` from these; only where there is a root."""
+        raise NotImplementedError(f"{self.kind} has no root")
+
     def to_root(self, cards: Numbers, down: bool) -> Crossing:
         """The way from cards to the root, or ``down`` from it to them; only where there is a root."""
+        return self.to_switch(cards, np.full(np.shape(cards), self.root), down)
+
+    def meeting(self, cards: Numbers) -> Numbers:
+        """The lowest switch over all cards of each row [rows, cards]; only where there is a root."""
         raise NotImplementedError(f"{self.kind} has no root")
 
     @property

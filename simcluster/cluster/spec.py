@@ -16,7 +16,7 @@ from simcluster.cluster.host_spec import DiskSpec, HostSpec, ProcessorSpec
 from simcluster.cluster.indices import IndexList
 from simcluster.cluster.link import Storage
 from simcluster.cluster.link_changes import LinkChangeSpec
-from simcluster.cluster.network import Lay, Site
+from simcluster.cluster.network import Lay, NetworkFabric, Site
 from simcluster.cluster.network_choice import AnyNetwork
 from simcluster.cluster.networks.switch import Switch
 from simcluster.document import (
@@ -98,8 +98,17 @@ class HostGroupSpec(Section):
     @property
     def is_joinable(self) -> bool:
         """Whether its network has one root, at which other groups can join it."""
+        return self._alone.root >= 0
+
+    @property
+    def reduces(self) -> bool:
+        """Whether its network adds up what passes it."""
+        return self._alone.reduces is not None
+
+    @property
+    def _alone(self) -> NetworkFabric:
         site = Site(self.hosts, self.made.network.nics.value, self.made.network.build())
-        return self.lay(site).root >= 0
+        return self.lay(site)
 
 
 _NOT_FOR_ALL = {
@@ -174,6 +183,12 @@ class ClusterSpec(Section):
                 raise Refused(
                     f"a network of kind {getattr(kind, 'kind', '')} without a single root cannot be joined "
                     "with other groups; use ecmp: ideal or another kind",
+                    path=f"groups.{number}.network",
+                )
+            if len(self.groups) > 1 and group.reduces:
+                raise Refused(
+                    "a network that reduces is not supported among several groups yet; write the network "
+                    "without 'reduces'",
                     path=f"groups.{number}.network",
                 )
 

@@ -11,10 +11,12 @@ from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simcluster.cluster.family import Block, Ends, Family, Numbers
 from simcluster.cluster.network import Crossing, NetworkFabric
 from simcluster.cluster.placement import appearing, told_apart
+from simcluster.cluster.reduction import Reduction
 from simcluster.document import Refused
 
 
@@ -29,6 +31,7 @@ class Tiers(NetworkFabric):
     oversubscription: tuple[float, ...] = (1.0,)
     leaves_per_block: int = 0
     hashed: bool = False
+    reduces: Reduction | None = None
 
     @property
     @abstractmethod
@@ -139,24 +142,57 @@ class Tiers(NetworkFabric):
             return -1
         return self._first_core if self.leaves_per_block else self._first_spine
 
-    def to_root(self, cards: Numbers, down: bool) -> Crossing:
-        """Up over the leaf and, with a third tier, the spines; or down."""
+    def is_over(self, switches: Numbers, cards: Numbers) -> NDArray[np.bool_]:
+        """See ``NetworkFabric.is_over``."""
+        if self.hashed:
+            return np.zeros(np.shape(switches), dtype=np.bool_)
+        return np.asarray(np.any([switches == each for each in self._above(cards)], axis=0))
+
+    def to_switch(self, cards: Numbers, switches: Numbers, down: bool) -> Crossing:
+        """Up over the leaf and, with a third tier, the spines, as far as the switch; or down."""
         families, leaf = self.families(), self.leaf_of(cards)
-        links = [families[int(down)].first + leaf]
+        beyond = switches != self.site.first_node + leaf
+        links = [np.where(beyond, families[int(down)].first + leaf, -1)]
         if self.leaves_per_block:
-            links.append(families[2 + int(down)].first + leaf // self.leaves_per_block)
-        ordered = np.stack(links[::-1] if down else links, axis=1)
-        return Crossing(ordered, np.full(len(cards), len(links) * self.site.hop))
+            far = switches == self._first_core
+            spine = families[2 + int(down)].first + leaf // self.leaves_per_block
+            links.append(np.where(far, spine, -1))
+            if down:
+                links = [np.where(far, links[1], links[0]), np.where(far, links[0], -1)]
+        columns = np.stack(links, axis=1)
+        return Crossing(columns, (columns >= 0).sum(axis=1) * self.site.hop)
+
+    def meeting(self, cards: Numbers) -> Numbers:
+        """The leaf of all cards of each row, or the spines of their block, or the cores."""
+        *lower, root = self._above(cards)
+        found = np.broadcast_to(root, cards.shape)[:, 0]
+        for tier in lower[::-1]:
+            found = np.where((tier == tier[:, :1]).all(axis=1), tier[:, 0], found)
+        return np.asarray(found, dtype=np.int64)
+
+    def _above(self, cards: Numbers) -> list[Numbers]:
+        """The switches over cards, tier by tier, in their shape."""
+        leaf = self.leaf_of(cards)
+        found = [self.site.first_node + leaf]
+        if self.leaves_per_block:
+            found.append(self._first_spine + leaf // self.leaves_per_block)
+        return [*found, np.full_like(leaf, self.root)]
 
     def places(self, hosts: Numbers) -> list[Numbers]:
         """Units and blocks, in order of appearance; the hosts themselves where a hash tells all apart."""
         if self.hashed:
             return [told_apart(hosts)]
-        units = self.unit_of(hosts)
-        found = [appearing(units)]
-        if self.leaves_per_block:
-            found.append(appearing(self.leaf_of(hosts * self.site.nics) // self.leaves_per_block))
-        return found
+        return [appearing(tier) for tier in self._tiers(hosts)]
+
+    def parts(self, hosts: Numbers) -> list[Numbers] | None:
+        """See ``NetworkFabric.parts``: of every tier, up and down."""
+        return None if self.hashed else [tier for tier in self._tiers(hosts) for _ in range(2)]
+
+    def _tiers(self, hosts: Numbers) -> list[Numbers]:
+        """The units that hosts are in, and with a third tier the blocks."""
+        if not self.leaves_per_block:
+            return [self.unit_of(hosts)]
+        return [self.unit_of(hosts), self.leaf_of(hosts * self.site.nics) // self.leaves_per_block]
 
     @property
     def _first_spine(self) -> int:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from simcluster.cluster.family import Block, Ends, Family, Numbering, Numbers
 from simcluster.cluster.host import Host
 from simcluster.cluster.inside import SHARED, Wire, inside
+from simcluster.cluster.legs import Composed, Leg
 from simcluster.cluster.link import Reach, Storage
 from simcluster.cluster.network import Lay, NetworkFabric, Site
 from simcluster.cluster.networks.switch import Switch
@@ -180,6 +181,31 @@ class Topology:
                 found[name] = found.get(name, 0) + count
         return list(found.items())
 
+    def moved(self, links: Numbers, hosts: Numbers, there: Numbers) -> Numbers | None:
+        """The links [groups, links] that ways take between the same places of other hosts.
+
+        ``links`` [links], rising, are those of ways between ``hosts`` [hosts], for which ``there``
+        [groups, hosts] stand, in groups of one placement. None where the network does not say.
+        """
+        here, away = self.network.parts(hosts), self.network.parts(there)
+        if here is None or away is None:
+            return None
+        inner = sum(family.first < self.network.site.first_link for family in self.families)
+        pairs = [(hosts, there)] * inner + list(zip(here, away, strict=True))
+        found = np.empty((len(there), len(links)), dtype=np.int64)
+        cuts = np.searchsorted(links, [family.first for family in self.families] + [self.num_links])
+        for family, (own, others), first, last in zip(self.families, pairs, cuts, cuts[1:], strict=False):
+            mine = links[first:last]
+            if not family.shape or not mine.size:  # a link of its own is the same for all
+                found[:, first:last] = mine
+                continue
+            size = family.size // family.shape[0]
+            part, place = np.divmod(mine - family.first, size)
+            example = np.zeros(family.shape[0], dtype=np.int64)
+            example[own] = np.arange(own.size)
+            found[:, first:last] = others[:, example[part]] * size + (family.first + place)
+        return found
+
     def host_of(self, nodes: Numbers) -> Numbers:
         """The host that nodes are in; -1 for those outside hosts."""
         inner = (nodes - self.num_devices) // max(1, len(self._own))
@@ -216,7 +242,8 @@ class Topology:
     def routes(self, src: Numbers, dst: Numbers, rail: Numbers | None = None) -> Routes:
         """The ways from nodes ``src`` [pairs] to nodes ``dst`` [pairs].
 
-        Nodes are devices, places of hosts and pods, and the root of the network (``network.root``).
+        Nodes are devices, places of hosts and pods, and switches of a network with a root: of these, one end
+        is over the other (``network.is_over``).
 
         Between hosts a message leaves through the card beside its source and arrives through the one beside
         its destination (where the network says that messages change rails inside the source's host, also
@@ -224,7 +251,8 @@ class Topology:
         A node's way to itself has no links. ValueError if no links lead from one to the other.
         """
         src, dst = np.asarray(src, dtype=np.int64), np.asarray(dst, dtype=np.int64)
-        up, down = (self.network.root >= 0) & (np.stack([dst, src]) == self.network.root)
+        up, down = np.stack([dst, src]) >= self._first_of_network
+        over = np.where(up, dst, src)
         src, dst = np.where(down, dst, src), np.where(up, src, dst)
         (src_host, src_place), (dst_host, dst_place) = self._at(src), self._at(dst)
         src_pod, dst_pod = self._pod(src_host), self._pod(dst_host)
@@ -235,7 +263,7 @@ class Topology:
         for shared in self._shared:  # and storage one of all hosts
             src_host = np.where(src_place == shared, dst_host, src_host)
             dst_host = np.where(dst_place == shared, src_host, dst_host)
-        found = _Composed(len(src))
+        found = Composed(len(src))
         rooted = up | down
         same = (src_host == dst_host) & ~rooted
         pod = ~same & ~rooted & (src_pod == dst_pod) & (self._gate >= 0)
@@ -255,7 +283,8 @@ class Topology:
         for chosen, downward in ((up, False), (down, True)):
             if chosen.any():
                 own = None if rail is None else rail[chosen]
-                found.add(chosen, self._by_root(src_host[chosen], src_place[chosen], own, downward))
+                own_sides = src_host[chosen], src_place[chosen], over[chosen]
+                found.add(chosen, self._by_switch(*own_sides, own, downward))
         return Routes(found.links, found.reach, found.latency)
 
     def card_of(self, places: Numbers) -> Numbers:
@@ -267,7 +296,7 @@ class Topology:
 
     def _over_network(
         self, src_host: Numbers, src: Numbers, dst_host: Numbers, dst: Numbers, rail: Numbers | None
-    ) -> list[_Leg]:
+    ) -> list[Leg]:
         nics = self.host.network.nics
         arrives = self.card_of(dst) if rail is None else rail
         leaves = arrives if self.network.moves_inside else self.card_of(src) if rail is None else rail
@@ -275,20 +304,33 @@ class Topology:
         length = (crossing.links >= 0).sum(axis=1)
         return [
             self._leg(src_host, src, self._cards[leaves]),
-            _Leg(crossing.links, length, crossing.latency),
+            Leg(crossing.links, length, crossing.latency),
             self._leg(dst_host, self._cards[arrives], dst),
         ]
 
-    def _by_root(self, hosts: Numbers, places: Numbers, rail: Numbers | None, down: bool) -> list[_Leg]:
-        """The ways from places of hosts to the root of the network, or down from it."""
+    def _by_switch(
+        self, hosts: Numbers, places: Numbers, switches: Numbers, rail: Numbers | None, down: bool
+    ) -> list[Leg]:
+        """The ways from places of hosts to switches of the network over them, or down from these."""
         card = self.card_of(places) if rail is None else rail
-        crossing = self.network.to_root(hosts * self.host.network.nics + card, down)
-        outer = _Leg(crossing.links, (crossing.links >= 0).sum(axis=1), crossing.latency)
+        cards = hosts * self.host.network.nics + card
+        lost = ~self.network.is_over(switches, cards)
+        if lost.any():
+            raise ValueError(f"routes do not lead to {self.node_name(int(switches[lost][0]))}")
+        crossing = self.network.to_switch(cards, switches, down)
+        outer = Leg(crossing.links, (crossing.links >= 0).sum(axis=1), crossing.latency)
         ends = (self._cards[card], places) if down else (places, self._cards[card])
         inner = self._leg(hosts, *ends)
         return [outer, inner] if down else [inner, outer]
 
-    def _leg(self, hosts: Numbers, src: Numbers, dst: Numbers) -> _Leg:
+    def meeting(self, ranks: Numbers) -> Numbers:
+        """The lowest switch of the network over the cards beside the devices of each row [rows, devices]."""
+        size = self.host.num_devices
+        return self.network.meeting(
+            ranks // size * self.host.network.nics + self.card_of(self.place_of(ranks))
+        )
+
+    def _leg(self, hosts: Numbers, src: Numbers, dst: Numbers) -> Leg:
         """The ways between places of the same host, one by one."""
         length = self._table.length[src, dst]
         if np.any(length < 0):
@@ -296,9 +338,10 @@ class Topology:
             names = self._inside.places
             raise ValueError(f"no links lead from {names[int(src[first])]} to {names[int(dst[first])]}")
         most = int(length.max(initial=0))
-        wires = self._table.wires[src, dst, :most] if most else np.zeros((len(src), 0), np.int64)
+        places = len(self._table.wires)
+        wires = self._table.wires.reshape(places * places, -1)[:, :most].take(src * places + dst, axis=0)
         links = self._wire_base[wires] + hosts[:, np.newaxis] * self._wire_stride[wires]
-        return _Leg(links, length, self._table.latency[src, dst])
+        return Leg(links, length, self._table.latency[src, dst])
 
     def _at(self, nodes: Numbers) -> tuple[Numbers, Numbers]:
         """Host and place of nodes; that of a pod's switch is the first host of the pod."""
@@ -387,45 +430,3 @@ class Topology:
             rail = np.searchsorted(self._cards, places[cards])
             nodes[cards] = self.network.attached(hosts[cards] * self.host.network.nics + rail)
         return nodes
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Leg:
-    """A piece of routes: links [pairs, most], padded anyhow, how many of them count, and their latency."""
-
-    links: Numbers
-    length: Numbers
-    latency: NDArray[np.float64]
-
-
-class _Composed:
-    """Routes put together from legs."""
-
-    def __init__(self, pairs: int) -> None:
-        self.links = np.zeros((pairs, 0), dtype=np.int64)
-        self.reach = np.zeros(pairs, dtype=np.int64)
-        self.latency = np.zeros(pairs)
-
-    def add(self, chosen: NDArray[np.bool_], legs: list[_Leg]) -> None:
-        """The legs of the chosen pairs, one behind the other without gaps."""
-        self.latency[chosen] = sum(leg.latency for leg in legs)
-        pairs = np.flatnonzero(chosen)
-        code = np.zeros(len(pairs), dtype=np.int64)
-        for leg in legs:
-            code = code * 64 + leg.length
-        self._widen(int(np.sum([leg.length for leg in legs], axis=0).max()))
-        for value in np.unique(code).tolist():
-            rows = code == value
-            whole = bool(rows.all())
-            lengths = [int(leg.length[0 if whole else int(np.argmax(rows))]) for leg in legs]
-            target, start = pairs if whole else pairs[rows], 0
-            for leg, length in zip(legs, lengths, strict=True):
-                part = leg.links[:, :length] if whole else leg.links[rows, :length]
-                self.links[target, start : start + length] = part
-                start += length
-
-    def _widen(self, width: int) -> None:
-        more = width - self.links.shape[1]
-        if more > 0:
-            empty = np.full((len(self.links), more), -1, dtype=np.int64)
-            self.links = np.concatenate([self.links, empty], axis=1)

@@ -4,8 +4,10 @@ from simcluster.collectives.algorithm import Algorithm, all_algorithms
 from simcluster.collectives.benchmark import Row, benchmark
 from simcluster.collectives.copies import copy_loads, copy_time
 from simcluster.collectives.cost import Choice, Phase, collective_time, refused_name, routine, site
-from simcluster.collectives.loads import Load, loads
+from simcluster.collectives.grouped import loads
+from simcluster.collectives.loads import Load
 from simcluster.collectives.operation import Operation
+from simcluster.collectives.parts import Parts, PartsByGroup
 from simcluster.collectives.perform import Outcome, perform
 from simcluster.collectives.selection import AUTO, AUTOMATIC, Override, Selection, Wanted
 from simcluster.collectives.site import Site
@@ -23,6 +25,8 @@ __all__ = [
     "Operation",
     "Outcome",
     "Override",
+    "Parts",
+    "PartsByGroup",
     "Phase",
     "Routine",
     "Row",

@@ -30,6 +30,10 @@ class Algorithm(ABC):
         """Whether it can do ``operation`` for such a group (of at least two ranks)."""
         return operation in self.operations and site.num_ranks >= 2
 
+    def in_network(self, site: Site) -> bool:
+        """Whether switches of the network add up on the way."""
+        return False
+
     @abstractmethod
     def steps(self, operation: Operation, site: Site) -> Routine:
         """The steps in order, in parts of S as ``Operation`` counts it."""

@@ -9,6 +9,7 @@ from simcluster.cluster.cluster import Cluster
 from simcluster.cluster.placement import Placement
 from simcluster.collectives.cost import Choice, collective_time
 from simcluster.collectives.operation import Operation
+from simcluster.collectives.parts import Parts
 from simcluster.collectives.selection import AUTO, Wanted
 from simcluster.errors import PlanError
 
@@ -21,7 +22,7 @@ class Row:
     run charges, in whole nanoseconds.
     """
 
-    num_bytes: int
+    num_bytes: float
     choice: Choice
     algbw: float
     busbw: float
@@ -35,11 +36,12 @@ class Row:
 def benchmark(
     operation: Operation,
     placement: Placement,
-    sizes: Iterable[int],
+    sizes: Iterable[float],
     cluster: Cluster,
     wanted: str | Wanted = AUTO,
+    parts: Parts | None = None,
 ) -> list[Row]:
-    """A row per size for a group of this placement, alone on the cluster.
+    """A row per size for a group of this placement, alone on the cluster; ``parts`` as ``collective_time``.
 
     Raises PlanError for fewer than two ranks, and what ``collective_time`` raises.
     """
@@ -47,7 +49,7 @@ def benchmark(
         raise PlanError("a collective needs at least two ranks", hint="take more hosts, or more ranks")
     rows = []
     for num_bytes in sizes:
-        choice = collective_time(operation, placement, num_bytes, cluster, wanted)
+        choice = collective_time(operation, placement, num_bytes, cluster, wanted, parts)
         algbw = num_bytes / (choice.duration_ns * 1e-9)
         rows.append(Row(num_bytes, choice, algbw, algbw * operation.bus_factor(placement.num_ranks)))
     return rows

@@ -14,11 +14,12 @@ from simcluster.cluster.placement import Placement
 from simcluster.cluster.price import nanoseconds
 from simcluster.collectives.algorithm import all_algorithms
 from simcluster.collectives.hccl import preferred
-from simcluster.collectives.loads import Floats, normal, phases
+from simcluster.collectives.loads import normal, phases
 from simcluster.collectives.operation import Operation
+from simcluster.collectives.parts import Parts
 from simcluster.collectives.selection import AUTO, Wanted
 from simcluster.collectives.site import Site
-from simcluster.collectives.step import Routine
+from simcluster.collectives.step import Floats, Routine
 from simcluster.errors import PlanError, Problem, ScenarioError, nearest
 
 ROOTED = frozenset(
@@ -32,6 +33,8 @@ ROOTED = frozenset(
     }
 )
 """Operations in which ranks have no part of their own to copy, or only one of them has."""
+
+_ANYTHING = Wanted()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,7 @@ def collective_time(
     num_bytes: float,
     cluster: Cluster,
     wanted: str | Wanted = AUTO,
+    parts: Parts | None = None,
 ) -> Choice:
     """What ``operation`` costs a group of this placement, alone on the nominal cluster.
 
@@ -99,9 +103,17 @@ def collective_time(
     of one rank has nothing to do. ``wanted``: an algorithm, or one with a protocol and channels, of which
     fewer than the library's own carry proportionally less.
 
-    ``num_bytes`` counts as ``Operation`` says. Raises ScenarioError for an unknown algorithm, PlanError
-    for one that cannot do the operation.
+    ``num_bytes`` counts as ``Operation`` says; ``parts`` are those of an all-to-all-v, equal if absent. Each
+    link then carries its own parts, and own is that of the rank that keeps most. Waits are counted for all
+    peers, also for those that get nothing. Raises ScenarioError for an unknown algorithm, PlanError for one
+    that cannot do the operation.
     """
+    if parts is not None:
+        if operation is not Operation.ALL_TO_ALL_V or parts.num_ranks != placement.num_ranks:
+            told = f"{operation} of {placement.num_ranks} ranks"
+            raise ValueError(f"parts of {parts.num_ranks} ranks are not those of {told}")
+        if parts.is_even:
+            parts = None
     if placement.num_ranks == 1:
         return Choice("none", "none", 0.0, ())
     wanted = wanted if isinstance(wanted, Wanted) else Wanted(wanted)
@@ -116,20 +128,20 @@ def collective_time(
         _choice(
             kind,
             protocol,
-            _price(kind, operation, placement, cluster),
+            _price(kind, operation, placement, cluster, parts),
             carried,
             _hops(where, cluster, placement.kinds, protocol),
             _channels(host, wanted),
-            _own(operation, placement, carried, cluster, protocol),
+            _own(operation, placement, carried, cluster, protocol, parts),
         )
-        for kind in _able(operation, placement, num_bytes, cluster, algorithm)
+        for kind in _able(operation, placement, num_bytes, cluster, wanted)
         for protocol in host.protocols_of(kind, operation)
         if wanted.protocol in (AUTO, protocol.name)
     ]
     if not choices:
         raise PlanError(
             f"{operation} has no protocol '{wanted.protocol}' here",
-            hint=f"known: {', '.join(sorted(protocols_of(operation, placement, cluster, algorithm)))}",
+            hint=f"known: {', '.join(sorted(protocols_of(operation, placement, cluster, wanted)))}",
         )
     return min(choices, key=lambda choice: choice.seconds)
 
@@ -161,10 +173,10 @@ def refused_name(algorithm: str, operation: Operation | None = None) -> Problem 
 
 
 def protocols_of(
-    operation: Operation, placement: Placement, cluster: Cluster, algorithm: str = AUTO
+    operation: Operation, placement: Placement, cluster: Cluster, wanted: Wanted = _ANYTHING
 ) -> set[str]:
     """The names of the protocols of which one is chosen."""
-    kinds = _able(operation, placement, 0.0, cluster, algorithm)
+    kinds = _able(operation, placement, 0.0, cluster, wanted)
     host = cluster.host_of(placement.kinds)
     return {protocol.name for kind in kinds for protocol in host.protocols_of(kind, operation)}
 
@@ -184,32 +196,51 @@ def _channels(host: Host, wanted: Wanted) -> tuple[int | None, float]:
 
 
 def _able(
-    operation: Operation, placement: Placement, num_bytes: float, cluster: Cluster, algorithm: str
+    operation: Operation, placement: Placement, num_bytes: float, cluster: Cluster, wanted: Wanted
 ) -> list[str]:
     """The algorithms to try."""
     where, host = site(placement, cluster), cluster.host_of(placement.kinds)
-    libraries = [cluster.kinds[kind].protocols for kind in placement.kinds]
-    able = [
-        kind
-        for kind, each in all_algorithms().items()
-        if each.supports(operation, where)
-        and (not each.own_protocols or all(kind in protocols for protocols in libraries))
-    ]
-    if algorithm != AUTO:
+    known = all_algorithms()
+    able = [kind for kind in known if not _lacking(kind, operation, placement, cluster, wanted.format)]
+    if (algorithm := wanted.algorithm) != AUTO:
         if algorithm in able:
             return [algorithm]
-        hint = f"able: {', '.join((AUTO, *able))}" if able else ""
         raise PlanError(
-            f"algorithm '{algorithm}' can do no {operation} for {placement.num_ranks} ranks that lie so",
-            hint=hint,
+            f"algorithm '{algorithm}' can do no {operation} for {placement.num_ranks} ranks that lie so: "
+            + _lacking(algorithm, operation, placement, cluster, wanted.format),
+            hint=f"able: {', '.join((AUTO, *able))}" if able else "",
         )
     if not able:
         raise PlanError(f"no algorithm can do {operation} for {where.num_ranks} ranks")
     if host.library == "hccl":
         return preferred(operation, where, num_bytes, able)
-    known = all_algorithms()
     chosen = [kind for kind in able if operation in known[kind].chosen.get(host.library, frozenset())]
     return chosen or able
+
+
+def _lacking(
+    algorithm: str, operation: Operation, placement: Placement, cluster: Cluster, number_format: str
+) -> str:
+    """Why an algorithm cannot do an operation for a group, in words; nothing if it can."""
+    each, where = all_algorithms()[algorithm], site(placement, cluster)
+    reduction = cluster.topology.network.reduces
+    if operation in each.operations and where.num_units > 1 and each.in_network(where):
+        if reduction is None:
+            return "the network does not reduce; write 'reduces' for it under cluster.network if it does"
+        if lacks := reduction.lacks(operation, number_format):
+            return lacks
+    if not each.supports(operation, where):
+        return f"it does not fit {_told(where)}"
+    if each.own_protocols:
+        for kind in placement.kinds:
+            if algorithm not in (host := cluster.kinds[kind]).protocols:
+                return f"the file of host '{host.name}' has no protocol of it under collectives.{algorithm}"
+    return ""
+
+
+def _told(where: Site) -> str:
+    each = f"{where.most}" if where.is_even else f"{where.fewest} to {where.most}"
+    return f"{where.num_units} unit{'s' * (where.num_units > 1)} of {each}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -228,37 +259,54 @@ class _Price:
 
 
 @lru_cache(maxsize=2**12)
-def _price(kind: str, operation: Operation, placement: Placement, cluster: Cluster) -> _Price:
+def _price(
+    kind: str, operation: Operation, placement: Placement, cluster: Cluster, parts: Parts | None
+) -> _Price:
     found = routine(kind, operation, placement, cluster)
     topology = cluster.topology
     members = placement.ranks[np.newaxis]
     scales, times, rates = [], [], []
-    for each in phases(found, site(placement, cluster), members, topology):
+    for each in phases(found, site(placement, cluster), members, topology, parts):
         load = normal(each, 1, topology)
-        rates.append(float((topology.rates(load.links) / load.loads).min(initial=np.inf)))
+        of_links = topology.rates(each.links)
+        rates.append(float((of_links / load.loads).min(initial=np.inf)))
         scales.append(float(load.scale[0]))
-        loads = np.stack([each.inside, each.network], axis=1)
-        times.append(_deciding(loads / topology.rates(each.links)[:, np.newaxis]))
+        if each.reduced and (reduction := topology.network.reduces):
+            rates[-1] = min(rates[-1], reduction.rate * scales[-1] / each.reduced)
+        times.append(_deciding(each.inside / of_links, each.network / of_links))
     return _Price(found.hops, tuple(scales), tuple(times), tuple(rates))
 
 
-def _deciding(seconds: Floats) -> Floats:
-    """The rows that may be the slowest, whatever the shares: none is below another in both columns."""
-    ordered = seconds[np.lexsort((-seconds[:, 1], -seconds[:, 0]))]
-    best = np.maximum.accumulate(ordered[:, 1])
-    kept = np.concatenate([[True], ordered[1:, 1] > best[:-1]])
-    return np.asarray(ordered[kept], dtype=np.float64)
+def _deciding(inside: Floats, network: Floats) -> Floats:
+    """The pairs [rows, 2] that may be the slowest, whatever the shares: none is below another in both."""
+    if not inside.size:
+        return np.zeros((0, 2))
+    # What takes longest inside hosts, and few others: those that take longer on the network.
+    most = inside.max()
+    beside = network[inside == most].max()
+    rest = np.flatnonzero(network > beside)
+    rest = rest[np.lexsort((-network[rest], -inside[rest]))]
+    first, second = np.append(most, inside[rest]), np.append(beside, network[rest])
+    best = np.maximum.accumulate(second)
+    kept = np.concatenate([[True], second[1:] > best[:-1]])
+    return np.stack([first[kept], second[kept]], axis=1)
 
 
 def _own(
-    operation: Operation, placement: Placement, num_bytes: float, cluster: Cluster, protocol: Protocol
+    operation: Operation,
+    placement: Placement,
+    num_bytes: float,
+    cluster: Cluster,
+    protocol: Protocol,
+    parts: Parts | None,
 ) -> float:
     """Seconds for the part of the data that a rank holds before and after, where each has one."""
     if not protocol.own or operation in ROOTED:
         return 0.0
     host = cluster.host_of(placement.kinds)
     all_links = host.fabric.rate(host.num_devices) * protocol.shares[Level.HOST]
-    return protocol.own * num_bytes / placement.num_ranks / all_links
+    kept = num_bytes / placement.num_ranks if parts is None else num_bytes * parts.most_kept
+    return protocol.own * kept / all_links
 
 
 def _choice(
@@ -273,8 +321,8 @@ def _choice(
     latency = protocol.base + own + price.hops[0] * hops[0] + price.hops[1] * hops[1]
     flows = []
     for index, (scale, times, rate) in enumerate(zip(price.scales, price.times, price.rates, strict=True)):
-        share = float((times[:, 0] / protocol.shares[0] + times[:, 1] / protocol.shares[1]).max())
         if num_bytes and scale:
+            share = float((times[:, 0] / protocol.shares[0] + times[:, 1] / protocol.shares[1]).max())
             flows.append(Phase(num_bytes * scale, min(scale / share * channels[1], rate), index))
     return Choice(kind, protocol.name, latency, tuple(flows), channels[0])
 

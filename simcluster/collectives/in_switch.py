@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from simcluster.collectives.site import Site
-from simcluster.collectives.step import Sends, Step
+from simcluster.collectives.step import Ints, Sends, Step
 
 
 def gathered(site: Site, width: int, *, hops: tuple[int, int]) -> tuple[Step, ...]:
@@ -17,8 +19,7 @@ def gathered(site: Site, width: int, *, hops: tuple[int, int]) -> tuple[Step, ..
     count = site.most * width
     switch = site.switch(site.unit_of)
     up = Sends(src=ranks, dst=switch, modulus=count, count=count, combine=True, hops=hops)
-    own = Sends(src=switch, dst=ranks, first=ranks % site.most, modulus=site.most, width=width, streams=True)
-    return up, own
+    return up, replace(_owned(site, switch, ranks, width), streams=True)
 
 
 def spread(site: Site, width: int, *, hops: tuple[int, int], streams: bool) -> tuple[Step, ...]:
@@ -26,40 +27,23 @@ def spread(site: Site, width: int, *, hops: tuple[int, int], streams: bool) -> t
     ranks = np.arange(site.num_ranks)
     count = site.most * width
     switch = site.switch(site.unit_of)
-    own = Sends(
-        src=ranks,
-        dst=switch,
-        first=ranks % site.most,
-        modulus=site.most,
-        width=width,
-        hops=hops,
-        streams=streams,
-    )
+    own = replace(_owned(site, ranks, switch, width), hops=hops, streams=streams)
     return own, Sends(src=switch, dst=ranks, modulus=count, count=count, streams=True)
 
 
-def through_root(site: Site, width: int, *, hops: tuple[int, int], streams: bool) -> tuple[Step, ...]:
+def through_network(site: Site, width: int, *, hops: tuple[int, int], streams: bool) -> tuple[Step, ...]:
     """The network reduces what ranks at equal places of all units own, and hands them the result."""
     ranks = np.arange(site.num_ranks)
-    root = np.full(site.num_ranks, site.root)
-    up = Sends(
-        src=ranks,
-        dst=root,
-        first=ranks % site.most,
-        modulus=site.most,
-        width=width,
-        combine=True,
-        once=True,
-        hops=hops,
-        streams=streams,
+    meeting = site.meeting(ranks % site.most)
+    up = _owned(site, ranks, meeting, width)
+    down = _owned(site, meeting, ranks, width)
+    return (
+        replace(up, combine=True, once=True, hops=hops, streams=streams),
+        replace(down, once=True, streams=True),
     )
-    down = Sends(
-        src=root,
-        dst=ranks,
-        first=ranks % site.most,
-        modulus=site.most,
-        width=width,
-        once=True,
-        streams=True,
-    )
-    return up, down
+
+
+def _owned(site: Site, src: Ints, dst: Ints, width: int) -> Sends:
+    """The ``width`` chunks that each rank owns in its unit, one send for every rank."""
+    owned = np.arange(site.num_ranks) % site.most
+    return Sends(src=src, dst=dst, first=owned, modulus=site.most, width=width)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cluster.link import Reach
 from simcluster.cluster.topology import Topology
+from simcluster.collectives.counted import counted
+from simcluster.collectives.parts import Parts
 from simcluster.collectives.site import Site
-from simcluster.collectives.step import Exchange, Ints, Routine, Step
-
-Floats: TypeAlias = NDArray[np.float64]
+from simcluster.collectives.step import Exchange, Floats, Ints, Routine, Step
 
 _Loaded: TypeAlias = tuple[Ints, Floats, NDArray[np.bool_]]
 
@@ -46,42 +46,58 @@ class Load:
 @dataclass(frozen=True, slots=True, eq=False)
 class Traffic:
     """Bytes per byte of S in one phase: of ``groups`` and ``links`` (pairs rising), by sends between hosts
-    over the network and by all others.
+    over the network and by all others. ``reduced``: bytes that one reduction in the network takes in from
+    each side.
     """
 
     groups: Ints
     links: Ints
     network: Floats
     inside: Floats
+    reduced: float = 0.0
+
+    def times(self, factor: float) -> Traffic:
+        """So many times as much."""
+        return replace(
+            self,
+            network=self.network * factor,
+            inside=self.inside * factor,
+            reduced=self.reduced * factor,
+        )
 
 
-def loads(routine: Routine, site: Site, members: Ints, topology: Topology) -> list[Load]:
-    """The phases of a routine for the groups ``members`` [groups, n] of one placement, in order.
-
-    Adjacent phases with equal loads are one.
-    """
-    return [normal(each, len(members), topology) for each in phases(routine, site, members, topology)]
-
-
-def phases(routine: Routine, site: Site, members: Ints, topology: Topology) -> list[Traffic]:
+def phases(
+    routine: Routine, site: Site, members: Ints, topology: Topology, parts: Parts | None = None
+) -> list[Traffic]:
     """What every phase of a routine carries for the groups ``members``; adjacent equal ones are one."""
     found: list[Traffic] = []
     last: Load | None = None
-    for each in traffic(routine, site, members, topology):
+    for each in traffic(routine, site, members, topology, parts):
         load = normal(each, len(members), topology)
         if last and _alike(last, load):
             before = found.pop()
             each = Traffic(
-                each.groups, each.links, each.network + before.network, each.inside + before.inside
+                each.groups,
+                each.links,
+                each.network + before.network,
+                each.inside + before.inside,
+                each.reduced + before.reduced,
             )
         found.append(each)
         last = load
     return found
 
 
-def traffic(routine: Routine, site: Site, members: Ints, topology: Topology) -> Iterator[Traffic]:
+def traffic(
+    routine: Routine, site: Site, members: Ints, topology: Topology, parts: Parts | None = None
+) -> Iterator[Traffic]:
     """The phases of a routine: steps that stream behind one another are one."""
     nodes = _nodes(site, members, topology)
+    if parts is not None:
+        sizes = parts.of_chunks(routine.cut, site.order)
+        for phase in _phases(routine.steps):
+            yield _uneven(phase, sizes, nodes, topology).times(parts.share)
+        return
     known: list[tuple[Step, Traffic]] = []
     for phase in _phases(routine.steps):
         # Gathering often sends the same way as reducing did.
@@ -120,8 +136,11 @@ def _nodes(site: Site, members: Ints, topology: Topology) -> Ints:
     """The nodes of every group's ranks and switches, by the site's numbers [groups, ids]."""
     ranks = members[:, site.order]
     parts = [ranks]
-    if site.switched:
+    if site.switched or site.aggregated:
         parts.append(topology.switch_of(ranks[:, site.starts]))
+    if site.aggregated and site.is_even:
+        columns = ranks[:, site.grid.T].reshape(-1, site.num_units)
+        parts.append(topology.meeting(columns).reshape(len(ranks), site.most))
     return np.concatenate(parts, axis=1)
 
 
@@ -132,25 +151,69 @@ def _traffic(steps: Sequence[Step], routine: Routine, site: Site, nodes: Ints, t
         else 1 / routine.cut.num_chunks
     )
     found: list[_Loaded] = []
-    sends: list[tuple[Ints, Ints, float]] = []
+    sends: list[tuple[Ints, Ints, Floats]] = []
+    reduced = 0.0
     for step in steps:
-        # ``Site.of`` finds no network whose root reduces: topologies have none yet.
-        assert not step.once, "what switches of the network reduce on the way is not counted"
         each = chunk * step.size * step.repeat
+        if step.once:
+            found.append(_once(step, chunk, routine.cut.num_chunks, nodes, topology))
+            reduced = max(reduced, each)
+            continue
         if isinstance(step, Exchange):
-            counted, pairs = _counted(step, site, nodes, topology)
-            found += [(key, times * each, network) for key, times, network in counted]
+            stood_for, pairs = counted(step, site, nodes, topology)
+            for src, dst, times in stood_for:
+                groups = np.repeat(np.arange(len(nodes)), src.size)
+                ends = nodes[:, src].ravel(), nodes[:, dst].ravel()
+                found.append(_routed(*ends, groups, np.full(len(groups), times * each), topology))
         else:
             pairs = step.sends()
-        sends.append((*pairs, each))
-    found += _routes(*_distinct(sends, nodes.shape[1]), nodes, topology)
+        sends.append((*pairs, np.full(len(pairs[0]), each)))
+    if sends:
+        found += _routes(*_distinct(sends, nodes.shape[1]), nodes, topology)
+    whole = replace(_gathered(found, nodes, topology), reduced=reduced)
+    if not routine.evened:
+        return whole
+    kinds = topology.families_of(whole.links)
+    across, inside = (_evened(each, whole.groups, kinds) for each in (whole.network, whole.inside))
+    return replace(whole, network=across, inside=inside)
+
+
+def _once(step: Step, chunk: float, num_chunks: int, nodes: Ints, topology: Topology) -> _Loaded:
+    """What a step loads in which a link carries each chunk once, however many sends pass it there."""
+    assert step.repeat == 1, "what moves on from round to round is not counted"
+    src, dst = step.sends()
+    groups = np.repeat(np.arange(len(nodes)), src.size)
+    passed, numbers, _ = _routed(
+        nodes[:, src].ravel(), nodes[:, dst].ravel(), groups, np.arange(groups.size), topology
+    )
+    carried = step.chunks(0)[numbers % src.size]
+    keys = np.unique(passed[:, np.newaxis] * num_chunks + carried) // num_chunks
+    return keys, np.full(len(keys), chunk), np.ones(len(keys), dtype=np.bool_)
+
+
+def _uneven(steps: Sequence[Step], sizes: Floats, nodes: Ints, topology: Topology) -> Traffic:
+    """What chunks of these sizes load, send by send; whole sizes give exact sums."""
+    sends = []
+    for step in steps:
+        src, dst = step.sends()
+        carried = np.zeros(len(src))
+        for number in range(step.repeat):
+            carried += sizes[step.chunks(number)].sum(axis=1)
+        some = carried > 0
+        sends.append((src[some], dst[some], carried[some]))
+    return _gathered(list(_routes(*_distinct(sends, nodes.shape[1]), nodes, topology)), nodes, topology)
+
+
+def _gathered(found: Sequence[_Loaded], nodes: Ints, topology: Topology) -> Traffic:
+    """What was loaded piece by piece, by group and link."""
+    if not found:
+        none = np.zeros(0)
+        return Traffic(none.astype(np.int64), none.astype(np.int64), none, none)
     key, weight, network = (np.concatenate(column) for column in zip(*found, strict=True))
     used, place = _numbered(key, len(nodes) * topology.num_links)
     across = _summed(place[network], weight[network], used.size)
     inside = _summed(place[~network], weight[~network], used.size)
     groups, links = np.divmod(used, topology.num_links)
-    if routine.evened:
-        across, inside = (_evened(each, groups, topology.families_of(links)) for each in (across, inside))
     return Traffic(groups, links, across, inside)
 
 
@@ -179,14 +242,16 @@ def _numbered(keys: Ints, size: int) -> tuple[Ints, Ints]:
     seen = np.zeros(size, dtype=np.bool_)
     seen[keys] = True
     used = np.flatnonzero(seen)
-    number = np.cumsum(seen) - 1
+    number = np.empty(size, dtype=np.int64)
+    number[used] = np.arange(used.size)
     return used, number[keys]
 
 
-def _distinct(sends: Sequence[tuple[Ints, Ints, float]], width: int) -> tuple[Ints, Ints, Floats]:
+def _distinct(sends: Sequence[tuple[Ints, Ints, Floats]], width: int) -> tuple[Ints, Ints, Floats]:
     """Sends [k] from and to ids below ``width`` with their weights; those between the same ids are one."""
-    src, dst = (np.concatenate([each[end] for each in sends]) for end in (0, 1))
-    weights = np.repeat([each for _, _, each in sends], [len(each) for each, _, _ in sends])
+    src, dst, weights = (np.concatenate(column) for column in zip(*sends, strict=True))
+    if np.bincount(src).max(initial=0) <= 1:
+        return src, dst, weights
     pairs, place = _numbered(src * width + dst, width * width)
     if len(pairs) == len(src):
         return src, dst, weights
@@ -207,7 +272,9 @@ def _routes(src: Ints, dst: Ints, weights: Floats, nodes: Ints, topology: Topolo
             yield _routed(*ends, groups, np.tile(weights[part], len(own)), topology)
 
 
-def _routed(here: Ints, there: Ints, groups: Ints, times: Floats, topology: Topology) -> _Loaded:
+def _routed(
+    here: Ints, there: Ints, groups: Ints, times: NDArray[Any], topology: Topology
+) -> tuple[Ints, NDArray[Any], NDArray[np.bool_]]:
     """By link of every send: group x links + link, its weight, whether its send is over the network."""
     routes = topology.routes(here, there)
     crossed = routes.links >= 0
@@ -219,119 +286,25 @@ def _routed(here: Ints, there: Ints, groups: Ints, times: Floats, topology: Topo
     return key, weights, away
 
 
-def _counted(
-    step: Exchange, site: Site, nodes: Ints, topology: Topology
-) -> tuple[list[_Loaded], tuple[Ints, Ints]]:
-    """What can be counted of an exchange, and the sends that are left.
-
-    Parts of the cluster lie in one another: hosts, pods, units of the network. What leaves a part takes links
-    that depend on its sender and on the place of its receiver in its host, and arrives over links that depend
-    on its receiver. So where all parts of a tier are equal, it is enough to look at one receiver of each
-    place, in another part, and to count it for all.
-    """
-    rows = step.groups
-    counted: list[_Loaded] = []
-    left: list[tuple[Ints, Ints]] = []
-    below = np.arange(site.num_ranks)
-    for number, tier in enumerate(_tiers(site, nodes, topology)):
-        lower, upper = below[rows], tier[rows]
-        below = tier
-        partners = None
-        if number:
-            places = topology.place_of(nodes[0, rows])
-            partners = _partners(lower, upper, site.host_of[rows], places)
-        if partners is None:
-            left.append(_apart(rows, lower, upper))
-            continue
-        columns, times = partners
-        src = np.broadcast_to(rows[:, np.newaxis, :], (len(rows), *columns.shape)).ravel()
-        dst = rows[:, columns].ravel()
-        if times:
-            groups = np.repeat(np.arange(len(nodes)), src.size)
-            ends = nodes[:, src].ravel(), nodes[:, dst].ravel()
-            counted.append(_routed(*ends, groups, np.full(len(groups), float(times)), topology))
-    src, dst = (np.concatenate([each[end] for each in left]) for end in (0, 1))
-    return counted, (src, dst)
-
-
-def _tiers(site: Site, nodes: Ints, topology: Topology) -> list[Ints]:
-    """The part of every rank [n], tier by tier from its host to all; the network's are equal in all groups.
-
-    Where each pair of cards takes a way of its own, the last but one is the pod, and all is left to routes.
-    """
-    whole = np.zeros(site.num_ranks, dtype=np.int64)
-    hosts = topology.host_of(nodes[0, : site.num_ranks])
-    if _is_told_apart(topology):
-        return [site.host_of, site.pod_of, np.full(site.num_ranks, -1)]
-    units = [part[0] for part in topology.network.places(hosts[np.newaxis])]
-    return [site.host_of, site.pod_of, *units, whole]
-
-
-def _is_told_apart(topology: Topology) -> bool:
-    return bool(topology.network.families()) and not topology.network.is_tree
-
-
-def _partners(lower: Ints, upper: Ints, hosts: Ints, places: Ints) -> tuple[Ints, int] | None:
-    """For each column one of every place in a host, in the same ``upper`` part and another ``lower`` one
-    [places, columns], and how many each stands for; None unless parts are equal and lie side by side.
-    """
-    size = lower.shape[1]
-    wide, narrow, mates = (_run(part) for part in (upper, lower, hosts))
-    if not (wide and narrow and mates) or wide % narrow or narrow % mates or (upper < 0).any():
-        return None
-    if (places.reshape(len(places), -1, mates) != places[:, np.newaxis, :mates]).any():
-        return None
-    column = np.arange(size)
-    there = column // wide * wide + (column % wide - column % mates + narrow) % wide
-    place = (column % mates + np.arange(mates)[:, np.newaxis]) % mates
-    return there + place, (wide - narrow) // mates
-
-
-def _run(values: Ints) -> int:
-    """The length of the runs of equal values that every row is made of; 0 if it is not, or they differ."""
-    length = int(np.argmax(np.diff(values[0], append=values[0, -1] + 1) != 0)) + 1
-    return length if values.shape[1] % length == 0 and _are_runs(values, length) else 0
-
-
-def _are_runs(values: Ints, length: int) -> bool:
-    """Whether each row is runs of one length of equal values, each value in one run."""
-    runs = values.reshape(len(values), -1, length)
-    if (runs != runs[:, :, :1]).any():
-        return False
-    heads = np.sort(runs[:, :, 0], axis=1)
-    return bool((heads[:, 1:] != heads[:, :-1]).all())
-
-
-def _apart(groups: Ints, lower: Ints, upper: Ints) -> tuple[Ints, Ints]:
-    """All pairs of a row in one ``upper`` part and different ``lower`` ones."""
-    width = int(np.argmax(np.diff(upper[0], append=-1) != 0)) + 1
-    if groups.shape[1] % width == 0 and _are_runs(upper, width):
-        # Only pairs within a part can match.
-        groups, lower = groups.reshape(-1, width), lower.reshape(-1, width)
-        upper = upper.reshape(-1, width)
-    size = groups.shape[1]
-    src, dst = [], []
-    for skip in range(1, size):
-        other, below, above = (np.roll(each, -skip, axis=1) for each in (groups, lower, upper))
-        chosen = (lower != below) & (upper == above)
-        src.append(groups[chosen])
-        dst.append(other[chosen])
-    empty = np.zeros(0, dtype=np.int64)
-    return np.concatenate([empty, *src]), np.concatenate([empty, *dst])
-
-
 def normal(found: Traffic, num_groups: int, topology: Topology) -> Load:
     """A phase as parts of what each group's slowest link carries."""
     whole = found.network + found.inside
     times = whole / topology.rates(found.links)
-    longest, scale = np.zeros(num_groups), np.zeros(num_groups)
-    np.maximum.at(longest, found.groups, times)
-    slowest = times == longest[found.groups]
-    np.maximum.at(scale, found.groups[slowest], whole[slowest])
+    offsets = np.searchsorted(found.groups, np.arange(num_groups + 1))
+    longest = _most(times, offsets)
+    scale = _most(np.where(times == longest[found.groups], whole, 0.0), offsets)
     # Rounded down, so that the slowest link alone decides how long a group takes by itself.
     loads = np.maximum(np.floor(whole / scale[found.groups] / GRAIN), 1) * GRAIN
-    offsets = np.searchsorted(found.groups, np.arange(num_groups + 1))
     return Load(np.asarray(offsets, dtype=np.int64), found.links, loads, scale)
+
+
+def _most(values: Floats, offsets: Ints) -> Floats:
+    """The largest value of every group; 0 of those that have none."""
+    found = np.zeros(len(offsets) - 1)
+    filled = np.flatnonzero(np.diff(offsets))
+    if filled.size:
+        found[filled] = np.maximum.reduceat(values, offsets[filled])
+    return found
 
 
 def _alike(one: Load, other: Load) -> bool:

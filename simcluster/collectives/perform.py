@@ -68,12 +68,11 @@ class _Run:
         whole = np.bincount(self.block_of_chunk, self.lengths, minlength=cut.blocks)
         self.block_sizes = whole.astype(np.int64)
         self.ends = np.cumsum(self.lengths)
-        nodes = site.root + 1
         kind = np.result_type(*self.arrays)
         self.neutral = 0 if reduction is np.add else _least(kind)
-        self.state = np.full((nodes, int(self.lengths.sum())), self.neutral, dtype=kind)
-        self.have = np.zeros((nodes, cut.num_chunks), dtype=bool)
-        self.depth = np.zeros((nodes, cut.num_chunks), dtype=np.int64)
+        self.state = np.full((site.num_nodes, int(self.lengths.sum())), self.neutral, dtype=kind)
+        self.have = np.zeros((site.num_nodes, cut.num_chunks), dtype=bool)
+        self.depth = np.zeros((site.num_nodes, cut.num_chunks), dtype=np.int64)
         for rank in range(self.ranks):
             self._fill(rank)
 

@@ -14,11 +14,15 @@ AUTO = "auto"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is written for a collective; ``auto`` and None leave it to the library."""
+    """What is written for a collective; ``auto`` and None leave it to the library.
+
+    ``format`` is that of the numbers that it carries, where that is known: a network may not add up all.
+    """
 
     algorithm: str = AUTO
     protocol: str = AUTO
     channels: int | None = None
+    format: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,8 @@ class Site:
     ``mesh`` [n]: which ranks of a unit have links of their own to each other, all pairs of equal numbers;
     ``widths`` [p, p]: how many links there are between the ranks of every unit where only some pairs have
     any. Both are absent where ranks are joined through a switch. ``switched``: whether each unit has a switch
-    that reduces: id ``num_ranks + unit``. ``aggregated``: whether the network's root reduces: id
-    ``num_ranks + num_units``.
+    that reduces: id ``num_ranks + unit``. ``aggregated``: whether the network reduces: what the ranks at one
+    place of all units have meets at a switch of it, id ``num_ranks + num_units + place``.
     """
 
     order: Ints
@@ -91,8 +91,9 @@ class Site:
         rail_of = np.arange(order.size) if through_pod else placement.rail_of[order]
         if wide:
             rail_of = hosts * (int(rail_of.max()) + 1) + rail_of
-        rails = min(np.unique(part).size for part in np.split(rail_of, np.cumsum(units)[:-1]))
-        hosts_inside = max(np.unique(part).size for part in np.split(hosts, np.cumsum(units)[:-1]))
+        unit_of = np.repeat(np.arange(units.size), units)
+        rails = int(_different(unit_of, rail_of).min())
+        hosts_inside = int(_different(unit_of, hosts).max())
         ranks = placement.ranks[order]
         even = bool((units == units[0]).all())
         return cls(
@@ -108,6 +109,7 @@ class Site:
             None if wide else _mesh(ranks, topology, host),
             _widths(ranks[: units[0]], topology, host) if even and not wide else None,
             bool((topology.switch_of(ranks) >= 0).all()),
+            units.size > 1 and topology.network.reduces is not None and placement.between is Reach.NETWORK,
         )
 
     @property
@@ -172,10 +174,20 @@ class Site:
         """The id of a unit's switch."""
         return np.asarray(unit, dtype=np.int64) + self.num_ranks
 
+    def meeting(self, place: Ints | int) -> Ints:
+        """The id of the network's switch over the ranks at a place of every unit of an even group."""
+        return np.asarray(place, dtype=np.int64) + self.num_ranks + self.num_units
+
     @property
-    def root(self) -> int:
-        """The id of the network's root switch."""
-        return self.num_ranks + self.num_units
+    def num_nodes(self) -> int:
+        """Ids of ranks and switches."""
+        return self.num_ranks + self.num_units + self.most * self.aggregated
+
+
+def _different(unit_of: Ints, values: Ints) -> Ints:
+    """How many different values each unit has."""
+    pairs = np.unique(unit_of * (int(values.max()) + 1) + values)
+    return np.bincount(pairs // (int(values.max()) + 1))
 
 
 def _mesh(ranks: Ints, topology: Topology, host: Host) -> Ints | None:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ints: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float64]
 Array: TypeAlias = NDArray[Any]
 
 NO_HOPS = (0, 0)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ast
+import inspect
+from collections.abc import Callable, Mapping
+from functools import cache
+from itertools import pairwise
+from textwrap import dedent
 from typing import Annotated, Any, ClassVar
 
 from pydantic import (
@@ -110,7 +115,7 @@ class Section(BaseModel):
 
     Text is not a number, 1.0 is not an integer, ``'on'`` and 1 are not booleans, NaN and infinities are not
     numbers; an integer is accepted where a number is wanted, a list where a tuple or a set is. Descriptions
-    of fields are their attribute docstrings. Other names of a field are given as
+    of fields are their attribute docstrings, looked up when a schema is written. Other names are given as
     ``Field(validation_alias=AliasChoices("its_name", "other_name"))``; both stand in the JSON schema.
     """
 
@@ -120,7 +125,6 @@ class Section(BaseModel):
         strict=True,
         allow_inf_nan=False,
         populate_by_name=True,
-        use_attribute_docstrings=True,
         protected_namespaces=(),
     )
 
@@ -141,8 +145,12 @@ class Section(BaseModel):
         """The JSON schema with every accepted name of a field, and defaults as they would be written."""
         written = handler(schema)
         target = handler.resolve_ref_schema(written)
+        told = described(cls)
         for name, field in cls.model_fields.items():
-            shown = target.get("properties", {}).get(name, {})
+            alias = field.validation_alias
+            shown = target.get("properties", {}).get(alias if isinstance(alias, str) else name, {})
+            if name in told:
+                shown["description"] = told[name]
             if "default" in shown:
                 adapter = TypeAdapter[Any](field.rebuild_annotation())
                 shown["default"] = adapter.dump_python(field.default, mode="json", warnings=False)
@@ -152,6 +160,31 @@ class Section(BaseModel):
                 names = [str(choice) for choice in field.validation_alias.choices]
                 _spread(target, [name, *(other for other in names if other != name)])
         return written
+
+
+@cache
+def described(section: type[Section]) -> Mapping[str, str]:
+    """What the fields of a section are, by name: the text below each in the source, where there is one.
+
+    pydantic can read that too, but of every class as it is made, for which starting would wait.
+    """
+    found: dict[str, str] = {}
+    for base in reversed(section.__mro__):
+        if not issubclass(base, Section) or base.__pydantic_generic_metadata__["origin"]:
+            continue
+        try:
+            source = inspect.getsource(base)
+        except (OSError, TypeError):  # typed in where no source is kept
+            continue
+        (made,) = ast.parse(dedent(source)).body
+        assert isinstance(made, ast.ClassDef)
+        for field, text in pairwise([*made.body, None]):
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                found.pop(field.target.id, None)
+                match text:
+                    case ast.Expr(ast.Constant(str(words))):
+                        found[field.target.id] = inspect.cleandoc(words)
+    return found
 
 
 class Refused(ValueError):

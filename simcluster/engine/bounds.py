@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.engine.account import Moments
-from simcluster.engine.sweep import Lane
+from simcluster.engine.lanes import Lane
 from simcluster.engine.timed import NOTHING
 
 Ints = NDArray[np.int64]
@@ -76,9 +76,7 @@ def kernels(lanes: Sequence[Lane]) -> Iterator[tuple[int, Ints]]:
             awaited = lanes[stream].ends[position - 1]
             assert awaited is not None
             now = np.maximum(now, awaited)
-        duration = lane.durations[index]
-        if duration is not None:
-            now = now + duration
+        now = lane.after(index, now)
         yield index, now
 
 

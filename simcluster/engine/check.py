@@ -44,7 +44,7 @@ class _Check:
         return [Flown.of(each.transfers, self.links) for each in self.flights]
 
     def _late(self) -> list[int]:
-        """The first starts while links are late for a time."""
+        """The first instants at which transfers wait while links are late for a time."""
         found = []
         for each in self.flights:
             for leader, transfer in enumerate(each.transfers):
@@ -52,9 +52,12 @@ class _Check:
                     if late.for_good:
                         continue
                     starts = each.starts[:, leader]
-                    held = (starts >= late.begin) & (starts < (NEVER if late.end is None else late.end))
+                    waiting = starts + transfer.latency(0, for_good=True) > late.begin
+                    held = (waiting | (starts >= late.begin)) & (
+                        starts < (NEVER if late.end is None else late.end)
+                    )
                     if held.any():
-                        found.append(int(starts[held].min()))
+                        found.append(max(late.begin, int(starts[held].min())))
         return found
 
     def _changed(self) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simcluster.cluster import Cluster, Device, Placement, Way
+from simcluster.cluster import Cluster, Placement, Way
 from simcluster.cluster.communication import SCALE, Taken
 from simcluster.collectives import Choice, Operation, collective_time, copy_time
 from simcluster.program import Action, Classes, Instruction
@@ -25,31 +25,44 @@ class Choices:
         if each.action is Action.COPY:
             rank = self.classes.representatives[index]
             return copy_time(Way(each.operation), rank, each.num_bytes, self.cluster, each.at_most)
-        where = self._where(index, each)
+        where = self.where(index, each)
         operation = Operation(each.operation)
-        return collective_time(operation, where, each.num_bytes, self.cluster, self.wants.of(each))
+        parts = each.parts and each.parts.of_number(self.classes.groups[index, each.group].number)
+        return collective_time(operation, where, each.num_bytes, self.cluster, self.wants.of(each), parts)
 
     def taken(self, index: int, each: Instruction) -> Taken | None:
-        """What a class's collective or transfer takes of its device while it is under way."""
+        """What a class's collective, transfer or copy takes of its device while it is under way."""
+        device = self.cluster.device(self.classes.representatives[index])
+        held = self.held(index, each)
+        if held is None:
+            return None
+        units, passing = held
+        return Taken(units, round(min(1.0, passing / device.memory_bandwidth) * SCALE))
+
+    def held(self, index: int, each: Instruction) -> tuple[int, float] | None:
+        """The millionths of the units that it holds, and the bytes/s that pass the memory; None if it takes
+        nothing. The same for all classes that do it from an equal place.
+        """
         device = self.cluster.device(self.classes.representatives[index])
         if device.communication is None:
             return None
+        choice = self.of(index, each)
         if each.action is Action.COPY:
-            return self._copied(each, self.of(index, each), device)
-        where, operation = self._where(index, each), Operation(each.operation)
+            return self._copied(each, choice)
+        where, operation = self.where(index, each), Operation(each.operation)
         sent = operation.bus_factor(where.num_ranks) * each.num_bytes
-        seconds = self.of(index, each).seconds
-        return device.communication.taken(operation, where, sent, seconds, device.memory_bandwidth)
+        traffic = device.communication.traffic(operation, sent, choice.seconds)
+        return device.communication.units(where), traffic
 
     @staticmethod
-    def _copied(each: Instruction, choice: Choice, device: Device) -> Taken | None:
+    def _copied(each: Instruction, choice: Choice) -> tuple[int, float] | None:
         """What a copy takes of its device: no units, and of its memory what arrives there."""
         if each.operation != Way.TO_DEVICE or not choice.phases:
             return None
-        rate = sum(phase.num_bytes for phase in choice.phases) / choice.transfer
-        return Taken(0, round(min(1.0, rate / device.memory_bandwidth) * SCALE))
+        return 0, sum(phase.num_bytes for phase in choice.phases) / choice.transfer
 
-    def _where(self, index: int, each: Instruction) -> Placement:
+    def where(self, index: int, each: Instruction) -> Placement:
+        """Where those are who meet in it."""
         return self.classes.groups[index, each.group].placement if each.group else self.peer(index, each)[1]
 
     def peer(self, index: int, each: Instruction) -> tuple[int, Placement]:

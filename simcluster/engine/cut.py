@@ -14,7 +14,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.engine.sweep import Lane, Swept
+from simcluster.engine.lanes import Lane
+from simcluster.engine.sweep import Swept
 from simcluster.engine.timed import NOTHING
 from simcluster.engine.timing import ClassTiming
 from simcluster.engine.waits import IDLE, PIPELINE_WAIT
@@ -43,18 +44,20 @@ def cut(swept: Swept, stage_axis: str) -> Cut:
     """The cut of every class; together its parts fill the run without remainder."""
     count = len(swept.stages)
     total = sum(len(stage.columns) for stage in swept.stages)
-    busy, host = (np.zeros(total, dtype=np.int64) for _ in range(2))
+    busy, host, slowed = (np.zeros(total, dtype=np.int64) for _ in range(3))
     lost: dict[str, Ints] = {}
     for stage, lanes in zip(swept.stages, swept.lanes, strict=True):
         for code, times in stage.counts.items():
             busy[stage.columns] += times * stage.priced[code].busy
             host[stage.columns] += times * stage.priced[code].host
+        for columns, spent in (each for lane in lanes for each in lane.longer.values()):
+            slowed[stage.columns[columns]] += spent
         found = _StageCut(lanes, stage_axis, stage.shape)
         found.run(swept.end, PIPELINE_WAIT if count > 1 else IDLE)
         for cause, spent in found.lost.items():
             if spent.any():
                 lost.setdefault(cause, np.zeros(total, dtype=np.int64))[stage.columns] = spent.ravel()
-    return Cut(busy, host, {cause: lost[cause] for cause in sorted(lost)}, np.zeros(total, dtype=np.int64))
+    return Cut(busy, host, {cause: lost[cause] for cause in sorted(lost)}, slowed)
 
 
 def cut_of(program: Program, timings: Sequence[ClassTiming], gaps: Table) -> Cut:
@@ -98,14 +101,14 @@ class _StageCut:
         lane = self.lanes[self.compute]
         now = since = np.zeros(self.shape, dtype=np.int64)
         moves: list[tuple[int, int, Ints, Ints]] = []
-        columns = zip(lane.waits, lane.positions, lane.durations, strict=True)
-        for index, (stream, position, duration) in enumerate(columns):
+        for index, (stream, position) in enumerate(zip(lane.waits, lane.positions, strict=True)):
             if stream != NOTHING:
                 awaited = self.lanes[stream].ends[position - 1]
                 assert awaited is not None
                 later = np.maximum(now, awaited)
                 moves.append((stream, position - 1, now, later))
                 now = later
+            duration = lane.taking(index)
             if duration is None:
                 self.inside[index] = now
                 continue

@@ -7,7 +7,7 @@ every entry started.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,13 +18,15 @@ from simcluster.cluster import Cluster
 from simcluster.cluster.communication import Taken
 from simcluster.collectives import AUTOMATIC, Selection
 from simcluster.engine.deadlock import HEADING, LATE, STILL, stuck
-from simcluster.engine.fabric import NO_LINKS, Fabric, Transfer
+from simcluster.engine.fabric import NO_LINKS, Fabric, Links
 from simcluster.engine.flows import Network
-from simcluster.engine.linked import LinkedClass, LinkedStream, link
+from simcluster.engine.kinds import Kinds
+from simcluster.engine.linked import LinkedClass, link
 from simcluster.engine.lodger import Lodger, Progress, no_collection
+from simcluster.engine.lowered import Lowered
 from simcluster.engine.meetings import SENDER_OF
 from simcluster.engine.merged import merged
-from simcluster.engine.pace import Pace, segments_of, stretched_times
+from simcluster.engine.pace import Pace, stretched_times
 from simcluster.engine.streams import (
     Communications,
     Kernels,
@@ -37,7 +39,6 @@ from simcluster.engine.streams import (
     run_transfers,
 )
 from simcluster.engine.swept import Method, swept
-from simcluster.engine.timed import NOTHING, TimedCode
 from simcluster.engine.timing import ClassTiming, Timing
 from simcluster.errors import PlanError, SimulationError
 from simcluster.program import COMPUTE, Action, Classes, Instruction, Program
@@ -93,41 +94,12 @@ def run_together(
     links = lodgers[0].fabric.links if lodgers[0].fabric else NO_LINKS
     if len(lodgers) > 1 and any(each.fabric is None or each.fabric.links is not links for each in lodgers):
         raise ValueError("Programs that run at once need fabrics with common links")
-    watched, env = progress or Progress(), simpy.Environment()
+    watched = progress or Progress()
     try:
         found = swept(lodgers[0], watched, method) if len(lodgers) == 1 else None
-        if found is not None:
-            return [found]
-        watched.ended = 0
-        engines = [_Engine(each, env) for each in lodgers]
-        rounds = [engine.round() for engine in engines]
-        watched.env, watched.streams = env, [each for found in rounds for each in found.every]
-        watched.total = sum(stream.length for stream in watched.streams)
-        network = Network(env, merged(links))
-        over = simpy.Event(env)
-        waiting = set(range(len(engines)))
-
-        def again(number: int) -> SimEvents:
-            """Round after round of one Program."""
-            engine, now = engines[number], rounds[number]
-            while waiting:
-                yield env.all_of(engine.start(now, network))
-                waiting.discard(number)
-                now = engine.round()
-            if not over.triggered:
-                over.succeed()
-
+        # What the events leave behind goes before anybody looks for cycles in it.
         with no_collection():
-            if len(engines) == 1:
-                engines[0].start(rounds[0], network)
-                env.run()
-            else:
-                for number in range(len(engines)):
-                    env.process(again(number))
-                _run_until(over)
-        # What changes on the links after the last entry does not count.
-        counts = network.num_flows, network.num_solves
-        return [engine.timing(own, *counts) for engine, own in zip(engines, rounds, strict=True)]
+            return [found] if found is not None else _by_events(lodgers, links, watched)
     except OverflowError:
         raise PlanError(
             "the run takes longer than 292 years, all that 64 bits of nanoseconds hold",
@@ -135,24 +107,86 @@ def run_together(
         ) from None
 
 
-Met = tuple[tuple[object, ...], int]
-"""Who meets, which of their meetings on this stream it is, and how many they are."""
+def _by_events(lodgers: Sequence[Lodger], links: Links, watched: Progress) -> list[Timing]:
+    """What ``run_together`` does where no sweep can."""
+    env = simpy.Environment()
+    watched.ended = 0
+    engines = [_Engine(each, env) for each in lodgers]
+    rounds = [engine.round() for engine in engines]
+    watched.env, watched.streams = env, [each for found in rounds for each in found.every]
+    watched.total = sum(stream.length for stream in watched.streams)
+    network = Network(env, merged(links))
+    over = simpy.Event(env)
+    waiting = set(range(len(engines)))
+
+    def again(number: int) -> SimEvents:
+        """Round after round of one Program."""
+        engine, now = engines[number], rounds[number]
+        while waiting:
+            yield env.all_of(engine.start(now, network))
+            waiting.discard(number)
+            now = engine.round()
+        if not over.triggered:
+            over.succeed()
+
+    if len(engines) == 1:
+        engines[0].start(rounds[0], network)
+        env.run()
+    else:
+        for number in range(len(engines)):
+            env.process(again(number))
+        _run_until(over)
+    # What changes on the links after the last entry does not count.
+    counts = network.num_flows, network.num_solves
+    return [engine.timing(own, *counts) for engine, own in zip(engines, rounds, strict=True)]
+
+
+Who = tuple[object, ...]
+"""Who meets on a stream, again and again."""
+
+
+@dataclass(frozen=True)
+class _Done:
+    """What a class does on a communication stream, by kind of its entries; the last kind only waits.
+
+    ``met`` says who meets and how many they are, where there are several.
+    """
+
+    kinds: Kinds
+    moves: list[Moves]
+    takes: list[Taken | None]
+    met: list[tuple[Who, int] | None]
 
 
 @dataclass(frozen=True)
 class _Round:
     """The streams of every class [classes][streams] in one run through all steps, the paces of their kernels,
-    and who has met.
+    and by who meets how often they have met.
     """
 
     streams: Sequence[Sequence[Stream]]
     paces: Sequence[Pace | None]
-    meetings: dict[tuple[object, ...], Meeting]
+    meetings: defaultdict[Who, list[Meeting]]
 
     @property
     def every(self) -> list[Stream]:
         """All streams."""
         return [stream for found in self.streams for stream in found]
+
+    def met(self, done: _Done) -> list[Meeting | None]:
+        """Where those meet who do this, by entry."""
+        most = max(done.kinds.ordinals, default=0) + 1
+        found: list[list[Meeting] | None] = []
+        for each in done.met:
+            mine = None
+            if each is not None:
+                mine = self.meetings[each[0]]
+                mine += [Meeting(each[1]) for _ in range(most - len(mine))]
+            found.append(mine)
+        return [
+            None if (mine := found[kind]) is None else mine[ordinal]
+            for kind, ordinal in zip(done.kinds.which, done.kinds.ordinals, strict=True)
+        ]
 
 
 class _Engine:
@@ -162,42 +196,41 @@ class _Engine:
         self.program, self.cluster, self.classes = lodger.program, lodger.cluster, lodger.classes
         self.steps, self.fabric = lodger.steps, lodger.fabric
         self.env = env
-        self.known: dict[tuple[object, ...], tuple[dict[int, TimedCode], LinkedClass]] = {}
+        self.known: dict[tuple[object, ...], Lowered] = {}
         self.prices = lodger.prices()
         self.choices = self.prices.choices
-        lowered = [self._lowered(index) for index in range(len(self.classes))]
-        self.codes = [codes for codes, _ in lowered]
-        self.linked = [linked for _, linked in lowered]
-        self.met: dict[tuple[int, str], tuple[list[Moves], list[Met | None]]] = {}
-        self.mets: dict[tuple[object, ...], Met] = {}
+        self.lowered = [self._lowered(index) for index in range(len(self.classes))]
+        self.linked = [each.linked for each in self.lowered]
+        self.done: dict[tuple[int, int], _Done] = {}
 
     def round(self) -> _Round:
         """Streams that have done nothing yet."""
         return _Round(
             [[Stream(each.name, self.env, len(each)) for each in found.streams] for found in self.linked],
             [self._pace(index, found) for index, found in enumerate(self.linked)],
-            {},
+            defaultdict(list),
         )
 
     def start(self, now: _Round, network: Network) -> list[simpy.Process]:
         """Lets the streams run; the processes that do it."""
         processes = []
-        for index, (found, pace) in enumerate(zip(self.linked, now.paces, strict=True)):
-            for stream, each in zip(now.streams[index], found.streams, strict=True):
-                waits = self._waits(each, now.streams[index])
+        for index, (lowered, pace) in enumerate(zip(self.lowered, now.paces, strict=True)):
+            for number, each in enumerate(lowered.linked.streams):
+                stream = now.streams[index][number]
+                table: list[Stream | None] = [*now.streams[index], None]
+                waits = map(table.__getitem__, lowered.waits[number][0]), lowered.waits[number][1]
                 if each.name == COMPUTE:
-                    kernels = Kernels(*waits, each.duration.tolist())
+                    kernels = Kernels(*waits, lowered.durations)
                     if pace:
-                        process = run_beside(stream, kernels, segments_of(found, self.codes[index]), pace)
+                        process = run_beside(stream, kernels, lowered.segments, pace)
                     else:
                         process = run_kernels(stream, kernels)
                 else:
-                    moves, met = self._communications(index, each, found)
-                    meetings = [self._meeting(entry, now) for entry in met]
-                    takes = self._takes(index, each, found) if pace else None
-                    process = run_transfers(
-                        stream, Communications(*waits, moves, meetings, takes), network, pace
-                    )
+                    done = self._done(index, number)
+                    moves = map(done.moves.__getitem__, done.kinds.which)
+                    takes = map(done.takes.__getitem__, done.kinds.which) if pace else None
+                    entries = Communications(*waits, moves, now.met(done), takes)
+                    process = run_transfers(stream, entries, network, pace)
                 processes.append(self.env.process(process))
         return processes
 
@@ -206,26 +239,15 @@ class _Engine:
         if any(stream.done < stream.length for stream in done.every):
             raise SimulationError(*self._stuck(done))
         timings = [
-            _class_timing(found, codes, streams, pace)
-            for found, codes, streams, pace in zip(
-                self.linked, self.codes, done.streams, done.paces, strict=True
-            )
+            _class_timing(each, streams, pace)
+            for each, streams, pace in zip(self.lowered, done.streams, done.paces, strict=True)
         ]
         end = max((int(ends[-1]) for timing in timings for ends in timing.ends if len(ends)), default=0)
         return Timing(timings, end, sum(stream.length for stream in done.every), num_flows, num_solves)
 
-    @staticmethod
-    def _meeting(met: Met | None, now: _Round) -> Meeting | None:
-        if met is None:
-            return None
-        key, size = met
-        if key not in now.meetings:
-            now.meetings[key] = Meeting(size)
-        return now.meetings[key]
-
     # -- prices -----------------------------------------------------------------------------------------
 
-    def _lowered(self, index: int) -> tuple[dict[int, TimedCode], LinkedClass]:
+    def _lowered(self, index: int) -> Lowered:
         """A class's codes, priced, and its executions, linked; classes that differ in nothing share them."""
         rank = self.classes.representatives[index]
         part = self.program.part_of(rank)
@@ -241,60 +263,36 @@ class _Engine:
         if key not in self.known:
             used = sorted({execution.code for execution in self.program.parts[part].executions})
             codes = self.prices.timed(index, used)
-            self.known[key] = codes, link(self.program, part, codes, self.steps)
+            self.known[key] = Lowered(codes, link(self.program, part, codes, self.steps))
         return self.known[key]
 
     # -- entries ----------------------------------------------------------------------------------------
 
-    @staticmethod
-    def _waits(each: LinkedStream, streams: Sequence[Stream]) -> tuple[list[Stream | None], list[int]]:
-        """What every entry of a stream waits for: the stream, and how many entries of it must have ended."""
-        table: list[Stream | None] = [*streams, None]
-        return [table[other] for other in each.wait_stream.tolist()], each.wait_position.tolist()
-
-    def _communications(
-        self, index: int, each: LinkedStream, linked: LinkedClass
-    ) -> tuple[list[Moves], list[Met | None]]:
-        """What every entry of a communication stream moves, and who meets in it."""
-        if (index, each.name) in self.met:
-            return self.met[index, each.name]
-        moves: list[Moves] = each.duration.tolist()
-        met: list[Met | None] = [None] * len(each)
-        counts: defaultdict[tuple[object, ...], int] = defaultdict(int)
-        known: dict[tuple[int, int], Transfer | None] = {}
-        for position in np.flatnonzero(each.meeting != NOTHING).tolist():
-            execution = linked.executions[each.execution[position]]
-            instruction = self.program.codes[execution.code].instructions[each.meeting[position]]
-            key, size = self._meeting_key(index, instruction)
-            if size > 1:
-                counts[key] += 1
-                whole = (*key, counts[key])
-                met[position] = self.mets.setdefault(whole, (whole, size))
-            if self.fabric:
-                place = execution.code, int(each.meeting[position])
-                if place not in known:
-                    known[place] = self.prices.transfer(index, self.program.codes[place[0]], instruction)
-                moves[position] = known[place] or moves[position]
-        self.met[index, each.name] = moves, met
-        return moves, met
+    def _done(self, index: int, number: int) -> _Done:
+        """What a class does on one of its communication streams."""
+        if (index, number) in self.done:
+            return self.done[index, number]
+        lowered = self.lowered[index]
+        kinds = lowered.kinds(self.program, number)
+        moves: list[Moves] = []
+        takes: list[Taken | None] = []
+        met: list[tuple[Who, int] | None] = []
+        for code, place in kinds.places:
+            each = self.program.codes[code].instructions[place]
+            transfer = self.prices.transfer(index, self.program.codes[code], each)
+            moves.append(transfer or lowered.alone(code, place))
+            takes.append(self.choices.taken(index, each))
+            who, size = self._who(index, each)
+            met.append((who, size) if size > 1 else None)
+        self.done[index, number] = _Done(kinds, [*moves, 0], [*takes, None], [*met, None])
+        return self.done[index, number]
 
     def _pace(self, index: int, linked: LinkedClass) -> Pace | None:
         """Where a class's kernels and its communication share the device."""
         device = self.cluster.device(self.classes.representatives[index])
         return Pace(self.env) if device.communication and len(linked.streams) > 1 else None
 
-    def _takes(self, index: int, each: LinkedStream, linked: LinkedClass) -> list[Taken | None]:
-        """What every entry of a communication stream takes of the device."""
-        takes: list[Taken | None] = [None] * len(each)
-        known: dict[tuple[int, int], Taken | None] = {}
-        for position in np.flatnonzero(each.meeting != NOTHING).tolist():
-            place = linked.executions[each.execution[position]].code, int(each.meeting[position])
-            if place not in known:
-                known[place] = self.choices.taken(index, self.program.codes[place[0]].instructions[place[1]])
-            takes[position] = known[place]
-        return takes
-
-    def _meeting_key(self, index: int, each: Instruction) -> tuple[tuple[object, ...], int]:
+    def _who(self, index: int, each: Instruction) -> tuple[Who, int]:
         """Who meets: the classes of a group, or sender and receiver; who copies is alone."""
         if each.group:
             group = self.classes.groups[index, each.group]
@@ -311,31 +309,32 @@ class _Engine:
         lines = [HEADING]
         for index, found in enumerate(self.linked):
             streams = done.streams[index]
-            arrived = [self._held(index, stream, done) for stream in streams]
+            arrived = [self._held(index, number, done) for number in range(len(streams))]
             over = [stream.done for stream in streams]
             lines += stuck(self.program, self.classes.representatives[index], found, over, arrived)
         return lines
 
-    def _held(self, index: int, stream: Stream, done: _Round) -> str | None:
+    def _held(self, index: int, number: int, done: _Round) -> str | None:
         """What keeps an entry from ending that has arrived; None if none has."""
+        stream = done.streams[index][number]
         if len(stream.arrivals) <= stream.done:
             return None
-        met = self.met[index, stream.name][1][stream.done]
-        return LATE if met is not None and done.meetings[met[0]].arrived < met[1] else STILL
+        meeting = done.met(self._done(index, number))[stream.done]
+        return LATE if meeting is not None and meeting.arrived < meeting.size else STILL
 
 
-def _class_timing(
-    linked: LinkedClass, codes: Mapping[int, TimedCode], streams: Sequence[Stream], pace: Pace | None
-) -> ClassTiming:
+def _class_timing(lowered: Lowered, streams: Sequence[Stream], pace: Pace | None) -> ClassTiming:
     """What the streams of a class recorded, as columns."""
+    linked, kernels = lowered.linked, lowered.compute
 
     def columns(lists: Iterable[Sequence[int]]) -> list[Ints]:
         return [np.array(each, dtype=np.int64) for each in lists]
 
     starts = columns(stream.starts for stream in streams)
     ends = columns(stream.ends for stream in streams)
-    kernels = next(number for number, each in enumerate(linked.streams) if each.name == COMPUTE)
     ends[kernels] = starts[kernels] + linked.streams[kernels].duration
     stretched = stretched_times(pace, starts[kernels])
     ends[kernels][stretched["entry"]] = stretched["end"]  # of several the last stays
-    return ClassTiming(linked, codes, starts, columns(stream.arrivals for stream in streams), ends, stretched)
+    return ClassTiming(
+        linked, lowered.codes, starts, columns(stream.arrivals for stream in streams), ends, stretched
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -26,7 +27,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """Between ``begin`` and ``end`` (None: for good) a transfer starts to flow ``delay`` later; all in ns."""
+    """Between ``begin`` and ``end`` (None: for good) a transfer's latency is ``delay`` longer; all in ns."""
 
     begin: int
     end: int | None
@@ -37,12 +38,16 @@ class Late:
         """Whether it is so in the whole run."""
         return self.begin == 0 and self.end is None
 
+    def holds(self, time: int) -> bool:
+        """Whether links are late at a time."""
+        return self.begin <= time and (self.end is None or time < self.end)
+
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
     """A collective or transfer: nanoseconds in which no link is loaded, then phases one after another.
 
-    What begins while links are ``late`` waits longer.
+    What waits while links are ``late`` waits longer: for as much of its latency as falls into that time.
     """
 
     latency_ns: int
@@ -50,11 +55,27 @@ class Transfer:
     late: tuple[Late, ...] = ()
 
     def latency(self, now: int, *, for_good: bool = False) -> int:
-        """Nanoseconds until bytes flow, for what begins ``now``; ``for_good``: without what is for a time."""
+        """Nanoseconds until bytes flow, for what begins ``now``; ``for_good``: without what is for a time.
+
+        The waits of a transfer are spread evenly over its latency, and those on late links take longer. So
+        what begins later never flows earlier, as it might if the moment of its beginning decided alone.
+        """
         if not self.late:
             return self.latency_ns
-        held = (each for each in self.late if each.begin <= now and (each.end is None or now < each.end))
-        return self.latency_ns + sum(each.delay for each in held if not for_good or each.for_good)
+        lasting = self.latency_ns + sum(each.delay for each in self.late if each.for_good)
+        passing = [each for each in self.late if not each.for_good]
+        if for_good or not passing:
+            return lasting
+        left, at = Fraction(1), now
+        for moment in sorted({time for each in passing for time in (each.begin, each.end) if time}):
+            if moment <= at:
+                continue
+            whole = lasting + sum(each.delay for each in passing if each.holds(at))
+            if at + left * whole <= moment:
+                return round(at + left * whole) - now
+            left, at = left - Fraction(moment - at, whole), moment
+        whole = lasting + sum(each.delay for each in passing if each.holds(at))
+        return round(at + left * whole) - now
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.engine.fabric import Links, Transfer
+from simcluster.engine.lanes import Lane
 from simcluster.engine.prices import Carried
 from simcluster.engine.stage import Stage
-from simcluster.engine.sweep import Lane, Swept
+from simcluster.engine.sweep import Swept
 from simcluster.engine.timed import NOTHING
 from simcluster.program import Action, Classes, Program
 

@@ -108,7 +108,8 @@ class Network:
         """Waits for the end of a transfer that began before now, and was alone on its links until now."""
         env = self.env
         start = int(env.now)
-        times = [began + each for each in self._links.times(transfer)]
+        later = transfer.latency(began) - transfer.latency(0, for_good=True)
+        times = [began + later + each for each in self._links.times(transfer)]
         left = [number for number in range(len(transfer.phases)) if times[number + 1] >= start]
         for number in left:
             phase = transfer.phases[number]

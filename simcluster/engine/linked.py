@@ -105,10 +105,12 @@ class _Linker:
         timed = self.timed[execution.code]
         streams = self.local[execution.code]
         reads, writes = self._buffers(execution.code, execution.instance)
+        labels = {scope: execution.label(scope) for scope in Scope}
+        written = self.written
         for where, name, scope in reads:
-            written = self.written.get((name, execution.label(scope)))
-            if written is not None:
-                self._wait(streams[where], *written)
+            writer = written.get((name, labels[scope]))
+            if writer is not None and self.known[streams[where]][writer[0]] < writer[1]:
+                self._wait(streams[where], *writer)
         if execution.waits_for_transfers:
             for stream in TRANSFER_STREAMS:
                 if stream in self.numbers:
@@ -130,8 +132,7 @@ class _Linker:
             self.lengths[where] += len(track)
         for name, scope, where, position in writes:
             number = streams[where]
-            key = (name, execution.label(scope))
-            self.written[key] = (number, base[number] + position)
+            written[name, labels[scope]] = (number, base[number] + position)
 
     def _buffers(self, code: int, instance: str) -> _Buffers:
         """What a code reads of others and writes for others when it runs for an instance, by buffer name."""

@@ -80,10 +80,15 @@ class Across(Rendezvous):
         self.here[stage] = (np.broadcast_to(ready, shapes[stage]).ravel(), duration.ravel())
         if len(self.here) < len(self.parties):
             return None
-        arrived, spent = (
-            np.concatenate([self.here[number][which] for number, _, _ in self.parties]) for which in (0, 1)
-        )
+        found = self.met(self.here)
         self.here.clear()
+        return found
+
+    def met(self, here: Mapping[int, tuple[Ints, Ints]]) -> Ended:
+        """The ends for who is ready, and busy, by stage and column; Uneven as ``join`` says."""
+        arrived, spent = (
+            np.concatenate([here[number][which] for number, _, _ in self.parties]) for which in (0, 1)
+        )
         most = np.maximum.reduceat(spent[self.order], self.first)
         if not np.array_equal(most[self.group_of], spent):
             raise Uneven

@@ -11,7 +11,7 @@ the progress at a rate is an integer, and an end does not depend on how often ra
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, cycle
@@ -94,19 +94,19 @@ class Pace:
         self._later: list[Section] = []
         self._slowed = False
         self._entry = self._since = self._left = 0
-        self._done = simpy.Event(env)
+        self._done: simpy.Event | None = None
 
     # -- communication ----------------------------------------------------------------------------------
 
     def begin(self, taken: Taken) -> None:
         """Something begins that takes this much."""
-        self._change(1, taken)
+        self._change(1, taken, int(self.env.now))
 
     def finish(self, taken: Taken) -> None:
         """It is over."""
-        self._change(-1, taken)
+        self._change(-1, taken, int(self.env.now))
 
-    def _change(self, sign: int, taken: Taken) -> None:
+    def _change(self, sign: int, taken: Taken, time: int) -> None:
         self._count += sign
         self._units += sign * taken.units
         self._memory += sign * taken.memory
@@ -117,30 +117,50 @@ class Pace:
         if now is not self._rates:
             before, self._rates = self._rates, now
             if self._segment is not None:
-                self._turn(self._segment, before)
+                self._turn(self._segment, before, time)
 
     # -- kernels ----------------------------------------------------------------------------------------
 
     def start(self, entry: int, segment: Segment) -> simpy.Event:
         """Starts a segment; the event is its end, at which ``stop`` must be called."""
-        env = self.env
-        ends = segment.ends(self._rates)
-        self._segment, self._entry = segment, entry
-        self._first = 0, int(env.now), ends
-        self._slowed = self._rates is not FULL
-        self._done = env.timeout(ends[-1])
+        self._begin(entry, segment, int(self.env.now))
+        self._done = self.env.timeout(self._first[2][-1])
         return self._done
+
+    def resume(
+        self, changes: Sequence[tuple[int, int, Taken]], entry: int, segment: Segment | None, begun: int
+    ) -> simpy.Event | None:
+        """Takes up a segment that has ``begun`` (ns) before now, if there is one, and what was beside it.
+
+        ``changes`` are begins (1) and ends (-1) of communication until now, with their times, in order. The
+        event is as in ``start``.
+        """
+        for time, sign, taken in changes:
+            if segment is not None and self._segment is None and time >= begun:
+                self._begin(entry, segment, begun)
+            self._change(sign, taken, time)
+        if segment is None:
+            return None
+        if self._segment is None:
+            self._begin(entry, segment, begun)
+        _, base, ends = self._later[-1] if self._later else self._first
+        self._done = self.env.timeout(base + ends[-1] - int(self.env.now))
+        return self._done
+
+    def _begin(self, entry: int, segment: Segment, now: int) -> None:
+        self._segment, self._entry = segment, entry
+        self._first = 0, now, segment.ends(self._rates)
+        self._slowed = self._rates is not FULL
 
     def stop(self) -> None:
         """The segment is over."""
         if self._segment is not None and (self._slowed or self._later):
             self.stretched.append((self._entry, self._segment, [self._first, *self._later]))
             self._later = []
-        self._segment = None
+        self._segment = self._done = None
 
-    def _turn(self, segment: Segment, before: Rates) -> None:
+    def _turn(self, segment: Segment, before: Rates, now: int) -> None:
         """Goes on at the new rates from now."""
-        now = int(self.env.now)
         first, base, ends = self._later[-1] if self._later else self._first
         end = base + ends[-1]
         part = max(first, bisect_right(ends, now - base) - 1)
@@ -155,25 +175,40 @@ class Pace:
         if part == first and self._later:
             self._later.pop()
         self._later.append((part, base, ends))
-        if base + ends[-1] != end:
+        if self._done is not None and base + ends[-1] != end:
             timeout, self._done = self._done, self.env.timeout(base + ends[-1] - now)
             self._done.callbacks, timeout.callbacks = timeout.callbacks, self._done.callbacks
 
 
+def longer(segment: Segment, sections: Sequence[Section]) -> int:
+    """Nanoseconds that a segment has taken longer than alone."""
+    _, base, ends = sections[-1]
+    return base + ends[-1] - sections[0][1] - sum(segment.work)
+
+
 def stretched_times(pace: Pace | None, starts: Ints) -> Table:
     """Entry, start and end of every kernel of the segments that were slowed, by entry, in their order."""
-    entries, begun, ended = [], [], []
+    entries, counts, pieces, bases, taken = [], [], [], [], []
+    columns: dict[int, Ints] = {}
     for entry, segment, sections in pace.stretched if pace else ():
-        ends = np.empty(len(segment.work), dtype=np.int64)
-        for first, base, known in sections:
-            ends[first:] = np.array(known[first + 1 :], dtype=np.int64) + base
-        over = ends[PARTS - 1 :: PARTS]
-        entries.append(np.full(len(over), entry, dtype=np.int64))
-        begun += [starts[entry : entry + 1], over[:-1]]
-        ended.append(over)
-    nothing = np.zeros(0, dtype=np.int64)
-    columns = {"entry": entries, "start": begun, "end": ended}
-    return Table({name: np.concatenate([nothing, *parts]) for name, parts in columns.items()})
+        entries.append(entry)
+        counts.append(len(segment.work) // PARTS)
+        following = (*(first for first, _, _ in sections[1:]), len(segment.work))
+        for (first, base, known), last in zip(sections, following, strict=True):
+            # A kernel is over with its last part.
+            over = slice(first // PARTS, last // PARTS)
+            ends = columns.get(id(known))
+            if ends is None:
+                ends = columns[id(known)] = np.array(known[PARTS::PARTS], dtype=np.int64)
+            pieces.append(ends[over])
+            bases.append(base)
+            taken.append(over.stop - over.start)
+    which, sizes, since, spans = (np.array(each, dtype=np.int64) for each in (entries, counts, bases, taken))
+    ended = np.concatenate([np.zeros(0, dtype=np.int64), *pieces]) + np.repeat(since, spans)
+    begun = np.empty_like(ended)
+    begun[1:] = ended[:-1]
+    begun[np.cumsum(sizes) - sizes] = starts[which]
+    return Table({"entry": np.repeat(which, sizes), "start": begun, "end": ended})
 
 
 def _segments(timed: TimedCode) -> list[Segment | None]:

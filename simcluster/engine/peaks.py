@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.engine.account import Account
+from simcluster.engine.beside import Beside
 from simcluster.engine.bounds import Bounds, bounds, kernels
-from simcluster.engine.sweep import Lane
+from simcluster.engine.lanes import Lane
 from simcluster.engine.timed import NOTHING
 
 Ints = NDArray[np.int64]
@@ -60,6 +61,7 @@ class _Peaks:
     bounds: Bounds
     capacity: int
     rows: dict[int, Ints] = field(default_factory=dict)
+    slowed: dict[int, Ints] = field(default_factory=dict)
 
     def run(self) -> StagePeaks:
         account, sizes = self.account, self.account.sizes
@@ -193,6 +195,7 @@ class _Peaks:
                 wanted.add(entry)
             elif kind == 2 and lane.waits[entry] == self._compute:
                 wanted.add(lane.positions[entry] - 1)
+        self.slowed.clear()
         self.kept = {index: now for index, now in kernels(self.lanes) if index in wanted}
 
     def _place(self, moment: int) -> tuple[int, int, int, int, int]:
@@ -223,13 +226,30 @@ class _Peaks:
             )
             later = mine[mine > instruction] if kind == 1 else mine[mine >= instruction]
             found: Ints = self._flat(self.kept[entry]) - duration[later].sum(axis=0)
+            if entry in lane.longer:
+                found[lane.longer[entry][0]] = self._slowed(lane, entry)[len(mine) - len(later)]
             return found
         if kind == 2:
             return self._arrival(lane, entry)
-        end = lane.ends[entry]
-        assert end is not None
+        ended = lane.ends[entry]
+        assert ended is not None
         spent = lane.durations[entry]
-        return self._flat(end if kind == 1 or spent is None else end - spent)
+        return self._flat(ended if kind == 1 or spent is None else ended - spent)
+
+    def _slowed(self, lane: Lane, entry: int) -> Ints:
+        """When a segment starts and its kernels end, of the columns in which communication slows it."""
+        if entry not in self.slowed:
+            columns, more = lane.longer[entry]
+            end, duration = self._flat(self.kept[entry])[columns], lane.durations[entry]
+            assert duration is not None
+            start = end - self._flat(duration)[columns] - more
+            inside = self._beside.kernel_ends(entry, columns, start, end)
+            self.slowed[entry] = np.concatenate([start[None], inside])
+        return self.slowed[entry]
+
+    @cached_property
+    def _beside(self) -> Beside:
+        return Beside.whole(self.lanes[0].stage, self.lanes)
 
     def _arrival(self, lane: Lane, entry: int) -> Ints:
         found = np.zeros(self._width, dtype=np.int64)

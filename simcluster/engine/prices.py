@@ -8,10 +8,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.cluster import Cluster, Fleet
+from simcluster.cluster import Cluster, Fleet, Placement
+from simcluster.cluster.communication import SCALE, Taken
 from simcluster.cluster.price import nanoseconds
 from simcluster.engine.choices import Choices
 from simcluster.engine.fabric import NEVER, Fabric, Transfer
+from simcluster.engine.pace import PARTS
 from simcluster.engine.timed import Pricer, TimedCode, timed
 from simcluster.program import Action, Classes, Code, Instruction, Program
 from simcluster.program.calls import Calls
@@ -97,18 +99,34 @@ class Carried:
 
 
 @dataclass(frozen=True)
+class Shares:
+    """What each of several classes gives to communication, in millionths: arrays [classes]."""
+
+    units: Ints
+    memory: Ints
+
+    def of(self, which: int) -> Taken:
+        """What one of them gives."""
+        return Taken(int(self.units[which]), int(self.memory[which]))
+
+
+@dataclass(frozen=True)
 class PricedCode:
     """Nanoseconds of every instruction of a code in several classes: [instructions, classes].
 
     What goes over links takes what it would if nothing else did; ``carried`` has it by instruction. Of one
     execution, ``host`` [classes] is what the kernels spend on launches and dispatch, ``busy`` [classes] what
-    they take in all.
+    they take in all. Where kernels give way to communication, ``parts`` has those of every kernel
+    [instructions, ``PARTS``, classes], and ``takes`` by instruction what a collective or transfer takes of
+    each device; else both are empty.
     """
 
     duration: Ints
     busy: Ints
     host: Ints
     carried: Mapping[int, Carried]
+    parts: Ints
+    takes: Mapping[int, Shares]
 
 
 @dataclass(frozen=True)
@@ -119,6 +137,7 @@ class SharedPrices:
     indices: Sequence[int]
     fleet: Fleet
     _alike: dict[tuple[tuple[str, ...], str], tuple[list[int], Ints]] = field(default_factory=dict)
+    _places: dict[tuple[tuple[str, ...], str], tuple[list[int], Ints]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, prices: Prices, indices: Sequence[int]) -> SharedPrices:
@@ -131,21 +150,59 @@ class SharedPrices:
         duration = np.empty((len(code.instructions), len(self.indices)), dtype=np.int64)
         busy, host = (np.zeros(len(self.indices), dtype=np.int64) for _ in range(2))
         carried: dict[int, Carried] = {}
+        takes: dict[int, Shares] = {}
+        giving = self.fleet.device.communication is not None
+        parts = np.zeros((len(code.instructions) * giving, PARTS, len(self.indices)), dtype=np.int64)
         floor = self.prices.dispatch * self.fleet.device.dispatch
         for row, each in enumerate(code.instructions):
             if each.action is not Action.COMPUTE:
                 duration[row], found = self._moved(code, each)
                 if found is not None:
                     carried[row] = found
+                shares = self._taken(each) if giving else None
+                if shares is not None:
+                    takes[row] = shares
                 continue
             if each.works:
                 price = self.fleet.price(each.works, floor)
                 duration[row] = price.total_ns
                 host += price.host_ns
+                if giving:
+                    parts[row] = price.busy_ns - price.memory_ns, price.memory_ns, price.host_ns
             else:
                 duration[row] = 1
+                if giving:
+                    parts[row, 0] = 1
             busy += duration[row]
-        return PricedCode(duration, busy, host, carried)
+        return PricedCode(duration, busy, host, carried, parts, takes)
+
+    def _taken(self, each: Instruction) -> Shares | None:
+        """What it takes of every device: equal, one by one, to ``Choices.taken``."""
+        examples, which = self._examples(each) if each.action is Action.COPY else self._placed(each)
+        found = [self.prices.choices.held(index, each) for index in examples]
+        held = [each for each in found if each is not None]
+        if not held:
+            return None
+        assert len(held) == len(found)
+        units, traffic = (np.array(column)[which] for column in zip(*held, strict=True))
+        share = np.minimum(1.0, traffic / self.fleet.memory_bandwidth)
+        return Shares(units, np.rint(share * SCALE).astype(np.int64))
+
+    def _placed(self, each: Instruction) -> tuple[list[int], Ints]:
+        """One class of each place from which it is done, and which of them classes are like."""
+        key = (each.group, "" if each.group else each.stream)
+        if key not in self._places:
+            number: dict[Placement, int] = {}
+            examples: list[int] = []
+            which = []
+            for index in self.indices:
+                where = self.prices.choices.where(index, each)
+                if where not in number:
+                    number[where] = len(number)
+                    examples.append(index)
+                which.append(number[where])
+            self._places[key] = examples, np.array(which, dtype=np.int64)
+        return self._places[key]
 
     def _moved(self, code: Code, each: Instruction) -> tuple[Ints, Carried | None]:
         """Nanoseconds [classes] of a collective or transfer, and what it puts on links."""

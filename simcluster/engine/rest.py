@@ -15,9 +15,12 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from simcluster.cluster.communication import Taken
 from simcluster.engine.bounds import kernels
 from simcluster.engine.fabric import Links, Transfer
 from simcluster.engine.flows import Network
+from simcluster.engine.kinds import Kinds
+from simcluster.engine.lanes import Lane
 from simcluster.engine.meetings import SENDER_OF
 from simcluster.engine.stage import Stage
 from simcluster.engine.streams import (
@@ -27,11 +30,12 @@ from simcluster.engine.streams import (
     Moves,
     SimEvents,
     Stream,
+    run_beside,
     run_kernels,
     run_transfers,
 )
-from simcluster.engine.sweep import Lane, Swept
-from simcluster.engine.timed import NOTHING
+from simcluster.engine.sweep import Swept
+from simcluster.engine.taken_up import TakenUp
 from simcluster.program import Action, Classes, Instruction, Program
 from simcluster.program.instruction import SEND_NEXT
 
@@ -104,6 +108,13 @@ class _Part:
         names = [each.name for each in self.stage.linked.streams]
         self.compute = next(lane.number for lane in self.lanes if lane.drops)
         self._running()
+        gives_way = any(priced.takes for priced in self.stage.priced.values())
+        lane = self.lanes[self.compute]
+        self.taken_up = (
+            TakenUp(self.rest.env, self.stage, self.lanes, lane, self.over[self.compute], self.begun)
+            if gives_way
+            else None
+        )
         over = [found.tolist() for found in self.over]
         self.streams = [
             [
@@ -133,11 +144,13 @@ class _Part:
         """By column how many kernels are over, and when the next one starts and ends."""
         lane = self.lanes[self.compute]
         left = np.full(self.width, lane.length, dtype=np.int64)
-        self.begun, self.until = (np.zeros(self.width, dtype=np.int64) for _ in range(2))
+        self.begun, self.until = (np.full(self.width, self.rest.time, dtype=np.int64) for _ in range(2))
         for index, end in kernels(self.lanes):
+            if int(end.max()) < self.rest.time:
+                continue
             mine = np.flatnonzero((left == lane.length) & (self.flat(end) >= self.rest.time))
             if mine.size:
-                duration = lane.durations[index]
+                duration = lane.taking(index)
                 left[mine] = index
                 self.until[mine] = self.flat(end)[mine]
                 self.begun[mine] = self.until[mine] - (0 if duration is None else self.flat(duration)[mine])
@@ -185,6 +198,8 @@ class _Part:
                 lane.ends[entry] = self._shaped(ends[row], before.ndim)
                 if lane.durations[entry] is not None:
                     lane.durations[entry] = self._shaped(spent[row], before.ndim)
+        if self.taken_up is not None:
+            self.lanes[self.compute].longer = dict(self.taken_up.longer())
 
     def _shaped(self, times: Ints, dims: int) -> Ints:
         found = times.reshape(self.stage.shape)
@@ -231,46 +246,39 @@ class _Ahead:
         me = self.part.streams[column][self.lane.number]
         skipped = me.done - self.first
         begun, until = int(self.part.begun[column]), int(self.part.until[column])
+        taken_up = self.part.taken_up
         if begun < self.rest.time:
             skipped += 1
-            yield me.env.timeout(until - self.rest.time)
+            if taken_up is None:
+                yield me.env.timeout(until - self.rest.time)
+            else:
+                yield from taken_up.over(column)
             me.done += 1
             me.wake()
         durations = self.part.stage.durations[self.rows[skipped:], column].tolist()
-        yield from run_kernels(me, Kernels(*self.waiting(column, skipped), durations))
+        entries = Kernels(*self.waiting(column, skipped), durations)
+        if taken_up is None:
+            yield from run_kernels(me, entries)
+        else:
+            first = self.first + skipped
+            segments = taken_up.segments(column, first)
+            yield from run_beside(me, entries, segments, taken_up.paces[column], first)
 
     # -- transfers --------------------------------------------------------------------------------------
 
     @cached_property
-    def kinds(self) -> tuple[list[tuple[int, int]], list[int], list[int]]:
-        """The (code, instruction) that entries do, by entry which of these (-1: it waits), and how often
-        before this those have met who meet then.
-        """
-        stage, program = self.part.stage, self.rest.program
-        each = stage.linked.streams[self.lane.number]
-        per_step = len(stage.linked.executions) // stage.linked.steps
-        codes = [run.code for run in stage.linked.executions[:per_step]]
-        number: dict[tuple[int, int], int] = {}
-        which, ordinals = [], []
-        counts: dict[tuple[str, ...], int] = {}
-        for execution, index in zip(each.execution.tolist(), each.meeting.tolist(), strict=True):
-            if index == NOTHING:
-                which.append(NOTHING)
-                ordinals.append(0)
-                continue
-            kind = codes[execution % per_step], index
-            axes = program.codes[kind[0]].instructions[index].group
-            counts[axes] = counts.get(axes, 0) + 1
-            which.append(number.setdefault(kind, len(number)))
-            ordinals.append(counts[axes])
-        return list(number), which[self.first :], ordinals[self.first :]
+    def kinds(self) -> Kinds:
+        """What entries do."""
+        found = Kinds.of(self.rest.program, self.part.stage.linked, self.lane.number)
+        return Kinds(found.places, found.which[self.first :], found.ordinals[self.first :])
 
     def transfers(self, column: int) -> SimEvents:
         """The process of a communication stream."""
         rest, me = self.rest, self.part.streams[column][self.lane.number]
         skipped = me.done - self.first
-        moves, keys = self._done_by(column)
-        _, which, ordinals = self.kinds
+        moves, keys, takes = self._done_by(column)
+        pace = self.part.taken_up.paces[column] if self.part.taken_up is not None else None
+        which, ordinals = self.kinds.which, self.kinds.ordinals
         end, duration = self.lane.ends[me.done], self.lane.durations[me.done]
         assert end is not None
         over = int(self.part.flat(end)[column])
@@ -280,6 +288,11 @@ class _Ahead:
             key, size, leads = keys[kind]
             meeting = rest.meeting((*key, ordinals[skipped]), size)
             yield from self._started(me, moves[kind], began, over, meeting, leads)
+            taken = takes[kind]
+            if pace is not None and taken is not None:
+                pace.finish(taken)
+            me.done += 1
+            me.wake()
             skipped += 1
         counted = zip(islice(which, skipped, None), islice(ordinals, skipped, None), strict=True)
         meetings = (
@@ -287,8 +300,11 @@ class _Ahead:
             for kind, ordinal in counted
         )
         moved = map(moves.__getitem__, islice(which, skipped, None))
-        entries = Communications(*self.waiting(column, skipped), moved, meetings)
-        yield from run_transfers(me, entries, rest.network)
+        given = None
+        if pace is not None:
+            given = [None if kind < 0 else takes[kind] for kind in which[skipped:]]
+        entries = Communications(*self.waiting(column, skipped), moved, meetings, given)
+        yield from run_transfers(me, entries, rest.network, pace)
 
     def _started(
         self, me: Stream, moves: Moves, began: int, over: int, meeting: Meeting | None, leads: bool
@@ -309,23 +325,27 @@ class _Ahead:
             yield meeting.over
         me.starts.append(began)
         me.ends.append(int(env.now))
-        me.done += 1
-        me.wake()
 
-    def _done_by(self, column: int) -> tuple[list[Moves], Mapping[int, tuple[Key, int, bool]]]:
-        """By kind what a column moves (last: nothing), and who meets, how many, and whether it leads them."""
+    def _done_by(
+        self, column: int
+    ) -> tuple[list[Moves], Mapping[int, tuple[Key, int, bool]], list[Taken | None]]:
+        """By kind what a column moves (last: nothing), who meets, how many, and whether it leads them, and
+        what it gives to that where kernels give way.
+        """
         stage, program = self.part.stage, self.rest.program
         moves: list[Moves] = []
+        takes: list[Taken | None] = []
         keys = {}
-        for number, (code, index) in enumerate(self.kinds[0]):
+        for number, (code, index) in enumerate(self.kinds.places):
             priced = stage.priced[code]
             carried = priced.carried.get(index)
             if carried is None:
                 moves.append(int(priced.duration[index, column]))
             else:
                 moves.append(carried.transfers[carried.which[column]])
+            takes.append(priced.takes[index].of(column) if index in priced.takes else None)
             keys[number] = self._key(int(stage.columns[column]), program.codes[code].instructions[index])
-        return [*moves, 0], keys
+        return [*moves, 0], keys, takes
 
     def _key(self, index: int, each: Instruction) -> tuple[Key, int, bool]:
         classes = self.rest.classes

@@ -117,6 +117,16 @@ class Stage:
                     np.add.at(counts, first[code, stream] + each.entry[mine], 1)
         return counts[self.rows(stream)]
 
+    def parts(self, stream: int, entry: int) -> Ints:
+        """The parts [kernels, ``PARTS``, columns] of what an entry of the stream of kernels runs."""
+        each = self.linked.streams[stream]
+        execution = int(each.execution[entry])
+        code = self.linked.executions[execution].code
+        timed = self.codes[code]
+        local = entry - int(self.linked.bases[execution, stream])
+        mine = (timed.stream_of == timed.streams.index(each.name)) & (timed.entry == local)
+        return self.priced[code].parts[np.flatnonzero(mine)]
+
     def one(self, column: int) -> LinkedClass:
         """The linked entries of one column."""
         streams = tuple(

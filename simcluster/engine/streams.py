@@ -1,12 +1,12 @@
 """The kernel of the engine: SimPy processes for streams, and the meetings where classes wait for each other.
 
-A stream is a counter of ended entries. Whoever has to wait for an entry of another stream gets an event only
-if the counter is not there yet; most waits cost nothing.
+A stream is a counter of ended entries. Whoever has to wait for an entry of another stream stops at its latch
+only if the counter is not there yet; most waits cost nothing, and none an entry in the queue of events.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 
 import simpy
@@ -22,6 +22,26 @@ Moves = int | Transfer
 """What a communication entry takes: nanoseconds, or bytes over shared links."""
 
 
+class Latch(simpy.Event):
+    """Where processes wait, as often as they must; they go on at once when they are let go.
+
+    Whoever lets them go does so at the instant at which they can, so nothing of this has to pass through the
+    queue of events. Nor do they let one another go without end: a collective takes time, and the streams of a
+    class wait for each other in turn.
+    """
+
+    def __init__(self, env: simpy.Environment) -> None:
+        super().__init__(env)
+        self._ok, self._value = True, None
+
+    def succeed(self, value: object = None) -> Latch:
+        """Lets them go on; returns when all wait again, for whatever it may be."""
+        callbacks, self.callbacks = self.callbacks, []
+        for callback in callbacks:
+            callback(self)
+        return self
+
+
 @dataclass(slots=True)
 class Stream:
     """One stream of one class: how far it is, who waits for it, and what it has recorded.
@@ -34,26 +54,29 @@ class Stream:
     env: simpy.Environment
     length: int
     done: int = 0
-    waiters: list[tuple[int, simpy.Event]] = field(default_factory=list)
+    waiters: list[tuple[int, Latch]] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
     arrivals: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
 
-    def reached(self, position: int) -> simpy.Event:
-        """An event for the end of entry number ``position``."""
-        event = simpy.Event(self.env)
-        self.waiters.append((position, event))
-        return event
+    latch: Latch = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.latch = Latch(self.env)
+
+    def until(self, other: Stream, position: int) -> Latch:
+        """What this stream's process waits at for the end of entry number ``position`` of another one."""
+        other.waiters.append((position, self.latch))
+        return self.latch
 
     def wake(self) -> None:
         """Lets those go on who waited for an entry that is over now."""
-        left = []
-        for waiter in self.waiters:
-            if waiter[0] <= self.done:
-                waiter[1].succeed()
+        waiters, self.waiters = self.waiters, []
+        for each in waiters:
+            if each[0] <= self.done:
+                each[1].succeed()
             else:
-                left.append(waiter)
-        self.waiters = left
+                self.waiters.append(each)
 
 
 @dataclass(slots=True)
@@ -69,21 +92,22 @@ class Meeting:
     over: simpy.Event | None = None
     held: list[tuple[Pace, Taken]] | None = None
 
-    def join(
-        self, env: simpy.Environment, network: Network, moves: Moves, taken: tuple[Pace, Taken] | None = None
-    ) -> SimEvents:
-        """Arrives and waits for the end; the last to arrive sees to the bytes."""
+    def arrive(self, env: simpy.Environment, taken: tuple[Pace, Taken] | None = None) -> simpy.Event | None:
+        """Somebody is here: where to wait for the end; None for the last, who has to ``carry`` the bytes."""
         self.arrived += 1
         if taken is not None:
             if self.held is None:
                 self.held = [taken]
             else:
                 self.held.append(taken)
-        if self.arrived < self.size:
-            if self.over is None:
-                self.over = simpy.Event(env)
-            yield self.over
-            return
+        if self.arrived == self.size:
+            return None
+        if self.over is None:
+            self.over = Latch(env)
+        return self.over
+
+    def carry(self, env: simpy.Environment, network: Network, moves: Moves) -> SimEvents:
+        """Waits until the bytes are there, and lets all others go on."""
         self.began = int(env.now)
         held = self.held or ()
         for pace, each in held:
@@ -115,7 +139,7 @@ class Communications:
     positions: Iterable[int]
     moves: Iterable[Moves]
     meetings: Iterable[Meeting | None]
-    takes: Sequence[Taken | None] | None = None
+    takes: Iterable[Taken | None] | None = None
     """What every entry takes of the device; None: nothing at all."""
 
 
@@ -125,7 +149,7 @@ def run_kernels(me: Stream, entries: Kernels) -> SimEvents:
     columns = zip(entries.waits, entries.positions, entries.durations, strict=True)
     for other, position, duration in columns:
         if other is not None and other.done < position:
-            yield other.reached(position)
+            yield me.until(other, position)
         starts.append(int(env.now))
         if duration:
             yield timeout(duration)
@@ -134,13 +158,15 @@ def run_kernels(me: Stream, entries: Kernels) -> SimEvents:
             me.wake()
 
 
-def run_beside(me: Stream, entries: Kernels, segments: Sequence[Segment | None], pace: Pace) -> SimEvents:
-    """The process of a compute stream whose kernels give way to communication."""
+def run_beside(
+    me: Stream, entries: Kernels, segments: Iterable[Segment | None], pace: Pace, first: int = 0
+) -> SimEvents:
+    """The process of a compute stream whose kernels give way to communication, from entry ``first`` on."""
     env, starts = me.env, me.starts
     columns = zip(entries.waits, entries.positions, segments, strict=True)
-    for entry, (other, position, segment) in enumerate(columns):
+    for entry, (other, position, segment) in enumerate(columns, first):
         if other is not None and other.done < position:
-            yield other.reached(position)
+            yield me.until(other, position)
         starts.append(int(env.now))
         if segment is not None:
             yield pace.start(entry, segment)
@@ -162,11 +188,15 @@ def run_transfers(
     columns = zip(entries.waits, entries.positions, entries.moves, entries.meetings, strict=True)
     for other, position, moves, meeting in columns:
         if other is not None and other.done < position:
-            yield other.reached(position)
+            yield me.until(other, position)
         began = int(env.now)
         arrivals.append(began)
         if meeting is not None:
-            yield from meeting.join(env, network, moves)
+            others = meeting.arrive(env)
+            if others is not None:
+                yield others
+            else:
+                yield from meeting.carry(env, network, moves)
             began = meeting.began
         elif not isinstance(moves, int):
             yield from network.carry(moves)
@@ -180,17 +210,21 @@ def run_transfers(
 
 
 def _run_taking(
-    me: Stream, entries: Communications, takes: Sequence[Taken | None], network: Network, pace: Pace
+    me: Stream, entries: Communications, takes: Iterable[Taken | None], network: Network, pace: Pace
 ) -> SimEvents:
     env = me.env
     columns = zip(entries.waits, entries.positions, entries.moves, entries.meetings, takes, strict=True)
     for other, position, moves, meeting, taken in columns:
         if other is not None and other.done < position:
-            yield other.reached(position)
+            yield me.until(other, position)
         began = int(env.now)
         me.arrivals.append(began)
         if meeting is not None:
-            yield from meeting.join(env, network, moves, None if taken is None else (pace, taken))
+            others = meeting.arrive(env, None if taken is None else (pace, taken))
+            if others is not None:
+                yield others
+            else:
+                yield from meeting.carry(env, network, moves)
             began = meeting.began
         elif moves:
             if taken is not None:

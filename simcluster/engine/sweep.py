@@ -8,63 +8,23 @@ same times, and they are those of the event-driven engine.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.engine.deadlock import HEADING, LATE, stuck
-from simcluster.engine.meetings import Favourite, Rendezvous, meetings
+from simcluster.engine.lanes import Lane, lanes_of
+from simcluster.engine.meetings import meetings
 from simcluster.engine.stage import Stage
 from simcluster.engine.timed import NOTHING
 from simcluster.errors import SimulationError
-from simcluster.program import COMPUTE, Classes, Program
+from simcluster.program import Classes, Program
 
 Ints = NDArray[np.int64]
-
-
-@dataclass
-class Lane:
-    """One stream of one stage: how far it is, and the times of its entries by column.
-
-    ``ends`` holds the ends of entries, [rows, groups] or, where all members of the stage's favourite groups
-    share them, [groups]. Those of the compute stream are dropped as soon as nothing waits for them.
-    """
-
-    stage: Stage
-    number: int
-    waits: list[int]
-    positions: list[int]
-    durations: list[Ints | None]
-    meetings: Sequence[Rendezvous | None]
-    ends: list[Ints | None]
-    readers: list[int]
-    drops: bool
-    done: int = 0
-    arrived: bool = False
-    waiters: list[tuple[int, Lane]] = field(default_factory=list)
-
-    @property
-    def length(self) -> int:
-        """Number of entries."""
-        return len(self.waits)
-
-    def of(self, column: int) -> Ints:
-        """The ends of all entries of a communication stream for one column."""
-        return self._column(self.ends, column)
-
-    def spent(self, column: int) -> Ints:
-        """The durations of all entries for one column."""
-        return self._column(self.durations, column)
-
-    def _column(self, values: Sequence[Ints | None], column: int) -> Ints:
-        row, group = divmod(column, self.stage.shape[1])
-        return np.array(
-            [0 if each is None else each[group] if each.ndim == 1 else each[row, group] for each in values],
-            dtype=np.int64,
-        )
 
 
 @dataclass(frozen=True)
@@ -77,12 +37,16 @@ class Swept:
     num_entries: int
 
 
+SELDOM = 64
+"""Turns of lanes after which whoever watches is told."""
+
 Watcher = Callable[[int, int], None]
 """Is told from time to time how many entries have ended, and the time (ns) of the last."""
 
 
 def sweep(program: Program, classes: Classes, stages: Sequence[Stage], watch: Watcher) -> Swept:
-    """Times all entries; SimulationError names who waits for whom if the run cannot end.
+    """Times all entries of kernels that nothing slows; SimulationError names who waits for whom if the run
+    cannot end.
 
     Raises Uneven if those who meet would not be busy equally long: then the last to arrive decides, and only
     events say who that is.
@@ -90,72 +54,73 @@ def sweep(program: Program, classes: Classes, stages: Sequence[Stage], watch: Wa
     return _Sweep(program, classes, stages, watch).run()
 
 
-@dataclass
-class _Sweep:
-    program: Program
-    classes: Classes
-    stages: Sequence[Stage]
-    watch: Watcher
-    ended: int = 0
+class Sweep(ABC):
+    """A pass over the entries of all lanes."""
+
+    def __init__(self, program: Program, classes: Classes, stages: Sequence[Stage], watch: Watcher) -> None:
+        self.program, self.classes, self.stages, self.watch = program, classes, stages, watch
+        self.ended = 0
+        places = meetings(program, classes, stages)
+        self.lanes = [lanes_of(stage, places) for stage in stages]
 
     def run(self) -> Swept:
-        places = meetings(self.program, self.classes, self.stages)
-        self.lanes = [_lanes(stage, places) for stage in self.stages]
+        """All times; raises as ``sweep`` does."""
         every = [lane for lanes in self.lanes for lane in lanes]
-        self.ready = deque(every)
-        while self.ready:
-            lane = self.ready.popleft()
-            before = lane.done
-            if lane.stage.linked.streams[lane.number].name == COMPUTE:
-                self._kernels(lane)
+        for each in every:
+            self.add(each)
+        turns = 0
+        while (lane := self.next()) is not None:
+            before, turns = lane.done, turns + 1
+            if lane.drops:
+                self.kernels(lane)
             else:
                 self._transfers(lane)
             if lane.done > before:
                 self._wake(lane)
                 self.ended += (lane.done - before) * len(lane.stage.columns)
-                self.watch(self.ended, int(_latest(lane).max()))
-        if any(lane.done < lane.length for lane in every):
+                if not turns % SELDOM:
+                    self.watch(self.ended, int(_latest(lane).max()))
+        if any(each.done < each.length for each in every):
             raise SimulationError(HEADING, *self._stuck())
-        last = max((int(_latest(lane).max()) for lane in every if lane.length), default=0)
+        last = max((int(_latest(each).max()) for each in every if each.length), default=0)
+        self.watch(self.ended, last)
         return Swept(self.stages, self.lanes, last, self.ended)
+
+    @abstractmethod
+    def add(self, lane: Lane) -> None:
+        """Keeps a lane in mind that may go on."""
+
+    @abstractmethod
+    def next(self) -> Lane | None:
+        """A lane that may go on; None if there is none."""
+
+    @abstractmethod
+    def kernels(self, lane: Lane) -> None:
+        """Some entries of a compute stream; it must be kept in mind if it stops before it has to wait."""
+
+    @abstractmethod
+    def end(self, lane: Lane, position: int) -> Ints:
+        """When so many entries of a lane have ended; asked once by each who waits for it."""
+
+    @abstractmethod
+    def together(self, found: Sequence[tuple[Lane, int]]) -> None:
+        """Is told of the entries that met, once they have been timed."""
 
     def _wake(self, lane: Lane) -> None:
         left = []
         for position, other in lane.waiters:
             if position <= lane.done:
-                self.ready.append(other)
+                self.add(other)
             else:
                 left.append((position, other))
         lane.waiters = left
 
-    def _blocked(self, lane: Lane, other: Lane, position: int) -> bool:
+    def blocked(self, lane: Lane, other: Lane, position: int) -> bool:
+        """Whether a lane must wait for another, which then knows it."""
         if other.done >= position:
             return False
         other.waiters.append((position, lane))
         return True
-
-    def _kernels(self, lane: Lane) -> None:
-        """As many entries of a compute stream as can be timed now."""
-        lanes, ends, readers = self.lanes[lane.stage.number], lane.ends, lane.readers
-        now: Ints | None = ends[lane.done - 1] if lane.done else np.zeros(lane.stage.shape, dtype=np.int64)
-        assert now is not None
-        for index in range(lane.done, lane.length):
-            which = lane.waits[index]
-            duration = lane.durations[index]
-            if which != NOTHING:
-                other, position = lanes[which], lane.positions[index]
-                if self._blocked(lane, other, position):
-                    return
-                awaited = _end(other, position)
-                now = np.maximum(now, awaited)
-                if duration is not None:
-                    now += duration
-            elif duration is not None:
-                now = now + duration
-            ends[index] = now
-            if index and not readers[index - 1]:
-                ends[index - 1] = None
-            lane.done += 1
 
     def _transfers(self, lane: Lane) -> None:
         """As many entries of a communication stream as can be timed now."""
@@ -168,9 +133,9 @@ class _Sweep:
             which = lane.waits[index]
             if which != NOTHING:
                 other, position = lanes[which], lane.positions[index]
-                if self._blocked(lane, other, position):
+                if self.blocked(lane, other, position):
                     return
-                awaited = _end(other, position)
+                awaited = self.end(other, position)
                 ready = awaited if ready is None else np.maximum(ready, awaited)
             if ready is None:
                 ready = np.zeros(lane.stage.shape, dtype=np.int64)
@@ -179,21 +144,26 @@ class _Sweep:
             if meeting is None:
                 ends[index] = ready if duration is None else ready + duration
                 lane.done += 1
+                if duration is not None:
+                    self.together([(lane, index)])
                 continue
             assert duration is not None
             found = meeting.join(lane.stage.number, ready, duration)
             if found is None:
                 lane.arrived = True
                 return
+            together = []
             for stage, stream, end in found:
                 met = self.lanes[stage][stream]
+                together.append((met, met.done))
                 met.ends[met.done] = end
                 met.done += 1
                 if met is not lane:
                     met.arrived = False
                     self.ended += len(met.stage.columns)
                     self._wake(met)
-                    self.ready.append(met)
+                    self.add(met)
+            self.together(together)
 
     def _stuck(self) -> list[str]:
         """One line per stuck stream of every class, by class."""
@@ -206,58 +176,58 @@ class _Sweep:
         return [line for index in sorted(lines) for line in lines[index]]
 
 
-def _end(lane: Lane, position: int) -> Ints:
-    """When so many entries of a lane have ended; said once to each who waits for it."""
-    found = lane.ends[position - 1]
-    assert found is not None
-    lane.readers[position - 1] -= 1
-    if not lane.readers[position - 1] and lane.drops and position < lane.done:
-        lane.ends[position - 1] = None
-    return found
+class _Sweep(Sweep):
+    """A pass over entries whose durations are known: every entry once."""
+
+    def __init__(self, program: Program, classes: Classes, stages: Sequence[Stage], watch: Watcher) -> None:
+        super().__init__(program, classes, stages, watch)
+        self._ready: deque[Lane] = deque()
+
+    def add(self, lane: Lane) -> None:
+        """Lanes take their turn."""
+        self._ready.append(lane)
+
+    def next(self) -> Lane | None:
+        """Whose turn it is."""
+        return self._ready.popleft() if self._ready else None
+
+    def kernels(self, lane: Lane) -> None:
+        """As many entries of a compute stream as can be timed now."""
+        lanes, ends, readers = self.lanes[lane.stage.number], lane.ends, lane.readers
+        now: Ints | None = ends[lane.done - 1] if lane.done else np.zeros(lane.stage.shape, dtype=np.int64)
+        assert now is not None
+        for index in range(lane.done, lane.length):
+            which = lane.waits[index]
+            duration = lane.durations[index]
+            if which != NOTHING:
+                other, position = lanes[which], lane.positions[index]
+                if self.blocked(lane, other, position):
+                    return
+                awaited = self.end(other, position)
+                now = np.maximum(now, awaited)
+                if duration is not None:
+                    now += duration
+            elif duration is not None:
+                now = now + duration
+            ends[index] = now
+            if index and not readers[index - 1]:
+                ends[index - 1] = None
+            lane.done += 1
+
+    def end(self, lane: Lane, position: int) -> Ints:
+        """The end, which is dropped if nobody else will ask for it."""
+        found = lane.ends[position - 1]
+        assert found is not None
+        lane.readers[position - 1] -= 1
+        if not lane.readers[position - 1] and lane.drops and position < lane.done:
+            lane.ends[position - 1] = None
+        return found
+
+    def together(self, found: Sequence[tuple[Lane, int]]) -> None:
+        """Nothing depends on it but who waits for it."""
 
 
 def _latest(lane: Lane) -> Ints:
     found = lane.ends[lane.done - 1]
     assert found is not None
     return found
-
-
-def _lanes(stage: Stage, places: Mapping[tuple[int, int, int], Rendezvous]) -> list[Lane]:
-    durations = stage.durations
-    whole = [row.reshape(stage.shape) if row.any() else None for row in durations]
-    streams = stage.linked.streams
-    lanes = []
-    for number, each in enumerate(streams):
-        meetings: list[Rendezvous | None] = [None] * len(each)
-        taken = [whole[row] for row in stage.rows(number).tolist()]
-        for position in np.flatnonzero(each.meeting != NOTHING).tolist():
-            execution = stage.linked.executions[each.execution[position]]
-            found = places.get((stage.number, execution.code, int(each.meeting[position])))
-            duration = taken[position]
-            meetings[position] = found
-            if isinstance(found, Favourite) and duration is not None:
-                # All members of a group are busy equally long.
-                taken[position] = duration[0]
-        lanes.append(
-            Lane(
-                stage,
-                number,
-                each.wait_stream.tolist(),
-                each.wait_position.tolist(),
-                taken,
-                meetings,
-                [None] * len(each),
-                _readers(stage, number),
-                each.name == COMPUTE,
-            )
-        )
-    return lanes
-
-
-def _readers(stage: Stage, number: int) -> list[int]:
-    """Per entry of a stream how many entries of others wait for its end."""
-    counts = np.zeros(len(stage.linked.streams[number]) + 1, dtype=np.int64)
-    for each in stage.linked.streams:
-        awaited = each.wait_position[each.wait_stream == number]
-        np.add.at(counts, awaited, 1)
-    return [int(count) for count in counts[1:]]

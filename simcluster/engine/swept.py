@@ -8,6 +8,7 @@ from simcluster.engine.check import first_meeting
 from simcluster.engine.flights import flights
 from simcluster.engine.lodger import Lodger, Progress, no_collection
 from simcluster.engine.merged import merged
+from simcluster.engine.paced import paced
 from simcluster.engine.prices import Uneven
 from simcluster.engine.rest import Rest
 from simcluster.engine.stage import Stage
@@ -35,8 +36,8 @@ way that only pays for many.
 def swept(lodger: Lodger, progress: Progress, method: Method | None) -> Timing | None:
     """What a Program does alone on the cluster; None if that is for events to say.
 
-    That is so where few classes are different, where kernels give way to communication beside them, in mixed
-    clusters, and where those who meet are not busy equally long.
+    That is so where few classes are different, in mixed clusters, and where those who meet are not busy
+    equally long.
     """
     many = len(lodger.classes) >= MANY * lodger.program.num_stages
     if method is Method.EVENTS or not (method or many) or not _even(lodger):
@@ -49,10 +50,7 @@ def swept(lodger: Lodger, progress: Progress, method: Method | None) -> Timing |
 
 def _even(lodger: Lodger) -> bool:
     """Whether all ranks of a stage do the same, at a pace of their own."""
-    if lodger.cluster.mixed or lodger.program.num_variants > 1:
-        return False
-    alone = lodger.program.mesh.num_ranks == 1
-    return alone or not lodger.cluster.gives_way
+    return not (lodger.cluster.mixed or lodger.program.num_variants > 1)
 
 
 def _swept(lodger: Lodger, progress: Progress) -> Timing | None:
@@ -64,7 +62,8 @@ def _swept(lodger: Lodger, progress: Progress) -> Timing | None:
         Stage.of(program, number, indices, prices, lodger.steps) for number, indices in enumerate(members)
     ]
     progress.total = sum(stage.num_entries * len(stage.columns) for stage in stages)
-    found = sweep(program, classes, stages, progress.swept)
+    time = paced if lodger.cluster.gives_way else sweep
+    found = time(program, classes, stages, progress.swept)
     num_flows = num_solves = 0
     if lodger.fabric:
         links = merged(lodger.fabric.links)

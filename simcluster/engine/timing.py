@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.engine.linked import LinkedClass
-from simcluster.engine.pace import stretched_times
+from simcluster.engine.pace import segments_of, stretched_times
+from simcluster.engine.replayed import replayed, shares_of
 from simcluster.engine.sweep import Swept
 from simcluster.engine.timed import TimedCode
 from simcluster.program import COMPUTE
@@ -89,17 +91,51 @@ class SweptClasses(Sequence[ClassTiming]):
         stage, lanes = self.swept.stages[number], self.swept.lanes[number]
         codes = self.coded(int(stage.columns[column]), list(stage.codes))
         linked = stage.one(column)
+        longer = self._longer(number, column)
         ends = [np.zeros(0, dtype=np.int64) if lane.drops else lane.of(column) for lane in lanes]
         for lane in lanes:
             if lane.drops:
-                ends[lane.number] = _kernel_ends(linked, lane.number, ends)
+                ends[lane.number] = _kernel_ends(linked, lane.number, ends, longer)
         starts, arrivals = [], []
         for lane, each, ended in zip(lanes, linked.streams, ends, strict=True):
-            starts.append(ended - (each.duration if lane.drops else lane.spent(column)))
+            starts.append(ended - (each.duration + longer if lane.drops else lane.spent(column)))
             before = np.concatenate([[0], ended[:-1]])[: len(ended)]
             ready = np.maximum(before, _awaited(linked, each.wait_stream, each.wait_position, ends))
             arrivals.append(ready if each.name != COMPUTE else np.zeros(0, dtype=np.int64))
-        return ClassTiming(linked, codes, starts, arrivals, ends, stretched_times(None, ends[0]))
+        pace = None
+        if longer.any():
+            segments, shares = segments_of(linked, codes), shares_of(stage, column)
+            pace = replayed(np.flatnonzero(longer), segments, starts, ends, linked, shares)
+        compute = next(lane.number for lane in lanes if lane.drops)
+        stretched = stretched_times(pace, starts[compute])
+        return ClassTiming(linked, codes, starts, arrivals, ends, stretched)
+
+    def _longer(self, number: int, column: int) -> Ints:
+        """How much longer the segments of a class take beside its communication."""
+        lane = next(lane for lane in self.swept.lanes[number] if lane.drops)
+        found = np.zeros(lane.length, dtype=np.int64)
+        entries, spent, first = self._by_column[number]
+        mine = slice(first[column], first[column + 1])
+        found[entries[mine]] = spent[mine]
+        return found
+
+    @cached_property
+    def _by_column(self) -> Sequence[tuple[Ints, Ints, Ints]]:
+        """By stage the slowed segments and how much longer they take, column after column, each from its
+        ``first`` on.
+        """
+        found = []
+        for stage, lanes in zip(self.swept.stages, self.swept.lanes, strict=True):
+            longer = next(lane for lane in lanes if lane.drops).longer
+            nothing = [np.zeros(0, dtype=np.int64)]
+            columns = np.concatenate([*nothing, *(which for which, _ in longer.values())])
+            spent = np.concatenate([*nothing, *(each for _, each in longer.values())])
+            sizes = [len(which) for which, _ in longer.values()]
+            entries = np.repeat(np.array(list(longer), dtype=np.int64), sizes)
+            order = np.lexsort((entries, columns))
+            first = np.searchsorted(columns[order], np.arange(len(stage.columns) + 1))
+            found.append((entries[order], spent[order], first))
+        return found
 
 
 def _awaited(linked: LinkedClass, streams: Ints, positions: Ints, ends: Sequence[Ints]) -> Ints:
@@ -111,9 +147,10 @@ def _awaited(linked: LinkedClass, streams: Ints, positions: Ints, ends: Sequence
     return found
 
 
-def _kernel_ends(linked: LinkedClass, number: int, ends: Sequence[Ints]) -> Ints:
+def _kernel_ends(linked: LinkedClass, number: int, ends: Sequence[Ints], longer: Ints) -> Ints:
     """The ends of a compute stream's entries: ``end = max(end before, awaited) + duration`` as one scan."""
     each = linked.streams[number]
-    spent = np.cumsum(each.duration)
+    duration = each.duration + longer
+    spent = np.cumsum(duration)
     slack = _awaited(linked, each.wait_stream, each.wait_position, ends)
-    return spent + np.maximum.accumulate(np.maximum(slack - (spent - each.duration), 0))
+    return spent + np.maximum.accumulate(np.maximum(slack - (spent - duration), 0))

@@ -9,7 +9,7 @@ from typing import Any
 
 from simcluster.layout import Mesh
 from simcluster.plan.framework import BucketSpec, FrameworkSpec
-from simcluster.plan.fusion import FusionSpec
+from simcluster.plan.fusion import BucketsSpec, FusionSpec
 from simcluster.plan.fusion_ids import USUAL
 from simcluster.plan.sharding import Sharding
 
@@ -19,8 +19,8 @@ class Buckets:
     """When a bucket of gradients is full: ``limit`` of its size, ``first`` that of the first bucket.
 
     Sizes are bytes, or elements if ``in_elements``. Buckets are closed behind so many gradients besides, if
-    ``ends`` says so, and behind the gradients that ``behind`` names by their buffers; with nothing of all
-    this everything is one bucket. ``searched``: a search is to find, or has found, the best.
+    ``ends`` says so, behind the gradients that ``behind`` names by their buffers, and behind the last of so
+    many ``units``; with nothing of all this everything is one bucket.
     """
 
     limit: int | None = None
@@ -28,7 +28,7 @@ class Buckets:
     in_elements: bool = False
     ends: tuple[int, ...] = ()
     behind: frozenset[str] = frozenset()
-    searched: bool = False
+    units: int | None = None
 
     @classmethod
     def of(cls, spec: BucketSpec, ways: int) -> Buckets:
@@ -39,10 +39,20 @@ class Buckets:
         first = None if spec.first_bytes is None else int(spec.first_bytes)
         return cls(int(spec.bytes), first)
 
-    def fill(self, sizes: Sequence[int], names: Sequence[str] = ()) -> list[list[int]]:
+    @classmethod
+    def said(cls, spec: BucketsSpec) -> Buckets:
+        """The buckets that a scenario gives; every gradient by itself as long as a search is to find them."""
+        if spec.mode == "search":
+            return SINGLE
+        return cls(spec.num_bytes, spec.first_bytes, ends=spec.ends, units=spec.units)
+
+    def fill(
+        self, sizes: Sequence[int], names: Sequence[str] = (), units: Sequence[str] = ()
+    ) -> list[list[int]]:
         """Consecutive positions together: a bucket is closed by whoever fills it to its limit or beyond.
 
-        ``names`` are those of the buffers, which matter if some of them close buckets.
+        ``names`` are those of the buffers, which matter if some of them close buckets; ``units`` are what
+        the gradients are of, which matters if units are counted.
         """
         found: list[list[int]] = []
         full = True
@@ -56,7 +66,13 @@ class Buckets:
             limit = self.first if self.first is not None and len(found) == 1 else self.limit
             full = (limit is not None and held >= limit) or position + 1 in self.ends
             full = full or (bool(self.behind) and names[position] in self.behind)
+            full = full or (self.units is not None and self._ends_unit(units, found[-1]))
         return found
+
+    def _ends_unit(self, units: Sequence[str], bucket: Sequence[int]) -> bool:
+        """Whether a bucket has all of as many units as belong into it."""
+        after = units[bucket[-1] + 1 : bucket[-1] + 2]
+        return units[bucket[-1]] not in after and len({units[each] for each in bucket}) == self.units
 
     def num_bytes(self, itemsize: int) -> int:
         """The bytes of a full bucket of elements of ``itemsize`` bytes; 0 without a limit."""
@@ -70,13 +86,13 @@ class Buckets:
             "first_bytes": self.first,
             "gradients": list(self.ends),
             "behind": sorted(self.behind),
-            "searched": self.searched,
+            "units": self.units,
         }
         return {key: value for key, value in told.items() if value}
 
 
-TO_SEARCH = Buckets(1, searched=True)
-"""Every gradient by itself, until a search has found what is best."""
+SINGLE = Buckets(1)
+"""Buckets of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,45 +101,42 @@ class Fusion:
     that are gathered; None: the profile's.
 
     Only what takes the same steps over the same groups is in one of these, and only what has one fusion id:
-    ``ids`` has the parameters with another than the usual one.
+    ``ids`` has the parameters with another than the usual one. ``searched`` are the operations whose buckets
+    a search is to find, or has found.
     """
 
     all_reduce: Buckets | None = None
     reduce_scatter: Buckets | None = None
     all_gather: Buckets | None = None
     ids: Mapping[str, int] = field(default_factory=dict)
+    searched: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, spec: FusionSpec, ids: Mapping[str, int] = MappingProxyType({})) -> Fusion:
         """The buckets of the scenario's section, with the fusion ids of parameters."""
-        found = cls(ids=dict(ids))
-        if spec.all_reduce is not None:
-            said = spec.all_reduce
-            reduced = Buckets(said.num_bytes, said.first_bytes, ends=said.ends)
-            found = replace(found, all_reduce=TO_SEARCH if said.mode == "search" else reduced)
-        if spec.reduce_scatter is not None:
-            wanted = spec.reduce_scatter
-            scattered = Buckets(wanted.num_bytes, wanted.first_bytes)
-            found = replace(found, reduce_scatter=TO_SEARCH if wanted.mode == "search" else scattered)
-        if spec.all_gather is not None:
-            found = replace(found, all_gather=Buckets(spec.all_gather.num_bytes))
-        return found
+        given = {name: getattr(spec, name) for name in spec.said}
+        searched = tuple(name for name, said in given.items() if said.mode == "search")
+        return cls(ids=dict(ids), searched=searched).having(
+            {name: Buckets.said(said) for name, said in given.items()}
+        )
 
-    @property
-    def searched(self) -> tuple[str, ...]:
-        """The operations whose buckets a search finds."""
-        given = {"all_reduce": self.all_reduce, "reduce_scatter": self.reduce_scatter}
-        return tuple(name for name, buckets in given.items() if buckets is not None and buckets.searched)
-
-    def found(self, buckets: Buckets) -> Fusion:
-        """The same with these buckets for all operations that are searched."""
-        chosen = replace(buckets, searched=True)
-        names = self.searched
+    def having(self, buckets: Mapping[str, Buckets | None]) -> Fusion:
+        """The same with other buckets for some operations."""
         return replace(
             self,
-            all_reduce=chosen if "all_reduce" in names else self.all_reduce,
-            reduce_scatter=chosen if "reduce_scatter" in names else self.reduce_scatter,
+            all_reduce=buckets.get("all_reduce", self.all_reduce),
+            reduce_scatter=buckets.get("reduce_scatter", self.reduce_scatter),
+            all_gather=buckets.get("all_gather", self.all_gather),
         )
+
+    def of_operation(self, name: str) -> Buckets | None:
+        """The buckets of an operation."""
+        given = {
+            "all_reduce": self.all_reduce,
+            "reduce_scatter": self.reduce_scatter,
+            "all_gather": self.all_gather,
+        }
+        return given[name]
 
     @property
     def reduces(self) -> bool:
@@ -199,25 +212,34 @@ class Conduct:
 
     @property
     def gathers_together(self) -> bool:
-        """Whether the scenario gives sizes to gathers of weights."""
+        """Whether the scenario gives buckets to gathers of weights."""
         return self.fusion is not None and self.fusion.all_gather is not None
+
+    @property
+    def scatters_together(self) -> bool:
+        """Whether the scenario gives buckets to gradients that are scattered."""
+        return self.fusion is not None and self.fusion.reduce_scatter is not None
 
     def document(self) -> dict[str, Any]:
         """What travels together, by operation, as JSON-able data: sizes, numbers of gradients, or a word."""
         fusion = self.fusion or Fusion()
         found: dict[str, Any] = {
-            "all_reduce": self._told(fusion.all_reduce),
-            "reduce_scatter": self._told(fusion.reduce_scatter),
+            "all_reduce": self._told("all_reduce", self.buckets),
+            "reduce_scatter": self._told("reduce_scatter", self.buckets),
         }
-        if fusion.all_gather is not None:
-            found["all_gather"] = fusion.all_gather.document()
+        if fusion.all_gather is not None or "all_gather" in fusion.searched:
+            found["all_gather"] = self._told("all_gather", None)
         return found | ({"ids": dict(sorted(fusion.ids.items()))} if fusion.ids else {})
 
-    def _told(self, given: Buckets | None) -> dict[str, Any] | str:
+    def _told(self, name: str, usual: Buckets | None) -> dict[str, Any] | str:
         if self.apart:
             return "nothing"
-        buckets = given or self.buckets
-        return "layer" if buckets is None else buckets.document() or "everything"
+        fusion = self.fusion or Fusion()
+        buckets = fusion.of_operation(name) or usual
+        told = "layer" if buckets is None else buckets.document() or "everything"
+        if name not in fusion.searched:
+            return told
+        return {"searched": True} | (told if isinstance(told, dict) else {"by": told})
 
 
 FREE = Conduct()

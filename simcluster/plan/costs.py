@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
-
-from simcluster.cluster import Cluster, Placement
+from simcluster.cluster import Cluster, placements_of
 from simcluster.collectives import AUTOMATIC, Operation, Selection, collective_time
 from simcluster.layout import Mesh, Movement
 from simcluster.plan.redistribute import Cost
@@ -15,10 +13,6 @@ def movement_cost(cluster: Cluster, mesh: Mesh, algorithms: Selection = AUTOMATI
     """The cost function of a mesh on a cluster: seconds of a movement of so many bytes."""
     devices = [host.device for host in cluster.kinds]
 
-    @cache
-    def placements(axes: tuple[str, ...]) -> tuple[Placement, ...]:
-        return tuple(cluster.placements(mesh.groups(axes))[0])
-
     def cost(movement: Movement, num_bytes: int) -> float:
         if not movement.is_collective:
             copy = Work(Kernel.COPY, DType.UINT8, flops=0, bytes_read=num_bytes, bytes_written=num_bytes)
@@ -27,7 +21,7 @@ def movement_cost(cluster: Cluster, mesh: Mesh, algorithms: Selection = AUTOMATI
         algorithm = algorithms.of(operation)
         return max(
             collective_time(operation, where, num_bytes, cluster, algorithm).seconds
-            for where in placements(movement.axes)
+            for where in placements_of(cluster, mesh, movement.axes)[0]
         )
 
     return cost

@@ -1,8 +1,9 @@
-"""The partition of consecutive gradients into buckets after which the updates end first: exact.
+"""The partition of consecutive gradients, or weights, into buckets after which the kernels end first: exact.
 
 The model: one network stream that carries buckets in order, each from when its last gradient is ready and the
 bucket before it is over; and the kernels, which are busy with the backward pass until some time and then
-update in order what has arrived.
+update in order what has arrived. Weights that are gathered are the same but for one thing: a bucket may
+travel as soon as its first weight may; and the kernels that wait for them are those that read them.
 """
 
 from __future__ import annotations
@@ -22,22 +23,24 @@ Cost = Callable[[int, int], int]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Gradients in the order in which they travel, times in nanoseconds.
+    """Gradients or weights in the order in which they travel, times in nanoseconds.
 
     ``ready``: when each is (ascending); ``updates``: kernels that only then can run, by gradient; ``busy``:
-    when the kernels before those are over; ``cost``: of a bucket.
+    when the kernels before those are over; ``cost``: of a bucket. ``by_first``: a bucket travels from when
+    its first is ready, not its last.
     """
 
     ready: Sequence[int]
     updates: Sequence[int]
     busy: int
     cost: Cost
+    by_first: bool = False
 
     def finish(self, ends: Sequence[int]) -> int:
         """When the last update is over with buckets closed behind so many gradients, and the last one."""
         over, done = 0, self.busy
         for begin, end in pairwise([0, *ends, len(self.ready)]):
-            over = max(over, self.ready[end - 1]) + self.cost(begin, end)
+            over = max(over, self.ready[begin if self.by_first else end - 1]) + self.cost(begin, end)
             done = max(done, over) + sum(self.updates[begin:end])
         return done
 
@@ -51,10 +54,12 @@ class Line:
         """
         count = len(self.ready)
         updates = np.concatenate([[0], np.cumsum(np.array(self.updates, dtype=np.int64))])
+        ready = np.array(self.ready, dtype=np.int64)
         fronts = [np.array([[0, self.busy, 0, 0, 0]], dtype=np.int64)]
         for end in range(1, count + 1):
             costs = np.array([self.cost(begin, end) for begin in range(end)], dtype=np.int64)
-            fronts.append(_front(fronts, costs, updates[end] - updates[:end], self.ready[end - 1]))
+            due = ready[:end] if self.by_first else np.full(end, ready[end - 1])
+            fronts.append(_front(fronts, costs, updates[end] - updates[:end], due))
         ends = []
         place = count
         row = min(fronts[count].tolist(), key=lambda state: (state[1], state[2], state[0]))
@@ -74,13 +79,13 @@ class Line:
         return tuple(kept)
 
 
-def _front(fronts: Sequence[Ints], costs: Ints, updates: Ints, ready: int) -> Ints:
+def _front(fronts: Sequence[Ints], costs: Ints, updates: Ints, ready: Ints) -> Ints:
     """The states [over, done, buckets, begin, index there] with one bucket more that no other one beats."""
     lengths = [len(front) for front in fronts]
     before = np.concatenate(fronts)
     begin = np.repeat(np.arange(len(fronts)), lengths)
     index = np.concatenate([np.arange(length) for length in lengths])
-    over = np.maximum(before[:, 0], ready) + costs[begin]
+    over = np.maximum(before[:, 0], ready[begin]) + costs[begin]
     done = np.maximum(before[:, 1], over) + updates[begin]
     buckets = before[:, 2] + 1
     order = np.lexsort((buckets, done, over))

@@ -3,16 +3,20 @@
 What is said here wins over the buckets of the framework profile; whether they wait for the backward pass,
 and whether gradients are copied into them, remains the profile's to say.
 
-- ``all_reduce`` and ``reduce_scatter`` each concern the gradients that are reduced so, once per step. Which
-  these are follows from the layouts: a gradient that is reduce-scattered on its way is one of
-  ``reduce_scatter``, whatever other steps it takes. If one of the two is not given, its gradients travel as
-  the profile says.
+- ``all_reduce`` and ``reduce_scatter`` each concern the gradients that are reduced so. Which these are
+  follows from the layouts: a gradient that is reduce-scattered on its way is one of ``reduce_scatter``,
+  whatever other steps it takes. If one of the two is not given, its gradients travel as the profile says.
+- Gradients that are whole are reduced once per step. Sharded gradients are scattered in every micro-batch,
+  each bucket behind the backward that makes the last of them; until then they are held whole, and no more
+  than two buckets of a stage are at a time: the backward that would begin a third waits (DeepSpeed's two
+  buffers, FSDP's two units). Nothing waits for the next micro-batch.
 - Only gradients that take the same steps over the same groups travel together, as in MindSpore. They join
   in the order in which they become ready: the last layer's first, the order of the reductions in MindSpore's
   backward graph and not that of the model's parameters. Every pipeline stage has buckets of its own.
 - ``all_gather`` concerns weights: those of a sharded optimizer, gathered once per step, and sharded weights,
   gathered for each use. They join in the order in which they are used. Weights of several layers that travel
   together do so when the first of them would, and each is held until its own last reader is done.
+- ``mode: index`` and ``units`` may be said of all three; MindSpore counts all-reduced gradients only.
 - ``mode: search``: the simulation tries buckets and keeps the best (``simulation/bucket_search``).
 - ``ids`` give parameters a fusion id, as MindSpore's ``Parameter.comm_fusion``: 1 unless said otherwise. Only
   equal ids travel together, 0 never does.
@@ -29,7 +33,6 @@ from typing import Annotated, Literal
 from pydantic import AliasChoices, Field, model_validator
 
 from simcluster.document import PositiveInt, Refused, Section
-from simcluster.errors import PlanError
 from simcluster.layout import Kind, Movement
 from simcluster.model import Graph, Phase
 from simcluster.plan.fusion_ids import FusionIdSpec
@@ -53,97 +56,61 @@ def check_ends(ends: Ends, path: str) -> None:
     for before, after in pairwise(ends):
         if after <= before:
             raise Refused(
-                f"a bucket cannot end behind gradient {after} after one that ends behind {before}",
+                f"a bucket cannot end behind number {after} after one that ends behind {before}",
                 path=path,
-                hint="[20, 35] are the first 20 gradients, the next 15, and the rest",
+                hint="[20, 35] are the first 20, the next 15, and the rest",
             )
 
 
-class SizeFusionSpec(Section):
-    """What travels joins until it is so large together."""
+class BucketsSpec(Section):
+    """What travels joins until it is so large, or so many, together, or as a search finds best."""
 
-    mode: Literal["auto", "size"]
-    """auto: 64 MB. size: what config says."""
-
-    config: PositiveInt | None = None
-    """The size in MB of 2^20 bytes: a bucket is closed by what fills it to this or beyond."""
-
-    @model_validator(mode="after")
-    def _is_complete(self) -> SizeFusionSpec:
-        _check_config(self.mode, self.config is not None)
-        return self
-
-    @property
-    def num_bytes(self) -> int:
-        """The size of a bucket in bytes."""
-        return (self.config or AUTO_MB) * MB
-
-
-class ReduceScatterFusionSpec(Section):
-    """Gradients join until they are so large together, or as a search finds best."""
-
-    mode: Literal["auto", "size", "search"]
-    """auto: 64 MB. size: what config says. search: the buckets that leave least of their time exposed."""
-
-    config: PositiveInt | None = None
-    """The size in MB of 2^20 bytes: a bucket is closed by the gradient that fills it to this or beyond."""
-
-    first: PositiveInt | None = None
-    """The size of the first bucket in MB, where it is smaller so that the network starts early (DDP: 1)."""
-
-    @model_validator(mode="after")
-    def _is_complete(self) -> ReduceScatterFusionSpec:
-        _check_config(self.mode, self.config is not None)
-        _check_first(self.mode, self.first is not None)
-        return self
-
-    @property
-    def num_bytes(self) -> int:
-        """The size of a bucket in bytes."""
-        return (self.config or AUTO_MB) * MB
-
-    @property
-    def first_bytes(self) -> int | None:
-        """The size of the first bucket in bytes; None: that of the others."""
-        return None if self.first is None else self.first * MB
-
-
-class AllReduceFusionSpec(Section):
-    """Gradients join until they are so large, or so many, together, or as a search finds best."""
-
-    mode: Literal["auto", "size", "index", "search"]
-    """auto: 64 MB. size: config is a size in MB. index: config is a list of numbers of gradients. search: the
-    buckets that leave least of their time exposed, of those that were looked at."""
+    mode: Literal["auto", "size", "index", "units", "search"]
+    """auto: 64 MB. size: config is a size in MB. index: config is a list of numbers of gradients or weights.
+    units: those of a layer, or of config layers. search: what leaves least of their time exposed, of all that
+    was looked at."""
 
     config: PositiveInt | Ends | None = None
-    """25: MB of 2^20 bytes; a bucket is closed by the gradient that fills it to this or beyond. [20, 35]: the
-    first 20 gradients in the order in which they become ready, the next 15, the rest."""
+    """size 25: MB of 2^20 bytes; a bucket is closed by what fills it to this or beyond. index [20, 35]: the
+    first 20 in the order in which they travel, the next 15, the rest. units 2: two layers together."""
 
     first: PositiveInt | None = None
     """The size of the first bucket in MB, where it is smaller so that the network starts early (DDP: 1)."""
 
     @model_validator(mode="after")
-    def _is_complete(self) -> AllReduceFusionSpec:
-        _check_config(self.mode, self.config is not None)
-        _check_first(self.mode, self.first is not None)
+    def _is_complete(self) -> BucketsSpec:
+        if self.mode in _SAID and self.config is not None:
+            raise Refused(
+                f"{_SAID[self.mode]}, so config says nothing", path="config", hint="write mode: size"
+            )
+        if self.mode in _EXAMPLES and self.config is None:
+            raise Refused(f"mode {self.mode} needs a config", hint=_EXAMPLES[self.mode])
+        if self.first is not None and self.mode != "size":
+            raise Refused(
+                f"first is a size beside that of the other buckets, and mode {self.mode} has none",
+                path="first",
+                hint="write mode: size and config: 25",
+            )
         if self.mode == "size" and not isinstance(self.config, int):
             raise Refused("mode size takes one size in MB", path="config", hint="write config: 25")
+        if self.mode == "units" and isinstance(self.config, tuple):
+            raise Refused("mode units takes one number of layers", path="config", hint="write config: 2")
         if self.mode == "index":
             if not isinstance(self.config, tuple):
                 raise Refused(
-                    "mode index takes a list of numbers of gradients",
+                    "mode index takes a list of numbers of gradients or weights",
                     path="config",
-                    hint="[20, 35] are the first 20 gradients, the next 15, and the rest",
+                    hint="[20, 35] are the first 20, the next 15, and the rest",
                 )
             check_ends(self.config, "config")
         return self
 
     @property
     def num_bytes(self) -> int | None:
-        """The size of a bucket in bytes; None if gradients are counted."""
-        if self.mode == "index":
-            return None
-        return (self.config if isinstance(self.config, int) else AUTO_MB) * MB
+        """The size of a bucket in bytes; None if something else closes it."""
+        if self.mode == "auto":
+            return AUTO_MB * MB
+        return self.config * MB if self.mode == "size" and isinstance(self.config, int) else None
 
     @property
     def first_bytes(self) -> int | None:
@@ -152,30 +119,19 @@ class AllReduceFusionSpec(Section):
 
     @property
     def ends(self) -> tuple[int, ...]:
-        """Behind how many gradients a bucket is closed; empty if their size matters."""
+        """Behind how many gradients or weights a bucket is closed; empty if they are not counted."""
         return self.config if isinstance(self.config, tuple) else ()
 
-
-def _check_config(mode: str, given: bool) -> None:
-    if mode == "auto" and given:
-        raise Refused(
-            f"mode auto is {AUTO_MB} MB, so config says nothing", path="config", hint="write mode: size"
-        )
-    if mode == "search" and given:
-        raise Refused(
-            "a search finds the buckets, so config says nothing", path="config", hint="write mode: size"
-        )
-    if mode not in ("auto", "search") and not given:
-        raise Refused(f"mode {mode} needs a config", hint="config: 25" if mode == "size" else "config: [20]")
+    @property
+    def units(self) -> int | None:
+        """How many layers travel together; None if they are not counted."""
+        if self.mode != "units":
+            return None
+        return self.config if isinstance(self.config, int) else 1
 
 
-def _check_first(mode: str, given: bool) -> None:
-    if given and mode != "size":
-        raise Refused(
-            f"first is a size beside that of the other buckets, and mode {mode} has none",
-            path="first",
-            hint="write mode: size and config: 25",
-        )
+_SAID = {"auto": f"mode auto is {AUTO_MB} MB", "search": "a search finds the buckets"}
+_EXAMPLES = {"size": "config: 25", "index": "config: [20]"}
 
 
 class FusionSpec(Section):
@@ -184,21 +140,21 @@ class FusionSpec(Section):
     openstate: bool | None = None
     """false: nothing is fused, every weight and every gradient travels by itself. true: as said beside it."""
 
-    all_reduce: AllReduceFusionSpec | None = Field(
+    all_reduce: BucketsSpec | None = Field(
         default=None, validation_alias=AliasChoices("all_reduce", "allreduce")
     )
     """Gradients that are all-reduced."""
 
-    reduce_scatter: ReduceScatterFusionSpec | None = Field(
+    reduce_scatter: BucketsSpec | None = Field(
         default=None, validation_alias=AliasChoices("reduce_scatter", "reducescatter")
     )
-    """Gradients that are reduce-scattered once per step (ZeRO-1, MindSpore's level1)."""
+    """Gradients that are reduce-scattered: once per step (ZeRO-1, MindSpore's level1), or sharded gradients
+    in every micro-batch (ZeRO-2 and 3, FSDP, level2 and 3)."""
 
-    all_gather: SizeFusionSpec | None = Field(
+    all_gather: BucketsSpec | None = Field(
         default=None, validation_alias=AliasChoices("all_gather", "allgather")
     )
-    """Weights that are gathered, once per step or for each use, by the size they have then; those of several
-    layers may travel together."""
+    """Weights that are gathered, once per step or for each use, by the size they have then."""
 
     ids: tuple[FusionIdSpec, ...] = ()
     """Fusion ids of parameters by pattern, later entries win: only equal ids travel together, 0 alone."""
@@ -241,7 +197,7 @@ class FusionSpec(Section):
 _GATHERS = (Phase.BEGIN, Phase.GATHER, Phase.REGATHER)
 _WHAT = {
     "all_reduce": "gradients are all-reduced once per step",
-    "reduce_scatter": "gradients are reduce-scattered once per step",
+    "reduce_scatter": "gradients are reduce-scattered",
     "all_gather": "weights are gathered",
 }
 
@@ -264,24 +220,19 @@ def reduced_by(graph: Graph) -> set[str]:
 
 def used_by(graph: Graph) -> set[str]:
     """The operations of FusionSpec that a sharded graph has collectives for."""
-    nodes = [node for block in graph.blocks.values() for node in block.phase(*_GATHERS)]
-    gathers = any(isinstance(node.operator, Movement) and node.operator.is_collective for node in nodes)
-    return reduced_by(graph) | ({"all_gather"} if gathers else set())
+    scatters, gathers = _collective(graph, Phase.SCATTER), _collective(graph, *_GATHERS)
+    found = {"reduce_scatter"} if scatters else set()
+    return reduced_by(graph) | found | ({"all_gather"} if gathers else set())
+
+
+def _collective(graph: Graph, *phases: Phase) -> bool:
+    nodes = [node for block in graph.blocks.values() for node in block.phase(*phases)]
+    return any(isinstance(node.operator, Movement) and node.operator.is_collective for node in nodes)
 
 
 def idle(spec: FusionSpec, graph: Graph, sharding: Sharding) -> list[str]:
-    """What of the section changes nothing in this plan, in words.
-
-    PlanError if it asks for other scatters than those of sharded gradients, which travel unit by unit.
-    """
+    """What of the section changes nothing in this plan, in words."""
     found = used_by(graph)
-    if sharding.gradients and spec.reduce_scatter is not None and "reduce_scatter" not in found:
-        raise PlanError(
-            "sharded gradients are scattered in every micro-batch, those of a layer together: "
-            "other units are not supported yet",
-            path="parallel.fusion.reduce_scatter",
-            hint="leave it out, or keep gradients whole (zero: 1, mindspore: level1)",
-        )
     if spec.closed and not found and not sharding.states:
         return ["fusion.openstate changes nothing: no gradients are reduced and no weights are gathered"]
     return [f"fusion.{name} fuses nothing: no {_WHAT[name]}" for name in spec.said if name not in found]

@@ -20,7 +20,9 @@ MOST_PASSES = 2**19
 """Forward and backward passes of single layers that one run may simulate: two minutes, and 6 GB."""
 
 MOST_SWEPT = 2**24
-"""The same where ranks differ, which are timed beside each other: a quarter of a minute, and 1 GB."""
+"""The same where ranks differ, which are timed beside each other: a quarter of a minute, and 1 GB; where
+kernels give way to communication beside them, three quarters of a minute, and 1.5 GB.
+"""
 
 SWEPT_FROM = 8
 """Different ranks of each stage from which on they are timed beside each other."""

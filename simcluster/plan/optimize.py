@@ -18,7 +18,7 @@ from simcluster.model.operators.optimizer import Update
 from simcluster.plan.redistribute import Router
 from simcluster.plan.sharding import Sharding
 from simcluster.plan.together import Journey, together
-from simcluster.plan.units import with_units
+from simcluster.plan.units import Tie, with_units
 from simcluster.work import DType
 
 
@@ -57,35 +57,37 @@ def optimize(graph: Graph, plan: OptimizerPlan, mesh: Mesh, router: Router, stag
 
 @dataclass(frozen=True, slots=True)
 class _Ties:
-    """For tied parameters: the axis over the stages with a copy, and which copy does a stage's update."""
+    """The ties of all copies of tied parameters, by name."""
 
-    axes: Mapping[str, str | None]
-    owners: Mapping[str, bool]
+    copies: Mapping[str, Tie]
 
     @classmethod
     def of(cls, graph: Graph, stage_axis: str) -> _Ties:
-        stages = {
-            f"{instance.name}.{name}": instance.stage
+        held = {
+            f"{instance.name}.{name}": (instance.stage, _used(graph.block_of(instance), name))
             for instance in graph.instances
             for name in graph.block_of(instance).parameters
         }
-        axes: dict[str, str | None] = {}
-        owners: dict[str, bool] = {}
+        copies: dict[str, Tie] = {}
         for group in graph.ties:
-            held = sorted({stages[name] for name in group})
-            axis = restricted(stage_axis, held) if len(held) > 1 else None
-            first = {stages[name]: name for name in reversed(group)}
-            for name in group:
-                axes[name] = axis
-                owners[name] = first[stages[name]] == name
-        return cls(axes, owners)
+            stages = sorted({held[name][0] for name in group})
+            axis = restricted(stage_axis, stages) if len(stages) > 1 else None
+            for stage in stages:
+                here = [name for name in group if held[name][0] == stage]
+                alike = len(here) > 1 and all(held[name] == held[here[0]] for name in here)
+                copies |= {name: Tie(axis, name == here[0], alike) for name in here}
+        return cls(copies)
 
-    def of_instance(self, instance: Instance, block: Block) -> dict[str, tuple[str | None, bool]]:
-        """Tied parameter of the block -> (axis over its stages, whether this instance updates it)."""
+    def of_instance(self, instance: Instance, block: Block) -> dict[str, Tie]:
+        """Tied parameter of the block -> its tie."""
         names = {name: f"{instance.name}.{name}" for name in block.parameters}
-        return {
-            name: (self.axes[full], self.owners[full]) for name, full in names.items() if full in self.axes
-        }
+        return {name: self.copies[full] for name, full in names.items() if full in self.copies}
+
+
+def _used(block: Block, parameter: str) -> tuple[Layout | None, Layout | None]:
+    """In which layouts a parameter is read, and its gradient made."""
+    gradient = block.gradients.get(parameter)
+    return block.values[parameter].layout, None if gradient is None else block.values[gradient].layout
 
 
 @dataclass
@@ -94,21 +96,22 @@ class _BlockOptimizer:
     plan: OptimizerPlan
     mesh: Mesh
     router: Router
-    ties: Mapping[str, tuple[str | None, bool]]
+    ties: Mapping[str, Tie]
 
     def run(self) -> Block:
         """The block with its gradients reduced, its parameters updated and, if sharded, gathered."""
-        ties = {name: tie for name, (tie, _) in self.ties.items() if tie is not None}
         sharding = self.plan.sharding
         self.homes = {name: self._home(name) for name in self.block.parameters}
-        self.block = with_units(self.block, self.homes, sharding, self._held, ties, self.mesh, self.router)
+        self.block = with_units(
+            self.block, self.homes, sharding, self._held, self.ties, self.mesh, self.router
+        )
         self.values = dict(self.block.values)
         self.begin: list[Node] = []
         self.end: list[Node] = []
         self.views: list[Node] = []
         self.back: list[Node] = []
         self.reduced: dict[str, str] = {}
-        owned = [name for name in self.block.parameters if self.ties.get(name, (None, True))[1]]
+        owned = [name for name in self.block.parameters if name not in self.ties or self.ties[name].owner]
         trained = [name for name in owned if name in self.block.gradients]
         self._reduce({self.block.gradients[name]: self.homes[name] for name in trained} | self._loss())
         self.end += [*self.views, *self.back]

@@ -21,7 +21,7 @@ from simcluster.document import (
 )
 from simcluster.errors import nearest
 from simcluster.plan.framework import FrameworkSpec as FrameworkSpec
-from simcluster.plan.fusion import AllReduceFusionSpec, Ends, FusionSpec, check_ends
+from simcluster.plan.fusion import BucketsSpec, Ends, FusionSpec, check_ends
 from simcluster.plan.quantise import PRODUCTS
 from simcluster.plan.schedule import Schedule
 from simcluster.plan.sharding import Written as WrittenSharding
@@ -378,5 +378,5 @@ class ParallelSpec(Section):
         ends = self.all_reduce_fusion_config
         if ends is None:
             return self.fusion
-        named = AllReduceFusionSpec(mode="index", config=ends)
+        named = BucketsSpec(mode="index", config=ends)
         return self.fusion.model_copy(update={"all_reduce": named})

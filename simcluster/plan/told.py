@@ -21,32 +21,48 @@ def fusion_told(conduct: Conduct) -> list[str]:
     """What the scenario says about fusion, in words; nothing if the profile decides."""
     if conduct.apart:
         return ["no collectives fused"]
-    said = []
-    for name, what in (("all_reduce", "all-reduces"), ("reduce_scatter", "reduce-scatters")):
-        buckets = getattr(conduct.fusion, name, None)
-        if buckets is not None and buckets.searched:
-            said.append(f"{what} of gradients as a search found best, {_found(buckets)}")
-        elif buckets is not None and buckets.ends:
-            said.append(f"{what} of gradients up to {', '.join(map(str, buckets.ends))} and the rest")
-        elif buckets is not None:
-            first = f", the first to {units.size(buckets.first)}" if buckets.first else ""
-            said.append(f"{what} of gradients fused to {units.size(buckets.limit)}{first}")
-    gathers = conduct.fusion.all_gather if conduct.fusion is not None else None
-    if gathers is not None:
-        said.append(f"all-gathers of weights fused to {units.size(gathers.limit or 0)}")
-    if said and conduct.fusion is not None and conduct.fusion.ids:
+    if conduct.fusion is None:
+        return []
+    said = [
+        f"{what} {_buckets(conduct, name)}"
+        for name, what in _TRAVELLING.items()
+        if name in conduct.fusion.searched or conduct.fusion.of_operation(name) is not None
+    ]
+    if said and conduct.fusion.ids:
         numbers = sorted(set(conduct.fusion.ids.values()))
         said.append(f"{len(conduct.fusion.ids)} parameters with fusion id {', '.join(map(str, numbers))}")
     return said
 
 
-def _found(buckets: Buckets) -> str:
-    """Which of its candidates a search chose."""
+_TRAVELLING = {
+    "all_reduce": "all-reduces of gradients",
+    "reduce_scatter": "reduce-scatters of gradients",
+    "all_gather": "all-gathers of weights",
+}
+
+
+def _buckets(conduct: Conduct, name: str) -> str:
+    """What closes the buckets of an operation."""
+    assert conduct.fusion is not None
+    buckets = conduct.fusion.of_operation(name)
+    if name in conduct.fusion.searched:
+        return f"as a search found best, {_closed(buckets)}"
+    return _closed(buckets)
+
+
+def _closed(buckets: Buckets | None) -> str:
+    if buckets is None:
+        return "as the profile has them"
     if buckets.behind:
-        return f"cut behind {len(buckets.behind)} gradients"
+        return f"cut in {len(buckets.behind)} places"
+    if buckets.ends:
+        return f"up to {', '.join(map(str, buckets.ends))} and the rest"
+    if buckets.units is not None:
+        return "by layer" if buckets.units == 1 else f"{buckets.units} layers together"
     if buckets.limit is None:
         return "in one bucket"
-    return "each by itself" if buckets.limit == 1 else f"fused to {units.size(buckets.limit)}"
+    first = f", the first to {units.size(buckets.first)}" if buckets.first else ""
+    return "each by itself" if buckets.limit == 1 else f"fused to {units.size(buckets.limit)}{first}"
 
 
 def phrase(key: str, value: Any) -> str:

@@ -3,6 +3,11 @@
 Both are differences between layouts. The home of a sharded parameter is its shard; operators use it whole, so
 it is gathered before (phases ``gather`` and ``regather``). What backward makes is whole and partial over the
 sharding axes; the accumulator is a shard, so the gradient is reduce-scattered behind it (phase ``scatter``).
+
+A parameter with several copies on a stage is one to whoever moves it. Its gradient is the sum of what all of
+them make, which is scattered once, when the last of them has: that of the first one in the forward pass, the
+copies' owner. What is gathered for the whole of a micro-batch or longer is gathered once, for the first that
+uses it, which is the owner too; what is dropped behind each use is gathered for each.
 """
 
 from __future__ import annotations
@@ -20,22 +25,45 @@ from simcluster.plan.together import Journey, together
 from simcluster.work import DType
 
 
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """What a copy of a tied parameter has to do with the others.
+
+    ``axis`` is that over the stages with a copy, if there are several; the ``owner`` among the copies on a
+    stage updates it; ``shared``: other copies on the stage are used in the same layouts.
+    """
+
+    axis: str | None
+    owner: bool
+    shared: bool
+
+
+def gathered_name(parameter: str) -> str:
+    """The copy of a sharded parameter that is gathered for its forward."""
+    return f"{parameter}.gathered"
+
+
+def whole_name(gradient: str) -> str:
+    """One micro-batch's gradient that goes into an accumulator of shards."""
+    return f"{gradient}.whole"
+
+
 def with_units(
     block: Block,
     homes: Mapping[str, Layout],
     sharding: Sharding,
     held: Callable[[DType], DType],
-    ties: Mapping[str, str],
+    ties: Mapping[str, Tie],
     mesh: Mesh,
     router: Router,
 ) -> Block:
     """The block with its sharded weights gathered and its sharded gradients scattered.
 
     ``homes`` are the layouts of the states by parameter, ``held`` the number format in which weights of a
-    compute format are stored, ``ties`` the axis over the stages that hold a copy of a tied parameter.
+    compute format are stored, ``ties`` those of tied parameters.
     """
-    unit = _Unit(block, homes, sharding, held, mesh, router, dict(block.values), list(block.nodes))
-    unit.tie(ties)
+    unit = _Unit(block, homes, sharding, held, ties, mesh, router, dict(block.values), list(block.nodes))
+    unit.tie()
     moved = [name for name in block.parameters if homes[name] != block.values[name].layout]
     if sharding.gradients:
         unit.scatter([name for name in moved if name in block.gradients])
@@ -51,18 +79,26 @@ class _Unit:
     homes: Mapping[str, Layout]
     sharding: Sharding
     held: Callable[[DType], DType]
+    ties: Mapping[str, Tie]
     mesh: Mesh
     router: Router
     values: dict[str, Value]
     nodes: list[Node]
 
-    def tie(self, ties: Mapping[str, str]) -> None:
+    def tie(self) -> None:
         """Gradients of tied parameters are partial over the stages that hold a copy, too."""
-        for parameter, axis in ties.items():
+        for parameter, tie in self.ties.items():
             gradient = self.block.gradients.get(parameter)
-            if gradient is not None:
-                layout = self._layout(gradient).with_partial((axis,))
+            if gradient is not None and tie.axis is not None:
+                layout = self._layout(gradient).with_partial((tie.axis,))
                 self.values[gradient] = replace(self.values[gradient], layout=layout)
+
+    def _shared(self, parameter: str) -> bool:
+        return parameter in self.ties and self.ties[parameter].shared
+
+    def _is_owner(self, parameter: str) -> bool:
+        """Whether it is for this block to move what all copies of a parameter on the stage have in common."""
+        return not self._shared(parameter) or self.ties[parameter].owner
 
     # -- gradients --------------------------------------------------------------------------------------
 
@@ -75,23 +111,25 @@ class _Unit:
             start, home = self._layout(accumulator), self.homes[name]
             left = tuple(item for item in start.partial if item[0] not in home.axes)
             target = replace(home, partial=left)
-            whole = self._whole_gradient(accumulator)
+            whole = self._whole_gradient(accumulator, Role.SUM if self._shared(name) else Role.GRADIENT)
             self.values[accumulator] = replace(self.values[accumulator], layout=target)
+            if not self._is_owner(name):
+                continue
             journeys[whole] = Journey(self.values[accumulator].type, start, target)
             accumulators[whole] = accumulator
         why = "gradients are accumulated in shards"
         self._travel(journeys, accumulators, Phase.SCATTER, Role.GRADIENT, "", why)
 
-    def _whole_gradient(self, accumulator: str) -> str:
+    def _whole_gradient(self, accumulator: str, role: Role) -> str:
         """The name of one micro-batch's gradient, which goes into the accumulator no longer directly."""
         writers = [node for node in self.nodes if accumulator in node.outputs]
-        whole = f"{accumulator}.whole"
+        whole = whole_name(accumulator)
         kind = replace(self.values[accumulator], role=Role.GRADIENT)
-        self.values[whole] = kind
+        self.values[whole] = replace(kind, role=role)
         terms = [whole] if len(writers) == 1 else [f"{whole}{index}" for index in range(len(writers))]
         renamed: dict[str, str] = {}
         for node, term in zip(writers, terms, strict=True):
-            self.values[term] = kind
+            self.values.setdefault(term, kind)
             renamed[node.name] = term
         self.nodes = [
             replace(
@@ -132,10 +170,14 @@ class _Unit:
     def _copies(self, used: Mapping[str, Value], phase: Phase, label: str) -> dict[str, str]:
         """Parameter -> its gathered copy, with the nodes that make all of them."""
         copies = {name: f"{name}.{label}" for name in used}
+        kept = {name for name in used if not self.sharding.regather and not self._is_owner(name)}
+        self.values |= {copies[name]: replace(used[name], role=Role.GATHERED) for name in kept}
         suffix = "" if phase is Phase.GATHER else ".again"
         journeys: dict[str, Journey] = {}
         targets: dict[str, str] = {}
         for name, value in used.items():
+            if name in kept:
+                continue
             assert value.layout is not None
             source, kind = name, self.values[name]
             if kind.type.dtype is not value.type.dtype:

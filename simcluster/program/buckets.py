@@ -6,18 +6,16 @@ steps together, then second steps, equal movements of one step as one collective
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from simcluster.layout import Kind, Mesh, Movement
 from simcluster.model import Block, Graph, Instance, Node, Phase, TensorType, Value
-from simcluster.plan.conduct import Buckets, Conduct
+from simcluster.plan.conduct import SINGLE, Buckets, Conduct
 from simcluster.plan.fusion_ids import ALONE
+from simcluster.program.instruction import Scope
 from simcluster.program.lower import local_type, reduction
 from simcluster.program.ties import Ties
-
-SINGLE = Buckets(1)
-"""Buckets of one."""
 
 Naming = Callable[[str, str], str]
 """(instance, value) -> the name of its buffer in the stage."""
@@ -25,13 +23,15 @@ Naming = Callable[[str, str], str]
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """The reductions of some gradients as a block; its values are called as their buffers in the stage.
+    """What moves some gradients or weights, as a block; its values are called as their buffers in the stage.
 
-    ``ready`` is the instance whose backward makes the last of them.
+    ``at`` is the instance whose backward makes the last of the gradients, or which needs the first of the
+    weights. ``scopes`` say how long each value lives that other blocks make or read.
     """
 
     block: Block
-    ready: str
+    at: str
+    scopes: Mapping[str, Scope] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,8 @@ def _filled(rule: Buckets | None, parts: Sequence[_Part]) -> list[list[int]]:
         return [list(range(len(parts)))]
     types = [part.local for part in parts]
     sizes = [each.num_elements if rule.in_elements else each.num_bytes for each in types]
-    return rule.fill(sizes, [part.nodes[0].inputs[0] for part in parts])
+    names = [part.nodes[0].inputs[0] for part in parts]
+    return rule.fill(sizes, names, [part.instance for part in parts])
 
 
 def _parts(
@@ -136,8 +137,7 @@ def _parts(
 ) -> Iterator[_Part]:
     """The reductions of an instance in the order in which its gradients are ready."""
     block = graph.block_of(instance)
-    written = [value for node in block.phase(Phase.FORWARD, Phase.BACKWARD) for value in node.outputs]
-    ready = {value: position for position, value in enumerate(written)}
+    ready = readiness(block)
     owners = {block.gradients[name]: name for name in block.parameters if name in block.gradients}
     steps: dict[str, list[Node]] = {}
     places: dict[str, list[int]] = {}
@@ -180,13 +180,22 @@ def _bucket(name: str, parts: Sequence[_Part], shared: bool, ready: str, values:
     return Bucket(Block(name, (), (), (), (), held, tuple(nodes)), ready)
 
 
-def step_by_step(parts: Sequence[Sequence[Node]]) -> Iterator[Node]:
-    """The nodes of all that travels in a bucket: first steps, then second steps, equal collectives as one."""
+def readiness(block: Block) -> dict[str, int]:
+    """The place of every value among all that the block computes for a micro-batch."""
+    written = [value for node in block.phase(Phase.FORWARD, Phase.BACKWARD) for value in node.outputs]
+    return {value: position for position, value in enumerate(written)}
+
+
+def step_by_step(parts: Sequence[Sequence[Node]], prefix: str = "") -> Iterator[Node]:
+    """The nodes of all that travels in a bucket: first steps, then second steps, equal collectives as one.
+
+    ``prefix`` tells its kernels from those of other buckets in one block.
+    """
     for step in range(max(map(len, parts))):
-        yield from _together([nodes[step] for nodes in parts if step < len(nodes)], step)
+        yield from _together([nodes[step] for nodes in parts if step < len(nodes)], step, prefix)
 
 
-def _together(nodes: Sequence[Node], step: int) -> Iterator[Node]:
+def _together(nodes: Sequence[Node], step: int, prefix: str) -> Iterator[Node]:
     """Nodes of one step, equal collectives beside each other under one kernel name."""
     groups: dict[object, list[Node]] = {}
     for node in nodes:
@@ -196,6 +205,6 @@ def _together(nodes: Sequence[Node], step: int) -> Iterator[Node]:
         if not isinstance(key, Movement):
             yield from group
             continue
-        kernel = f"step{step}.{number}.{key.kind}" if step or number else str(key.kind)
+        kernel = prefix + (f"step{step}.{number}.{key.kind}" if step or number else str(key.kind))
         yield replace(group[0], name=kernel, kernel=kernel)
         yield from (replace(node, kernel=kernel) for node in group[1:])

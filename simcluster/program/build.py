@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from simcluster.errors import PlanError
 from simcluster.layout import Layout, Mesh
@@ -14,8 +14,9 @@ from simcluster.plan.schedule import BACKWARD as B_ACTION
 from simcluster.plan.schedule import FORWARD as F_ACTION
 from simcluster.plan.schedule import Action as ScheduleAction
 from simcluster.plan.schedule import Timetable
+from simcluster.plan.units import gathered_name, whole_name
 from simcluster.program.buckets import Bucket, buckets
-from simcluster.program.gathers import gather_buckets
+from simcluster.program.code_table import CodeTable
 from simcluster.program.inputs import Fed, input_buffer, input_codes, with_inputs
 from simcluster.program.instruction import (
     COMPUTE,
@@ -24,10 +25,7 @@ from simcluster.program.instruction import (
     SEND_NEXT,
     SEND_PREV,
     Category,
-    Code,
     Execution,
-    Scope,
-    Slot,
 )
 from simcluster.program.lower import (
     BACKWARD,
@@ -38,16 +36,14 @@ from simcluster.program.lower import (
     NORM,
     PREPARE,
     REDUCE,
-    REGATHER,
     UPDATE,
     Lowering,
     local_type,
-    lower,
 )
 from simcluster.program.program import PartProgram, Program, Resident
 from simcluster.program.ties import crossing_ties
-from simcluster.program.transfer import carried, transfer
-from simcluster.program.units import Gathers, with_units
+from simcluster.program.unit_buckets import unit_buckets
+from simcluster.program.units import Codes, Gathers, Scatters, each_alone, with_units
 from simcluster.work import DType
 
 ONCE = -1
@@ -84,7 +80,7 @@ def build(
     kernels multiply fp32 operands in tf32. ``inputs``: how micro-batches get to the devices; None: they are
     there.
     """
-    codes = _Codes(graph, Lowering(mesh, prefetch, conduct.blocking_layers, tf32), conduct)
+    codes = CodeTable(Lowering(mesh, prefetch, conduct.blocking_layers, tf32), conduct)
     parts = tuple(
         _PartBuilder(graph, stage, actions, codes, overlapped, inputs).build()
         for stage, each in enumerate(zip(*timetables, strict=True))
@@ -94,57 +90,11 @@ def build(
 
 
 @dataclass
-class _Codes:
-    """All codes, each once, found by block and phase or by what a transfer carries."""
-
-    graph: Graph
-    settings: Lowering
-    conduct: Conduct
-    codes: list[Code] = field(default_factory=list)
-    by_block: dict[str, Mapping[str, int]] = field(default_factory=dict)
-    transfers: dict[tuple[str, Slot], int] = field(default_factory=dict)
-
-    def of(self, block: Block, given: Mapping[str, Scope] | None = None) -> Mapping[str, int]:
-        """Phase -> code index; ``given`` says how long values live that other blocks read."""
-        if block.name not in self.by_block:
-            made = lower(block, self.settings, given)
-            if self.conduct.gathers_together and block.parameters:
-                # Its weights are gathered in buckets, which are blocks without parameters.
-                for phase in (BEGIN, GATHER, REGATHER):
-                    made.pop(phase, None)
-            if not self.conduct.by_layer and block.parameters:
-                # Its gradients travel in buckets, which are blocks without parameters.
-                made.pop(REDUCE, None)
-            self.by_block[block.name] = {phase: self.add(code) for phase, code in made.items()}
-        return self.by_block[block.name]
-
-    def transfer(self, stream: str, block: Block, value: str) -> int:
-        """The code that moves a value of a block to or from a neighbouring stage."""
-        kind = block.values[value]
-        slot = carried(kind, self.settings.mesh)
-        key = (stream, slot)
-        if key not in self.transfers:
-            code = transfer(stream, slot, kind.role, self.settings.mesh, self.conduct.scatter)
-            self.transfers[key] = self.add(code)
-        return self.transfers[key]
-
-    def step_streams(self, phase: str) -> tuple[str, ...]:
-        """The streams of collectives in all codes of a phase."""
-        codes = [code for code in self.codes if code.phase == phase]
-        return tuple(dict.fromkeys(name for code in codes for name in code.streams if name != COMPUTE))
-
-    def add(self, code: Code) -> int:
-        """The number of a new code."""
-        self.codes.append(code)
-        return len(self.codes) - 1
-
-
-@dataclass
 class _PartBuilder:
     graph: Graph
     stage: int
     actions: Sequence[ScheduleAction]
-    codes: _Codes
+    codes: CodeTable
     overlapped: bool
     inputs: Inputs | None
 
@@ -163,12 +113,14 @@ class _PartBuilder:
             *(each for phase in (NORM, MEASURE, UPDATE) for each in self._once(phase, self.instances[::-1])),
         ]
         codes = {each.name: self.codes.of(self.graph.block_of(each)) for each in self.instances}
+        self.scatters = self._unit_scatters()
         executions = with_units(
             executions,
             codes,
             self.codes.settings.prefetch,
             once=self.codes.conduct.gather_once,
-            weights=self._unit_gathers(),
+            weights=self._unit_gathers(codes),
+            gradients=self.scatters,
         )
         residents = list(self._residents())
         if self.inputs is not None:
@@ -208,12 +160,19 @@ class _PartBuilder:
             here = [name for name in group if name in parameters]
             for name in here[1:]:
                 instance, inner = parameters[name]
+                block = self.graph.block_of(instance)
                 yield (instance.name, inner), here[0]
-                gradient = self.graph.block_of(instance).gradients.get(inner)
+                made = {value for node in block.nodes for value in node.outputs}
+                if gathered_name(inner) not in made:
+                    yield (instance.name, gathered_name(inner)), gathered_name(here[0])
+                gradient = block.gradients.get(inner)
                 if gradient is not None:
                     owner, first = parameters[here[0]]
-                    shared = self.graph.block_of(owner).gradients[first]
-                    yield (instance.name, gradient), f"{owner.name}.{shared}"
+                    shared = f"{owner.name}.{self.graph.block_of(owner).gradients[first]}"
+                    yield (instance.name, gradient), shared
+                    whole = block.values.get(whole_name(gradient))
+                    if whole is not None and whole.role is Role.SUM:
+                        yield (instance.name, whole_name(gradient)), whole_name(shared)
 
     def _shared_names(self) -> Iterator[tuple[tuple[str, str], str]]:
         """Values that the blocks of this stage share are called what they call them."""
@@ -319,7 +278,7 @@ class _PartBuilder:
         if not conduct.by_layer:
             mesh = self.codes.settings.mesh
             for bucket in buckets(self.graph, backward, conduct, mesh, self._buffer, ties):
-                yield bucket.ready, self._bucket(bucket)
+                yield bucket.at, self._bucket(bucket, "end")
             return
         together: list[tuple[int, Execution]] = []
         for instance in backward:
@@ -338,41 +297,61 @@ class _PartBuilder:
     def _buffer(self, instance: str, value: str) -> str:
         return self.names.get((instance, value)) or f"{instance}.{value}"
 
-    def _bucket(self, bucket: Bucket) -> Execution:
+    def _bucket(self, bucket: Bucket, action: str) -> Execution:
         """The execution of a bucket, which calls its values as their buffers are called."""
         name = bucket.block.name
         self.names |= {(name, value): value for value in bucket.block.values}
-        # Buckets of equal gradients are equal only up to names: every stage has its own.
+        # Buckets of equal tensors are equal only up to names: every stage has its own.
         unique = replace(bucket.block, name=f"stage{self.stage}.{name}")
-        return Execution(self.codes.of(unique)[REDUCE], name, ONCE, "end")
+        (code,) = self.codes.of(unique, bucket.scopes).values()
+        return Execution(code, name, ONCE, action)
 
     def _gathers(self, phase: Phase) -> dict[str, list[Execution]]:
         """Instance -> the executions that gather those buckets of weights that it is the first to need."""
-        fusion = self.codes.conduct.fusion
         found: dict[str, list[Execution]] = {}
-        if fusion is None or fusion.all_gather is None:
-            return found
-        users = self.instances[::-1] if phase is Phase.REGATHER else self.instances
-        mesh = self.codes.settings.mesh
-        for bucket in gather_buckets(self.graph, users, phase, fusion, mesh, self._buffer):
-            name = bucket.block.name
-            self.names |= {(name, value): value for value in bucket.block.values}
-            unique = replace(bucket.block, name=f"stage{self.stage}.{name}")
-            (code,) = self.codes.of(unique, bucket.scopes).values()
-            run = Execution(code, name, ONCE, BEGIN if phase is Phase.BEGIN else str(phase))
-            found.setdefault(bucket.first, []).append(run)
+        if self.codes.conduct.gathers_together:
+            for at, run in self._moved(phase, self.instances[:: -1 if phase is Phase.REGATHER else 1]):
+                found.setdefault(at, []).append(run)
         return found
 
-    def _unit_gathers(self) -> Gathers | None:
-        """What gathers the weights of instances for their forward and backward, if they travel together."""
+    def _unit_gathers(self, codes: Codes) -> Gathers:
+        """What gathers the weights of instances for their forward and backward.
+
+        Nothing does so for an instance of which the only weights are copies of those of another one.
+        """
         if not self.codes.conduct.gathers_together:
-            return None
+            alone = each_alone(codes)
+            return {**alone, GATHER: dict.fromkeys(self._users(Phase.GATHER), ()) | dict(alone[GATHER])}
         found: dict[str, dict[str, Sequence[Execution]]] = {}
         for phase in (Phase.GATHER, Phase.REGATHER):
-            users = [each.name for each in self.instances if any(self.graph.block_of(each).phase(phase))]
             led = self._gathers(phase)
-            found[str(phase)] = {name: led.get(name, ()) for name in users}
+            found[str(phase)] = {name: led.get(name, ()) for name in self._users(phase)}
         return found
+
+    def _unit_scatters(self) -> Scatters | None:
+        """What scatters the gradients of instances behind their backward, if they travel together."""
+        if not self.codes.conduct.scatters_together:
+            return None
+        completed = dict(self._moved(Phase.SCATTER, self.instances[::-1]))
+        return {name: completed.get(name) for name in self._users(Phase.SCATTER)}
+
+    def _users(self, phase: Phase) -> list[str]:
+        """The instances with something to do in a phase, or with weights that others gather in it."""
+        blocks = {each.name: self.graph.block_of(each) for each in self.instances}
+        return [
+            name
+            for name, block in blocks.items()
+            if any(block.phase(phase))
+            or (phase is Phase.GATHER and any(kind.role is Role.GATHERED for kind in block.values.values()))
+        ]
+
+    def _moved(self, phase: Phase, instances: Sequence[Instance]) -> Iterator[tuple[str, Execution]]:
+        """(instance at which it is due, execution) of every bucket of weights or of sharded gradients."""
+        fusion = self.codes.conduct.fusion
+        assert fusion is not None
+        mesh = self.codes.settings.mesh
+        for bucket in unit_buckets(self.graph, instances, phase, fusion, mesh, self._buffer):
+            yield bucket.at, self._bucket(bucket, BEGIN if phase is Phase.BEGIN else str(phase))
 
     def _late_reductions(self) -> Iterator[Execution]:
         """Reductions that wait for the last kernel of the backward pass."""
@@ -417,11 +396,9 @@ class _PartBuilder:
         full = policy.num_bytes(max(dtype.itemsize for dtype in dtypes))
         if conduct.fusion is not None and conduct.fusion.reduces:
             # The profile's limit is not what fills them: the largest that travels.
-            full = max(
-                each.num_bytes
-                for _, run in self.reductions
-                for each in self.codes.codes[run.code].instructions
-            )
+            runs = [run for _, run in self.reductions]
+            runs += [run for run in (self.scatters or {}).values() if run is not None]
+            full = max(each.num_bytes for run in runs for each in self.codes.codes[run.code].instructions)
         size = round(count * full)
         nothing = TensorType((0,), DType.UINT8)
         yield Resident("reduction buffers", Category.COMMUNICATION, size, nothing, Layout.replicated(1))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from simcluster.collectives import PartsByGroup
 from simcluster.errors import SimulationError
 from simcluster.program.instruction import (
     RECV_NEXT,
@@ -23,7 +24,7 @@ from simcluster.program.instruction import (
 from simcluster.program.program import Program
 from simcluster.program.symmetry import Classes
 
-_Issue = tuple[str, int, int]
+_Issue = tuple[str, int, PartsByGroup | None, int]
 
 
 def check(program: Program, classes: Classes) -> None:
@@ -96,7 +97,7 @@ def _order_faults(program: Program, classes: Classes) -> Iterator[str]:
 
 def _order(program: Program, part: int, axes: tuple[str, ...]) -> list[_Issue]:
     return [
-        (each.operation, each.num_bytes, micro_batch)
+        (each.operation, each.num_bytes, each.parts, micro_batch)
         for each, micro_batch in _issues(program, part, Action.COLLECTIVE)
         if each.group == axes
     ]

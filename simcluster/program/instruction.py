@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
+from simcluster.collectives import PartsByGroup
 from simcluster.layout import Layout, Movement, Strategy, base_axis
 from simcluster.model import Operator, TensorType
 from simcluster.work import Work
@@ -133,7 +134,9 @@ class Instruction:
     ``after`` are instructions of the same code that must have ended. ``drops`` are slots this instruction is
     the last to read on its stream; a buffer is released when every dropper has ended. For collectives and
     transfers, ``num_bytes`` counts as nccl-tests counts, and ``group`` names the axes. Of a copy,
-    ``operation`` is its way, which ``group`` holds too, and ``at_most`` the bytes/s that it asks for.
+    ``operation`` is its way, which ``group`` holds too, and ``at_most`` the bytes/s that it asks for. An
+    all-to-all-v says its ``parts``, group by group; ``num_bytes`` is then what a rank of all groups has on
+    average.
     """
 
     name: str
@@ -149,6 +152,7 @@ class Instruction:
     in_place: bool = False
     at_most: float = math.inf
     why: str = ""
+    parts: PartsByGroup | None = None
 
     @property
     def reads(self) -> tuple[int, ...]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
-from simcluster.cluster import Cluster, Placement, Way
+from simcluster.cluster import Cluster, Placement, Way, placements_of
 from simcluster.cluster.link_changes import Background, LinkChange
 from simcluster.collectives import (
     Choice,
     Load,
     Operation,
+    Parts,
+    PartsByGroup,
     Wanted,
     collective_time,
     copy_loads,
@@ -27,8 +29,8 @@ from simcluster.program.structure import Ints, Loads
 from simcluster.program.symmetry import TRANSFERS, Axes, Loading, Placed, pipeline_pairs
 from simcluster.program.wanted import Wants
 
-Use = tuple[Operation, int, Wanted]
-"""An operation, its bytes, and what is wanted of it."""
+Use = tuple[Operation, int, Wanted, PartsByGroup | None]
+"""An operation, its bytes, what is wanted of it, and the parts of each group where they are not equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ class Key:
     algorithm: str
     phase: int
     back: bool = False
+    parts: PartsByGroup | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,13 +100,17 @@ class _Loader:
     def run(self) -> Loaded:
         mesh = self.program.mesh
         groups = {
-            axes: self._copies(axes) if axes in self.copied else self._of(axes, mesh.groups(axes))
+            axes: self._copies(axes)
+            if axes in self.copied
+            else self._of(axes, mesh.groups(axes), *placements_of(self.cluster, mesh, axes))
             for axes in self.program.groups
         }
         pairs = pipeline_pairs(mesh, self.program.stage_axis)
-        transfers = self._of(TRANSFERS, pairs) if len(pairs) else []
+        transfers: list[Loads] = []
         if len(pairs):
-            transfers = self._of(TRANSFERS, pairs, back=True, found=transfers)
+            placements, index = self.cluster.placements(pairs)
+            for back in (False, True):
+                transfers = self._of(TRANSFERS, pairs, placements, index, back=back, found=transfers)
         links, changed = _links(self.cluster)
         return Loaded(Loading(links, groups, transfers, changed, self.placed), self.patterns)
 
@@ -114,7 +121,7 @@ class _Loader:
         for code in self.program.codes:
             for each in code.instructions:
                 if each.action not in (Action.COMPUTE, Action.COPY):
-                    use = Operation(each.operation), each.num_bytes, self.wants.of(each)
+                    use = Operation(each.operation), each.num_bytes, self.wants.of(each), each.parts
                     found.setdefault(each.group, {})[use] = None
         return {axes: tuple(uses) for axes, uses in found.items()}
 
@@ -140,59 +147,81 @@ class _Loader:
         return [rows.loads()]
 
     def _of(
-        self, axes: Axes, members: Ints, *, back: bool = False, found: Sequence[Loads] = ()
+        self,
+        axes: Axes,
+        members: Ints,
+        placements: Sequence[Placement],
+        index: Ints,
+        *,
+        back: bool = False,
+        found: Sequence[Loads] = (),
     ) -> list[Loads]:
-        """The patterns of groups, behind those ``found`` already; ``back``: from last member to first."""
-        placements, index = self.cluster.placements(members)
+        """The patterns of groups, behind those ``found`` already; ``back``: from last member to first.
+
+        ``index`` [groups] says which of the ``placements`` each group has.
+        """
         members = self.cluster.devices_of(members)
         uses = self.uses.get(axes, ())
         rows: dict[Key, _Rows] = {}
         kinds: dict[tuple[Choice, ...], int] = {}
-        kind_of = np.empty(len(placements), dtype=np.int64)
-        for number, placement in enumerate(placements):
-            choices = tuple(self._choice(placement, use) for use in uses)
+        sorts, sort_of = _sorted_out(index.astype(np.int64), uses)
+        kind_of = np.empty(len(sorts), dtype=np.int64)
+        for number, first in enumerate(sorts.tolist()):
+            placement = placements[int(index[first])]
+            own = [parts.of_number(first) if parts else None for *_, parts in uses]
+            choices = tuple(self._choice(placement, *each) for each in zip(uses, own, strict=True))
             kind_of[number] = kinds.setdefault(choices, len(kinds))
-            which = np.flatnonzero(index == number)
+            which = np.flatnonzero(sort_of == number)
             ways = members[which, ::-1] if back else members[which]
-            done = dict.fromkeys(
-                (use[0], choice.algorithm) for use, choice in zip(uses, choices, strict=True)
-            )
+            done = {
+                Key(axes, use[0], choice.algorithm, 0, back, use[3]): mine
+                for use, choice, mine in zip(uses, choices, own, strict=True)
+            }
             known: dict[object, list[Load]] = {}
-            for operation, algorithm in done:
-                for phase, load in enumerate(self._loads(operation, algorithm, placement, ways, known)):
-                    key = Key(axes, operation, algorithm, phase, back)
-                    rows.setdefault(key, _Rows(len(members))).add(which, load)
-        self.placed[axes] = Placed(placements, index.astype(np.int64), kind_of[index])
+            for key, mine in done.items():
+                for phase, load in enumerate(self._loads(key, placement, ways, known, mine)):
+                    rows.setdefault(replace(key, phase=phase), _Rows(len(members))).add(which, load)
+        self.placed[axes] = Placed(placements, index.astype(np.int64), kind_of[sort_of])
         patterns = list(found)
         for key, each in rows.items():
             self.patterns[key] = _place(each.loads(), patterns)
         return patterns
 
-    def _choice(self, placement: Placement, use: Use) -> Choice:
-        operation, num_bytes, wanted = use
-        return collective_time(operation, placement, num_bytes, self.cluster, wanted)
+    def _choice(self, placement: Placement, use: Use, parts: Parts | None) -> Choice:
+        operation, num_bytes, wanted, _ = use
+        return collective_time(operation, placement, num_bytes, self.cluster, wanted, parts)
 
     def _loads(
         self,
-        operation: Operation,
-        algorithm: str,
+        key: Key,
         placement: Placement,
         members: Ints,
         known: dict[object, list[Load]],
+        parts: Parts | None,
     ) -> list[Load]:
         """The phases of an operation; those that go a way that is ``known`` already load the same."""
-        if algorithm == "none":
+        if key.algorithm == "none":
             return []
-        steps = routine(algorithm, operation, placement, self.cluster)
-        way = steps.way or object()
+        steps = routine(key.algorithm, Operation(key.operation), placement, self.cluster)
+        way = steps.way if parts is None and steps.way else object()
         if way not in known:
-            known[way] = loads(steps, site(placement, self.cluster), members, self.cluster.topology)
+            where = site(placement, self.cluster)
+            known[way] = loads(steps, where, members, self.cluster.topology, parts)
         return known[way]
+
+
+def _sorted_out(placed: Ints, uses: Sequence[Use]) -> tuple[Ints, Ints]:
+    """Groups of one placement and equal parts: the first one of each sort, and the sort of every group."""
+    sort_of, first = placed, np.unique(placed, return_index=True)[1]
+    for parts in dict.fromkeys(parts for *_, parts in uses if parts):
+        both = sort_of * len(parts.tables) + np.array(parts.of_group, dtype=np.int64)
+        _, first, sort_of = np.unique(both, return_index=True, return_inverse=True)
+    return first.astype(np.int64), sort_of.astype(np.int64)
 
 
 def phase_key(each: Instruction, choice: Choice, phase: int, back: bool) -> Key:
     """The key of a phase of an instruction that is done as ``choice`` says."""
-    return Key(each.group, each.operation, choice.algorithm, phase, back)
+    return Key(each.group, each.operation, choice.algorithm, phase, back, each.parts)
 
 
 def _place(loads: Loads, found: list[Loads]) -> int:

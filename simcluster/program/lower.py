@@ -184,13 +184,15 @@ class _Uses:
         """How long the value's buffer lives."""
         if value in self.given:
             return self.given[value]
-        if self.block.values[value].role in _RESIDENT:
+        role = self.block.values[value].role
+        if role in _RESIDENT:
             return Scope.STEP
         codes = self.readers[value] | self.writers[value]
-        if not self.border(value) and len(codes) < 2:
+        # Other blocks make the weights that nobody here gathers, and add to the sums.
+        common = role is Role.SUM or (role is Role.GATHERED and not self.writers[value])
+        if not self.border(value) and not common and len(codes) < 2:
             return Scope.LOCAL
-        gathered = self.block.values[value].role is Role.GATHERED
-        return Scope.KEPT if gathered and not self.regathers else Scope.MICRO_BATCH
+        return Scope.KEPT if role is Role.GATHERED and not self.regathers else Scope.MICRO_BATCH
 
     @property
     def regathers(self) -> bool:

@@ -168,6 +168,7 @@ class Program:
                 shapes = [str(code.slots[slot].type) for slot in (*each.reads, *each.writes)]
                 what = [str(getattr(call.operator, "kind", "")) for call in each.calls]
                 links = f"{each.group} {each.num_bytes} {each.after} {each.drops}"
+                links += f" {each.parts.digest()}" if each.parts else ""
                 yield f"  {each.stream} {what} {shapes} {links}\n"
         for part in self.parts:
             for run in part.executions:

@@ -26,7 +26,8 @@ Axes = tuple[str, ...]
 class Group:
     """One group as a class meets it: an id shared by all in it, where it lies, and the classes in it.
 
-    ``flow`` is its row in the flows of its axes; ``count`` says how many groups behave like it.
+    ``flow`` is its row in the flows of its axes; ``count`` says how many groups behave like it; ``number`` is
+    the place of one of them among the groups of its axes.
     """
 
     id: int
@@ -34,6 +35,7 @@ class Group:
     members: tuple[int, ...]
     flow: int = 0
     count: int = 1
+    number: int = 0
 
 
 TRANSFERS: Axes = ()
@@ -279,7 +281,8 @@ class _Wiring:
                 if kind not in met:
                     members = np.unique(of_rank[meetings.members[group]])
                     where = self.placed[axes][group]
-                    met[kind] = Group(known, where, tuple(members.tolist()), kind, int(numbering.sizes[kind]))
+                    count = int(numbering.sizes[kind])
+                    met[kind] = Group(known, where, tuple(members.tolist()), kind, count, group)
                     known += 1
                 groups[index, axes] = met[kind]
         return groups

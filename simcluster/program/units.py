@@ -2,8 +2,8 @@
 
 Weights are gathered ``prefetch`` units before they are used, in program order, and not before the unit ahead
 of those has ended (DESIGN 4.4): so at most ``prefetch + 1`` units are gathered at a time. Gradients are
-scattered right behind a backward; the backward after the next waits for it, as FSDP's does, so that at most
-two units hold whole gradients.
+scattered right behind the backward that makes the last of a bucket, usually those of a unit; the backward
+behind the next such one waits for that, as FSDP's does, so that at most two buckets hold whole gradients.
 """
 
 from __future__ import annotations
@@ -22,6 +22,10 @@ Gathers = Mapping[str, Mapping[str, Sequence[Execution]]]
 """Phase -> instance -> the executions that gather its weights; none where an earlier instance's gather them,
 absent where nothing is gathered for it."""
 
+Scatters = Mapping[str, Execution | None]
+"""Instance -> what scatters gradients behind its backward; None where its own travel with those of a later
+backward, absent where it has none."""
+
 
 def with_units(
     executions: Sequence[Execution],
@@ -30,14 +34,17 @@ def with_units(
     *,
     once: bool = False,
     weights: Gathers | None = None,
+    gradients: Scatters | None = None,
 ) -> list[Execution]:
     """The executions of a stage with those that gather weights and scatter gradients in their places.
 
     Weights that are not gathered again for the backward serve the micro-batches under way, or with ``once``
-    all of the step. Weights of several units that are gathered together, as
-    ``weights`` says, are so when the first is due; without it every unit is gathered by itself.
+    all of the step. Weights of several units that are gathered together, as ``weights`` says, are so when
+    the first is due, and gradients that are scattered together, as ``gradients`` says, when the last is made;
+    without these every unit is gathered and scattered by itself.
     """
     weights = each_alone(codes) if weights is None else weights
+    gradients = scattered_alone(codes) if gradients is None else gradients
     labelled, gathers = _gathers(executions, codes, weights, once)
     users = [index for index, each in enumerate(executions) if _uses_weights(each, codes, weights)]
     due: dict[int, list[int]] = defaultdict(list)
@@ -52,8 +59,10 @@ def with_units(
             for gather in gathers[users[number]]:
                 line.add(replace(gather, after=after))
         line.place[index] = len(line.made)
-        scatter = codes.get(each.instance, {}).get(SCATTER) if _is(each, BACKWARD, codes) else None
-        line.unit(each, scatter)
+        if each.instance in gradients and _is(each, BACKWARD, codes):
+            line.backward(each, gradients[each.instance])
+        else:
+            line.add(each)
     return line.made
 
 
@@ -64,6 +73,13 @@ def each_alone(codes: Codes) -> Gathers:
             name: [Execution(mine[phase], name, -1, phase)] for name, mine in codes.items() if phase in mine
         }
         for phase in (GATHER, REGATHER)
+    }
+
+
+def scattered_alone(codes: Codes) -> Scatters:
+    """Every unit's gradients are scattered by themselves, by the codes of its own instance."""
+    return {
+        name: Execution(mine[SCATTER], name, -1, SCATTER) for name, mine in codes.items() if SCATTER in mine
     }
 
 
@@ -79,14 +95,12 @@ class _Line:
         """The next execution."""
         self.made.append(each)
 
-    def unit(self, each: Execution, scatter: int | None) -> None:
-        """The next execution that computes, and what scatters its gradients."""
-        if scatter is None:
-            self.add(each)
-            return
+    def backward(self, each: Execution, scatter: Execution | None) -> None:
+        """The next backward, behind the scatter before the last, and the scatter that it completes."""
         self.add(replace(each, after=((self.scatters[-2], 0),)) if len(self.scatters) > 1 else each)
-        self.scatters.append(len(self.made))
-        self.add(Execution(scatter, each.instance, each.micro_batch, each.action))
+        if scatter is not None:
+            self.scatters.append(len(self.made))
+            self.add(replace(scatter, micro_batch=each.micro_batch, action=each.action))
 
 
 def _is(each: Execution, phase: str, codes: Codes) -> bool:

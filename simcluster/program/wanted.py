@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from simcluster.collectives import Operation, Selection, Wanted
 from simcluster.errors import PlanError, nearest
-from simcluster.program.instruction import Action, Instruction
+from simcluster.program.instruction import Action, Code, Instruction
 from simcluster.program.program import Program
 
 _NUMBER = re.compile(r"\.\d+(?=[.:])")
@@ -28,14 +28,20 @@ class Wants:
     _found: dict[int, Wanted] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        overridden: dict[int, Wanted] = {}
         if self.algorithms.overrides:
             named = list(self._named())
             self._check([name for _, names in named for name in names])
             for each, names in named:
-                self._found[id(each)] = self._one(Operation(each.operation), names)
+                overridden[id(each)] = self._one(Operation(each.operation), names)
+        for code in self.program.codes:
+            for each in code.instructions:
+                if each.action not in (Action.COMPUTE, Action.COPY):
+                    found = overridden.get(id(each)) or Wanted(self.algorithms.of(Operation(each.operation)))
+                    self._found[id(each)] = replace(found, format=_format(code, each))
 
     def of(self, each: Instruction) -> Wanted:
-        """What is wanted of an instruction of the Program."""
+        """What is wanted of an instruction; of one that is not the Program's own, the format is not known."""
         return self._found.get(id(each)) or Wanted(self.algorithms.of(Operation(each.operation)))
 
     def _named(self) -> Iterator[tuple[Instruction, list[str]]]:
@@ -69,3 +75,10 @@ class Wants:
                 path=f"collectives.overrides.{index}.match",
                 hint=nearest(match, {_NUMBER.sub(".*", name) for name in names}),
             )
+
+
+def _format(code: Code, each: Instruction) -> str:
+    """The number format of what a collective adds up; nothing where it adds up nothing."""
+    if each.operation != Operation.ALL_REDUCE:
+        return ""
+    return code.slots[each.calls[0].inputs[0]].type.dtype.label

@@ -14,6 +14,7 @@ from simcluster.engine.spec import RunSpec
 from simcluster.model.spec import ModelSpec
 from simcluster.plan.inputs import DataSpec
 from simcluster.plan.spec import ParallelSpec, TrainingSpec
+from simcluster.scenario.library import check_library
 from simcluster.scenario.tenant import TenantSpec, check_framework, check_hosts, own_hosts
 
 
@@ -85,6 +86,7 @@ class ScenarioSpec(Section):
     @model_validator(mode="after")
     def _is_known(self) -> ScenarioSpec:
         check_framework(self.framework)
+        check_library(self.cluster)
         check_hosts(self.cluster, self.num_ranks, self.tenants)
         return self
 

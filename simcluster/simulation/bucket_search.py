@@ -1,41 +1,53 @@
-"""The search for gradient buckets (``fusion: {all_reduce: {mode: search}}``).
+"""The search for buckets (``fusion: {all_reduce: {mode: search}}``, and so for the other operations).
 
-The step is timed once with every gradient by itself; that tells when each is ready on the slowest ranks of
-every stage. For these times the partition into consecutive buckets after which the updates end first is found
-exactly (``plan/cuts``), with the cost model's time of every bucket. That model has one network stream and
-nothing behind the updates; so the step is timed with it as well, and with 64 MB, with one bucket and with
-none, and the fastest is taken. Ties go to 64 MB, one bucket, none and the partition in this order.
+The step is timed with the profile's own way, with 64 MB, with two layers together, with everything in one
+bucket and with every gradient and weight by itself. The last tells when each could travel, on the slowest
+ranks of every stage, and which kernels wait for it. For these times the partition into consecutive buckets
+after which those kernels end first is found exactly (``bucket_lines``, ``plan/cuts``). That model has one
+network stream and nothing beside it; so the step is timed with it as well. Where several operations are
+searched, each is tried with the best of the others. From the best of all this the search climbs: it parts or
+joins two neighbouring layers, those at the ends first, keeps what makes the step faster, and goes on until
+nothing does or its work is done.
+
+What fits into memory comes before what does not, then what is fastest; ties go to the first in the order of
+``_USUAL``. So the step is never slower than with the profile's own way, as long as that fits.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from simcluster import units
 from simcluster.cluster import Cluster
-from simcluster.cluster.price import nanoseconds
-from simcluster.engine import ClassTiming, Timing, run
-from simcluster.layout import Kind, Movement
+from simcluster.engine import Timing, instruction_times, memory, run
 from simcluster.plan import Plan
-from simcluster.plan.conduct import TO_SEARCH, Buckets
-from simcluster.plan.costs import movement_cost
-from simcluster.plan.cuts import Line
+from simcluster.plan.conduct import SINGLE, Buckets, Fusion
 from simcluster.plan.fusion import AUTO_MB, MB
-from simcluster.plan.fusion_ids import ALONE
-from simcluster.program import Action, Classes, Code, Program
+from simcluster.program import Classes, Program
 from simcluster.program.calls import HostCalls
-from simcluster.program.instruction import COMPUTE
-from simcluster.program.lower import MEASURE, NORM, REDUCE, UPDATE
-from simcluster.program.ties import crossing_ties
+from simcluster.simulation.bucket_lines import best_buckets
 from simcluster.simulation.classes import classes_on_links
+from simcluster.simulation.probe import Probe
 
 Lower = Callable[[Plan], Program]
 
-_RULE, _ONE, _NONE = f"{AUTO_MB} MB", "one bucket", "none fused"
+_USUAL: Mapping[str, Buckets | None] = {
+    f"{AUTO_MB} MB": Buckets(AUTO_MB * MB),
+    "one bucket": Buckets(),
+    "none fused": SINGLE,
+    "the profile's": None,
+    "two layers": Buckets(units=2),
+}
+"""What is tried of every operation, by name."""
+
+MOST_STEPS, MOST_WORK = 32, 2**18
+"""The climb ends after so many timed steps, or so many entries of streams in them: a few seconds."""
+
+Choice = tuple[tuple[str, Buckets | None], ...]
+"""(operation, its buckets; None: the profile's) of every operation that is searched."""
 
 
 def searched(plan: Plan, cluster: Cluster, lower: Lower, host: HostCalls) -> Plan:
@@ -45,187 +57,144 @@ def searched(plan: Plan, cluster: Cluster, lower: Lower, host: HostCalls) -> Pla
     fusion = plan.conduct.fusion
     if fusion is None or not fusion.searched:
         return plan
-    timings: dict[str, tuple[Plan, int]] = {}
+    return _Search(plan, fusion, cluster, lower, host).best()
 
-    def tried(name: str, buckets: Buckets) -> tuple[Program, Classes, Timing]:
-        conduct = replace(plan.conduct, fusion=fusion.found(buckets))
-        candidate = replace(plan, conduct=conduct)
-        program = lower(candidate)
-        classes, fabric = classes_on_links(program, cluster, plan.algorithms)
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """A plan, the bytes by which it exceeds the memory of a device, the time of its step (ns), and how many
+    entries of streams were timed.
+    """
+
+    plan: Plan
+    excess: int
+    end: int
+    work: int
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Less is better."""
+        return self.excess, self.end
+
+
+@dataclass
+class _Search:
+    plan: Plan
+    fusion: Fusion
+    cluster: Cluster
+    lower: Lower
+    host: HostCalls
+    known: dict[Choice, _Trial] = field(default_factory=dict)
+
+    def best(self) -> Plan:
+        """The best of all that was tried."""
+        alone, usual = self._run(self._all(SINGLE)), self._run(self._all(None))
+        self.lines = {
+            operation: best_buckets(alone, usual, self.cluster, operation)
+            for operation in self.fusion.searched
+        }
+        choice = min(map(self._all, _USUAL.values()), key=lambda each: self._tried(each).rank)
+        before = None
+        while choice != before:
+            before = choice
+            for operation, lines in self.lines.items():
+                exact = [Buckets(behind=lines.behind)] if lines.behind else []
+                choice = self._better(choice, operation, [*_USUAL.values(), *exact])
+        choice = self._climbed(choice)
+        return replace(self._tried(choice).plan, notes=(*self.plan.notes, self._note(choice)))
+
+    def _all(self, buckets: Buckets | None) -> Choice:
+        return tuple((operation, buckets) for operation in self.fusion.searched)
+
+    def _better(self, choice: Choice, operation: str, others: Sequence[Buckets | None]) -> Choice:
+        """The choice, or that with the best of other buckets for an operation if it is better."""
+        around = [
+            tuple((each, other if each == operation else had) for each, had in choice) for other in others
+        ]
+        return min([choice, *around], key=lambda each: self._tried(each).rank)
+
+    def _climbed(self, choice: Choice) -> Choice:
+        """A choice from which no step of those that were tried leads up."""
+        steps, work = MOST_STEPS, MOST_WORK
+        before = None
+        while choice != before:
+            before = choice
+            for operation, lines in self.lines.items():
+                for border in lines.borders:
+                    if not steps or work < self._tried(choice).work:
+                        return choice
+                    had = self._behind(operation, dict(choice)[operation])
+                    other = Buckets(behind=had ^ {border})
+                    known = len(self.known)
+                    choice = self._better(choice, operation, [other])
+                    if len(self.known) > known:
+                        steps, work = steps - 1, work - self._tried(choice).work
+        return choice
+
+    def _behind(self, operation: str, buckets: Buckets | None) -> frozenset[str]:
+        """The buffers behind which buckets end; the profile's are taken to be by layer."""
+        return self.lines[operation].cut(Buckets(units=1) if buckets is None else buckets)
+
+    def _tried(self, choice: Choice) -> _Trial:
+        if choice not in self.known:
+            self._run(choice)
+        return self.known[choice]
+
+    def _run(self, choice: Choice) -> Probe:
+        """A step with some buckets."""
+        plan = replace(self.plan, conduct=replace(self.plan.conduct, fusion=self.fusion.having(dict(choice))))
+        program = self.lower(plan)
+        classes, fabric = classes_on_links(program, self.cluster, plan.algorithms)
         timing = run(
             program,
-            cluster,
+            self.cluster,
             classes,
             dispatch=plan.dispatch,
             algorithms=plan.algorithms,
             fabric=fabric,
-            host=host,
+            host=self.host,
         )
-        timings[name] = candidate, timing.end
-        return program, classes, timing
+        excess = _excess(program, self.cluster, classes, timing)
+        self.known[choice] = _Trial(plan, excess, timing.end, timing.num_events)
+        return Probe(plan, program, classes, timing)
 
-    probe = tried(_NONE, TO_SEARCH)
-    tried(_ONE, Buckets())
-    tried(_RULE, Buckets(AUTO_MB * MB))
-    cuts, most = _cuts(plan, cluster, *probe)
-    found = f"up to {most} buckets on a stage"
-    if cuts:
-        tried(found, Buckets(behind=cuts))
-    order = [name for name in (_RULE, _ONE, _NONE, found) if name in timings]
-    best = min(order, key=lambda name: timings[name][1])
-    least = timings[best][1]
-    more = {name: timings[name][1] - least for name in order if name != best}
-    told = ", ".join(f"{name} {units.seconds(lost * 1e-9)}" for name, lost in more.items())
-    note = f"search for gradient buckets: {best}; a step would take longer with {told}"
-    return replace(timings[best][0], notes=(*plan.notes, note))
-
-
-@dataclass(frozen=True, slots=True)
-class _Gradient:
-    """A gradient that travels by itself: the instance that updates it, its buffer, when it is ready (ns), and
-    the bytes of every step.
-    """
-
-    instance: str
-    buffer: str
-    ready: int
-    sizes: tuple[int, ...]
-
-
-def _cuts(
-    plan: Plan, cluster: Cluster, program: Program, classes: Classes, timing: Timing
-) -> tuple[frozenset[str], int]:
-    """The buffers of gradients behind which buckets end, and the most buckets of any stage."""
-    price = movement_cost(cluster, plan.mesh, plan.algorithms)
-    behind: set[str] = set()
-    counts: dict[int, int] = defaultdict(int)
-    for (stage, steps, _), gradients in _groups(plan, program, classes, timing).items():
-        ready = np.maximum.accumulate([each.ready for each in gradients]).tolist()
-        busy, updates = _updates(program, classes, timing, stage)
-        last = {each.instance: place for place, each in enumerate(gradients)}
-        behind_each = [
-            updates.get(each.instance, 0) if last[each.instance] == place else 0
-            for place, each in enumerate(gradients)
+    def _note(self, choice: Choice) -> str:
+        """What was found, and what a step would lose with other buckets for all that was searched."""
+        found = self._tried(choice)
+        told = {operation: self._told(operation, buckets) for operation, buckets in choice}
+        alike = len({buckets for _, buckets in choice}) == 1
+        best = next(iter(told.values())) if alike else ", ".join(" ".join(each) for each in told.items())
+        tried = {name: self._tried(self._all(buckets)) for name, buckets in _USUAL.items()}
+        lost = [
+            f"{name} {units.seconds((trial.end - found.end) * 1e-9)}"
+            for name, trial in tried.items()
+            if trial.excess <= found.excess and trial != found
         ]
-        ends = Line(ready, behind_each, busy, _cost(gradients, steps, price)).best_ends()
-        behind.update(gradients[end - 1].buffer for end in ends)
-        counts[stage] += len(ends) + 1
-    return frozenset(behind), max(counts.values(), default=0)
+        large = [name for name, trial in tried.items() if trial.excess > found.excess]
+        parts = [f"search for buckets: {best}"]
+        if lost:
+            parts.append(f"a step would take longer with {', '.join(lost)}")
+        if large:
+            parts.append(f"too large for memory: {', '.join(large)}")
+        return "; ".join(parts)
+
+    def _told(self, operation: str, buckets: Buckets | None) -> str:
+        for name, usual in _USUAL.items():
+            if buckets == usual:
+                return name
+        assert buckets is not None
+        return f"up to {self.lines[operation].most(buckets.behind)} buckets on a stage"
 
 
-def _cost(
-    gradients: Sequence[_Gradient], steps: Sequence[Movement], price: Callable[[Movement, int], float]
-) -> Callable[[int, int], int]:
-    """The time of a bucket of consecutive gradients: that of its collectives one after another."""
-    totals = np.zeros((len(gradients) + 1, len(steps)), dtype=np.int64)
-    totals[1:] = np.cumsum([each.sizes for each in gradients], axis=0)
-    rows = totals.tolist()
-    known: dict[tuple[int, ...], int] = {}
-
-    def cost(begin: int, end: int) -> int:
-        sizes = tuple(after - before for before, after in zip(rows[begin], rows[end], strict=True))
-        if sizes not in known:
-            seconds = sum(price(step, size) for step, size in zip(steps, sizes, strict=True))
-            known[sizes] = max(1, nanoseconds(seconds))
-        return known[sizes]
-
-    return cost
-
-
-def _groups(
-    plan: Plan, program: Program, classes: Classes, timing: Timing
-) -> dict[tuple[int, tuple[Movement, ...], int], list[_Gradient]]:
-    """(stage, steps, fusion id) -> the gradients that may travel together, in order."""
-    fusion = plan.conduct.fusion
-    assert fusion is not None
-    found: dict[tuple[int, tuple[Movement, ...], int], list[_Gradient]] = {}
-    for stage in range(plan.num_stages):
-        members = _members(program, classes, timing, stage)
-        parameters = _parameters(plan, program, stage)
-        for place, execution in enumerate(program.parts[program.fullest(stage)].executions):
-            code = program.codes[execution.code]
-            if code.phase != REDUCE:
-                continue
-            buffer = code.slots[code.instructions[0].calls[0].inputs[0]].name
-            moved = [each for each in code.instructions if each.action is Action.COLLECTIVE]
-            steps = tuple(m for each in moved if isinstance(m := each.calls[0].operator, Movement))
-            scattered = any(step.kind is Kind.REDUCE_SCATTER for step in steps)
-            operation = "reduce_scatter" if scattered else "all_reduce"
-            if buffer not in parameters or operation not in fusion.searched:
-                continue
-            owner, parameter = parameters[buffer]
-            number = fusion.id_of(parameter)
-            if number == ALONE:
-                continue
-            ready = max(_ready(each, place, code, execution.code) for each in members)
-            sizes = tuple(each.num_bytes for each in moved)
-            found.setdefault((stage, steps, number), []).append(_Gradient(owner, buffer, ready, sizes))
-    return found
-
-
-def _members(program: Program, classes: Classes, timing: Timing, stage: int) -> list[ClassTiming]:
-    """What the classes of a stage did, those that train most micro-batches."""
-    ranks, part = classes.representatives, program.fullest(stage)
-    return [each for each, rank in zip(timing.classes, ranks, strict=True) if program.part_of(rank) == part]
-
-
-def _updates(program: Program, classes: Classes, timing: Timing, stage: int) -> tuple[int, dict[str, int]]:
-    """When the kernels are over that wait for no reduction, and how long those of each instance's update
-    take (ns), on the slowest rank; none where something of all gradients, their norm, is needed before.
-    """
-    executions = program.parts[program.fullest(stage)].executions
-    phases = [program.codes[each.code].phase for each in executions]
-    places = [place for place, phase in enumerate(phases) if phase == UPDATE]
-    own = [place for place, phase in enumerate(phases) if phase not in (REDUCE, NORM, MEASURE, UPDATE)]
-    busy = 0
-    took: dict[str, int] = {}
-    for each in _members(program, classes, timing, stage):
-        names = [stream.name for stream in each.linked.streams]
-        kernels = names.index(COMPUTE)
-        stream = each.linked.streams[kernels]
-        mine = np.isin(stream.execution, own)
-        ended = each.ends[kernels][mine]
-        busy = max(busy, int(ended.max(initial=0)))
-        for place in places if NORM not in phases and MEASURE not in phases else ():
-            code = program.codes[executions[place].code]
-            compute = [one.action is Action.COMPUTE for one in code.instructions]
-            spent = int(each.codes[executions[place].code].duration[compute].sum())
-            name = executions[place].instance
-            took[name] = max(spent, took.get(name, 0))
-    return busy, took
-
-
-def _parameters(plan: Plan, program: Program, stage: int) -> Mapping[str, tuple[str, str]]:
-    """Buffer of a gradient -> the instance that updates its parameter, and the name under which that counts.
-
-    Those tied to other stages are no part of any bucket.
-    """
-    apart = crossing_ties(plan.graph)
-    found: dict[str, tuple[str, str]] = {}
-    for instance in plan.graph.instances:
-        if instance.stage != stage:
-            continue
-        block = plan.graph.block_of(instance)
-        for name in block.parameters:
-            gradient = block.gradients.get(name)
-            if gradient is not None and (instance.name, gradient) not in apart:
-                buffer = program.parts[program.fullest(stage)].buffer(instance.name, gradient)
-                parameter = plan.graph.canonical(f"{instance.name}.{name}")
-                found.setdefault(buffer, (instance.name, parameter))
-    return found
-
-
-def _ready(each: ClassTiming, place: int, code: Code, number: int) -> int:
-    """When all has ended on other streams that the first collective of an execution waits for (ns)."""
-    timed = each.codes[number]
-    index = next(i for i, one in enumerate(code.instructions) if one.action is Action.COLLECTIVE)
-    name = timed.streams[int(timed.stream_of[index])]
-    names = [stream.name for stream in each.linked.streams]
-    stream = each.linked.streams[names.index(name)]
-    kernels = names.index(COMPUTE)
-    last = int(each.linked.bases[place, names.index(name)]) + int(timed.entry[index])
-    waits = stream.wait_stream[: last + 1] == kernels
-    position = int(stream.wait_position[: last + 1][waits].max(initial=0))
-    if not position:
-        return 0
-    return int(each.ends[kernels][position - 1])
+def _excess(program: Program, cluster: Cluster, classes: Classes, timing: Timing) -> int:
+    """The most bytes by which a device's memory is exceeded, of one class of every part and device."""
+    chosen: dict[tuple[int, str], int] = {}
+    for index, rank in enumerate(classes.representatives):
+        chosen.setdefault((program.part_of(rank), cluster.device(rank).name), index)
+    most = 0
+    for (part, _), index in chosen.items():
+        device = cluster.device(classes.representatives[index])
+        mine = timing.classes[index]
+        account = memory(program, [part], [device], [mine], [instruction_times(mine)])
+        most = max(most, int(np.cumsum(account["bytes"]).max(initial=0)) - device.memory)
+    return most

@@ -51,7 +51,7 @@ def prepare(scenario: Scenario, *, unfold: bool = False) -> Built:
         )
         plan = searched(plan, cluster, lowered, host_calls(plan))
         beside = plan.mesh.num_ranks // plan.num_stages if unfold else 1
-        swept = not (cluster.mixed or cluster.gives_way)
+        swept = not cluster.mixed
         work = partial(
             check_passes, sum(plan.layers), plan.num_micro_batches, swept=swept, steps=spec.run.steps
         )

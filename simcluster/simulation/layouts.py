@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from simcluster.cluster import Placement
+from simcluster.cluster import placements_of
 from simcluster.collectives import Operation, collective_time
 from simcluster.layout import Movement
 from simcluster.model import Block, Instance, Node, Operator, Phase
 from simcluster.plan.redistribute import collective_bytes, local_bytes
 from simcluster.plan.strategies import BATCH
 from simcluster.program import Action, Code, Instruction
-from simcluster.program.lower import BEGIN, GATHER, REDUCE, REGATHER
+from simcluster.program.lower import BEGIN, GATHER, REDUCE, REGATHER, SCATTER
 from simcluster.simulation.build import Built
 
 
@@ -25,9 +25,11 @@ def layouts(built: Built) -> list[dict[str, Any]]:
     for instance in built.plan.graph.instances:
         groups.setdefault(instance.block, []).append(instance)
     conduct = built.plan.conduct
+    reduced = () if conduct.by_layer else (REDUCE,)
+    scattered = (SCATTER,) if conduct.scatters_together else ()
     return [
         *_blocks(built, groups),
-        *([] if conduct.by_layer else _buckets(built, "gradient buckets", (REDUCE,))),
+        *_buckets(built, "gradient buckets", (*scattered, *reduced)),
         *(_buckets(built, "weight buckets", (BEGIN, GATHER, REGATHER)) if conduct.gathers_together else []),
     ]
 
@@ -74,10 +76,9 @@ def _bucket(built: Built, instance: str, code: Code, each: Instruction) -> dict[
     before, after = slots[each.calls[0].inputs[0]], slots[each.calls[0].outputs[0]]
     alone = len(each.calls) == 1
     what = before.name if alone else f"{before.name} and {len(each.calls) - 1} more"
-    placements, _ = built.cluster.placements(built.plan.mesh.groups(each.group))
     phase = Phase.END if code.phase == REDUCE else Phase(code.phase)
-    things = "gradients" if phase is Phase.END else "weights"
-    often = "for each use" if phase in (Phase.GATHER, Phase.REGATHER) else "once per step"
+    things = "gradients" if phase in (Phase.END, Phase.SCATTER) else "weights"
+    often = _OFTEN.get(phase, "once per step")
     return {
         "name": f"{instance}.{each.name}",
         "phase": str(phase),
@@ -87,8 +88,15 @@ def _bucket(built: Built, instance: str, code: Code, each: Instruction) -> dict[
         "kernel": "",
         "why": each.why if alone else f"{len(each.calls)} {things} travel together, {often}",
         "bytes": each.num_bytes,
-        "seconds": _worst(built, Operation(each.operation), placements, each.num_bytes),
+        "seconds": _worst(built, Operation(each.operation), each.group, each.num_bytes),
     }
+
+
+_OFTEN = {
+    Phase.GATHER: "for each use",
+    Phase.REGATHER: "for each use",
+    Phase.SCATTER: "for each micro-batch",
+}
 
 
 def _node(built: Built, block: Block, instance: Instance, node: Node) -> dict[str, Any]:
@@ -116,13 +124,13 @@ def _cost(built: Built, block: Block, node: Node, movement: Movement) -> dict[st
     size = collective_bytes(movement, *sizes)
     if not movement.is_collective:
         return {"bytes": size, "seconds": 0.0}
-    placements, _ = built.cluster.placements(built.plan.mesh.groups(movement.axes))
-    return {"bytes": size, "seconds": _worst(built, Operation(str(movement.kind)), placements, size)}
+    return {"bytes": size, "seconds": _worst(built, Operation(str(movement.kind)), movement.axes, size)}
 
 
-def _worst(built: Built, operation: Operation, placements: Iterable[Placement], size: int) -> float:
-    """Seconds of a collective over the worst of some groups."""
+def _worst(built: Built, operation: Operation, axes: tuple[str, ...], size: int) -> float:
+    """Seconds of a collective over the worst of the groups over some axes."""
     algorithm = built.plan.algorithms.of(operation)
+    placements, _ = placements_of(built.cluster, built.plan.mesh, axes)
     return max(
         collective_time(operation, where, size, built.cluster, algorithm).seconds for where in placements
     )

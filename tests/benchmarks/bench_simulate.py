@@ -27,6 +27,28 @@ def test_simulate(benchmark, name):
     benchmark.extra_info["spans"] = len(run.recording)
 
 
+CHANGED = {
+    "131,072 devices": [
+        ("cluster.hosts", "16384"),
+        ("training.global_batch", "16384"),
+        ("parallel.mesh.data", "1024"),
+    ],
+    "one device slower": [("cluster.changes", "[{device: 21, compute: 0.9}]")],
+    "one degraded rail": [("cluster.changes", '[{link: "unit.0.rail.0.up", bandwidth: 0.5}]')],
+}
+
+
+@pytest.mark.parametrize("changes", CHANGED.values(), ids=CHANGED)
+def test_405b_changed(benchmark, changes):
+    """Every round on a cluster of its own, so that nothing is remembered."""
+
+    def setup():
+        return (Scenario.load(SCENARIOS / "llama3-405b-16384-h100.yaml", changes),), {}
+
+    run = benchmark.pedantic(simulate, setup=setup, rounds=3)
+    benchmark.extra_info["classes"] = run.documents["summary"]["num_classes"]
+
+
 @pytest.mark.parametrize("ranks", [None, range(64)], ids=["classes", "64 ranks"])
 def test_trace(benchmark, ranks, tmp_path):
     """Spans per second of a compressed trace, everything else in it included."""

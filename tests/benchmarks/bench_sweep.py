@@ -1,9 +1,8 @@
 """Every device different: ``pytest tests/benchmarks/bench_sweep.py``.
 
 Llama-3 70B, tensor 8, pipeline 4, 32 micro-batches, compute drawn for each device with a deviation of 5%:
-20,000 instructions per rank. Ascend, because its file has no figures for what communication takes of it.
-Where one has, kernels slow down beside it, and only events time that. Nothing here is asserted but that a
-sweep did it.
+20,000 instructions per rank. On Ascend, whose file has no figures for what communication takes of it, and on
+H100, whose kernels slow down beside it. Nothing here is asserted but that a sweep did it.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from simcluster.simulation import prepare, simulate
 from simcluster.simulation.timed import timed
 
 
-def scenario(hosts: int) -> Scenario:
+def scenario(host: str, hosts: int) -> Scenario:
     data = hosts * 8 // 32
     return Scenario.of(
         {
             "simcluster": 1,
-            "name": f"Llama-3 70B on {hosts * 8:,} different Ascend 910B",
+            "name": f"Llama-3 70B on {hosts * 8:,} different devices of {host}",
             "cluster": {
-                "use": "atlas-800t-a2",
+                "use": host,
                 "hosts": hosts,
                 "changes": [{"devices": "all", "compute": {"normal": [1.0, 0.05]}}],
             },
@@ -47,17 +46,22 @@ def scenario(hosts: int) -> Scenario:
     )
 
 
+HOSTS = ["atlas-800t-a2", "dgx-h100"]
+
+
 @pytest.mark.parametrize("hosts", [32, 128, 2048])
-def test_simulate(benchmark, hosts):
-    which = scenario(hosts)
+@pytest.mark.parametrize("host", HOSTS)
+def test_simulate(benchmark, host, hosts):
+    which = scenario(host, hosts)
     run = benchmark.pedantic(simulate, (which,), rounds=2, warmup_rounds=1)
     summary = run.documents["summary"]
     assert summary["num_classes"] == summary["num_ranks"] == hosts * 8
     benchmark.extra_info["entries"] = summary["num_events"]
 
 
-def test_timing_alone(benchmark):
-    built = prepare(scenario(128))
+@pytest.mark.parametrize("host", HOSTS)
+def test_timing_alone(benchmark, host):
+    built = prepare(scenario(host, 128))
     timing = benchmark.pedantic(timed, (built,), rounds=3)
     assert timing.swept is not None
 
@@ -68,16 +72,17 @@ from pathlib import Path
 from simcluster.simulation import simulate
 sys.path.insert(0, sys.argv[1])
 from bench_sweep import scenario
-simulate(scenario(int(sys.argv[2])))
+simulate(scenario(sys.argv[2], int(sys.argv[3])))
 print(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 """
 
 
 @pytest.mark.parametrize("hosts", [128, 2048])
-def test_whole_process(benchmark, hosts):
+@pytest.mark.parametrize("host", HOSTS)
+def test_whole_process(benchmark, host, hosts):
     """From Python's start to the summary, with the peak memory beside it."""
     here = __file__.rpartition("/")[0]
-    command = [sys.executable, "-c", MEASURED, here, str(hosts)]
+    command = [sys.executable, "-c", MEASURED, here, host, str(hosts)]
     done = benchmark.pedantic(
         subprocess.run, (command,), {"capture_output": True, "check": True, "text": True}, rounds=1
     )

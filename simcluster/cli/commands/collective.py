@@ -14,6 +14,7 @@ EXAMPLES = (
     "simcluster collective all_reduce --cluster dgx-h100 --hosts 16",
     "simcluster collective all_gather --cluster atlas-800t-a2 --sizes 64KiB,64MiB",
     "simcluster collective all_reduce --cluster dgx-a100 --hosts 4 --algorithm tree --csv",
+    "simcluster collective all_to_all_v --cluster dgx-h100 --hosts 2 --parts zipf:1.2 --seed 1",
     "simcluster collective send_receive --cluster dgx-h100 --hosts 2 --ranks 0,8",
 )
 
@@ -37,7 +38,8 @@ def collective(
         str,
         typer.Option(
             metavar="FROM..TO",
-            help="Doubled from FROM as long as TO is not exceeded; or a list: 1KiB,3MiB.",
+            help="Doubled from FROM as long as TO is not exceeded; or a list: 1KiB,3MiB; or parts: "
+            "the bytes that the file of --parts has.",
         ),
     ] = "1KiB..8GiB",
     algorithm: Annotated[
@@ -50,6 +52,17 @@ def collective(
     protocol: Annotated[
         str, typer.Option(metavar="NAME", help="Use this protocol, such as ll128; not the fastest.")
     ] = "auto",
+    parts: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LAW|FILE",
+            help="Unequal parts of all_to_all_v: zipf:1.2 (some ranks get more), normal:0.3 (each part is "
+            "drawn), uniform; or a file of comma-separated numbers, a line for each sender.",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Draws the parts of a law; 0 if not given.")
+    ] = None,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a page with a plot of busbw and the table.")
     ] = None,
@@ -59,7 +72,8 @@ def collective(
 
     Sizes count as in nccl-tests: one rank's array; in all_gather the result. algbw is size / time; busbw is
     algbw x 2(n-1)/n for all_reduce, x (n-1)/n for all_gather, reduce_scatter and all_to_all, x 1 for the
-    others. The group has the cluster to itself.
+    others. The group has the cluster to itself. In all_to_all_v, size is the mean over ranks; --parts says
+    in which proportions it is cut, and each link carries what really passes it.
     """
     from simcluster.cli.bench import Bench, bench_csv, bench_text
     from simcluster.cli.bench_page import bench_page
@@ -69,7 +83,7 @@ def collective(
 
     if html and (problems := refused_file("--html", html)):
         raise ScenarioError(*problems)
-    found = Bench.of(operation, cluster, hosts, sizes, algorithm, ranks, protocol)
+    found = Bench.of(operation, cluster, hosts, sizes, algorithm, ranks, protocol, parts, seed)
     if html:
         write_bytes(html, bench_page(found).encode())
     out(bench_csv(found) if csv else bench_text(found, colour=has_colour()))

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
 
-from simcluster.cluster.network import Lay, NetworkFabricSpec
+from simcluster.cluster.network import Lay, ReducingSpec
 from simcluster.cluster.networks.leaf_spine import LeafSpine, Over
 from simcluster.cluster.tiers import check_cables
 from simcluster.document import Figure, PositiveInt
 
 
-class FatTreeSpec(NetworkFabricSpec):
+class FatTreeSpec(ReducingSpec):
     """``{kind: fat_tree, hosts_per_leaf: 4, leaves_per_block: 16, oversubscription: [1, 2]}``."""
 
     kind: Literal["fat_tree"]
@@ -31,7 +31,8 @@ class FatTreeSpec(NetworkFabricSpec):
     """Messages spread over equal ways perfectly, or each takes the one that its hash picks."""
 
     def check(self, num_hosts: int, nics: int) -> None:
-        """Refused if a hash would have to choose among parts of cables."""
+        """Refused if a hash would have to choose among parts of cables, or reduces."""
+        self.check_tree(self.ecmp)
         if self.ecmp == "hash" and self.oversubscription:
             leaves, spines = self.oversubscription.value
             below = self.hosts_per_leaf.value * nics
@@ -45,6 +46,7 @@ class FatTreeSpec(NetworkFabricSpec):
             oversubscription=self.oversubscription.value if self.oversubscription else (1.0, 1.0),
             leaves_per_block=self.leaves_per_block.value,
             hashed=self.ecmp == "hash",
+            reduces=self.reduction,
             hosts_per_leaf=self.hosts_per_leaf.value,
         )
 
@@ -54,4 +56,4 @@ class FatTree(LeafSpine):
     """Three tiers over leaves of ``hosts_per_leaf`` hosts."""
 
     kind: ClassVar[str] = "fat_tree"
-    spec: ClassVar[type[NetworkFabricSpec]] = FatTreeSpec
+    spec: ClassVar[type[ReducingSpec]] = FatTreeSpec

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from simcluster.cluster.family import Numbers
-from simcluster.cluster.network import Lay, NetworkFabricSpec
+from simcluster.cluster.network import Lay, ReducingSpec
 from simcluster.cluster.tiers import Tiers, check_cables
 from simcluster.document import Figure, PositiveInt
 
@@ -17,7 +17,7 @@ Over = Annotated[float, Field(ge=1)]
 """Rate below a switch over that of its cables up."""
 
 
-class LeafSpineSpec(NetworkFabricSpec):
+class LeafSpineSpec(ReducingSpec):
     """``{kind: leaf_spine, hosts_per_leaf: 16, oversubscription: 2}``."""
 
     kind: Literal["leaf_spine"]
@@ -33,7 +33,8 @@ class LeafSpineSpec(NetworkFabricSpec):
     """Messages spread over equal ways perfectly, or each takes the one that its hash picks."""
 
     def check(self, num_hosts: int, nics: int) -> None:
-        """Refused if a hash would have to choose among parts of cables."""
+        """Refused if a hash would have to choose among parts of cables, or reduces."""
+        self.check_tree(self.ecmp)
         if self.ecmp == "hash":
             below, ratio = self.hosts_per_leaf.value * nics, over(self.oversubscription)
             check_cables(below, ratio, "cards of a leaf", "oversubscription")
@@ -44,6 +45,7 @@ class LeafSpineSpec(NetworkFabricSpec):
             LeafSpine,
             oversubscription=(over(self.oversubscription),),
             hashed=self.ecmp == "hash",
+            reduces=self.reduction,
             hosts_per_leaf=self.hosts_per_leaf.value,
         )
 
@@ -53,7 +55,7 @@ class LeafSpine(Tiers):
     """Two tiers, leaves of ``hosts_per_leaf`` hosts."""
 
     kind: ClassVar[str] = "leaf_spine"
-    spec: ClassVar[type[NetworkFabricSpec]] = LeafSpineSpec
+    spec: ClassVar[type[ReducingSpec]] = LeafSpineSpec
 
     hosts_per_leaf: int = 1
 

@@ -7,13 +7,13 @@ from functools import partial
 from typing import ClassVar, Literal
 
 from simcluster.cluster.family import Numbers
-from simcluster.cluster.network import Lay, NetworkFabricSpec
+from simcluster.cluster.network import Lay, ReducingSpec
 from simcluster.cluster.networks.leaf_spine import Over, over
 from simcluster.cluster.tiers import Tiers, check_cables
 from simcluster.document import Figure, PositiveInt, Refused
 
 
-class RailOptimisedSpec(NetworkFabricSpec):
+class RailOptimisedSpec(ReducingSpec):
     """``{kind: rail_optimised, hosts_per_unit: 32}``."""
 
     kind: Literal["rail_optimised"]
@@ -39,6 +39,7 @@ class RailOptimisedSpec(NetworkFabricSpec):
 
     def check(self, num_hosts: int, nics: int) -> None:
         """Refused if a core has no spine below, or a hash would have to choose among parts of cables."""
+        self.check_tree(self.ecmp)
         if self.core_oversubscription and not self.units_per_block:
             raise Refused("there are cores only with 'units_per_block'", path="core_oversubscription")
         if self.ecmp == "hash":
@@ -54,6 +55,7 @@ class RailOptimisedSpec(NetworkFabricSpec):
             RailOptimised,
             oversubscription=(over(self.oversubscription), over(self.core_oversubscription)),
             hashed=self.ecmp == "hash",
+            reduces=self.reduction,
             hosts_per_unit=self.hosts_per_unit.value,
             units_per_block=self.units_per_block.value if self.units_per_block else 0,
             inner=self.cross_rail == "inner",
@@ -65,7 +67,7 @@ class RailOptimised(Tiers):
     """Units of ``hosts_per_unit`` hosts with a leaf per card of a host."""
 
     kind: ClassVar[str] = "rail_optimised"
-    spec: ClassVar[type[NetworkFabricSpec]] = RailOptimisedSpec
+    spec: ClassVar[type[ReducingSpec]] = RailOptimisedSpec
 
     hosts_per_unit: int = 1
     units_per_block: int = 0

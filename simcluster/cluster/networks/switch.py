@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simcluster.cluster.family import Block, Family, Numbers
-from simcluster.cluster.network import Crossing, Lay, NetworkFabric, NetworkFabricSpec
+from simcluster.cluster.network import Crossing, Lay, NetworkFabric, ReducingSpec
+from simcluster.cluster.reduction import Reduction
 
 
-class SwitchSpec(NetworkFabricSpec):
+class SwitchSpec(ReducingSpec):
     """``{kind: switch}``."""
 
     kind: Literal["switch"]
@@ -19,7 +22,7 @@ class SwitchSpec(NetworkFabricSpec):
 
     def lay(self) -> Lay:
         """The switch."""
-        return Switch
+        return partial(Switch, reduces=self.reduction)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,11 +30,17 @@ class Switch(NetworkFabric):
     """Every card reaches every other at its full rate."""
 
     kind: ClassVar[str] = "switch"
-    spec: ClassVar[type[NetworkFabricSpec]] = SwitchSpec
+    spec: ClassVar[type[ReducingSpec]] = SwitchSpec
+
+    reduces: Reduction | None = None
 
     def nodes(self) -> list[Block]:
         """The switch."""
         return [Block("network", self.site.first_node, ())]
+
+    def parts(self, hosts: Numbers) -> list[Numbers] | None:
+        """See ``NetworkFabric.parts``."""
+        return []
 
     def families(self) -> list[Family]:
         """None: a switch that never blocks has no links of its own."""
@@ -50,9 +59,17 @@ class Switch(NetworkFabric):
         """The switch."""
         return self.site.first_node
 
-    def to_root(self, cards: Numbers, down: bool) -> Crossing:
+    def is_over(self, switches: Numbers, cards: Numbers) -> NDArray[np.bool_]:
+        """See ``NetworkFabric.is_over``."""
+        return np.asarray(switches == self.root)
+
+    def to_switch(self, cards: Numbers, switches: Numbers, down: bool) -> Crossing:
         """Nothing behind the card."""
         return self.cross(cards, cards)
+
+    def meeting(self, cards: Numbers) -> Numbers:
+        """The switch for all of them."""
+        return self.attached(cards[:, 0])
 
     def places(self, hosts: Numbers) -> list[Numbers]:
         """All hosts lie alike."""

@@ -1,4 +1,4 @@
-"""Reduction in the network's switches (SHARP), with a mesh inside hosts."""
+"""Reduction in the network's switches (SHARP), with a mesh inside hosts: NCCL's CollNetDirect."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from simcluster.collectives.algorithm import Algorithm
-from simcluster.collectives.in_switch import through_root
+from simcluster.collectives.in_switch import through_network
 from simcluster.collectives.operation import Operation
 from simcluster.collectives.rounds import everyone
 from simcluster.collectives.site import Site
@@ -15,9 +15,10 @@ from simcluster.collectives.two_level import INSIDE
 
 
 class Collnet(Algorithm):
-    """All-reduce as reduce-scatter inside, one way up to the network's root and back, all-gather inside.
+    """All-reduce as reduce-scatter inside, one way up into the network and back, all-gather inside.
 
-    A card sends S / p and receives as much, whatever the number of hosts: half of what a ring needs.
+    The ranks at one place of all hosts meet at the lowest switch over them. A card sends S / p and receives
+    as much, whatever the number of hosts: half of what a ring needs.
     """
 
     kind: ClassVar[str] = "collnet"
@@ -29,12 +30,16 @@ class Collnet(Algorithm):
         """Several equal units on a network that reduces."""
         return operation in self.operations and site.aggregated and site.num_units > 1 and site.is_even
 
+    def in_network(self, site: Site) -> bool:
+        """Always."""
+        return True
+
     def steps(self, operation: Operation, site: Site) -> Routine:
         """See ``Algorithm.steps``; what they are is told above."""
         rows = site.grid
         steps = (
             *everyone(rows, 0, 1, reduce=True, hops=INSIDE),
-            *through_root(site, 1, hops=(0, 1), streams=True),
+            *through_network(site, 1, hops=(0, 1), streams=True),
             *everyone(rows, 0, 1, reduce=False, hops=INSIDE, streams=True),
         )
         return Routine(Cut(site.most), steps)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from simcluster.collectives.algorithm import Algorithm
-from simcluster.collectives.in_switch import gathered, spread, through_root
+from simcluster.collectives.in_switch import gathered, spread, through_network
 from simcluster.collectives.operation import Operation
 from simcluster.collectives.site import Site
 from simcluster.collectives.step import Cut, Routine
@@ -17,7 +17,7 @@ class Nvls(Algorithm):
 
     The switch adds up what all ranks have for the n-th part that a rank owns and hands it to that rank, which
     stores it through the switch to all. Reduce-scatter is the first half, all-gather the second. Several
-    hosts need a network that reduces too; then the owners of a part send it up to its root in between.
+    hosts need a network that reduces too; then the owners of a part meet at a switch of it in between.
     """
 
     kind: ClassVar[str] = "nvls"
@@ -34,6 +34,10 @@ class Nvls(Algorithm):
         reduces = operation in (Operation.ALL_REDUCE, Operation.BARRIER)
         return site.num_units == 1 or (site.aggregated and site.is_even and reduces)
 
+    def in_network(self, site: Site) -> bool:
+        """Between hosts."""
+        return site.num_units > 1
+
     def steps(self, operation: Operation, site: Site) -> Routine:
         """See ``Algorithm.steps``; what they are is told above."""
         cut = Cut(site.most)
@@ -43,5 +47,5 @@ class Nvls(Algorithm):
             return Routine(cut, spread(site, 1, hops=(1, 0), streams=False))
         steps = gathered(site, 1, hops=(1, 0))
         if site.num_units > 1:
-            steps += through_root(site, 1, hops=(0, 1), streams=True)
+            steps += through_network(site, 1, hops=(0, 1), streams=True)
         return Routine(cut, steps + spread(site, 1, hops=(0, 0), streams=True))

@@ -57,3 +57,12 @@ def test_wrong_words(simcluster, here, words, told):
     code, _, err = simcluster("topology", *words)
     assert code == 2
     assert told in err
+
+
+def test_a_network_that_reduces_says_so(simcluster):
+    told = {
+        name: simcluster("topology", name, "--hosts", 2).out.splitlines()[0]
+        for name in ("dgx-h100", "dgx-h100-sharp")
+    }
+    assert told["dgx-h100-sharp"].endswith("network: rail_optimised, which reduces")
+    assert told["dgx-h100"].endswith("network: rail_optimised")

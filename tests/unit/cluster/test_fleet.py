@@ -78,7 +78,8 @@ def test_a_fleet_costs_what_its_devices_cost(name, data):
     found = fleet(device).price(each, dispatch)
     for column, speed in enumerate(SPEEDS):
         alone = device.at(speed).price(each, dispatch)
-        assert (found.busy_ns[column], found.host_ns[column]) == (alone.busy_ns, alone.host_ns), speed
+        ours = found.busy_ns[column], found.host_ns[column], found.memory_ns[column]
+        assert ours == (alone.busy_ns, alone.host_ns, alone.memory_ns), speed
     assert np.array_equal(found.total_ns, found.busy_ns + found.host_ns)
 
 

@@ -148,12 +148,50 @@ def test_sections_are_frozen():
         Inner().x = 1
 
 
-def test_descriptions_are_attribute_docstrings():
-    class Described(Section):
-        hosts: int = 1
-        """How many hosts there are."""
+class Described(Section):
+    hosts: int = 1
+    """How many hosts there are."""
 
-    assert Described.model_fields["hosts"].description == "How many hosts there are."
+    begin: int | None = Field(default=None, validation_alias="from")
+    """When it begins;
+    at once, if not written."""
+
+    silent: int = 1
+
+    inner: Inner = Inner()
+    """What is inside."""
+
+
+class More(Described):
+    hosts: int = 2
+    """Hosts of
+    another kind."""
+
+    begin: int = 3
+
+
+def test_descriptions_are_attribute_docstrings():
+    shown = {
+        name: each.get("description") for name, each in Described.model_json_schema()["properties"].items()
+    }
+    assert shown == {
+        "hosts": "How many hosts there are.",
+        "from": "When it begins;\nat once, if not written.",
+        "silent": None,
+        "inner": "What is inside.",
+    }
+
+
+def test_a_field_declared_anew_has_only_its_own_description():
+    shown = More.model_json_schema()["properties"]
+    assert shown["hosts"]["description"] == "Hosts of\nanother kind."
+    assert "description" not in shown["begin"] and shown["inner"]["description"] == "What is inside."
+
+
+def test_a_section_without_a_source_has_no_descriptions():
+    made: dict[str, type[Section]] = {"Section": Section}
+    exec("class Typed(Section):\n    hosts: int = 1\n    'Never read.'\n", made)
+    assert "description" not in made["Typed"].model_json_schema()["properties"]["hosts"]
 
 
 def test_a_field_may_have_several_names():

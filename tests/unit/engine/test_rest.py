@@ -20,7 +20,7 @@ from simcluster.engine import (
 )
 from simcluster.engine.fabric import Late
 from simcluster.program import Action
-from simcluster.program.instruction import RECV_PREV, SEND_NEXT
+from simcluster.program.instruction import COMPUTE, RECV_PREV, SEND_NEXT
 from simcluster.simulation.build import prepare
 from tests.scenarios import TINY, TINY_GPT, scenario
 
@@ -40,7 +40,7 @@ def flow(built, index, each):
     return each.stream == SEND_NEXT, index
 
 
-def crowded(built, *, links, rate, lates, **more):
+def crowded(built, *, links, rate, lates, latency=500, **more):
     """Few links for all transfers: each uses two of them in one phase and one in another."""
     rows = [[(a, 1.0), ((a + 1) % links, 0.5)] for a in range(links)] + [[(a, 1.0)] for a in range(links)]
     shared = Links(np.full(links, rate * GB), Vectors.of(rows), **more)
@@ -51,7 +51,7 @@ def crowded(built, *, links, rate, lates, **more):
         number = numbers.setdefault(flow(built, index, each), len(numbers)) % links
         size = float(each.num_bytes)
         phases = Phase(number, size, rate * GB / 2), Phase(links + number, size / 4, rate * GB)
-        return Transfer(500, phases, lates)
+        return Transfer(latency, phases, lates)
 
     return Fabric(shared, transfer)
 
@@ -96,12 +96,22 @@ def test_random_plans_on_few_links(data):
     background = draw(
         st.lists(st.builds(Background, link, st.sampled_from([0.1 * GB, 2 * GB]), moments), max_size=1)
     )
-    lates = draw(st.sampled_from([(), (Late(0, None, 300),), (Late(100_000, 200_000, 900),)]))
+    lates = draw(
+        st.sampled_from(
+            [
+                (),
+                (Late(0, None, 300),),
+                (Late(100_000, 200_000, 900),),
+                (Late(0, None, 300), Late(100_000, 110_000, 7_000), Late(105_000, None, 20_000)),
+            ]
+        )
+    )
     fabric = crowded(
         built,
         links=links,
         rate=draw(st.sampled_from([0.05, 1, 100])),
         lates=lates,
+        latency=draw(st.sampled_from([0, 500, 30_000])),
         changes=tuple({(each.time, each.link): each for each in changes}.values()),
         background=tuple(background),
     )
@@ -115,3 +125,31 @@ def test_transfers_that_meet_are_carried_with_events(unfold):
     )
     solves = assert_equal(built, crowded(built, links=2, rate=0.05, lates=()))
     assert min(solves) > 10
+
+
+def test_waits_into_which_a_window_falls_are_carried_with_events():
+    """A window that opens while a transfer waits, or closes before it is through, or both."""
+    built = prepare(scenario({"data": 4}, micro_batches=2, changes=[JITTER]), unfold=True)
+
+    def moved(*lates):
+        """Starts and ends of what the first rank moves, by events."""
+        fabric = crowded(built, links=5, rate=100, lates=lates, latency=30_000)
+        assert_equal(built, fabric)
+        first = run(built.program, built.cluster, built.classes, fabric=fabric, method=Method.EVENTS).classes[
+            0
+        ]
+        return [
+            (start, end)
+            for each, starts, ends in zip(first.linked.streams, first.starts, first.ends, strict=True)
+            if each.name != COMPUTE
+            for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+            if end > start
+        ]
+
+    alone = moved()
+    spent = sum(end - start for start, end in alone)
+    for start, _ in alone[:3]:
+        # Inside, 30 us of waiting take 80: 2 us of the window are 750 ns of them, and so on.
+        for before, longer in ((-9_000, 1_250), (0, 6_875), (10_000, 6_875), (29_000, 1_667)):
+            found = moved(Late(start + before, start + before + 11_000, 50_000))
+            assert sum(end - start for start, end in found) - spent == longer

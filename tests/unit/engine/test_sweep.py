@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.cluster import Device
-from simcluster.engine import Method, Progress, run, waits
+from simcluster.engine import Method, Progress, instruction_times, run, waits
 from simcluster.engine.cut import cut, cut_of
 from simcluster.errors import SimulationError
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
@@ -25,6 +25,9 @@ from tests.scenarios import TINY, TINY_GPT, scenario
 
 SCENARIOS = sorted((Path(__file__).parents[3] / "scenarios").glob("*.yaml"))
 JITTER = {"devices": "all", "compute": {"normal": [1.0, 0.05]}, "memory_bandwidth": {"normal": [1.0, 0.1]}}
+HOSTS = ["cpu-server", "dgx-h100"]
+"""Devices whose kernels nothing slows, and whose kernels give way to communication."""
+
 SHARDINGS = [
     {"zero": 0},
     {"zero": 1},
@@ -67,6 +70,10 @@ def assert_sweep_is_events(built):
             for column in ("wait_stream", "wait_position", "meeting", "execution"):
                 assert np.array_equal(getattr(a, column), getattr(b, column)), (a.name, column)
             assert a.name != COMPUTE or np.array_equal(a.duration, b.duration)
+        ours_at, theirs_at = instruction_times(ours), instruction_times(theirs)
+        for code, each in theirs_at.items():
+            for name in ("starts", "ends", "arrivals"):
+                assert np.array_equal(getattr(ours_at[code], name), getattr(each, name)), (code, name)
         for name in ("starts", "arrivals", "ends"):
             for a, b in zip(getattr(ours, name), getattr(theirs, name), strict=True):
                 assert np.array_equal(a, b), name
@@ -81,11 +88,11 @@ def assert_sweep_is_events(built):
 def assert_cuts_are_equal(ours, theirs, end):
     """The cut of a sweep against the one from the waits of every class."""
     assert list(ours.lost) == list(theirs.lost)
-    for name in ("busy", "host"):
+    for name in ("busy", "host", "slowed"):
         assert np.array_equal(getattr(ours, name), getattr(theirs, name)), name
     for cause, spent in ours.lost.items():
         assert np.array_equal(spent, theirs.lost[cause]), cause
-    assert (ours.busy + sum(ours.lost.values()) == end).all()
+    assert (ours.busy + ours.slowed + sum(ours.lost.values()) == end).all()
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
@@ -107,7 +114,7 @@ def test_shipped_scenarios_with_jitter(path):
         assert_sweep_is_events(prepare(which, unfold=True))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_random_plans(data):
     mesh = {
@@ -129,6 +136,7 @@ def test_random_plans(data):
         mesh,
         devices=devices,
         model=data.draw(st.sampled_from([TINY, TINY_GPT])),
+        host=data.draw(st.sampled_from(HOSTS)),
         micro_batches=data.draw(st.integers(1, 5)),
         recipe=data.draw(st.sampled_from(["megatron", "megatron_sp"])),
         schedule={
@@ -189,13 +197,14 @@ def test_progress_of_a_sweep():
 
 
 @pytest.mark.parametrize("fits", [True, False])
+@pytest.mark.parametrize("host", ["atlas-800t-a2", "dgx-h100"])
 @settings(max_examples=4, deadline=None)
 @given(data=st.data())
-def test_a_result_is_the_same_however_it_is_timed(fits, data):
+def test_a_result_is_the_same_however_it_is_timed(fits, host, data):
     """Summaries with peaks, breakdowns and what was alive, and all tables; on too small devices too."""
     which = scenario(
         data.draw(st.sampled_from([{"pipeline": 2, "data": 2, "tensor": 2}, {"data": 4}, {"pipeline": 4}])),
-        host="atlas-800t-a2",
+        host=host,
         model=data.draw(st.sampled_from([TINY, TINY_GPT])),
         micro_batches=data.draw(st.integers(1, 5)),
         training={"optimizer": {"kind": "adam", "clip": 1.0}},

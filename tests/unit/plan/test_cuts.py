@@ -16,12 +16,12 @@ def lines(draw, most=8):
     count = draw(st.integers(1, most))
     ready = sorted(draw(st.lists(TIMES, min_size=count, max_size=count)))
     updates = draw(st.lists(TIMES, min_size=count, max_size=count))
-    busy = draw(TIMES)
+    busy, by_first = draw(TIMES), draw(st.booleans())
     if draw(st.booleans()):
         latency, sizes = draw(TIMES), draw(st.lists(TIMES, min_size=count, max_size=count))
-        return Line(ready, updates, busy, lambda begin, end: 1 + latency + sum(sizes[begin:end]))
+        return Line(ready, updates, busy, lambda begin, end: 1 + latency + sum(sizes[begin:end]), by_first)
     table = draw(st.lists(st.lists(TIMES, min_size=count, max_size=count), min_size=count, max_size=count))
-    return Line(ready, updates, busy, lambda begin, end: 1 + table[begin][end - 1])
+    return Line(ready, updates, busy, lambda begin, end: 1 + table[begin][end - 1], by_first)
 
 
 @given(lines())
@@ -51,3 +51,14 @@ def test_updates_run_beside_later_buckets():
     line = Line([0] * 4, [50] * 4, 0, lambda begin, end: 1 + 20 * (end - begin))
     assert line.best_ends()[0] == 1
     assert line.finish(line.best_ends()) == 21 + 4 * 50
+
+
+def test_a_bucket_of_weights_travels_when_its_first_may():
+    """Weights that may travel one after another do so at once with the first, if that costs no more."""
+    times, needed = [0, 100, 200], [10, 10, 10]
+    weights = Line(times, needed, 0, lambda begin, end: 5 * (end - begin), by_first=True)
+    assert weights.best_ends() == ()
+    assert weights.finish(()) == 15 + 30
+    gradients = Line(times, needed, 0, lambda begin, end: 5 * (end - begin))
+    assert gradients.finish(()) == 200 + 15 + 30
+    assert gradients.finish(gradients.best_ends()) == 200 + 5 + 10

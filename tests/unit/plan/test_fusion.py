@@ -25,6 +25,16 @@ def test_indices_close_buckets_behind_so_many_gradients(sizes, ends):
     assert found == wanted
 
 
+@given(st.lists(st.integers(0, 9), max_size=40), st.integers(1, 4))
+def test_units_are_not_cut_and_so_many_are_a_bucket(units, count):
+    names = [f"layers.{each}" for each in sorted(units)]
+    found = Buckets(units=count).fill([1] * len(names), (), names)
+    assert [position for bucket in found for position in bucket] == list(range(len(names)))
+    held = [{names[position] for position in bucket} for bucket in found]
+    assert all(len(each) == count for each in held[:-1])
+    assert all(before.isdisjoint(after) for before, after in pairwise(held))
+
+
 @pytest.mark.parametrize(
     ("written", "wanted"),
     [
@@ -42,6 +52,15 @@ def test_indices_close_buckets_behind_so_many_gradients(sizes, ends):
         (
             {"openstate": True, "reducescatter": {"mode": "size", "config": 8}},
             Fusion(reduce_scatter=Buckets(8 * MB)),
+        ),
+        ({"all_gather": {"mode": "index", "config": [3]}}, Fusion(all_gather=Buckets(ends=(3,)))),
+        (
+            {"all_gather": {"mode": "units"}, "reduce_scatter": {"mode": "units", "config": 2}},
+            Fusion(reduce_scatter=Buckets(units=2), all_gather=Buckets(units=1)),
+        ),
+        (
+            {"all_gather": {"mode": "search"}, "reduce_scatter": {"mode": "auto"}},
+            Fusion(None, Buckets(64 * MB), Buckets(1), searched=("all_gather",)),
         ),
     ],
 )
@@ -65,9 +84,10 @@ def test_what_is_not_used_says_nothing():
 @pytest.mark.parametrize(
     ("written", "path", "words"),
     [
-        ({"fusion": {"all_gather": {"mode": "index", "config": [3]}}}, "fusion.all_gather.mode", ""),
+        ({"fusion": {"all_gather": {"mode": "whole"}}}, "fusion.all_gather.mode", ""),
+        ({"fusion": {"all_gather": {"mode": "units", "config": [3]}}}, "fusion.all_gather.config", "layers"),
+        ({"fusion": {"all_gather": {"mode": "units", "config": 0}}}, "fusion.all_gather.config", ""),
         ({"fusion": {"allgather": {"mode": "size"}}}, "fusion.allgather", "needs a config"),
-        ({"fusion": {"all_gather": {"mode": "size", "config": 9, "first": 1}}}, "fusion.all_gather", ""),
         ({"fusion": {"openstate": True}}, "fusion.openstate", "says nothing by itself"),
         (
             {"fusion": {"openstate": False, "all_reduce": {"mode": "auto"}}},
@@ -85,16 +105,15 @@ def test_what_is_not_used_says_nothing():
             "fusion.reduce_scatter.config",
             "a search finds",
         ),
-        ({"fusion": {"all_gather": {"mode": "search"}}}, "fusion.all_gather.mode", ""),
         ({"fusion": {"all_reduce": {"mode": "size"}}}, "fusion.all_reduce", "needs a config"),
         ({"fusion": {"all_reduce": {"mode": "size", "config": [3]}}}, "fusion.all_reduce.config", "one size"),
         ({"fusion": {"all_reduce": {"mode": "index", "config": 3}}}, "fusion.all_reduce.config", "a list"),
         (
             {"fusion": {"all_reduce": {"mode": "index", "config": [3, 3]}}},
             "fusion.all_reduce.config",
-            "cannot end behind gradient 3",
+            "cannot end behind number 3",
         ),
-        ({"fusion": {"reduce_scatter": {"mode": "index", "config": [3]}}}, "fusion.reduce_scatter", ""),
+        ({"fusion": {"reduce_scatter": {"mode": "index"}}}, "fusion.reduce_scatter", "needs a config"),
         (
             {"fusion": {"all_reduce": {"mode": "auto", "first": 1}}},
             "fusion.all_reduce.first",
@@ -116,7 +135,7 @@ def test_what_is_not_used_says_nothing():
             "fusion.ids.0.id",
             "",
         ),
-        ({"all_reduce_fusion_config": [5, 2]}, "all_reduce_fusion_config", "cannot end behind gradient 2"),
+        ({"all_reduce_fusion_config": [5, 2]}, "all_reduce_fusion_config", "cannot end behind number 2"),
         (
             {"fusion": {"all_reduce": {"mode": "auto"}}, "all_reduce_fusion_config": [5]},
             "all_reduce_fusion_config",

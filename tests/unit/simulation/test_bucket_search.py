@@ -1,13 +1,16 @@
-"""The search for gradient buckets: never worse than the usual ones, told, and right in values."""
+"""The search for buckets: never worse than the usual ones, within memory, told, and right in values."""
 
 from __future__ import annotations
+
+from contextlib import contextmanager
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.simulation import prepare, simulate, verify
+from simcluster.simulation import bucket_search, prepare, simulate, verify
 from simcluster.simulation.documents import plan_document
+from simcluster.simulation.timed import timed
 from tests.scenarios import TINY, TINY_GPT, scenario
 
 SEARCH = {"mode": "search"}
@@ -51,15 +54,114 @@ CASES = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=12, deadline=None)
-@given(CASES, st.sampled_from([({"zero": 0}, "all_reduce"), ({"zero": 1}, "reduce_scatter")]))
-def test_no_usual_bucket_is_faster(case, sharding):
-    sharded, operation = sharding
-    found = step(scenario(**case, optimizer_sharding=sharded, fusion={operation: SEARCH}))
-    for other in [{operation: AUTO}, {operation: {"mode": "size", "config": 100_000}}]:
-        assert found <= step(scenario(**case, optimizer_sharding=sharded, fusion=other))
-    alone = {operation: AUTO, "ids": [{"match": "*", "id": 0}]}
-    assert found <= step(scenario(**case, optimizer_sharding=sharded, fusion=alone))
+SHARDED = [
+    ({"zero": 0}, ["all_reduce"]),
+    ({"zero": 1}, ["reduce_scatter"]),
+    ({"zero": 1}, ["all_gather"]),
+    ({"zero": 2}, ["reduce_scatter"]),
+    ({"zero": 3}, ["all_gather"]),
+    ("fsdp", ["reduce_scatter", "all_gather"]),
+    ({"fsdp": {"reshard_after_forward": False}}, ["all_gather"]),
+    ({"mindspore": "level1", "min_bytes": "0 B"}, ["reduce_scatter", "all_gather"]),
+    ({"mindspore": "level3", "min_bytes": "1 kB"}, ["all_reduce", "reduce_scatter", "all_gather"]),
+]
+ALONE = {"ids": [{"match": "*", "id": 0}]}
+
+
+@contextmanager
+def climbing(steps):
+    """A climb of few steps, so that tests of something else are quick."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bucket_search, "MOST_STEPS", steps)
+        yield
+
+
+@settings(max_examples=6, deadline=None)
+@given(CASES, st.sampled_from(SHARDED))
+def test_no_usual_bucket_is_faster_nor_the_profiles_own(case, sharding):
+    sharded, operations = sharding
+    case = {**case, "optimizer_sharding": sharded}
+
+    def all_of(rule, **more):
+        return {"fusion": {**dict.fromkeys(operations, rule), **more}}
+
+    with climbing(3):
+        found = step(scenario(**case, **all_of(SEARCH)))
+    for other in [{}, all_of(AUTO), all_of({"mode": "size", "config": 100_000}), all_of(AUTO, **ALONE)]:
+        assert found <= step(scenario(**case, **other))
+
+
+@pytest.mark.parametrize(("sharded", "operations"), [SHARDED[5], SHARDED[7]])
+def test_climbing_from_the_best_loses_nothing(sharded, operations):
+    def found(names):
+        fusion = dict.fromkeys(names, SEARCH)
+        return step(scenario({"data": 2}, model=WIDE, optimizer_sharding=sharded, fusion=fusion))
+
+    plain = step(scenario({"data": 2}, model=WIDE, optimizer_sharding=sharded))
+    climbed = found(operations)
+    with climbing(0):
+        assert climbed <= found(operations) <= plain
+
+
+@pytest.mark.parametrize(
+    ("sharded", "operation"),
+    [("fsdp", "all_gather"), ("fsdp", "reduce_scatter"), ({"zero": 2}, "reduce_scatter")],
+)
+def test_it_beats_all_that_was_compared_for_what_travels_in_every_micro_batch(sharded, operation):
+    def of(rule):
+        return step(scenario({"data": 2}, model=WIDE, optimizer_sharding=sharded, fusion={operation: rule}))
+
+    found = of(SEARCH)
+    for rule in [*OTHERS, {"mode": "units"}, {"mode": "units", "config": 2}]:
+        assert found < of(rule)
+
+
+def test_gathers_once_per_step_are_cut_as_the_model_says():
+    """Nothing else is on the network then: the model is exact, and no bucket of so many layers is better."""
+
+    def of(rule):
+        which = scenario({"data": 2}, model=WIDE, optimizer_sharding={"zero": 1}, fusion={"all_gather": rule})
+        return step(which)
+
+    found = of(SEARCH)
+    for count in range(1, 9):
+        assert found <= of({"mode": "units", "config": count})
+        assert found <= of({"mode": "index", "config": [9 * count + 1]})
+
+
+LARGE = {"layers": 11, "hidden": 8192, "heads": 64, "kv_heads": 64, "ffn": 22016, "vocab": 32000}
+
+
+def test_what_does_not_fit_is_not_found():
+    """Where collectives take long to begin, one bucket is faster than layers, but too large."""
+
+    def of(**fusion):
+        which = scenario(
+            {"data": 8},
+            devices=8,
+            host="dgx-1v",
+            model=LARGE,
+            micro_batches=1,
+            optimizer_sharding="fsdp",
+            recompute={"layers": "all"},
+            training={"precision": {"compute": "fp16", "gradients": "fp16"}},
+            changes=[{"link": "*", "latency": "+5 ms"}],
+            **fusion,
+        )
+        documents = simulate(which).documents
+        (peak,) = documents["summary"]["peak_memory_bytes"]
+        return documents["summary"]["step_time_s"], peak["fits"], documents["plan"]["notes"]
+
+    usual, fits, _ = of()
+    assert fits
+    whole, fits, _ = of(fusion={"all_gather": {"mode": "size", "config": 100_000}})
+    assert not fits
+    assert whole < usual
+    with climbing(8):
+        found, fits, (note,) = of(fusion={"all_gather": SEARCH})
+    assert fits
+    assert found < usual
+    assert note.endswith("; too large for memory: one bucket")
 
 
 def test_it_beats_every_size_where_it_matters():
@@ -68,9 +170,10 @@ def test_it_beats_every_size_where_it_matters():
         assert found < step(scenario({"data": 2}, model=WIDE, fusion={"all_reduce": other}))
 
 
-@pytest.mark.parametrize(
-    "sharded", [{"zero": 0}, {"zero": 1}, {"states": True, "split": "rows", "min_bytes": "1 kB"}]
-)
+ROWS = {"states": True, "split": "rows", "min_bytes": "1 kB"}
+
+
+@pytest.mark.parametrize("sharded", [{"zero": 1}, "fsdp", ROWS])
 def test_values_and_both_ways_of_timing_agree(sharded):
     which = scenario(
         {"pipeline": 2, "data": 2, "tensor": 2},
@@ -78,26 +181,26 @@ def test_values_and_both_ways_of_timing_agree(sharded):
         micro_batches=2,
         recipe="megatron_sp",
         optimizer_sharding=sharded,
-        fusion={"all_reduce": SEARCH, "reduce_scatter": SEARCH},
+        fusion={"all_reduce": SEARCH, "reduce_scatter": SEARCH, "all_gather": SEARCH},
     )
-    found = verify(which)
+    with climbing(2):
+        found = verify(which)
+        folded, unfolded = prepare(which), prepare(which, unfold=True)
     assert found.agrees, found.fault or found.first_difference
-    assert step(which) == step(which, unfold=True)
-    assert prepare(which).program.digest() == prepare(which).program.digest()
+    assert folded.program.digest() == unfolded.program.digest()
+    assert timed(folded).end == timed(unfolded).end
 
 
 def test_the_plan_says_what_was_found_and_against_what():
     document = plan_document(prepare(scenario({"data": 2}, model=WIDE, fusion={"all_reduce": SEARCH})))
     (note,) = document["notes"]
-    assert note.startswith("search for gradient buckets: ")
+    assert note.startswith("search for buckets: ")
     assert "; a step would take longer with 64 MB " in note
     buckets = document["gradient_buckets"]["all_reduce"]
     assert buckets["searched"]
     count = len(buckets["behind"])
     assert count
-    assert document["fusion"] == [
-        f"all-reduces of gradients as a search found best, cut behind {count} gradients"
-    ]
+    assert document["fusion"] == [f"all-reduces of gradients as a search found best, cut in {count} places"]
 
 
 def test_only_what_may_travel_together_is_cut_together():

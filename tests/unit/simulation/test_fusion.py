@@ -317,11 +317,3 @@ def test_a_rule_without_gradients_is_told_and_changes_nothing():
     assert any("fusion.all_reduce fuses nothing" in each for each in notes(alone))
     assert any("openstate changes nothing" in each for each in notes(scenario({"tensor": 2}, fusion=CLOSED)))
     assert not any("fusion" in each for each in notes(scenario({"data": 2}, fusion=CLOSED)))
-
-
-@pytest.mark.parametrize("sharded", [{"zero": 2}, "fsdp"])
-def test_scatters_of_sharded_gradients_have_no_buckets_yet(sharded):
-    which = scenario({"data": 2}, optimizer_sharding=sharded, fusion={"reduce_scatter": AUTO})
-    with pytest.raises((PlanError, ScenarioError), match="not supported yet") as caught:
-        prepare(which)
-    assert caught.value.problems[0].path == "parallel.fusion.reduce_scatter"

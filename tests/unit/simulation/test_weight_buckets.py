@@ -8,6 +8,7 @@ from simcluster.simulation import prepare, simulate, verify
 from simcluster.simulation.documents import plan_document
 from simcluster.simulation.layouts import layouts
 from tests.scenarios import TINY, TINY_GPT, scenario
+from tests.traffic import carried
 
 AUTO, SIZE = {"mode": "auto"}, {"mode": "size", "config": 1}
 LARGE = {**TINY, "vocab": 2**13}
@@ -22,11 +23,7 @@ EVERY = {"zero 1": ZERO_1, "zero 3": ZERO_3, "fsdp": FSDP, "kept": KEPT, "level1
 
 def gathers(which, **how):
     """(start, bytes) of every gather of weights that rank 0 takes part in, in the order of their starts."""
-    spans = simulate(which, **how).spans
-    mine = (spans.text("kind") == "collective") & (spans["class"] == 0)
-    names = spans.text("operator")[mine].tolist()
-    rows = zip(spans["start"][mine].tolist(), spans["bytes"][mine].tolist(), names, strict=True)
-    return [(start, size) for start, size, name in sorted(rows) if "all_gather" in name]
+    return carried(which, "all_gather", **how)
 
 
 def communication(which):

@@ -1,0 +1,53 @@
+"""What all classes that run the same, at the same prices, have in common: lists made once for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from simcluster.engine.kinds import Kinds
+from simcluster.engine.linked import LinkedClass
+from simcluster.engine.pace import Segment, segments_of
+from simcluster.engine.timed import TimedCode
+from simcluster.program import COMPUTE, Program
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """Priced codes, and their executions linked."""
+
+    codes: Mapping[int, TimedCode]
+    linked: LinkedClass
+    _kinds: dict[int, Kinds] = field(default_factory=dict)
+
+    @cached_property
+    def waits(self) -> list[tuple[list[int], list[int]]]:
+        """By stream what every entry waits for: the stream, and how many entries of it must have ended."""
+        return [(each.wait_stream.tolist(), each.wait_position.tolist()) for each in self.linked.streams]
+
+    @cached_property
+    def durations(self) -> list[int]:
+        """Nanoseconds of the entries of the compute stream."""
+        found: list[int] = self.linked.streams[self.compute].duration.tolist()
+        return found
+
+    @cached_property
+    def segments(self) -> list[Segment | None]:
+        """The entries of the compute stream as kernels that give way to communication."""
+        return segments_of(self.linked, self.codes)
+
+    @property
+    def compute(self) -> int:
+        """The number of the compute stream."""
+        return next(number for number, each in enumerate(self.linked.streams) if each.name == COMPUTE)
+
+    def alone(self, code: int, instruction: int) -> int:
+        """Nanoseconds of a collective or transfer that shares no link."""
+        return int(self.codes[code].duration[instruction])
+
+    def kinds(self, program: Program, number: int) -> Kinds:
+        """What the entries of a communication stream do."""
+        if number not in self._kinds:
+            self._kinds[number] = Kinds.of(program, self.linked, number)
+        return self._kinds[number]

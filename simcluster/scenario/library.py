@@ -1,0 +1,25 @@
+"""Whether a host's communication library speaks of algorithms and operations that there are."""
+
+from __future__ import annotations
+
+from simcluster.cluster import ClusterSpec
+from simcluster.collectives import Operation, all_algorithms
+from simcluster.document import Refused
+from simcluster.errors import Problem, nearest
+
+DEFAULT = "default"
+"""The protocols of all that have none of their own."""
+
+
+def check_library(cluster: ClusterSpec) -> None:
+    """Refused, with the nearest name, if a written host has protocols for what is no such thing."""
+    known = (DEFAULT, *all_algorithms(), *Operation)
+    problems = []
+    for number, group in enumerate(cluster.written):
+        at = f"cluster.groups.{number}" if cluster.groups else "cluster"
+        for name in group.host.collectives if group.host else ():
+            if name not in known:
+                told = f"'{name}' is no algorithm and no operation"
+                problems.append(Problem(told, f"{at}.host.collectives.{name}", nearest(name, known)))
+    if problems:
+        raise Refused(*problems)

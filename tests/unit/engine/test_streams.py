@@ -1,0 +1,76 @@
+"""Streams that wait for one another: at once, in order, and without end."""
+
+from __future__ import annotations
+
+import simpy
+
+from simcluster.engine.fabric import NO_LINKS
+from simcluster.engine.flows import Network
+from simcluster.engine.streams import (
+    Communications,
+    Kernels,
+    Latch,
+    Meeting,
+    Stream,
+    run_kernels,
+    run_transfers,
+)
+
+
+def test_who_waits_at_a_latch_goes_on_before_the_one_that_lets_go():
+    env, told = simpy.Environment(), []
+
+    def waiting(latch, name, times):
+        for each in range(times):
+            yield latch
+            told.append((name, each, env.now))
+
+    latch = Latch(env)
+    env.process(waiting(latch, "a", 2))
+    env.process(waiting(latch, "b", 1))
+    env.run()
+    latch.succeed()
+    assert told == [("a", 0, 0), ("b", 0, 0)]
+    latch.succeed()
+    assert told[2:] == [("a", 1, 0)]
+    latch.succeed()  # nobody is left
+
+
+def test_a_stream_lets_go_only_who_waits_for_what_is_over():
+    env, told = simpy.Environment(), []
+    first, *others = (Stream(name, env, 3) for name in "abc")
+
+    def until(me, position):
+        yield me.until(first, position)
+        told.append((me.name, first.done))
+
+    for me, position in zip(others, (3, 1), strict=True):
+        env.process(until(me, position))
+    env.process(run_kernels(first, Kernels([None] * 3, [0] * 3, [5, 5, 5])))
+    env.run()
+    assert told == [("c", 1), ("b", 3)] and not first.waiters
+
+
+def test_streams_that_wait_for_each_other_in_turn_do_not_nest():
+    """Twenty thousand entries that take no time: deeper than Python lets calls be nested."""
+    env, count = simpy.Environment(), 20_000
+    one, other = Stream("compute", env, count), Stream("tensor", env, count)
+    kernels = Kernels([other] * count, range(count), [0] * count)
+    transfers = Communications([one] * count, range(1, count + 1), [0] * count, [None] * count)
+    env.process(run_transfers(other, transfers, Network(env, NO_LINKS)))
+    env.process(run_kernels(one, kernels))
+    env.run()
+    assert one.done == other.done == count and env.now == 0
+
+
+def test_a_row_of_classes_that_meet_pair_by_pair_does_not_nest():
+    """Each meeting ends at the instant at which the next one can begin."""
+    env, count = simpy.Environment(), 5_000
+    meetings = [Meeting(2) for _ in range(count)]
+    network = Network(env, NO_LINKS)
+    streams = [Stream("next", env, 2) for _ in range(count + 1)]
+    for number, stream in enumerate(streams):
+        met = [meetings[number - 1] if number else None, meetings[number] if number < count else None]
+        env.process(run_transfers(stream, Communications([None] * 2, [0] * 2, [0] * 2, met), network))
+    env.run()
+    assert all(stream.done == 2 for stream in streams)
