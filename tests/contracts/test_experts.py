@@ -344,13 +344,19 @@ def test_an_exchange_carries_what_tokens_choose():
 
 
 def test_more_expert_ranks_hold_fewer_experts():
-    """Memory of weights falls with them, the time of a step's products does not rise."""
-    peaks = {}
+    """Their weights, bf16, are divided by the ranks; so are gradients and states, of 4 and 12 bytes each."""
+    held = {}
     for ranks in (1, 2, 4):
         mesh = {"data": 4 // ranks, "expert": ranks}
-        summary = simulate(scenario(MODELS["mixtral"], mesh, "data")).documents["summary"]
-        peaks[ranks] = summary["peak_memory_bytes_max"]
-    assert peaks[1] > peaks[2] > peaks[4]
+        (stage,) = simulate(scenario(MODELS["mixtral"], mesh, "data")).documents["summary"][
+            "peak_memory_bytes"
+        ]
+        held[ranks] = [stage["breakdown"][name] for name in ("parameters", "gradients", "optimizer_states")]
+    experts = 3 * 8 * 3 * 16 * 8
+    for ranks in (2, 4):
+        fewer = experts - experts // ranks
+        spared = [before - after for before, after in zip(held[1], held[ranks], strict=True)]
+        assert spared == [2 * fewer, 4 * fewer, 12 * fewer]
 
 
 def test_an_axis_called_as_a_role_is_not_taken_for_it():
