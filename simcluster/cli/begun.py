@@ -79,10 +79,13 @@ def _remarks(data: Mapping[str, Any], start: Start) -> Iterator[tuple[str, str]]
         yield path, _BY_VALUE.get((path, str(value))) or _ALWAYS.get(path, "")
     training, mesh = data["training"], data["parallel"]["mesh"]
     batch, seq_len, ways = training["global_batch"], training["seq_len"], mesh["data"] * mesh.get("expert", 1)
-    steps = batch // ways
+    size = training["micro_batch"]
+    steps = batch // ways // size
+    each = f" of {size}" if size > 1 else ""
     yield (
         "training.global_batch",
-        f"sequences per step, {units.count(batch * seq_len)} tokens: {ways} ranks x {steps} micro-batches"
+        f"sequences per step, {units.count(batch * seq_len)} tokens: "
+        f"{ways} ranks x {steps} micro-batches{each}"
         f"{'' if start.global_batch else '; change it freely'}",
     )
     said = "" if start.seq_len else "; change it freely"

@@ -42,6 +42,9 @@ class Models(Protocol):
     def attention(self) -> AttentionModel: ...  # noqa: D102
 
     @property
+    def convolution(self) -> float | None: ...  # noqa: D102
+
+    @property
     def streaming(self) -> Mapping[Kernel, Curve]: ...  # noqa: D102
 
 
@@ -60,6 +63,7 @@ def body_seconds(work: Work, models: Models, rates: Rates) -> Rate:
 
 def _gemm(work: Work, models: Models, rates: Rates) -> Rate:
     sizes = dict(work.sizes)
+    share = (models.convolution or 1.0) if work.kernel is Kernel.CONV else 1.0
     if not {"m", "n", "k"} <= sizes.keys():
         raise PlanError(
             f"a {work.kernel} without the sizes m, n, k cannot be priced",
@@ -71,7 +75,7 @@ def _gemm(work: Work, models: Models, rates: Rates) -> Rate:
         sizes["n"],
         sizes["k"],
         work.dtype,
-        _matrix_rate(work, models, rates),
+        _matrix_rate(work, models, rates) * share,
         rates.memory_bandwidth * models.streaming[Kernel.COPY].at(max(1, work.bytes_moved)),
         work.bytes_moved,
     )

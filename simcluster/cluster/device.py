@@ -25,7 +25,8 @@ class Device:
     ``launch``: seconds every kernel costs beside its work; ``dispatch``: seconds of host time per operator,
     a floor under its time. ``streaming``: share of the memory bandwidth a memory-bound kernel reaches over
     the bytes it moves, by kernel. ``communication``: what it takes of the device; None: kernels beside it are
-    not slowed. Two devices are one only if they are the same object.
+    not slowed. ``convolution``: speed of a convolution against the matmul that it is; None: nothing is known,
+    and it is as fast. Two devices are one only if they are the same object.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Device:
     attention: AttentionModel
     streaming: Mapping[Kernel, Curve]
     communication: Communication | None = None
+    convolution: float | None = None
     _bodies: dict[Work, float] = field(default_factory=dict, init=False, repr=False)
     _prices: dict[tuple[tuple[Work, ...], float], Price] = field(default_factory=dict, init=False, repr=False)
 

@@ -234,6 +234,9 @@ class DeviceSpec(CatalogSection):
     gemm: GemmSpec
     """Matmuls."""
 
+    convolution: Figure[Fraction] | None = None
+    """Speed of a convolution against the matmul that it is; absent: nothing is known, and it is as fast."""
+
     attention: AttentionSpec
     """Fused attention."""
 
@@ -271,4 +274,5 @@ class DeviceSpec(CatalogSection):
             attention=self.attention.build(self.cores.value),
             streaming={Kernel(name): Curve(figure.value) for name, figure in self.streaming.items()},
             communication=self.communication.build() if self.communication else None,
+            convolution=self.convolution.value if self.convolution else None,
         )

@@ -30,6 +30,8 @@ ROOTED = frozenset(
         Operation.SCATTER,
         Operation.SEND_RECEIVE,
         Operation.BARRIER,
+        Operation.NEIGHBOR_EXCHANGE,
+        Operation.SHIFT,
     }
 )
 """Operations in which ranks have no part of their own to copy, or only one of them has."""

@@ -145,11 +145,7 @@ def _nodes(site: Site, members: Ints, topology: Topology) -> Ints:
 
 
 def _traffic(steps: Sequence[Step], routine: Routine, site: Site, nodes: Ints, topology: Topology) -> Traffic:
-    chunk = (
-        site.num_ranks / routine.cut.num_chunks
-        if _is_all_to_all(routine, site)
-        else 1 / routine.cut.num_chunks
-    )
+    chunk = routine.cut.arrays / routine.cut.num_chunks
     found: list[_Loaded] = []
     sends: list[tuple[Ints, Ints, Floats]] = []
     reduced = 0.0
@@ -227,11 +223,6 @@ def _evened(loads: Floats, groups: Ints, kinds: Ints) -> Floats:
 
 def _summed(places: Ints, weights: Floats, size: int) -> Floats:
     return np.asarray(np.bincount(places, weights, minlength=size), dtype=np.float64)
-
-
-def _is_all_to_all(routine: Routine, site: Site) -> bool:
-    """Whether blocks are n x n, n of which are one rank's S."""
-    return routine.cut.blocks == site.num_ranks**2 and site.num_ranks > 1
 
 
 def _numbered(keys: Ints, size: int) -> tuple[Ints, Ints]:

@@ -11,21 +11,27 @@ class Operation(enum.StrEnum):
     Bytes S are counted as nccl-tests does, for a group of n ranks and arrays cut along their first dim; the
     root is the group's first rank:
 
-    ==============  ============================================  ==========================
-    operation       what ranks end with                           S
-    ==============  ============================================  ==========================
-    all_reduce      every: the elementwise sum (or maximum)       one rank's array
-    all_gather      every: all arrays, one after the other        the result
-    reduce_scatter  every: its n-th part of the elementwise sum   one rank's array
-    all_to_all      rank i: part i of every rank's array          one rank's array
-    all_to_all_v    the same with parts of different sizes        the mean of ranks' arrays
-    broadcast       every: the array of the root                  that array
-    reduce          the root: the elementwise sum                 one rank's array
-    gather          the root: all arrays, one after the other     the result
-    scatter         rank i: part i of the root's array            that array
-    send_receive    the second rank: the first one's array        that array
-    barrier         nobody goes on before all have come           nothing
-    ==============  ============================================  ==========================
+    =================  ==========================================  ==========================
+    operation          what ranks end with                         S
+    =================  ==========================================  ==========================
+    all_reduce         every: the elementwise sum (or maximum)     one rank's array
+    all_gather         every: all arrays, one after the other      the result
+    reduce_scatter     every: its n-th part of the elementwise sum one rank's array
+    all_to_all         rank i: part i of every rank's array        one rank's array
+    all_to_all_v       the same with parts of different sizes      the mean of ranks' arrays
+    broadcast          every: the array of the root                that array
+    reduce             the root: the elementwise sum               one rank's array
+    gather             the root: all arrays, one after the other   the result
+    scatter            rank i: part i of the root's array          that array
+    send_receive       the second rank: the first one's array      that array
+    barrier            nobody goes on before all have come         nothing
+    neighbor_exchange  rank i: the second half of rank i-1's,      one rank's array
+                       the first half of rank i+1's array
+    shift              rank i: the array of rank i-1               one rank's array
+    =================  ==========================================  ==========================
+
+    The last two stop at the ends: nobody sends from the last rank to the first, and what a rank without a
+    neighbour would have had from it is left to the caller.
     """
 
     ALL_REDUCE = "all_reduce"
@@ -39,6 +45,8 @@ class Operation(enum.StrEnum):
     SCATTER = "scatter"
     SEND_RECEIVE = "send_receive"
     BARRIER = "barrier"
+    NEIGHBOR_EXCHANGE = "neighbor_exchange"
+    SHIFT = "shift"
 
     def bus_factor(self, num_ranks: int) -> float:
         """The ratio of busbw to algbw for a group of ``num_ranks``.
@@ -52,5 +60,9 @@ class Operation(enum.StrEnum):
                 return 2 * (num_ranks - 1) / num_ranks
             case Operation.BROADCAST | Operation.REDUCE | Operation.SEND_RECEIVE | Operation.BARRIER:
                 return 1.0
+            case Operation.SHIFT:
+                return 1.0
+            case Operation.NEIGHBOR_EXCHANGE:
+                return 1.0 if num_ranks > 2 else 0.5
             case _:
                 return (num_ranks - 1) / num_ranks

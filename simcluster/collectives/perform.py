@@ -13,6 +13,7 @@ from simcluster.collectives.step import Array, Cut, Ints, Routine, Step
 
 _HELD_BY_ROOT = (Operation.BROADCAST, Operation.SCATTER, Operation.SEND_RECEIVE)
 _HELD_BY_OWNER = (Operation.ALL_GATHER, Operation.GATHER)
+_WITH_NEIGHBORS = (Operation.NEIGHBOR_EXCHANGE, Operation.SHIFT)
 _ALL_TO_ALL = (Operation.ALL_TO_ALL, Operation.ALL_TO_ALL_V)
 _BY_RANK = (Operation.ALL_GATHER, Operation.REDUCE_SCATTER, Operation.GATHER, Operation.SCATTER)
 
@@ -39,7 +40,8 @@ def perform(
     """What the group holds after a routine on ``arrays``, one per rank in the group's order, equal shapes.
 
     ``reduction`` is ``np.add`` or ``np.maximum``. ``counts`` [n, n] are the elements that each rank has for
-    each, for the all-to-all with counts; its arrays are flat. Raises ValueError if a first dim must divide by
+    each, for the all-to-all with counts; its arrays are flat. What nobody sends, beyond the ends of a line of
+    neighbours, is the reduction's neutral element. Raises ValueError if a first dim must divide by
     the ranks and does not, AssertionError if a step sends what its sender does not have.
     """
     run = _Run(operation, routine.cut, site, [np.asarray(array) for array in arrays], reduction, counts)
@@ -91,6 +93,9 @@ class _Run:
                 blocks = self.counts[np.ix_(self.site.order, self.site.order)].ravel()
         elif self.operation in _HELD_BY_OWNER:
             blocks = np.full(cut.blocks, size)
+        elif self.operation in _WITH_NEIGHBORS:
+            blocks = _shared(np.array([size]), cut.blocks // self.ranks)[:, 0]
+            blocks = np.tile(blocks, self.ranks)
         elif self.operation in _BY_RANK:
             self._must_divide()
             blocks = np.full(cut.blocks, size // self.ranks)
@@ -117,6 +122,10 @@ class _Run:
                 self._put(rank, rank * ranks + there, flat[begin : begin + size])
         elif self.operation in _HELD_BY_OWNER:
             self._put(rank, rank, flat)
+        elif self.operation in _WITH_NEIGHBORS:
+            halves = self.cut.blocks // ranks
+            for half, part in enumerate(np.split(flat, np.cumsum(self.block_sizes[: halves - 1]))):
+                self._put(rank, rank * halves + half, part)
         elif self.operation not in _HELD_BY_ROOT or rank == 0:
             begin = 0
             by_place = self.operation in _BY_RANK
@@ -187,6 +196,8 @@ class _Run:
             shape = self.arrays[0].shape if self.counts is None else (-1,)
             return self._taken(rank, [int(src) * ranks + rank for src in inverse]).reshape(shape)
         first = self.arrays[0].shape
+        if operation in _WITH_NEIGHBORS:
+            return self._from_neighbors(rank, inverse).reshape(first)
         if operation in (Operation.GATHER, Operation.REDUCE) and rank:
             return None
         if operation in _HELD_BY_OWNER:
@@ -195,6 +206,18 @@ class _Run:
         if operation in _BY_RANK:
             return self._taken(rank, [rank]).reshape(first[0] // ranks, *first[1:])
         return self._taken(rank, range(self.cut.blocks)).reshape(first)
+
+    def _from_neighbors(self, rank: int, line: Ints) -> Array:
+        """What a rank has of the one before it and, in an exchange, of the one behind it."""
+        place, halves = int(self.site.order[rank]), self.cut.blocks // self.ranks
+        blocks = [line[place - 1] * halves + halves - 1 if place else None]
+        if halves == 2:
+            blocks.append(line[place + 1] * halves if place + 1 < self.ranks else None)
+        parts = []
+        for half, block in enumerate(blocks):
+            size = int(self.block_sizes[halves - 1 - half])
+            parts.append(np.full(size, self.neutral) if block is None else self._taken(rank, [int(block)]))
+        return np.concatenate(parts).astype(self.state.dtype)
 
     def _taken(self, rank: int, blocks: Sequence[int]) -> Array:
         parts = []

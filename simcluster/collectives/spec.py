@@ -71,6 +71,12 @@ class CollectivesSpec(Section):
     send_receive: Name | None = None
     """Of transfers between pipeline stages."""
 
+    neighbor_exchange: Name | None = None
+    """Of the exchange of halos with both neighbours alone."""
+
+    shift: Name | None = None
+    """Of the exchange of halos in one direction alone."""
+
     barrier: Name | None = None
     """Of the barrier alone."""
 

@@ -25,12 +25,14 @@ class Cut:
     """How the bytes S are cut: ``blocks`` equal blocks, each in ``parts`` equal parts.
 
     Chunk ``part * blocks + slot`` is that part of block ``slots[part, slot]``, or of block ``slot`` where
-    there are no ``slots``. All-to-all has n x n blocks, block ``src * n + dst``, of which a rank holds n.
+    there are no ``slots``. S is one of ``arrays`` equal shares of them: all-to-all has n x n blocks, block
+    ``src * n + dst``, of which a rank holds n, its S.
     """
 
     blocks: int
     parts: int = 1
     slots: Ints | None = None
+    arrays: int = 1
 
     @property
     def num_chunks(self) -> int:

@@ -1,6 +1,7 @@
 """Mesh, layouts, strategies and the steps between layouts: values and their algebra, no costs."""
 
-from simcluster.layout.dims import Dims
+from simcluster.layout.dims import Dims, Window
+from simcluster.layout.halo import Halo
 from simcluster.layout.layout import Layout
 from simcluster.layout.mesh import Mesh, base_axis, restricted
 from simcluster.layout.movement import FLAT, Kind, Movement, movements
@@ -9,11 +10,13 @@ from simcluster.layout.strategy import Strategy
 __all__ = [
     "FLAT",
     "Dims",
+    "Halo",
     "Kind",
     "Layout",
     "Mesh",
     "Movement",
     "Strategy",
+    "Window",
     "base_axis",
     "movements",
     "restricted",

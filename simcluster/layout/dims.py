@@ -6,11 +6,30 @@ partial sums may pass.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from simcluster.layout.halo import Halo
 from simcluster.layout.layout import Layout
 from simcluster.layout.strategy import Strategy
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """How an operand lies along an iteration dim over which others slide.
+
+    ``operand`` counts inputs, then outputs. It has one element for every ``step`` of the dim. Where the dim
+    is split, an input needs ``before`` and ``after`` elements of the neighbours besides (``fill`` beyond the
+    ends), and what an output has there is to be added to the neighbours' own.
+    """
+
+    operand: int
+    dim: str
+    step: int = 1
+    before: int = 0
+    after: int = 0
+    fill: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +42,8 @@ class Dims:
     ``reduction``.
     ``whole`` dims may not be split, with the reason. ``linear`` are the sets of inputs in which the operator
     is jointly linear. ``terms`` gives for every output the terms that add up to it, each as the set of its
-    inputs; if empty, every output is one term of all inputs.
+    inputs; if empty, every output is one term of all inputs. ``windows`` are the operands that do not have
+    one element for every element of a dim, or need some of their neighbours.
     """
 
     inputs: tuple[tuple[str, ...], ...]
@@ -32,6 +52,7 @@ class Dims:
     linear: tuple[frozenset[int], ...] = ()
     reduction: str = "sum"
     terms: tuple[tuple[frozenset[int], ...], ...] = ()
+    windows: tuple[Window, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -46,7 +67,72 @@ class Dims:
 
     def input_layouts(self, strategy: Strategy) -> tuple[Layout, ...]:
         """The layout each input must have."""
-        return tuple(strategy.layout(names) for names in self.inputs)
+        return tuple(
+            self._with_halos(index, strategy.layout(names), adds=False)
+            for index, names in enumerate(self.inputs)
+        )
+
+    def _with_halos(self, operand: int, layout: Layout, *, adds: bool) -> Layout:
+        if not self.windows:
+            return layout
+        names = (self.inputs + self.outputs)[operand]
+        halos = [
+            Halo(names.index(each.dim), each.before, each.after, each.fill, adds)
+            for each in self.windows
+            if each.operand == operand
+        ]
+        return layout.with_halos(halos)
+
+    def extents(self, shapes: Sequence[Sequence[int]], split: Collection[str] = ()) -> dict[str, int]:
+        """The size of every dim, from the shapes of all operands (inputs, then outputs).
+
+        ``shapes`` may be those of local parts; in dims that are ``split``, they include halos. Where operands
+        have a dim in several sizes, as a reshape's, what divides all of them divides their common divisor.
+        """
+        found: dict[str, int] = {}
+        for name, size, window in self._sizes(shapes):
+            halo = window.before + window.after if name in split else 0
+            size = (size - halo) * window.step
+            found[name] = math.gcd(found.get(name, size), size)
+        return found
+
+    def misfit(self, dim: str, shapes: Sequence[Sequence[int]], ways: int) -> str:
+        """Why windows over ``dim`` forbid a split into so many equal parts, with the arithmetic, or nothing.
+
+        ``shapes`` are those of whole operands.
+        """
+        if all(each.dim != dim for each in self.windows):
+            return ""
+        sizes = [(length, window) for name, length, window in self._sizes(shapes) if name == dim]
+        size = sizes[0][0] * sizes[0][1].step
+        for length, window in sizes:
+            if length * window.step != size:
+                return (
+                    f"{dim} {size} is no multiple of {window.step}, the step of the windows over it: "
+                    f"{size} / {window.step} = {size / window.step:g}"
+                )
+        for length, window in sizes:
+            if length % ways:
+                every = f" in steps of {window.step}" if window.step > 1 else ""
+                return f"{dim} {size}{every} into {ways} parts: {length} / {ways} = {length / ways:g}"
+        reach = max(max(window.before, window.after) for _, window in sizes)
+        if reach > size // ways:
+            return (
+                f"{dim} {size} / {ways} = {size // ways}, but windows reach {reach} beyond a part: "
+                f"further than the next rank's"
+            )
+        return ""
+
+    def _sizes(self, shapes: Sequence[Sequence[int]]) -> Iterator[tuple[str, int, Window]]:
+        """Dim, size and window of every dim of every operand."""
+        for operand, (names, shape) in enumerate(zip(self.inputs + self.outputs, shapes, strict=True)):
+            for name, size in zip(names, shape, strict=True):
+                yield name, size, self.window(operand, name)
+
+    def window(self, operand: int, dim: str) -> Window:
+        """How an operand, counted over inputs and then outputs, lies along a dim."""
+        found = (each for each in self.windows if (each.operand, each.dim) == (operand, dim))
+        return next(found, Window(operand, dim))
 
     def terms_of(self, output: int) -> tuple[frozenset[int], ...]:
         """The terms that add up to an output, each as the set of its inputs."""
@@ -57,8 +143,8 @@ class Dims:
         found = []
         for output, names in enumerate(self.outputs):
             due = [axis for dim, axes in strategy.splits if any(self._reduced(dim, output)) for axis in axes]
-            layout = strategy.layout(names).with_partial(due, self.reduction)
-            found.append(layout.with_partial(passing))
+            layout = strategy.layout(names).with_partial(due, self.reduction).with_partial(passing)
+            found.append(self._with_halos(len(self.inputs) + output, layout, adds=True))
         return tuple(found)
 
     def masked(self, strategy: Strategy) -> tuple[tuple[int, tuple[str, ...]], ...]:

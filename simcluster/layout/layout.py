@@ -12,6 +12,7 @@ Correspondence:
     axis in no dim            repeated calculation       ``Replicate()``          axis not mentioned
     ``partial``               before the AllReduce       ``Partial("sum")``       ``unreduced``
     ``flat``                  --                         FSDP's flat parameter    --
+    ``halos``                 NeighborExchangeV2         --                       ``ppermute`` by hand
     ========================  =========================  =======================  ==========================
 """
 
@@ -21,6 +22,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from simcluster.layout.halo import Halo
 from simcluster.layout.mesh import Mesh
 
 
@@ -31,17 +33,19 @@ class Layout:
     ``dims`` holds per tensor dim an *ordered* tuple of axes, outer first. ``partial`` maps an axis to the
     reduction (``sum``, ``max``, ``min``) that is still due over it, sorted by axis. ``flat`` axes split what
     is left after ``dims``, flattened and padded, into equal runs (ZeRO's flat buffer). An axis in none of
-    them holds replicas.
+    them holds replicas. ``halos``, by rising dim, are what ranks have of their neighbours
+    along dims that are split.
     """
 
     dims: tuple[tuple[str, ...], ...]
     partial: tuple[tuple[str, str], ...] = ()
     flat: tuple[str, ...] = ()
+    halos: tuple[Halo, ...] = ()
     _hash: int = field(init=False, repr=False, compare=False, default=0)
 
     def __post_init__(self) -> None:
         # Layouts are keys of every memo in the planner; hashing nested tuples each time dominated it.
-        object.__setattr__(self, "_hash", hash((self.dims, self.partial, self.flat)))
+        object.__setattr__(self, "_hash", hash((self.dims, self.partial, self.flat, self.halos)))
 
     def __hash__(self) -> int:
         return self._hash
@@ -63,9 +67,23 @@ class Layout:
         return tuple(axis for axis, _ in self.partial)
 
     @property
+    def owes(self) -> bool:
+        """Whether terms of other ranks are still to be added."""
+        return bool(self.partial) or any(halo.adds for halo in self.halos)
+
+    @property
     def reduced(self) -> Layout:
-        """The same split with every reduction done."""
-        return replace(self, partial=()) if self.partial else self
+        """The same split with every reduction done, halos included."""
+        if not self.owes:
+            return self
+        return replace(self, partial=(), halos=tuple(halo for halo in self.halos if not halo.adds))
+
+    def with_halos(self, halos: Sequence[Halo]) -> Layout:
+        """The same split with these halos, those of dims that are not split left out."""
+        kept = sorted(
+            (halo for halo in halos if self.dims[halo.dim] and halo.size), key=lambda halo: halo.dim
+        )
+        return replace(self, halos=tuple(kept)) if kept or self.halos else self
 
     def with_partial(self, axes: Sequence[str], reduction: str = "sum") -> Layout:
         """The same split, partial over ``axes`` besides."""
@@ -75,12 +93,15 @@ class Layout:
     def local_shape(self, shape: Sequence[int], mesh: Mesh) -> tuple[int, ...]:
         """Shape of the part one rank holds; one dim if flat. Dims must divide, which the planner checks."""
         local = tuple(size // mesh.product(axes) for size, axes in zip(shape, self.dims, strict=True))
+        if self.halos:
+            wider = {halo.dim: halo.size for halo in self.halos}
+            return tuple(size + wider.get(dim, 0) for dim, size in enumerate(local))
         if not self.flat:
             return local
         return (-(-math.prod(local) // mesh.product(self.flat)),)
 
     def slices(self, shape: Sequence[int], mesh: Mesh, rank: int) -> tuple[slice, ...]:
-        """Which part of the whole tensor a rank holds, as one slice per dim (before ``flat``)."""
+        """Which part of the whole tensor a rank holds, one slice per dim (before ``flat``, without halos)."""
         found = []
         for size, axes in zip(shape, self.dims, strict=True):
             length = size // mesh.product(axes)
@@ -97,4 +118,4 @@ class Layout:
             text += " partial " + ", ".join(
                 axis if reduction == "sum" else f"{reduction} {axis}" for axis, reduction in self.partial
             )
-        return text
+        return ", ".join([text, *map(str, self.halos)])

@@ -1,4 +1,5 @@
-"""The steps between two layouts of one tensor: slice, all-gather, all-to-all, reduce-scatter, all-reduce.
+"""The steps between two layouts of one tensor: slice, all-gather, all-to-all, reduce-scatter, all-reduce, and
+exchanges with neighbours.
 
 Only the algebra stands here: which layouts one step reaches. What a step costs, and so which path is taken,
 is the planner's affair.
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+from simcluster.layout.halo import Halo
 from simcluster.layout.layout import Layout
 
 FLAT = -1
@@ -18,13 +20,16 @@ FLAT = -1
 
 
 class Kind(enum.StrEnum):
-    """What a movement does; all but ``slice`` are collectives over the group of its axes."""
+    """What a movement does; all but ``slice`` and ``copy`` are collectives over the group of its axes."""
 
     SLICE = "slice"
     ALL_GATHER = "all_gather"
     ALL_TO_ALL = "all_to_all"
     REDUCE_SCATTER = "reduce_scatter"
     ALL_REDUCE = "all_reduce"
+    COPY = "copy"
+    NEIGHBOR_EXCHANGE = "neighbor_exchange"
+    SHIFT = "shift"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,10 @@ class Movement:
     """One step over a group of axes.
 
     ``dim`` is the tensor dim that is gathered, sliced or scattered (``FLAT`` for the flat buffer); an
-    all-to-all gathers ``dim`` and splits ``to_dim``.
+    all-to-all gathers ``dim`` and splits ``to_dim``. An exchange with neighbours takes the elements before
+    and after a rank's own from ``halo`` to ``to_halo``: it reads more of them, ``fill`` beyond the ends of
+    the tensor, or adds some to their owners'. A ``shift`` does so in one direction only. A ``copy`` puts
+    halos and what they border into one array, or takes them out of it.
     """
 
     kind: Kind
@@ -40,13 +48,18 @@ class Movement:
     dim: int = 0
     to_dim: int = 0
     reduction: str = "sum"
+    halo: tuple[int, int] = (0, 0)
+    to_halo: tuple[int, int] = (0, 0)
+    fill: float = 0.0
 
     @property
     def is_collective(self) -> bool:
-        """False for a slice, which every rank does alone."""
-        return self.kind is not Kind.SLICE
+        """False for a slice or a copy, which every rank does alone."""
+        return self.kind not in (Kind.SLICE, Kind.COPY)
 
     def __str__(self) -> str:
+        if not self.axes:
+            return str(self.kind)
         return f"{self.kind} over {'+'.join(self.axes)}"
 
 
@@ -56,7 +69,12 @@ def movements(layout: Layout, target: Layout) -> Iterator[tuple[Movement, Layout
     Axes move in runs, so that one collective serves several axes at once. Only the innermost axes of a dim
     can be gathered: what an outer axis holds is not contiguous. A flat buffer is made and gathered as one,
     since runs of runs would be padded twice. Steps that use axes neither layout knows are never worth taking.
+    Halos are read last and added first, one dim after the other, so that corners travel along.
     """
+    if layout.halos or layout.dims == target.dims:
+        yield from _halo_steps(layout, target)
+    if layout.halos:
+        return
     yield from _reductions(layout, target)
     yield from _gathers(layout)
     yield from _slices(layout, target)
@@ -115,6 +133,61 @@ def _exchanges(layout: Layout, target: Layout) -> Iterator[tuple[Movement, Layou
                 if to_dim != dim and any(axis in target.dims[to_dim] for axis in run):
                     moved = _append(_shorten(layout, dim, count), to_dim, run)
                     yield Movement(Kind.ALL_TO_ALL, run, dim, to_dim), moved
+
+
+def _halo_steps(layout: Layout, target: Layout) -> Iterator[tuple[Movement, Layout]]:
+    """The next step towards the halos of the target: both ways at once as far as both are due, then one.
+
+    Between the exchanges and the kernel that reads or wrote the array as one, everything is copied once.
+    """
+    owed = [halo for halo in layout.halos if halo.adds]
+    if owed and not owed[-1].apart:
+        yield Movement(Kind.COPY, ()), _laid(layout, apart=True)
+    elif owed:
+        yield _halo_step(layout, owed[-1], replace(owed[-1], before=0, after=0))
+    elif layout.flat or any(halo.adds for halo in target.halos):
+        return
+    else:
+        have = {halo.dim: halo for halo in layout.halos}
+        for halo in target.halos:
+            wanted = replace(halo, apart=True)
+            now = have.get(halo.dim, replace(wanted, before=0, after=0))
+            grows = now.before <= halo.before and now.after <= halo.after and now.fill == halo.fill
+            if now != wanted:
+                if grows and now.apart:
+                    yield _halo_step(layout, now, wanted)
+                return
+        if target.halos:
+            yield Movement(Kind.COPY, ()), _laid(layout, apart=False)
+
+
+def _laid(layout: Layout, *, apart: bool) -> Layout:
+    return layout.with_halos([replace(halo, apart=apart) for halo in layout.halos])
+
+
+def _halo_step(layout: Layout, old: Halo, new: Halo) -> tuple[Movement, Layout]:
+    before, after = new.before - old.before, new.after - old.after
+    both = min(abs(before), abs(after))
+    if both:
+        reached = replace(
+            old, before=old.before + _sign(before) * both, after=old.after + _sign(after) * both
+        )
+    else:
+        reached = new
+    movement = Movement(
+        Kind.NEIGHBOR_EXCHANGE if both else Kind.SHIFT,
+        layout.dims[old.dim],
+        old.dim,
+        halo=(old.before, old.after),
+        to_halo=(reached.before, reached.after),
+        fill=old.fill,
+    )
+    others = tuple(halo for halo in layout.halos if halo.dim != old.dim)
+    return movement, layout.with_halos((*others, reached))
+
+
+def _sign(number: int) -> int:
+    return (number > 0) - (number < 0)
 
 
 def _append(layout: Layout, dim: int, axes: tuple[str, ...]) -> Layout:

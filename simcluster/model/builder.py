@@ -40,6 +40,15 @@ class BlockBuilder:
         self.parameters.append(name)
         return name
 
+    def state(self, name: str, shape: Sequence[int]) -> str:
+        """What every micro-batch updates and training does not read, in fp32 and zero at first."""
+        self.values[name] = Value(TensorType(tuple(shape), DType.FP32), Role.STATE)
+        return name
+
+    def update(self, name: str, operator: Operator, state: str, *inputs: str) -> None:
+        """An operator that replaces a state by what it makes of it and its other inputs."""
+        self.nodes.append(Node(name, operator, (state, *inputs), (state,)))
+
     def add(self, name: str, operator: Operator, *inputs: str) -> str:
         """An operator; the name of its first output."""
         return self.adds(name, operator, *inputs)[0]

@@ -114,6 +114,11 @@ class Block:
     loss: str | None = None
     shared: tuple[str, ...] = ()
 
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The values that last from step to step and are no parameters."""
+        return tuple(name for name, value in self.values.items() if value.role is Role.STATE)
+
     def phase(self, *phases: Phase) -> Iterator[Node]:
         """The nodes of some phases, in order."""
         return (node for node in self.nodes if node.phase in phases)

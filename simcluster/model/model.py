@@ -39,6 +39,11 @@ class Model(ABC):
         """The one length that its sequences have, or None if they may differ."""
         return None
 
+    @property
+    def samples(self) -> int | None:
+        """Samples at once on a device where nobody says otherwise; None: one, and more of them in turn."""
+        return None
+
     def refuses(self, seq_len: int) -> str:
         """Why it cannot read sequences of this length, with the arithmetic, or nothing."""
         if self.longest is not None and seq_len > self.longest:

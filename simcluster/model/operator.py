@@ -111,7 +111,10 @@ class Operator(ABC):
 
     @abstractmethod
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """Types of the outputs; given local inputs, the local outputs (dims that no input has stay whole)."""
+        """Types of the outputs.
+
+        Given local inputs, the local outputs, halos aside on both sides; dims that no input has stay whole.
+        """
 
     @abstractmethod
     def dims(self) -> Dims:
@@ -140,6 +143,10 @@ class Operator(ABC):
         """The same on operands cast to a narrower format, its results in ``result``; None if it has no such
         kernel.
         """
+        return None
+
+    def grouped(self, ways: int) -> Operator | None:
+        """The same with statistics of each of ``ways`` equal parts of its batch; None if it has none."""
         return None
 
     def decompose(self, split: frozenset[str]) -> Decomposition | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
@@ -28,6 +28,7 @@ from simcluster.model.encoder_decoder import EncoderDecoder
 from simcluster.model.layers import GATED
 from simcluster.model.model import Model
 from simcluster.model.parts import ExpertsSpec, LatentSpec, experts_of, latent_of
+from simcluster.model.residual import ResidualNetwork
 from simcluster.model.transformer import Transformer
 from simcluster.model.vision import VisionTransformer
 from simcluster.model.wide_deep import WideDeep
@@ -41,10 +42,13 @@ Probability = Annotated[float, Field(ge=0, lt=1)]
 
 _SIZES = ("layers", "hidden", "heads", "vocab")
 
-_CLASSES: dict[str, type[Encoder | EncoderDecoder | VisionTransformer | WideDeep]] = {
+_Structured: TypeAlias = Encoder | EncoderDecoder | VisionTransformer | ResidualNetwork | WideDeep
+
+_CLASSES: dict[str, type[_Structured]] = {
     "bert": Encoder,
     "t5": EncoderDecoder,
     "vit": VisionTransformer,
+    "resnet": ResidualNetwork,
     "wide_deep": WideDeep,
 }
 """Families that are no decoder-only transformers; the fields of the class are the keys that they know."""
@@ -54,7 +58,7 @@ _USUAL = {"head_dim", "ffn"}
 
 
 class ModelSpec(CatalogSection):
-    """A transformer: ``{use: llama3-70b}``, ``{hf: config.json}``, or its dimensions.
+    """A model: ``{use: llama3-70b}``, ``{hf: config.json}``, or its dimensions.
 
     What is written beside ``use`` or ``hf`` replaces those dimensions.
     """
@@ -78,10 +82,11 @@ class ModelSpec(CatalogSection):
     """An ONNX file, relative to the scenario's folder: its nodes as operators, for any number of samples. Its
     output is trained with cross entropy over the last dim."""
 
-    family: Literal["gpt", "llama", "bert", "t5", "vit", "wide_deep"] = "llama"
+    family: Literal["gpt", "llama", "bert", "t5", "vit", "resnet", "wide_deep"] = "llama"
     """What the choices below are if not given: GPT (layer norm, GELU, learned positions, biases, tied
     embeddings) or Llama (RMS norm, SwiGLU, rotary positions, no biases, untied); or a structure of its own,
-    which knows its own keys only: BERT, T5, vision transformer, Wide & Deep."""
+    which knows its own keys only: BERT, T5, vision transformer, residual network,
+    Wide & Deep."""
 
     layers: PositiveInt | None = None
     """Transformer layers."""
@@ -197,6 +202,21 @@ class ModelSpec(CatalogSection):
 
     classes: PositiveInt | None = None
     """Vision: what the head tells apart."""
+
+    blocks: Annotated[tuple[PositiveInt, ...], Field(min_length=1)] | None = None
+    """ResNet: blocks of every stage; pipeline stages share them all."""
+
+    block: Literal["basic", "bottleneck"] | None = None
+    """ResNet: two convolutions of 3 x 3, or one between two of 1 x 1; bottleneck if absent."""
+
+    version: Literal["v1", "v1.5"] | None = None
+    """ResNet: a bottleneck halves the picture in its first convolution, or its second; v1.5 if absent."""
+
+    statistics: Literal["local", "synchronised"] | None = None
+    """ResNet: batch norm over the samples of a data-parallel rank, or of all ranks; local if absent."""
+
+    width: PositiveInt | None = None
+    """ResNet: channels inside the blocks of the first stage; 64 if absent."""
 
     fields: PositiveInt | None = None
     """Wide & Deep: ids of a sample, each with a value."""
@@ -372,6 +392,11 @@ def _possible(known: Mapping[str, Any]) -> None:
     """Refused if sizes of a structure of its own do not go together."""
     if known.get("patch", 1) > known.get("image", 1):
         raise Refused(f"a patch of {known['patch']} pixels is larger than the image", path="patch")
+    least = 4 * 2 ** (len(known.get("blocks", (1,))) - 1)
+    if "blocks" in known and known["image"] < least:
+        raise Refused(
+            f"an image of {known['image']} pixels is halved to less than one: {least} at least", path="image"
+        )
     buckets, farthest = known.get("buckets", 32), known.get("max_distance", 128)
     if buckets % 4:
         raise Refused(f"{buckets} buckets are no multiple of 4: two directions, near and far", path="buckets")

@@ -20,8 +20,9 @@ def fuse(graph: Graph, pairs: Pairs, *, together: bool = True, apart: bool = Fal
     ``pairs`` lists (family, next family): a node joins the kernel before it if it directly follows in
     program order, reads one of its results, and the pair of its family with the last one's is listed.
     Optimizer updates of a block run as one multi-tensor kernel if ``together``; the casts of a unit's weights
-    always do, and its gathers, and the scatters of its gradients, are one collective unless every collective
-    stands ``apart``.
+    always do; its gathers, and the scatters of its gradients, are one collective unless every collective
+    stands ``apart``. What only updates a state by results of the kernel before it, as running statistics
+    are, is always part of that kernel.
     """
     blocks = {
         name: replace(block, nodes=_fused(block, pairs, together, apart))
@@ -38,12 +39,20 @@ def _fused(block: Block, pairs: Pairs, together: bool, apart: bool) -> tuple[Nod
         if (
             made
             and not alone
-            and _joins(made, node, pairs, together)
+            and (_joins(made, node, pairs, together) or _keeps_book(block, made, node))
             and _shares(block, made[-1]) == _shares(block, node)
         ):
             kernel = made[-1].kernel
         made.append(replace(node, kernel=kernel))
     return tuple(made)
+
+
+def _keeps_book(block: Block, made: list[Node], node: Node) -> bool:
+    """Whether a forward node only updates a state by what the kernel before it makes."""
+    if node.phase is not Phase.FORWARD or not set(node.outputs) <= set(block.states):
+        return False
+    kernel = [other for other in made if other.kernel == made[-1].kernel]
+    return any(value in node.inputs for other in kernel for value in other.outputs)
 
 
 def _shares(block: Block, node: Node) -> bool:

@@ -35,6 +35,7 @@ from simcluster.plan.spec import (
     TrainingSpec,
     schedules,
 )
+from simcluster.plan.statistics import with_statistics
 from simcluster.plan.strategies import BATCH, Roles, Rule, Strategies, assign
 from simcluster.work import DType
 
@@ -158,9 +159,11 @@ class _Planner:
             logits=DType.FP32 if self.framework.logits == "fp32" else None,
         )
         tokens = self.training.global_batch * self.training.seq_len
-        batch = self.training.micro_batch * self.mesh.product(batch_axes)
-        counted = self.parallel.tokens_counted(tokens, self.mesh.product(batch_axes))
+        ways = self.mesh.product(batch_axes)
+        batch = self.training.micro_batch * ways
+        counted = self.parallel.tokens_counted(tokens, ways)
         forward = model.graph(batch, self.training.seq_len, formats.compute, counted)
+        forward = with_statistics(forward, ways)
         check_tensors(forward)
         placed = place(forward, layers)
         strategies = assign(placed, rules, self.mesh, self.roles)

@@ -39,7 +39,9 @@ def recompute(graph: Graph, pattern: str, per_stage: int | None = None) -> Graph
 
 
 def _recomputing(block: Block) -> Block:
-    forward = list(block.phase(Phase.FORWARD))
+    # States are updated once: what is computed again is the same as before.
+    states = set(block.states)
+    forward = [node for node in block.phase(Phase.FORWARD) if states.isdisjoint(node.outputs)]
     made = {value for node in forward for value in node.outputs}
 
     def again(value: str) -> str:

@@ -26,9 +26,12 @@ def local_bytes(kind: TensorType, layout: Layout, mesh: Mesh) -> int:
 def collective_bytes(movement: Movement, before: int, after: int) -> int:
     """The size of a movement in the convention of nccl-tests, from the local bytes before and after it.
 
-    The buffer of an all-reduce or all-to-all, the input of a reduce-scatter, the output of an all-gather.
+    The buffer of an all-reduce or all-to-all, the input of a reduce-scatter, the output of an all-gather; of
+    exchanges with neighbours what a rank with neighbours sends.
     """
-    return after if movement.kind in (Kind.ALL_GATHER, Kind.SLICE) else before
+    if movement.kind in (Kind.NEIGHBOR_EXCHANGE, Kind.SHIFT):
+        return abs(after - before)
+    return after if movement.kind in (Kind.ALL_GATHER, Kind.SLICE, Kind.COPY) else before
 
 
 @dataclass
@@ -76,4 +79,7 @@ class Router:
     def _possible(self, kind: TensorType, layout: Layout) -> bool:
         """Whether every dim divides: steps in between must not need padding."""
         sizes = zip(kind.shape, layout.dims, strict=True)
-        return all(size % self.mesh.product(axes) == 0 for size, axes in sizes)
+        if any(size % self.mesh.product(axes) for size, axes in sizes):
+            return False
+        parts = layout.with_halos(()).local_shape(kind.shape, self.mesh) if layout.halos else ()
+        return all(max(halo.before, halo.after) <= parts[halo.dim] for halo in layout.halos)

@@ -59,7 +59,7 @@ class BlockSharder:
         backward = [node for node in nodes if node.phase is Phase.BACKWARD]
         for value, layout in zip(block.inputs, incoming, strict=True):
             bench.put(value, layout)
-        for name in (*block.parameters, *block.feeds):
+        for name in (*block.parameters, *block.feeds, *block.states):
             bench.put(name, fixed.get(name) or self._wish(name, forward))
         kept = {value for node in backward for value in node.inputs} | set(block.outputs)
         self._phase(forward, kept)
@@ -234,7 +234,7 @@ class BlockSharder:
         for index, value in enumerate(node.inputs):
             layout = bench.layout(value)
             alone = len(readers[value]) == 1 and value not in kept
-            if layout.partial and alone and self._reaches(value, wanted[index]):
+            if layout.partial and not layout.halos and alone and self._reaches(value, wanted[index]):
                 by_partial[layout.partial].add(index)
         if len(by_partial) != 1:
             return frozenset()
@@ -253,7 +253,7 @@ class BlockSharder:
         layout = self.bench.layout(value)
         if layout.reduced == wanted:
             return True
-        if any(axis in wanted.axes for axis in layout.partial_axes):
+        if wanted.halos or any(axis in wanted.axes for axis in layout.partial_axes):
             return False
         target = replace(wanted, partial=layout.partial)
         path = self.router.path(self.bench.type(value), layout, target)

@@ -6,7 +6,6 @@ MindSpore's default: the batch dim over the batch axes, replicated over the rest
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 
 from simcluster.document.pattern import matches
 from simcluster.errors import PlanError, Problem, nearest
-from simcluster.layout import Dims, Mesh, Strategy
+from simcluster.layout import Mesh, Strategy
 from simcluster.model import Block, Graph, Node, Operator, Phase
 
 Split = Mapping[str, tuple[str, ...]]
@@ -130,13 +129,14 @@ def _strategy(
 ) -> Strategy | Problem:
     assert isinstance(node.operator, Operator)
     dims = node.operator.dims()
-    extent = _extent(dims, node, block)
+    shapes = [block.values[value].type.shape for value in node.inputs + node.outputs]
+    extent = dims.extents(shapes)
     failure: Problem | None = None
     for split in rule.alternatives if rule else ({},):
         wanted = {dim: roles.resolve(axes, mesh) for dim, axes in split.items() if dim in extent}
         if BATCH in extent and BATCH not in split:
             wanted[BATCH] = tuple(axis for axis in roles.resolve((BATCH,), mesh) if axis not in _used(wanted))
-        problem = _check(node, wanted, extent, mesh, rule, instance)
+        problem = _check(node, wanted, shapes, mesh, rule, instance)
         if problem is None:
             # An axis of one rank splits nothing, but layouts that name it would differ from others.
             kept = {dim: tuple(axis for axis in axes if mesh.size(axis) > 1) for dim, axes in wanted.items()}
@@ -150,41 +150,41 @@ def _used(split: Split) -> set[str]:
     return {axis for axes in split.values() for axis in axes}
 
 
-def _extent(dims: Dims, node: Node, block: Block) -> dict[str, int]:
-    """Dim -> its size; where a reshape gives a dim two sizes, what divides both divides their divisor."""
-    extent: dict[str, int] = {}
-    for names, value in zip(dims.inputs + dims.outputs, node.inputs + node.outputs, strict=True):
-        for name, size in zip(names, block.values[value].type.shape, strict=True):
-            extent[name] = math.gcd(extent.get(name, size), size)
-    return extent
-
-
 def _check(
-    node: Node, split: Split, extent: Mapping[str, int], mesh: Mesh, rule: Rule | None, instance: str
+    node: Node,
+    split: Split,
+    shapes: Sequence[Sequence[int]],
+    mesh: Mesh,
+    rule: Rule | None,
+    instance: str,
 ) -> Problem | None:
     """What makes this split impossible, or None."""
     assert isinstance(node.operator, Operator)
+    dims = node.operator.dims()
+    extent = dims.extents(shapes)
     name = f"{instance}.{node.name}"
     counts = Counter(axis for axes in split.values() for axis in axes)
     twice = [axis for axis, count in counts.items() if count > 1]
     if twice:
         return Problem(f"{name}: axis '{twice[0]}' splits two dims at once", rule.path if rule else "")
-    whole = dict(node.operator.dims().whole)
+    whole = dict(dims.whole)
     barred = [dim for dim, axes in split.items() if dim in whole and mesh.product(axes) > 1]
     if barred and node.operator.decompose(frozenset(barred)) is None:
         reason = whole[barred[0]]
         return Problem(f"{name}: dim '{barred[0]}' cannot be split: {reason}", rule.path if rule else "")
     for dim, axes in split.items():
         ways = mesh.product(axes)
+        where = rule.path if rule and rule.path else f"parallel.mesh.{axes[-1]}" if axes else ""
         if extent[dim] % ways:
             over = " x ".join(f"{axis} {mesh.size(axis)}" for axis in axes)
-            where = rule.path if rule and rule.path else f"parallel.mesh.{axes[-1]}"
             return Problem(
                 f"{name}: {dim} {extent[dim]} does not divide over {over}: "
                 f"{extent[dim]} / {ways} = {extent[dim] / ways:g}",
                 where,
                 _divisors_hint(dim, extent[dim], axes),
             )
+        if ways > 1 and (misfit := dims.misfit(dim, shapes, ways)):
+            return Problem(f"{name}: {misfit}", where)
     return None
 
 

@@ -69,13 +69,13 @@ class Workbench:
         if need in found:
             return found[need]
         kind = self.type(value)
-        starts = [layout for layout in found if not layout.partial] or list(found)
+        starts = [layout for layout in found if not layout.partial and not layout.halos] or list(found)
         layout = min(starts, key=lambda start: self.router.priced(kind, start, need)[0])
         name = found[layout]
         for movement, reached in self.router.path(kind, layout, need):
             why = f"{value} lies as {layout}; {reader} needs it as {need}"
             name = self._move(value, name, reached, movement, why)
-            if layout.partial and not reached.partial:
+            if layout.owes and not reached.owes:
                 # The reduced version is home from now on: nobody reduces this value again.
                 found.clear()
             found.setdefault(reached, name)

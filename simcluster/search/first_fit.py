@@ -2,8 +2,9 @@
 
 Tensor parallelism grows up to the devices of a host, then the pipeline grows; if nothing fits, the same
 again with every layer recomputed. What is left is data parallelism with ZeRO-1 and micro-batches of one
-sequence; experts lie over as many data-parallel ranks as divide them. Each candidate is first held against a
-bound on its memory, and simulated if it could fit. This is a plan to begin with, not the fastest.
+sequence, or of many pictures; experts lie over as many data-parallel ranks as divide them. Each candidate is
+first held against a bound on its memory, and simulated if it could fit. This is a plan to begin with, not the
+fastest.
 """
 
 from __future__ import annotations
@@ -127,7 +128,8 @@ class _Search:
     def candidates(self) -> Iterator[dict[str, Any]]:
         """Scenarios in the order of the rule."""
         devices = self.cluster.num_devices
-        heads = self.model.dimensions.get("heads", 0)
+        # Without heads there is nothing that tensor parallelism is known to split.
+        heads = self.model.dimensions.get("heads", 1)
         widest = [
             size for size in range(1, self.cluster.host.num_devices + 1) if _splits(size, devices, heads)
         ]
@@ -148,11 +150,13 @@ class _Search:
             )
 
     def batch(self, tensor: int, stages: int) -> int:
-        """Sequences of a step: as asked, else about as many tokens as usual; 0 if that cannot be divided.
+        """Samples of a step: as asked, else as usual, mostly by their tokens; 0 if that cannot be divided.
 
-        Every data-parallel rank has at least as many micro-batches of one sequence as there are stages.
+        Every data-parallel rank has at least as many samples as there are stages.
         """
         ways = self.cluster.num_devices // tensor // stages
+        if self.start.global_batch is None and self.model.samples:
+            return self.model.samples * stages * ways
         if self.start.global_batch is None:
             return max(-(-TOKENS // self.seq_len // ways), stages) * ways
         count, left = divmod(self.start.global_batch, ways)
@@ -173,6 +177,7 @@ class _Search:
             parallel["schedule"] = {"kind": "1f1b"}
         parallel |= {"optimizer_sharding": {"zero": 1}, "recompute": {"layers": recomputed}}
         count = self.cluster.num_devices
+        each, left = divmod(batch // ways, stages)
         return {
             "simcluster": 1,
             "name": f"{start.model} on {count} {self.cluster.host.device.name}",
@@ -181,7 +186,7 @@ class _Search:
             "model": {"use": start.model},
             "training": {
                 "global_batch": batch,
-                "micro_batch": 1,
+                "micro_batch": each if self.model.samples and not left else 1,
                 "seq_len": self.seq_len,
                 "precision": str(self.precision),
                 "optimizer": "adamw",

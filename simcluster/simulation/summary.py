@@ -25,6 +25,7 @@ from simcluster.program.instruction import INPUT, stream_axes
 from simcluster.simulation.build import Built, host_calls
 from simcluster.simulation.flops import Flops, forward_flops, matrix_flops
 from simcluster.trace import Table
+from simcluster.work import Kernel
 
 Floats = NDArray[Any]
 
@@ -352,4 +353,24 @@ def assumptions(built: Built) -> list[dict[str, str]]:
                 "source": f"no figure for what communication takes of {', '.join(bare)}",
             }
         )
+    unknown = dict.fromkeys(device.name for device in devices if device.convolution is None)
+    if unknown and _convolves(built):
+        found.append(
+            {
+                "name": "convolutions",
+                "value": "as fast as the matmuls that they are",
+                "source": f"no table of convolutions on {', '.join(unknown)}; libraries compute them as "
+                "implicit matmuls (arXiv 1410.0759)",
+            }
+        )
     return found
+
+
+def _convolves(built: Built) -> bool:
+    """Whether any kernel is a convolution."""
+    return any(
+        work.kernel is Kernel.CONV
+        for code in built.program.codes
+        for each in code.instructions
+        for work in each.works
+    )

@@ -67,7 +67,7 @@ class Comparison:
 def compare(
     replay: Replay, expected: Sequence[StepValues], update: Update, tolerance: Tolerance
 ) -> list[Comparison]:
-    """Loss, every gradient and every updated parameter of every step.
+    """Loss, every gradient, every updated parameter and every running state of every step.
 
     Updates are compared in units of the learning rate: what a wrong gradient changes is small against the
     weights themselves. They may differ by what rounding of the gradients makes of them.
@@ -89,6 +89,10 @@ def compare(
         for name, change in changes.items():
             held = judge.changes(replay.weights[step, name], before[name], learning_rate)
             found.append(judge.compare(step, "update", name, held, change, largest, noise))
+        largest = _largest_of(values.states.values())
+        for name, state in values.states.items():
+            held = list(replay.states[step, name].values())
+            found.append(judge.compare(step, "state", name, held, state, largest))
         before = dict(values.weights)
     return found
 

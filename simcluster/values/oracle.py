@@ -32,11 +32,15 @@ BATCH = "batch"
 
 @dataclass(frozen=True, slots=True)
 class StepValues:
-    """What one training step gives: the loss, and by trained parameter the gradient and the new weights."""
+    """What one training step gives: the loss, and by trained parameter the gradient and the new weights.
+
+    ``states`` are those that the forward pass updates, such as running statistics.
+    """
 
     loss: float
     gradients: Mapping[str, Array]
     weights: Mapping[str, Array]
+    states: Mapping[str, Array] = field(default_factory=dict)
 
 
 @dataclass
@@ -55,6 +59,7 @@ class Oracle:
     rows: Sequence[Sequence[tuple[int, int]]] | None = None
     _weights: dict[str, Array] = field(default_factory=dict)
     _states: dict[str, tuple[Array, ...]] = field(default_factory=dict)
+    _running: dict[str, Array] = field(default_factory=dict)
 
     def run(self, num_steps: int) -> list[StepValues]:
         """The values of the first ``num_steps`` steps."""
@@ -62,6 +67,12 @@ class Oracle:
         self._states = {
             name: tuple(np.zeros_like(self._weights[name]) for _ in self.update.states)
             for name in self._trained()
+        }
+        self._running = {
+            f"{instance.name}.{name}": np.zeros(kind.type.shape, self.source.dtype)
+            for instance in self.graph.instances
+            for name, kind in self.graph.block_of(instance).values.items()
+            if kind.role is Role.STATE
         }
         return [self._step(step) for step in range(num_steps)]
 
@@ -78,7 +89,9 @@ class Oracle:
         for name, states in self._states.items():
             made = self.update.step(self._weights[name], gradients[name], states, step + 1)
             self._weights[name], self._states[name] = made[0], tuple(made[1:])
-        return StepValues(loss, gradients, {name: self._weights[name] for name in self._states})
+        running = {name: array.copy() for name, array in self._running.items()}
+        trained = {name: self._weights[name] for name in self._states}
+        return StepValues(loss, gradients, trained, running)
 
     def _trained(self) -> Iterator[str]:
         """The parameters that have gradients; what only decides something, as a router's bias, has none."""
@@ -103,6 +116,7 @@ class Oracle:
             values = self._inputs(instance, block, crossing, step, micro_batch, run)
             region = Region(starts, step + 1, self.source.seed, instance.name, micro_batch, sizes)
             _evaluate([node for node in block.nodes if node.phase is Phase.FORWARD], values, region)
+            self._keep(instance, block, values, run)
             crossing.update({instance.output(name): values[name] for name in block.outputs})
             loss += float(values[block.loss]) if block.loss is not None else 0.0
             kept.append((instance, block, values))
@@ -133,8 +147,23 @@ class Oracle:
         for name in block.feeds:
             kind = block.values[name]
             whole = self.source.feed(name, kind.type, step, micro_batch, kind.below)
-            values[name] = whole if run is None else whole.take(range(*run), axis=_batch_dim(block, name))
+            values[name] = whole if run is None else whole[_rows(block, name, run)]
+        for name in block.states:
+            whole = self._running[f"{instance.name}.{name}"]
+            values[name] = whole if run is None else whole[_rows(block, name, run)]
         return values
+
+    def _keep(
+        self,
+        instance: Instance,
+        block: Block,
+        values: Mapping[str, Array],
+        run: tuple[int, int] | None,
+    ) -> None:
+        """Puts what a micro-batch, or a run of its samples, made of the states back."""
+        for name in block.states:
+            whole = self._running[f"{instance.name}.{name}"]
+            whole[... if run is None else _rows(block, name, run)] = values[name]
 
     def _backward(
         self,
@@ -161,14 +190,16 @@ class Oracle:
                     gradients[accumulators[out]] = gradients[accumulators[out]] + values[out]
 
 
-def _batch_dim(block: Block, feed: str) -> int:
-    """The dim of a feed along which its samples lie, as the operator that reads it calls it."""
+def _rows(block: Block, value: str, run: tuple[int, int]) -> tuple[slice, ...]:
+    """Where a run of samples lies in a feed or a state, whose dims are called as who reads it calls them."""
     for node in block.nodes:
-        if isinstance(node.operator, Operator) and feed in node.inputs:
-            labels = node.operator.dims().inputs[node.inputs.index(feed)]
-            if BATCH in labels:
-                return labels.index(BATCH)
-    raise ValueError(f"no operator of {block.name} reads {feed} by the batch")
+        if isinstance(node.operator, Operator) and value in node.inputs:
+            dims, operand = node.operator.dims(), node.inputs.index(value)
+            if BATCH in dims.inputs[operand]:
+                window = dims.window(operand, BATCH)
+                place = dims.inputs[operand].index(BATCH)
+                return (slice(None),) * place + (slice(run[0] // window.step, run[1] // window.step),)
+    raise ValueError(f"no operator of {block.name} reads {value} by the batch")
 
 
 def _evaluate(nodes: Sequence[Node], values: dict[str, Array], region: Region) -> None:

@@ -17,7 +17,7 @@ from simcluster.layout import Layout, Mesh, Movement
 from simcluster.model import Array, Operator, Region, TensorType
 from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.program import Action, Call, Code, Execution, Instruction, PartProgram, Program, Scope, Slot
-from simcluster.program.instruction import RECV_NEXT, RECV_PREV, SEND_NEXT, SEND_PREV
+from simcluster.program.instruction import RECV_NEXT, RECV_PREV, SEND_NEXT, SEND_PREV, Category
 from simcluster.program.lower import FORWARD, REDUCE
 from simcluster.trace import Table
 from simcluster.values.exchange import exchange, local_part, sliced
@@ -68,7 +68,8 @@ _ALONE = (Action.COMPUTE, Action.COPY)
 class Replay:
     """Runs a Program on arrays; ``spans`` come from an unfolded run, where a class is a rank.
 
-    After ``run``, ``losses``, ``gradients`` and ``weights`` hold what the ranks had, by step and parameter.
+    After ``run``, ``losses``, ``gradients``, ``weights`` and ``states`` hold what the ranks had, by step and
+    parameter or state (those that the forward pass updates).
     """
 
     program: Program
@@ -78,6 +79,7 @@ class Replay:
     losses: dict[int, dict[int, Held]] = field(default_factory=lambda: defaultdict(dict))
     gradients: dict[tuple[int, str], list[Held]] = field(default_factory=lambda: defaultdict(list))
     weights: dict[tuple[int, str], list[Held]] = field(default_factory=lambda: defaultdict(list))
+    states: dict[tuple[int, str], dict[int, Held]] = field(default_factory=lambda: defaultdict(dict))
     _buffers: dict[int, dict[_Key, Array]] = field(default_factory=dict)
     _left: dict[tuple[int, _Key], int] = field(default_factory=dict)
     _fresh: dict[tuple[int, _Key], int] = field(default_factory=dict)
@@ -208,6 +210,9 @@ class Replay:
                 array = self._buffers[event.rank][key] + array
             self._fresh[event.rank, key] = event.step
         self._buffers[event.rank][key] = array
+        if event.code.phase == FORWARD and slot.category is Category.OPTIMIZER:
+            held = Held(event.rank, array, slot.layout, slot.whole)
+            self.states[event.step, f"{event.execution.instance}.{slot.name}"][event.rank] = held
         once = event.code.phase in (FORWARD, REDUCE) and slot.scope is Scope.STEP
         if once and slot.whole.shape == () and not slot.layout.partial:
             self.losses[event.step][event.rank] = Held(event.rank, array, slot.layout, slot.whole)
@@ -251,11 +256,10 @@ class Replay:
     def _region(self, event: _Event, operator: Operator, call: Call) -> Region:
         sizes: dict[str, int] = {}
         if call.strategy.splits:
-            extent: dict[str, int] = {}
-            dims = operator.dims()
-            for names, slot in zip(dims.inputs + dims.outputs, call.inputs + call.outputs, strict=True):
-                extent.update(zip(names, event.code.slots[slot].type.shape, strict=True))
-            sizes = {dim: extent[dim] for dim, _ in call.strategy.splits}
+            shapes = [event.code.slots[slot].type.shape for slot in call.inputs + call.outputs]
+            split = [dim for dim, _ in call.strategy.splits]
+            extent = operator.dims().extents(shapes, split)
+            sizes = {dim: extent[dim] for dim in split}
         starts = {dim: self.mesh.index(event.rank, axes) * sizes[dim] for dim, axes in call.strategy.splits}
         run = event.execution
         return Region(starts, event.step + 1, self.source.seed, run.instance, run.micro_batch, sizes)

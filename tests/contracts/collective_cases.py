@@ -76,3 +76,14 @@ def expected(operation: Operation, arrays, reduction, counts=None):
             return [np.concatenate([blocks[src][dst] for src in range(n)]) for dst in range(n)]
         case Operation.BROADCAST | Operation.SEND_RECEIVE:
             return [arrays[0]] * n
+        case Operation.SHIFT:
+            return [np.full_like(arrays[0], _neutral(reduction, arrays[0].dtype)), *arrays[:-1]]
+        case Operation.NEIGHBOR_EXCHANGE:
+            nothing = np.full(arrays[0].size, _neutral(reduction, arrays[0].dtype))
+            halves = [np.split(array.ravel(), 2) for array in [nothing, *arrays, nothing]]
+            received = [[halves[i][1], halves[i + 2][0]] for i in range(n)]
+            return [np.concatenate(each).reshape(arrays[0].shape) for each in received]
+
+
+def _neutral(reduction, kind) -> int:
+    return 0 if reduction is np.add else np.iinfo(kind).min

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from simcluster.layout import Strategy
@@ -210,9 +212,9 @@ def _wrong_primitives(operator, arrays, ranks: Ranks, strategy) -> list[str]:
 
 
 def local_types(types, layouts, ranks: Ranks):
-    """The types of a rank's parts."""
+    """The types of a rank's parts, halos aside."""
     return [
-        type(kind)(layout.local_shape(kind.shape, ranks.mesh), kind.dtype)
+        type(kind)(replace(layout, halos=()).local_shape(kind.shape, ranks.mesh), kind.dtype)
         for kind, layout in zip(types, layouts, strict=True)
     ]
 

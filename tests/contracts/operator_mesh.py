@@ -30,12 +30,17 @@ def allowed(names, mesh: Mesh, without: str = "") -> list[Strategy]:
 
 
 def extents(operator, arrays, resized=frozenset()) -> dict[str, int]:
-    """Dim -> its size; where operands have a ``resized`` dim in several sizes, their common divisor."""
+    """Dim -> its size; where operands have a ``resized`` dim in several sizes, their common divisor.
+
+    An operand with one element for several of a dim counts as many times as it has.
+    """
     dims, found = operator.dims(), {}
     made = operator.infer([type_of(array) for array in arrays])
     operands = [*(array.shape for array in arrays), *(kind.shape for kind in made)]
-    for names, shape in zip(dims.inputs + dims.outputs, operands, strict=True):
-        for name, size in zip(names, shape, strict=True):
+    steps = {(each.operand, each.dim): each.step for each in dims.windows}
+    for operand, (names, shape) in enumerate(zip(dims.inputs + dims.outputs, operands, strict=True)):
+        for name, length in zip(names, shape, strict=True):
+            size = length * steps.get((operand, name), 1)
             assert found.setdefault(name, size) == size or name in resized, f"{name} has two sizes"
             found[name] = math.gcd(found[name], size)
     return found
@@ -71,8 +76,20 @@ class Ranks:
     def part(self, whole, layout: Layout, rank: int):
         for dim, axes in enumerate(layout.dims):
             if axes:
-                whole = np.split(whole, self.ways(axes), axis=dim)[self.position(rank, axes)]
+                whole = self._part_along(whole, dim, layout, rank)
         return whole
+
+    def _part_along(self, whole, dim: int, layout: Layout, rank: int):
+        """A part with what it reads of its neighbours; halos that are owed are left out."""
+        ways, place = self.ways(layout.dims[dim]), self.position(rank, layout.dims[dim])
+        halo = next((each for each in layout.halos if each.dim == dim and not each.adds), None)
+        if halo is None:
+            return np.split(whole, ways, axis=dim)[place]
+        margins = [(0, 0)] * whole.ndim
+        margins[dim] = (halo.before, halo.after)
+        size = whole.shape[dim] // ways
+        padded = np.pad(whole, margins, constant_values=halo.fill)
+        return padded.take(range(place * size, (place + 1) * size + halo.before + halo.after), axis=dim)
 
     def mates(self, rank: int, axes) -> list[int]:
         """The ranks that differ from ``rank`` along ``axes`` only."""
@@ -90,6 +107,13 @@ class Ranks:
         """The strategies over these dims whose sizes divide."""
         extent = extents(operator, arrays, resized)
         return [each for each in allowed(names, self.mesh, without) if self.fits(each, extent)]
+
+    def different(self, strategies) -> list[Strategy]:
+        """One strategy for every number of ways by dim: which axes they are decides no work."""
+        found = {}
+        for each in strategies:
+            found.setdefault(tuple((dim, self.ways(axes)) for dim, axes in each.splits), each)
+        return list(found.values())
 
     def fits(self, strategy: Strategy, extent) -> bool:
         return all(extent[dim] % self.ways(axes) == 0 for dim, axes in strategy.splits)
@@ -137,7 +161,33 @@ class Ranks:
         reductions = {how for _, how in layout.partial}
         assert len(reductions) < 2
         combine = {"max": np.maximum, "min": np.minimum}.get(next(iter(reductions), "sum"), np.add)
-        return combine.reduce([values[other] for other in self.mates(rank, layout.partial_axes)])
+
+        def own(each: int):
+            return combine.reduce([values[other] for other in self.mates(each, layout.partial_axes)])
+
+        if not layout.halos:
+            return own(rank)
+        totals = {each: own(each) for each in range(len(self))}
+        for halo in layout.halos:
+            totals = {each: self._with_terms(totals, halo, layout, each) for each in totals}
+        return totals[rank]
+
+    def _with_terms(self, values, halo, layout: Layout, rank: int):
+        """A rank's own part along a dim, with the terms that its neighbours have for it."""
+        axes = layout.dims[halo.dim]
+        beside = {self.position(other, axes): values[other] for other in self.mates(rank, axes)}
+        place = self.position(rank, axes)
+        size = values[rank].shape[halo.dim] - halo.before - halo.after
+
+        def along(start, stop):
+            return (slice(None),) * halo.dim + (slice(start, stop),)
+
+        found = np.array(values[rank][along(halo.before, halo.before + size)])
+        if place + 1 in beside:
+            found[along(size - halo.before, size)] += beside[place + 1][along(0, halo.before)]
+        if place - 1 in beside:
+            found[along(0, halo.after)] += beside[place - 1][along(halo.before + size, None)]
+        return found
 
     def differences(
         self, operator, strategy: Strategy, inputs, expected, passing=(), masked=(), resized=frozenset()

@@ -54,6 +54,8 @@ def test_it_computes_its_operation_on_any_arrays(kind, operation, data):
     site = data.draw(st.sampled_from(able(kind, operation)))
     reduction = data.draw(st.sampled_from([np.add, np.maximum]))
     first = data.draw(st.integers(0, 11)) * site.num_ranks
+    if operation is Operation.NEIGHBOR_EXCHANGE:
+        first *= 2
     if operation in (Operation.ALL_REDUCE, Operation.BROADCAST, Operation.REDUCE, Operation.ALL_GATHER):
         first += data.draw(st.integers(0, 5))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))

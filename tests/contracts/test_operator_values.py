@@ -50,8 +50,10 @@ def test_dims_name_every_dim_of_every_operand(case):
     assert [len(names) for names in dims.inputs] == [len(kind.shape) for kind in case.types]
     assert [len(names) for names in dims.outputs] == [len(kind.shape) for kind in outputs]
     extent = extents(case.operator, case.inputs, case.resized)
-    for names, kind in zip(dims.outputs, outputs, strict=True):
-        for name, size in zip(names, kind.shape, strict=True):
+    steps = {(each.operand, each.dim): each.step for each in dims.windows}
+    for operand, (names, kind) in enumerate(zip(dims.outputs, outputs, strict=True), len(dims.inputs)):
+        for name, length in zip(names, kind.shape, strict=True):
+            size = length * steps.get((operand, name), 1)
             assert size == extent[name] or (name in case.resized and size % extent[name] == 0)
     for dim, reason in dims.whole:
         assert dim in dims.names
@@ -73,9 +75,12 @@ def test_infer_agrees_with_evaluate_on_whole_and_local_shapes(case):
             inferred = operator.infer(local_types(case.types, dims.input_layouts(strategy), ranks))
             read = Strategy(tuple(each for each in strategy.splits if any(each[0] in x for x in dims.inputs)))
             assert list(inferred) == local_types(kinds, dims.output_layouts(read), ranks)
-            local = local_types(kinds, dims.output_layouts(strategy), ranks)
+            local = [
+                layout.local_shape(kind.shape, ranks.mesh)
+                for kind, layout in zip(kinds, dims.output_layouts(strategy), strict=True)
+            ]
             for made in ranks.made(operator, strategy, case.inputs, resized=case.resized):
-                assert [array.shape for array in made] == [kind.shape for kind in local]
+                assert [array.shape for array in made] == local
 
 
 @every_case

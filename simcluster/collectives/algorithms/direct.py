@@ -13,21 +13,24 @@ from simcluster.collectives.rounds import everyone, star, waits
 from simcluster.collectives.site import Site
 from simcluster.collectives.step import Cut, Exchange, Ints, Routine, Sends, Step
 
+NEIGHBORS = (Operation.NEIGHBOR_EXCHANGE, Operation.SHIFT)
+
 
 class Direct(Algorithm):
     """The transfer between two ranks, and what HCCL calls mesh and star for more of them.
 
     Reduce-scatter, all-gather and all-to-all are one round of n - 1 sends of S/n bytes from every rank;
     all-reduce is the first two; broadcast and reduce are two rounds, scatter then all-gather, and
-    reduce-scatter then gather; gather and scatter are one. In a full mesh each send has a link of its own.
+    reduce-scatter then gather; gather and scatter are one, and so is what neighbours send each other. In a
+    full mesh each send has a link of its own.
     """
 
     kind: ClassVar[str] = "direct"
     operations: ClassVar[frozenset[Operation]] = frozenset(Operation)
     chosen: ClassVar[Mapping[str, frozenset[Operation]]] = {
         # Grouped sends and receives; HCCL has meshes for the rest, see ``chosen_on``.
-        "nccl": frozenset({Operation.SEND_RECEIVE, Operation.GATHER, Operation.SCATTER}),
-        "hccl": frozenset({Operation.SEND_RECEIVE, Operation.GATHER, Operation.SCATTER}),
+        "nccl": frozenset({Operation.SEND_RECEIVE, Operation.GATHER, Operation.SCATTER, *NEIGHBORS}),
+        "hccl": frozenset({Operation.SEND_RECEIVE, Operation.GATHER, Operation.SCATTER, *NEIGHBORS}),
     }
 
     def supports(self, operation: Operation, site: Site) -> bool:
@@ -45,7 +48,9 @@ class Direct(Algorithm):
                 return Routine(Cut(1), (Sends(src=ends[:1], dst=ends[1:], modulus=1, hops=hops),))
             case Operation.ALL_TO_ALL | Operation.ALL_TO_ALL_V:
                 exchange = Exchange(groups=row, out=row * ranks, into=row, hops=hops)
-                return Routine(Cut(ranks * ranks), (exchange,))
+                return Routine(Cut(ranks * ranks, arrays=ranks), (exchange,))
+            case Operation.NEIGHBOR_EXCHANGE | Operation.SHIFT:
+                return _to_neighbors(operation, np.argsort(site.order), hops)
             case Operation.BROADCAST | Operation.SCATTER:
                 first = star(row, 0, 1, inwards=False, hops=hops)
             case Operation.GATHER:
@@ -55,6 +60,18 @@ class Direct(Algorithm):
             case _:
                 first = everyone(row, 0, 1, reduce=True, hops=hops)
         return Routine(Cut(ranks), first + _second(operation, row, hops))
+
+
+def _to_neighbors(operation: Operation, line: Ints, hops: tuple[int, int]) -> Routine:
+    """Every rank of ``line`` to the next, and in an exchange to the one before too: block 2r and 2r + 1."""
+    ranks = line.size
+    if operation is Operation.SHIFT:
+        sends = Sends(src=line[:-1], dst=line[1:], base=line[:-1], modulus=1, hops=hops)
+        return Routine(Cut(ranks, arrays=ranks), (sends,))
+    src, dst = (np.concatenate(ends) for ends in ((line[:-1], line[1:]), (line[1:], line[:-1])))
+    base = np.concatenate([2 * line[:-1] + 1, 2 * line[1:]])
+    sends = Sends(src=src, dst=dst, base=base, modulus=1, hops=hops)
+    return Routine(Cut(2 * ranks, arrays=ranks), (sends,))
 
 
 def _second(operation: Operation, row: Ints, hops: tuple[int, int]) -> tuple[Step, ...]:

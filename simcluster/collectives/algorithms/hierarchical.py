@@ -22,7 +22,11 @@ class Hierarchical(TwoLevel):
     """
 
     kind: ClassVar[str] = "hierarchical"
-    operations: ClassVar[frozenset[Operation]] = frozenset(Operation) - {Operation.SEND_RECEIVE}
+    operations: ClassVar[frozenset[Operation]] = frozenset(Operation) - {
+        Operation.SEND_RECEIVE,
+        Operation.NEIGHBOR_EXCHANGE,
+        Operation.SHIFT,
+    }
 
     def across(self, columns: Ints, base: Ints | int, width: int, *, reduce: bool) -> tuple[Step, ...]:
         """See ``TwoLevel.across``: a ring."""
@@ -35,7 +39,7 @@ class Hierarchical(TwoLevel):
         ranks = site.num_ranks
         match operation:
             case Operation.ALL_TO_ALL | Operation.ALL_TO_ALL_V:
-                return Routine(Cut(ranks * ranks), _all_to_all(rows))
+                return Routine(Cut(ranks * ranks, arrays=ranks), _all_to_all(rows))
             case Operation.BROADCAST:
                 root = fan(rows[:1], 0, 1, inwards=False)
                 gather = everyone(rows, 0, 1, reduce=False, hops=INSIDE)

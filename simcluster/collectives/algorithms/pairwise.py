@@ -29,4 +29,6 @@ class Pairwise(Algorithm):
         ranks = site.num_ranks
         row = np.arange(ranks, dtype=np.int64)[np.newaxis]
         hops = (site.fewest - 1, ranks - site.fewest)
-        return Routine(Cut(ranks * ranks), (Exchange(groups=row, out=row * ranks, into=row, hops=hops),))
+        return Routine(
+            Cut(ranks * ranks, arrays=ranks), (Exchange(groups=row, out=row * ranks, into=row, hops=hops),)
+        )

@@ -16,6 +16,7 @@ from simcluster.model.model import Model
 from simcluster.model.onnx.arrangement import ARRANGEMENT
 from simcluster.model.onnx.file import FileNode, Input, OnnxFile, read
 from simcluster.model.onnx.folding import FOLDS
+from simcluster.model.onnx.pictures import PICTURES
 from simcluster.model.onnx.pointwise import POINTWISE
 from simcluster.model.onnx.products import PRODUCTS
 from simcluster.model.onnx.writer import Known, Tensor, Writer, translators
@@ -24,7 +25,7 @@ from simcluster.model.operators.binary_cross_entropy import BinaryCrossEntropy
 from simcluster.model.operators.cross_entropy import CrossEntropy
 from simcluster.work import DType
 
-TRANSLATORS = translators(POINTWISE, PRODUCTS, ARRANGEMENT)
+TRANSLATORS = translators(POINTWISE, PRODUCTS, ARRANGEMENT, PICTURES)
 """Every operator of the standard that a network may run; ``FOLDS`` are those computed beforehand."""
 
 _LOSS = "SoftmaxCrossEntropyLoss"

@@ -25,11 +25,16 @@ def gelu(x: Array) -> tuple[Array, Array]:
     return 0.5 * x * (1 + tanh), slope
 
 
+def sigmoid(x: Array) -> Array:
+    """``1 / (1 + exp(-x))``, of numbers of either sign without overflow."""
+    return np.asarray(np.exp(-np.logaddexp(x.dtype.type(0), -x)))
+
+
 def silu(x: Array) -> tuple[Array, Array]:
     """``x s`` with s the sigmoid of x, and its derivative ``s (1 + x (1 - s))``."""
-    sigmoid = 1 / (1 + np.exp(-x))
-    value = x * sigmoid
-    return value, sigmoid + value * (1 - sigmoid)
+    share = sigmoid(x)
+    value = x * share
+    return value, share + value * (1 - share)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,10 @@ import numpy as np
 
 from simcluster.layout import Dims
 from simcluster.model.operator import ONE, Array, Operator, Region, Tape, TensorType, memory_bound, unit_dims
-from simcluster.model.operators.elementwise import FUNCTIONS
+from simcluster.model.operators.activation import sigmoid
 from simcluster.work import DType, Kernel, Work
 
 Labels = tuple[str, ...]
-
-_sigmoid = FUNCTIONS["sigmoid"].value
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,4 +85,4 @@ class BinaryCrossEntropyGrad(Operator):
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The gradient of every logit."""
         x, targets = inputs
-        return ((_sigmoid(x) - targets.astype(x.dtype)) * x.dtype.type(self.scale),)
+        return ((sigmoid(x) - targets.astype(x.dtype)) * x.dtype.type(self.scale),)

@@ -16,7 +16,7 @@ import numpy as np
 
 from simcluster.layout import Dims
 from simcluster.model.operator import UNIT, Array, Operator, Region, Tape, TensorType, unit_dims
-from simcluster.model.operators.activation import silu
+from simcluster.model.operators.activation import sigmoid, silu
 from simcluster.model.operators.reduction import SumTo
 from simcluster.work import DType, Kernel, Work
 
@@ -68,11 +68,6 @@ def _gelu_erf_slope(x: Array, g: Array) -> Array:
     return np.asarray(g * ((1 + erf(x / math.sqrt(2))) / 2 + x * _normal_density(x)))
 
 
-def _sigmoid(x: Array) -> Array:
-    """Of either sign without overflow."""
-    return np.asarray(np.exp(-np.logaddexp(x.dtype.type(0), -x)))
-
-
 def _chosen(mask: Array, a: Array, b: Array) -> Array:
     return np.asarray(np.where(mask != 0, a, b))
 
@@ -104,12 +99,12 @@ FUNCTIONS: Mapping[str, Function] = {
     # exponentials
     "exp": Function(1, np.exp, (("mul", ("g", "y")),)),
     "log": Function(1, np.log, (("div", ("g", 0)),)),
-    "sigmoid": Function(1, _sigmoid, (("sigmoid_slope", ("y", "g")),), flops=3),
+    "sigmoid": Function(1, sigmoid, (("sigmoid_slope", ("y", "g")),), flops=3),
     "sigmoid_slope": _linear(lambda y, g: g * y * (1 - y), 2, (1,), flops=3),
     "softplus": Function(
         1, lambda x: np.logaddexp(x.dtype.type(0), x), (("softplus_slope", (0, "g")),), flops=3
     ),
-    "softplus_slope": _linear(lambda x, g: g * _sigmoid(x), 2, (1,), flops=4),
+    "softplus_slope": _linear(lambda x, g: g * sigmoid(x), 2, (1,), flops=4),
     "silu": Function(1, lambda x: silu(x)[0], (("silu_slope", (0, "g")),), flops=4),
     "silu_slope": _linear(lambda x, g: g * silu(x)[1], 2, (1,), flops=6),
     "erf": Function(1, erf, (("erf_slope", (0, "g")),)),

@@ -96,6 +96,7 @@ WRONG = {
     "unsplittable": (strategy("layers.*.mlp.norm", "{hidden: tensor}"), "9:16", "cannot be split"),
     "no alternative": (strategy("layers.*.mlp.up", "[]"), "9:43", "0 items"),
     "no config.json": (but(MODEL, "{hf: config.json}"), "5:13", "cannot be read"),
+    "no network": (but(MODEL, "{onnx: network.onnx}"), "5:15", "network.onnx: "),
     "bound": (below("expect: {step_tme: {max: 1}}"), "9:10", "did you mean 'step_time'?"),
     "empty bound": (below("expect: {mfu: {}}"), "9:10", "give min, max or both"),
     "crossed bounds": (below("expect: {mfu: {min: 1, max: 0}}"), "9:10", "min 1 is above max 0"),

@@ -103,6 +103,22 @@ def test_a_config_file_is_still_found_from_the_written_scenario(simcluster, here
     assert simcluster("lint", "out/scenario.yaml").code == 0
 
 
+def test_an_onnx_file_names_the_model_and_is_still_found_from_the_written_scenario(simcluster, here):
+    pytest.importorskip("onnx")
+    from tests.unit.model.onnx.networks import mlp
+
+    mlp(here / "network.onnx")
+    model = "{layers: 4, hidden: 64, heads: 8, kv_heads: 4, ffn: 128, vocab: 256}"
+    text = but(model, "{onnx: network.onnx}").replace("seq_len: 16", "seq_len: 1")
+    mesh = "pipeline: 2, data: 2, tensor: 2"
+    (here / "small.yaml").write_text(but(mesh, "data: 8", text))
+    ran = simcluster("run", "small.yaml", "--out", "out")
+    assert ran.code == 0
+    assert "model    network, 1.86 k parameters" in ran.out
+    assert Document.read("out/scenario.yaml").data["model"]["onnx"] == str(here / "network.onnx")
+    assert simcluster("lint", "out/scenario.yaml").code == 0
+
+
 def test_what_does_not_fit_fails_and_the_json_is_whole(simcluster, here):
     (here / "cramped.yaml").write_text(CRAMPED)
     code, out, _ = simcluster("run", "cramped.yaml", "--out", "out")

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,6 +58,9 @@ def test_a_matmul_takes_its_flops_and_its_launch():
 
 def test_a_convolution_is_priced_as_its_implicit_matmul():
     assert device().kernel_time(gemm(Kernel.CONV)) == device().kernel_time(gemm())
+    slower = replace(device(), convolution=0.5)
+    assert slower.kernel_time(gemm()) == device().kernel_time(gemm())
+    assert slower.kernel_time(gemm(Kernel.CONV)) == pytest.approx(2e-6 + 2 * 2 * 640 * 64 * 64 / 1e12)
     with pytest.raises(PlanError, match="conv without the sizes m, n, k"):
         device().kernel_time(Work(Kernel.CONV, DType.BF16, 1, 1, 1))
 

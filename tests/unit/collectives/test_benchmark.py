@@ -24,6 +24,8 @@ FACTORS = {
     Operation.SCATTER: 7 / 8,
     Operation.SEND_RECEIVE: 1,
     Operation.BARRIER: 1,
+    Operation.NEIGHBOR_EXCHANGE: 1,
+    Operation.SHIFT: 1,
 }
 
 
@@ -79,3 +81,8 @@ def test_refusals_name_what_would_do():
     problem = refused_name("rng")
     assert problem and "unknown algorithm 'rng'" in problem.message
     assert all(kind in problem.hint for kind in ("auto", *all_algorithms()))
+
+
+def test_two_neighbours_send_half_of_what_they_could():
+    assert Operation.NEIGHBOR_EXCHANGE.bus_factor(2) == 0.5
+    assert Operation.NEIGHBOR_EXCHANGE.bus_factor(3) == 1

@@ -107,8 +107,8 @@ def test_nothing_leads_to_partial_values():
 
 
 @pytest.mark.parametrize("kind", list(Kind))
-def test_all_but_slices_are_collectives(kind):
-    assert Movement(kind, ("a",)).is_collective == (kind is not Kind.SLICE)
+def test_all_but_slices_and_copies_are_collectives(kind):
+    assert Movement(kind, ("a",)).is_collective == (kind not in (Kind.SLICE, Kind.COPY))
 
 
 def test_a_movement_prints_its_group():

@@ -117,3 +117,10 @@ def test_all_attempts_are_watched():
     seen = []
     found = first_fit(Start("gpt3-125m", "dgx-a100", 1, global_batch=8), seen.append)
     assert tuple(seen) == found.attempts
+
+
+def test_pictures_are_trained_many_at_once_by_data_parallelism():
+    found = first_fit(Start("resnet-50", "dgx-a100", 1)).chosen
+    assert found.data["parallel"]["mesh"] == {"data": 8}
+    training = found.data["training"]
+    assert (training["global_batch"], training["micro_batch"], training["seq_len"]) == (256, 32, 1)

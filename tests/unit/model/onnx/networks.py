@@ -128,6 +128,26 @@ def _dense(file, x, name, width, wider):
     return file.add("Add", made, file.weight(f"{name}.bias", wider), name=f"/{name}/Add")
 
 
+def pictures(path):
+    """Convolutions with batch norm, pools of every kind, and a projection."""
+    file = File()
+    x = file.input("x", "batch", 3, 16, 16)
+    for index, (channels, filters, stride) in enumerate(((3, 4, 1), (4, 8, 2))):
+        weight = file.weight(f"conv{index}.weight", filters, channels, 3, 3)
+        geometry = {"kernel_shape": (3, 3), "strides": (stride, stride), "pads": (1, 1, 1, 1)}
+        x = file.add("Conv", x, weight, name=f"/conv{index}", **geometry)
+        parts = [file.weight(f"bn{index}.{part}", filters) for part in ("weight", "bias", "mean", "var")]
+        x = file.add("BatchNormalization", x, *parts, name=f"/bn{index}", outputs=3, training_mode=1)[0]
+        x = file.add("Relu", x, name=f"/relu{index}")
+    x = file.add("MaxPool", x, name="/pool0", kernel_shape=(2, 2), strides=(2, 2))
+    weight, shift = file.weight("conv2.weight", 8, 8, 1, 1), file.weight("conv2.bias", 8)
+    x = file.add("Conv", x, weight, shift, name="/conv2", kernel_shape=(1, 1))
+    x = file.add("AveragePool", x, name="/pool1", kernel_shape=(2, 2), strides=(2, 2))
+    x = file.add("Flatten", file.add("GlobalAveragePool", x, name="/pool2"))
+    weight, shift = file.weight("fc.weight", 8, 8), file.weight("fc.bias", 8)
+    return file.save(path, file.add("Gemm", x, weight, shift, transB=1, name="/fc"))
+
+
 def mixture(path):
     """What the others lack: reductions, concat, slice, pad, top-k, one-hot, clip, expand, yes and no."""
     file = File()

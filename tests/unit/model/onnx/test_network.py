@@ -19,9 +19,14 @@ from simcluster.simulation import simulate, verify
 from simcluster.simulation.build import prepare
 from simcluster.simulation.flops import forward_flops
 from simcluster.work import DType
-from tests.unit.model.onnx.networks import INT, File, helper, mixture, mlp, transformer
+from tests.unit.model.onnx.networks import INT, File, helper, mixture, mlp, pictures, transformer
 
-NETWORKS = {"mlp": (mlp, 1), "transformer": (transformer, 8), "mixture": (mixture, 1)}
+NETWORKS = {
+    "mlp": (mlp, 1),
+    "transformer": (transformer, 8),
+    "mixture": (mixture, 1),
+    "pictures": (pictures, 1),
+}
 
 
 def load(path):
@@ -137,6 +142,7 @@ HEADS = {"match": "layers.0.h.0.{Softmax,scores.*,context.MatMul}", "split": {"d
 KEYS = {"match": "layers.0.h.0.Softmax", "split": {"dim3": "tensor"}}
 EXTREMES = {"match": "layers.0.{low,high}", "split": {"dim2": "tensor"}}
 SUMS = {"match": "layers.0.{mean,gate}", "split": {"dim1": "tensor"}}
+HEIGHT = {"match": "layers.0.{conv0,pool0}", "split": {"height": "tensor"}}
 VOCAB = {"match": "layers.0.tokens.Gather", "split": {"rows": "tensor"}}
 
 
@@ -149,6 +155,8 @@ VOCAB = {"match": "layers.0.tokens.Gather", "split": {"rows": "tensor"}}
         ("transformer", {"data": 2, "tensor": 2}, [HEADS, VOCAB]),
         ("transformer", {"data": 2, "tensor": 4}, [COLUMNS, KEYS]),
         ("mixture", {"data": 4}, []),
+        ("pictures", {"data": 4}, []),
+        ("pictures", {"data": 2, "tensor": 4}, [HEIGHT]),
         ("mixture", {"data": 2, "tensor": 4}, [EXTREMES, SUMS]),
     ],
 )
@@ -234,6 +242,7 @@ def test_a_number_of_samples_that_is_written_into_a_shape_is_found(tmp_path):
             lambda file, x: file.add("Transpose", x, perm=(1, 0)),
             "first dim is not that of samples",
         ),
+        (lambda file, x: file.add("GlobalAveragePool", x), "are no pictures"),
         (lambda file, x: file.add("Cast", file.add("Greater", x, x), to=1), "a cast of uint8"),
         (lambda file, x: file.add("Relu", "nothing"), "reads 'nothing', which nothing makes before"),
         (lambda file, x: file.add("Gather", x, file.integers(0, 1, 3), axis=1), "not evenly spaced"),
@@ -247,6 +256,32 @@ def test_what_a_node_cannot_do_says_so(tmp_path, write, message):
     file = File()
     (found,) = refused(file.save(tmp_path / "odd.onnx", write(file, file.input("x", "batch", 4))))
     assert message in found
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ({"dilations": (2, 2)}, "windows with holes: dilations [2, 2]"),
+        ({"group": 2}, "channels in 2 groups"),
+        ({"pads": (1, 1, 0, 0)}, "margins that differ between the sides: [1, 1, 0, 0]"),
+        ({"auto_pad": "SAME_UPPER"}, "auto_pad SAME_UPPER"),
+        ({}, "a window of [3, 3] is larger than [2, 8] pixels"),
+    ],
+)
+def test_windows_that_cannot_be_laid_say_so(tmp_path, attributes, message):
+    file = File()
+    x = file.input("x", "batch", 4, 2, 8)
+    made = file.add("Conv", x, file.weight("w", 4, 4, 3, 3), **attributes)
+    (found,) = refused(file.save(tmp_path / "odd.onnx", made))
+    assert message in found
+
+
+def test_fixed_statistics_are_refused(tmp_path):
+    file = File()
+    x = file.input("x", "batch", 4, 2, 8)
+    parts = [file.weight(name, 4) for name in ("w", "b", "mean", "var")]
+    (found,) = refused(file.save(tmp_path / "fixed.onnx", file.add("BatchNormalization", x, *parts)))
+    assert "its statistics are fixed export the network in training mode" in found
 
 
 def test_a_file_that_is_not_there_or_no_onnx_file_says_so(tmp_path):

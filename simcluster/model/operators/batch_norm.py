@@ -1,0 +1,146 @@
+"""Batch norm over pictures [batch, channels, height, width]: statistics of a channel over samples and pixels.
+
+Frameworks normalise by the samples that a device has, unless statistics are synchronised. So the mathematics
+has groups: every ``group`` samples share statistics. A batch that is split into whole groups needs no
+communication; where a group is split, sums travel between two passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from simcluster.layout import Dims
+from simcluster.model.operator import Array, Decomposition, Region, Tape, TensorType
+from simcluster.model.operators.batch_norm_passes import (
+    BatchNormalise,
+    BatchNormGradSums,
+    BatchNormInputGrad,
+    BatchNormOperator,
+    BatchNormSums,
+)
+from simcluster.model.statistics import CHANNELS, Statistics
+from simcluster.model.windows import PICTURE
+from simcluster.work import Work
+
+
+@dataclass(frozen=True, slots=True)
+class BatchNorm(BatchNormOperator):
+    """``(x - mean) / std * w + b``; outputs y, and mean and reciprocal std by group and channel (fp32)."""
+
+    statistics: Statistics
+
+    kind: ClassVar[str] = "batch_norm"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """Y like x, and two statistics."""
+        statistic = self._statistic(inputs[0])
+        return (inputs[0], statistic, statistic)
+
+    def dims(self) -> Dims:
+        """Samples may be split as far as groups stay whole."""
+        each = self.statistics
+        return Dims(
+            (PICTURE, CHANNELS, CHANNELS),
+            (PICTURE, each.labels, each.labels),
+            whole=each.whole,
+            windows=each.windows(4, 5),
+        )
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """Two passes over x, the first for the statistics."""
+        return self._pass(inputs, outputs, accumulate, inputs[:1])
+
+    def gradient(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
+    ) -> tuple[str | None, ...]:
+        """Reads x and the statistics."""
+        if grads[0] is None:
+            return (None, None, None)
+        operands = [inputs[0], outputs[1], outputs[2], inputs[1], grads[0]]
+        return tape.emit("grad", BatchNormGrad(self.statistics), operands)
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The normalised pictures."""
+        x, weight, bias = inputs
+        each = self.statistics
+        groups = each.grouped(x)
+        mean = groups.mean(axis=(1, 3, 4))
+        centred = groups - each.spread(mean)
+        reciprocal = 1 / np.sqrt((centred * centred).mean(axis=(1, 3, 4)) + x.dtype.type(each.eps))
+        y = centred * each.spread(reciprocal) * each.spread(weight) + each.spread(bias)
+        return (y.reshape(x.shape), each.back(mean), each.back(reciprocal))
+
+    def grouped(self, ways: int) -> BatchNorm | None:
+        """With smaller groups, unless statistics are synchronised."""
+        return BatchNorm(self.statistics.parted(ways)) if self.statistics.group else None
+
+    def decompose(self, split: frozenset[str]) -> Decomposition | None:
+        """Two sums over what a rank has of a group, and the pass that reads them once they are complete."""
+        if not self.statistics.inner(split):
+            return None
+        return Decomposition(
+            (
+                ("sums", BatchNormSums(self.statistics), ("in0",), ("sums",)),
+                (
+                    "normalise",
+                    BatchNormalise(self.statistics),
+                    ("in0", "sums", "in1", "in2"),
+                    ("out0", "out1", "out2"),
+                ),
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BatchNormGrad(BatchNormOperator):
+    """``dx, dw, db`` from x, mean, reciprocal std, w and dy."""
+
+    statistics: Statistics
+
+    kind: ClassVar[str] = "batch_norm_grad"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """Like x, and twice like w."""
+        return (inputs[0], inputs[3], inputs[3])
+
+    def dims(self) -> Dims:
+        """Linear in dy; dw and db sum over all groups."""
+        each = self.statistics
+        return Dims(
+            (PICTURE, each.labels, each.labels, CHANNELS, PICTURE),
+            (PICTURE, CHANNELS, CHANNELS),
+            whole=each.whole,
+            linear=(frozenset({4}),),
+            windows=each.windows(1, 2),
+        )
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """Two passes over x and dy, the first for two sums."""
+        return self._pass(inputs, outputs, accumulate, (inputs[0], inputs[4]))
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The two sums, and dx from them."""
+        x, mean, reciprocal, weight, dy = inputs
+        sums, dw, db = BatchNormGradSums(self.statistics).evaluate((x, mean, reciprocal, dy), region)
+        made = BatchNormInputGrad(self.statistics).evaluate((x, mean, reciprocal, weight, dy, sums), region)
+        return (*made, dw, db)
+
+    def decompose(self, split: frozenset[str]) -> Decomposition | None:
+        """Two sums over what a rank has of a group, and the pass that reads them once they are complete."""
+        if not self.statistics.inner(split):
+            return None
+        sums, grad = BatchNormGradSums(self.statistics), BatchNormInputGrad(self.statistics)
+        return Decomposition(
+            (
+                ("sums", sums, ("in0", "in1", "in2", "in4"), ("sums", "out1", "out2")),
+                ("input", grad, ("in0", "in1", "in2", "in3", "in4", "sums"), ("out0",)),
+            )
+        )

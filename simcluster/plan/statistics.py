@@ -1,0 +1,34 @@
+"""Pass: whose samples share statistics, where they are not synchronised: each data-parallel rank's own.
+
+It comes before differentiation and before strategies, so that one device computes the same: statistics are
+part of the mathematics, and only their groups come from the plan (DESIGN 4.6).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from simcluster.model import Block, Graph, Node, Operator
+
+
+def with_statistics(graph: Graph, ways: int) -> Graph:
+    """The graph whose operators take statistics over each of ``ways`` equal parts of the batch."""
+    if ways == 1:
+        return graph
+    return graph.with_blocks({name: _grouped(block, ways) for name, block in graph.blocks.items()})
+
+
+def _grouped(block: Block, ways: int) -> Block:
+    """The block; the shapes of statistics follow from their number."""
+    values = dict(block.values)
+    nodes: list[Node] = []
+    for node in block.nodes:
+        assert isinstance(node.operator, Operator)
+        operator = node.operator.grouped(ways)
+        if operator is not None:
+            node = replace(node, operator=operator)
+            kinds = operator.infer([values[value].type for value in node.inputs])
+            for value, kind in zip(node.outputs, kinds, strict=True):
+                values[value] = replace(values[value], type=kind)
+        nodes.append(node)
+    return replace(block, values=values, nodes=tuple(nodes))
