@@ -155,11 +155,12 @@ def test_its_graph_is_whole(name):
             *block.inputs,
             *block.parameters,
             *block.feeds,
+            *block.states,
             *(block.gradients[out] for out in block.outputs),
         }
         for node in block.nodes:
             assert set(node.inputs) <= known, f"{block.name}.{node.name}"
-            added = (Role.ACCUMULATOR, Role.SUM)
+            added = (Role.ACCUMULATOR, Role.SUM, Role.STATE)
             fresh = {out for out in node.outputs if block.values[out].role not in added}
             assert not fresh & known
             known.update(node.outputs)
@@ -179,6 +180,8 @@ def test_its_small_form_has_a_finite_loss(name):
         values = {inner: crossing[outer] for inner, outer in zip(block.inputs, instance.inputs, strict=True)}
         for value in block.parameters:
             values[value] = source.parameter(f"{instance.name}.{value}", block.values[value].type)
+        for value in block.states:
+            values[value] = np.zeros(block.values[value].type.shape)
         for value in block.feeds:
             kind = block.values[value]
             values[value] = source.feed(value, kind.type, 0, 0, kind.below)
