@@ -15,6 +15,7 @@ from simcluster.model.operator import UNIT
 from simcluster.model.operators.activation import Gelu, Relu, Tanh
 from simcluster.model.operators.concat import Concat
 from simcluster.model.operators.cross_entropy import CrossEntropy
+from simcluster.model.operators.dispatch import SEATED, SEATS, Combine, Dispatch, SeatWeights
 from simcluster.model.operators.dropout import Dropout
 from simcluster.model.operators.elementwise import Elementwise
 from simcluster.model.operators.extreme import Extreme
@@ -23,15 +24,18 @@ from simcluster.model.operators.norm import LayerNorm, RmsNorm
 from simcluster.model.operators.pointwise import Add, Bias
 from simcluster.model.operators.reduction import SumTo
 from simcluster.model.operators.reshape import Reshape
+from simcluster.model.operators.router import Route, Seats
 from simcluster.model.operators.slice import Slice
 from simcluster.model.operators.softmax import SoftmaxOver
 from simcluster.model.operators.transpose import Transpose
+from simcluster.model.operators.weighed import Weighed
 from simcluster.work import DType
 
 Labels = tuple[str, ...]
 MESH = {"a": 2, "b": 2}
 BATCH, SEQ, WIDTH = 4, 4, 8
 CLASSES = 8
+EXPERTS, CAPACITY = 4, 2
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,7 @@ class Writer:
             self._merge,
             self._side_by_side,
             self._slice,
+            self._mixture,
         ]
         for _ in range(size):
             x = self.draw(st.sampled_from(self.made[1:]))
@@ -161,6 +166,24 @@ class Writer:
             operator = Slice(x.labels, x.shape, ((place, half, 1, half),))
             self._add(operator, x.labels, x.name)
 
+    def _mixture(self, x: Tensor) -> None:
+        """Tokens to the two best of four experts, some of them dropped, and back."""
+        if len(x.shape) != 3:
+            return
+        rows, inner, width = ("batch", "seq", "hidden"), (*SEATS, "ffn"), 4
+        scored = Matmul(rows, (("hidden", "experts"),), ((*rows[:-1], "experts"),))
+        (scores,) = self._put(scored, x.name, self._parameter((x.shape[-1], EXPERTS)))
+        weights, ids = self._put(Route(2, normalised=True), scores)
+        (seats,) = self._put(Seats(EXPERTS, CAPACITY), ids)
+        (seated,) = self._put(Dispatch(EXPERTS, CAPACITY), x.name, seats)
+        (weighing,) = self._put(SeatWeights(EXPERTS, CAPACITY), weights, seats)
+        product = Matmul(SEATED, (("experts", "hidden", "ffn"),), (inner,))
+        (made,) = self._put(product, seated, self._parameter((EXPERTS, x.shape[-1], width)))
+        (made,) = self._put(Weighed(Gelu(inner), SEATS), made, weighing)
+        down = Matmul(inner, (("experts", "ffn", "hidden"),), (SEATED,))
+        (made,) = self._put(down, made, self._parameter((EXPERTS, width, x.shape[-1])))
+        self._add(Combine(EXPERTS, CAPACITY), x.labels, made, seats)
+
     def _loss(self, x: Tensor) -> None:
         weight = self._parameter((x.shape[-1], CLASSES))
         labels = (*x.labels[:-1], "classes")
@@ -194,17 +217,20 @@ class Writer:
         return (*x.labels[:gone], *x.labels[gone + 1 :])
 
     def _add(self, operator: Operator, labels: Labels, *inputs: str) -> str:
-        name = f"n{len(self.made)}"
-        value = self.build.add(name, operator, *inputs)
-        kind = self.build.values[value].type
-        self.made.append(Tensor(value, labels, kind.shape))
+        (value, *_) = self._put(operator, *inputs)
+        self.made.append(Tensor(value, labels, self.build.values[value].type.shape))
+        return value
+
+    def _put(self, operator: Operator, *inputs: str) -> tuple[str, ...]:
+        """An operator with its strategy, its results only for who knows of them."""
+        name = f"n{len(self.build.nodes)}"
+        outputs = self.build.adds(name, operator, *inputs)
         extent: dict[str, int] = {}
         dims = operator.dims()
-        outputs = self.build.nodes[-1].outputs
         for names, tensor in zip(dims.inputs + dims.outputs, (*inputs, *outputs), strict=True):
             extent |= dict(zip(names, self.build.values[tensor].type.shape, strict=True))
         self._split(name, operator, extent)
-        return value
+        return outputs
 
     def _split(self, name: str, operator: Operator, extent: Mapping[str, int]) -> None:
         """A legal strategy: any dims that divide and may be split, over axes that are free."""

@@ -29,6 +29,7 @@ _ALWAYS = {
     "parallel": "the plan",
     "parallel.mesh": "axes, outermost first: ranks of the last one are neighbours",
     "parallel.mesh.pipeline": "stages, each with its share of the layers",
+    "parallel.mesh.expert": "data-parallel ranks that share the experts of every layer",
     "parallel.mesh.tensor": "ranks inside a host that share every layer",
     "parallel.schedule": "how micro-batches go through the stages",
     "parallel.schedule.kind": "one forward, one backward; or gpipe",
@@ -77,7 +78,7 @@ def _remarks(data: Mapping[str, Any], start: Start) -> Iterator[tuple[str, str]]
     for path, value in _paths(data, ""):
         yield path, _BY_VALUE.get((path, str(value))) or _ALWAYS.get(path, "")
     training, mesh = data["training"], data["parallel"]["mesh"]
-    batch, seq_len, ways = training["global_batch"], training["seq_len"], mesh["data"]
+    batch, seq_len, ways = training["global_batch"], training["seq_len"], mesh["data"] * mesh.get("expert", 1)
     size = training["micro_batch"]
     steps = batch // ways // size
     each = f" of {size}" if size > 1 else ""

@@ -88,7 +88,8 @@ def _attention(work: Work, models: Models, rates: Rates) -> Rate:
         sizes["h"],
         sizes["sq"],
         sizes["skv"],
-        sizes["d"],
+        # Heads of two sizes run as well as heads of their mean would.
+        (sizes["d"] + sizes.get("dv", sizes["d"])) // 2,
         bool(sizes.get("causal", 0)),
         bool(sizes.get("backward", 0)),
         work.flops,

@@ -35,11 +35,12 @@ Labels = tuple[str, ...]
 
 @dataclass(slots=True)
 class DecoderBlock:
-    """Writes one block of a model of these dimensions."""
+    """Writes one block of a model of these dimensions; ``mixed``: its MLP is the mixture of experts."""
 
     name: str
     dims: Dimensions
     dtype: DType
+    mixed: bool = False
     build: BlockBuilder = field(init=False)
 
     def __post_init__(self) -> None:
@@ -64,8 +65,12 @@ class DecoderBlock:
         """Self-attention and MLP, each behind a norm and around a residual connection."""
         x = self.build.input("in", hidden)
         y = self._norm("attention.norm", x)
+        if self.dims.latent is not None:
+            hidden_size, heads, theta = self.dims.hidden, self.dims.heads, self.dims.rope_theta
+            q, k, v = self.dims.latent.write(self.build, y, hidden_size, heads, theta)
+            return self._attended(x, q, k, v)
         q, k, v = self._linear("attention.qkv", y, HIDDEN, _heads("q", "k", "v"), self._qkv_bias)
-        return self._after_projections(x, q, k, v)
+        return self._attended(x, *self._placed(q, k), v)
 
     def query_layer(self, hidden: TensorType, tokens: TensorType) -> Block:
         """A layer whose queries come from a table of positions (PanGu-alpha, arXiv 2104.12369, query layer).
@@ -79,7 +84,7 @@ class DecoderBlock:
         y = self._norm("attention.norm", x)
         (q,) = self._linear("attention.query", rows, HIDDEN, _heads("q"), self._qkv_bias)
         k, v = self._linear("attention.qkv", y, HIDDEN, _heads("k", "v"), self._qkv_bias)
-        return self._after_projections(x, q, k, v)
+        return self._attended(x, *self._placed(q, k), v)
 
     def head(self, hidden: TensorType, tokens: TensorType, num_tokens: float) -> Block:
         """The last norm, logits and loss."""
@@ -101,8 +106,9 @@ class DecoderBlock:
     def _qkv_bias(self) -> bool:
         return self.dims.bias or self.dims.qkv_bias
 
-    def _after_projections(self, x: str, q: str, k: str, v: str) -> Block:
-        o = self._attention(*self._placed(q, k), v)
+    def _attended(self, x: str, q: str, k: str, v: str) -> Block:
+        """The layer from placed queries and keys on."""
+        o = self._attention(q, k, v)
         out = {"": ("heads", "group", "head_dim", "hidden")}
         (y,) = self._linear("attention.out", o, QUERY, out, self.dims.bias)
         y = self._dropout("attention.dropout", y, self.dims.dropout)
@@ -122,12 +128,23 @@ class DecoderBlock:
 
     def _attention(self, q: str, k: str, v: str) -> str:
         dims = self.dims
-        core = Attending(dims.rule, dims.head_dim**-0.5, dims.attention_dropout, dims.flash)
+        own = dims.latent is not None
+        core = Attending(dims.rule, dims.scale, dims.attention_dropout, dims.flash, own_values=own)
         return core.write(self.build, "attention.core", q, k, v)
 
     def _mlp(self, x: str) -> str:
         build, dims = self.build, self.dims
         y = self._norm("mlp.norm", x)
+        if self.mixed:
+            assert dims.experts is not None
+            y = dims.experts.write(build, y, dims.hidden, dims.activation)
+        else:
+            y = self._plain_mlp(y)
+        y = self._dropout("mlp.dropout", y, dims.dropout)
+        return build.add("mlp.residual", Add(HIDDEN), x, y)
+
+    def _plain_mlp(self, y: str) -> str:
+        build, dims = self.build, self.dims
         up = ("hidden", "ffn")
         if dims.activation in GATED:
             gate, y = self._linear("mlp.up", y, HIDDEN, {"gate": up, "up": up}, dims.bias)
@@ -135,9 +152,7 @@ class DecoderBlock:
         else:
             (y,) = self._linear("mlp.up", y, HIDDEN, {"": up}, dims.bias)
             y = build.add("mlp.activation", PLAIN[dims.activation](FFN), y)
-        (y,) = self._linear("mlp.down", y, FFN, {"": ("ffn", "hidden")}, dims.bias)
-        y = self._dropout("mlp.dropout", y, dims.dropout)
-        return build.add("mlp.residual", Add(HIDDEN), x, y)
+        return self._linear("mlp.down", y, FFN, {"": ("ffn", "hidden")}, dims.bias)[0]
 
     # -- operators --------------------------------------------------------------------------------------
 
@@ -145,7 +160,8 @@ class DecoderBlock:
     def _sizes(self) -> Mapping[str, int]:
         dims = self.dims
         sizes = {"hidden": dims.hidden, "heads": dims.kv_heads, "group": dims.group}
-        return sizes | {"head_dim": dims.head_dim, "ffn": dims.ffn}
+        head_dim = dims.latent.value_dim if dims.latent else dims.head_dim
+        return sizes | {"head_dim": head_dim, "ffn": dims.ffn}
 
     def _norm(self, name: str, x: str, labels: Labels = HIDDEN) -> str:
         build = self.build

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from simcluster.model.experts import Experts
+from simcluster.model.latent import Latent
 from simcluster.model.scores import Scores
 from simcluster.work import DType
 
@@ -15,8 +17,9 @@ class Dimensions:
     ``heads`` are query heads, ``kv_heads`` key-value heads (``heads`` is a multiple of it). ``max_positions``
     is the longest sequence of a learned position table, which has ``position_offset`` rows more.
     ``query_layer`` makes the last layer a query layer as PanGu-alpha's. ``window`` is 0 where every earlier
-    token is seen. ``flash`` and ``logits`` are how a framework computes: attention as one kernel or as
-    several, and the type of the logits the loss reads (None: that of all activations).
+    token is seen. ``experts`` make the MLP a mixture of experts, ``latent`` makes attention latent, with
+    ``heads`` heads of its own sizes. ``flash`` and ``logits`` are how a framework computes: attention as one
+    kernel or as several, and the type of the logits the loss reads (None: that of all activations).
     """
 
     layers: int
@@ -44,6 +47,8 @@ class Dimensions:
     dropout: float = 0.0
     embedding_dropout: float = 0.0
     attention_dropout: float = 0.0
+    experts: Experts | None = None
+    latent: Latent | None = None
     flash: bool = True
     logits: DType | None = None
 
@@ -51,6 +56,11 @@ class Dimensions:
     def group(self) -> int:
         """Query heads of every key-value head."""
         return self.heads // self.kv_heads
+
+    @property
+    def scale(self) -> float:
+        """By what products of queries and keys are multiplied."""
+        return float((self.latent.head_dim if self.latent else self.head_dim) ** -0.5)
 
     @property
     def rule(self) -> Scores:

@@ -14,6 +14,7 @@ from typing import Any
 
 from simcluster.document import Refused
 from simcluster.errors import nearest
+from simcluster.model import huggingface_mixtures as mixtures
 
 Config = Mapping[str, Any]
 Keys = str | tuple[str, ...]
@@ -53,6 +54,8 @@ _LLAMA: Mapping[str, Keys] = {
     "tied": "tie_word_embeddings",
     "attention_dropout": "attention_dropout",
 }
+_MIXED = {name: key for name, key in _LLAMA.items() if name != "ffn"}
+_DEEPSEEK = {name: key for name, key in _LLAMA.items() if name not in ("kv_heads", "head_dim")}
 _GPT2: Mapping[str, Keys] = {
     "layers": "n_layer",
     "hidden": "n_embd",
@@ -106,6 +109,9 @@ _ROTARY = {
 _NO_BIAS = {"attention_bias": (False, None), "mlp_bias": (False, None)}
 _ONE_WINDOW = {"use_sliding_window": (False, None)}
 
+_EVERY_LAYER = {"decoder_sparse_step": (1, None), "mlp_only_layers": ([], None)}
+_LATENT = {"moe_layer_freq": (1, None), "num_nextn_predict_layers": (0, None)}
+
 
 def _window(config: Config) -> Mapping[str, Any]:
     window = config.get("sliding_window")
@@ -139,6 +145,19 @@ _TYPES = {
     "mistral": _Type("llama", _LLAMA, plain=_ROTARY | _NO_BIAS, besides=_window),
     "qwen2": _Type("llama", _LLAMA, {"qkv_bias": True}, _ROTARY | _ONE_WINDOW),
     "qwen3": _Type("llama", _LLAMA, {"qk_norm": True}, _ROTARY | _NO_BIAS | _ONE_WINDOW),
+    "mixtral": _Type(
+        "llama", _MIXED, plain=_ROTARY | {"router_jitter_noise": (0.0, 0, None)}, besides=mixtures.mixtral
+    ),
+    "qwen3_moe": _Type(
+        "llama",
+        _MIXED,
+        {"qk_norm": True},
+        _ROTARY | _NO_BIAS | _ONE_WINDOW | _EVERY_LAYER,
+        mixtures.qwen3_moe,
+    ),
+    "deepseek_v2": _Type("llama", _DEEPSEEK, {}, _ROTARY | _NO_BIAS | _LATENT, mixtures.deepseek_v2),
+    "deepseek_v3": _Type("llama", _DEEPSEEK, {}, _ROTARY | _NO_BIAS | _LATENT, mixtures.deepseek_v3),
+    "kimi_k2": _Type("llama", _DEEPSEEK, {}, _ROTARY | _NO_BIAS | _LATENT, mixtures.deepseek_v3),
     "gpt2": _Type(
         "gpt",
         _GPT2,
@@ -193,7 +212,10 @@ _TYPES = {
 }
 
 _HINTS = {
-    "rope_scaling": "scaled angles take as long as plain ones: without the key, times and memory are the same"
+    "rope_scaling": (
+        "scaled angles take as long as plain ones: without the key, times and memory are the same"
+    ),
+    "num_nextn_predict_layers": "without the key, the model is built without multi-token prediction",
 }
 
 
@@ -257,7 +279,7 @@ def _wanted(name: str, value: Any) -> str:
     """The form that a dimension must have, if ``value`` has another one."""
     if name in _FLAGS:
         return "" if isinstance(value, bool) else "true or false"
-    if name in ("positions", "activation"):
+    if name in ("positions", "activation", "experts", "latent"):
         return ""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if name.endswith("dropout"):

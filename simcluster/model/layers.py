@@ -72,13 +72,15 @@ def linear(
 class Attending:
     """How queries find values: the rule for scores, dropout of weights, and one kernel or several.
 
-    ``scale`` multiplies products of queries and keys before anything is added to them.
+    ``scale`` multiplies products of queries and keys before anything is added to them. ``own_values``: heads
+    of values have a size of their own.
     """
 
     rule: Scores
     scale: float
     dropout: float = 0.0
     flash: bool = True
+    own_values: bool = False
 
     def write(self, build: BlockBuilder, name: str, q: str, k: str, v: str, bias: str | None = None) -> str:
         """The operators called ``name``; ``bias`` [heads, group, seq, keys] is added to scores."""
@@ -86,7 +88,14 @@ class Attending:
         if self.flash:
             rule = self.rule
             core = Attention(
-                rule.causal, rule.window, rule.alibi, self.dropout, name, self.scale, biased=bool(added)
+                rule.causal,
+                rule.window,
+                rule.alibi,
+                self.dropout,
+                name,
+                self.scale,
+                biased=bool(added),
+                own_values=self.own_values,
             )
             return build.add(name, core, q, k, v, *added)
         scores = build.add(f"{name}.scores", Matmul(QUERY, (KEYS,), (SCORES,)), q, k)

@@ -55,6 +55,30 @@ class Model(ABC):
         """Parameters, tied ones once, as publications count them (no vocabulary padding)."""
         return self.graph(batch=1, seq_len=self.sequence or 1, dtype=DType.BF16, num_tokens=1).num_parameters
 
+    @property
+    def num_experts(self) -> int:
+        """Experts of a layer that a router chooses of; 0 if none does."""
+        return 0
+
+    @property
+    def num_expert_parameters(self) -> int:
+        """Parameters of all experts, which expert parallelism spreads."""
+        return 0
+
+    @property
+    def num_active_parameters(self) -> int:
+        """Parameters that a token meets; all of them unless a router chooses."""
+        return self.num_parameters
+
+    @property
+    def counted(self) -> Model:
+        """The model whose matrix products are its FLOPs: without what a plan computes to no use."""
+        return self
+
+    def remarks(self, seq_len: int) -> tuple[str, ...]:
+        """What a user should be told of how it is computed on sequences of this length."""
+        return ()
+
     @abstractmethod
     def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: float) -> Graph:
         """The forward graph of one micro-batch of ``batch`` sequences over all ranks.

@@ -27,6 +27,7 @@ from simcluster.model.encoder import Encoder
 from simcluster.model.encoder_decoder import EncoderDecoder
 from simcluster.model.layers import GATED
 from simcluster.model.model import Model
+from simcluster.model.parts import ExpertsSpec, LatentSpec, experts_of, latent_of
 from simcluster.model.residual import ResidualNetwork
 from simcluster.model.transformer import Transformer
 from simcluster.model.vision import VisionTransformer
@@ -75,7 +76,7 @@ class ModelSpec(CatalogSection):
 
     hf: Path | None = None
     """A Hugging Face config.json, relative to the scenario's folder: model types llama, mistral, qwen2,
-    qwen3, gpt2, opt, bloom and mpt."""
+    qwen3, mixtral, qwen3_moe, deepseek_v2, deepseek_v3, kimi_k2, gpt2, opt, bloom and mpt."""
 
     onnx: Path | None = None
     """An ONNX file, relative to the scenario's folder: its nodes as operators, for any number of samples. Its
@@ -161,6 +162,13 @@ class ModelSpec(CatalogSection):
 
     attention_dropout: Probability | None = None
     """Rate of dropout of attention weights; 0 if absent."""
+
+    experts: ExpertsSpec | None = None
+    """A mixture of experts in place of the MLP."""
+
+    latent: LatentSpec | None = None
+    """Latent attention in place of the usual one: heads of sizes of its own, kv_heads and head_dim without
+    meaning."""
 
     token_types: PositiveInt | None = None
     """BERT: kinds of tokens, such as first and second sentence; 2 if absent."""
@@ -299,12 +307,19 @@ class ModelSpec(CatalogSection):
         sizes = {name: getattr(self, name) for name in type(self).model_fields if name in written}
         family = sizes.get("family") or given.get("family") or self.family
         known = {**_FAMILIES[family], **given, **{k: v for k, v in sizes.items() if v is not None}}
+        known |= {
+            "experts": experts_of(given.get("experts"), self.experts),
+            "latent": latent_of(given.get("latent"), self.latent),
+        }
+        known = {name: value for name, value in known.items() if value is not None}
         hidden, heads = known["hidden"], known["heads"]
         kv_heads = known.get("kv_heads", heads)
         if heads % kv_heads:
             raise Refused(f"{heads} heads are no multiple of {kv_heads} key-value heads", path="kv_heads")
         head_dim = _head_dim(known)
         ffn = known.get("ffn")
+        if ffn is None and "experts" in known and not known["experts"].dense_layers:
+            ffn = known["experts"].ffn
         if ffn is None:
             if known["activation"] in GATED:
                 raise Refused("'ffn' is missing: a gated MLP has no usual size", path="ffn")
@@ -337,7 +352,14 @@ _ONLY_WITH = {
     "rotary_fraction": ("positions", "rotary"),
     "position_offset": ("positions", "learned"),
     "norm_bias": ("norm", "layer"),
+    "latent": ("positions", "rotary"),
 }
+
+_NOT_WITH = {
+    "experts": ("bias", "query_layer"),
+    "latent": ("bias", "qkv_bias", "qk_norm", "query_layer", "rotary_fraction", "kv_heads", "head_dim"),
+}
+"""What the operators of a part have no form for."""
 
 
 def _check(known: Mapping[str, Any]) -> None:
@@ -347,6 +369,13 @@ def _check(known: Mapping[str, Any]) -> None:
             raise Refused("'max_positions' is missing: the rows of the learned position table")
         if known.get("query_layer"):
             raise Refused("'max_positions' is missing: the rows of the query layer's position table")
+    for part, excluded in _NOT_WITH.items():
+        clashing = [name for name in excluded if part in known and known.get(name)]
+        if clashing:
+            raise Refused(f"'{clashing[0]}' does not go with {part}", path=clashing[0])
+    if "experts" in known and known["experts"].dense_layers >= known["layers"]:
+        dense, layers = known["experts"].dense_layers, known["layers"]
+        raise Refused(f"{dense} of {layers} layers are dense: none has experts", path="experts.dense_layers")
     for name, (choice, wanted) in _ONLY_WITH.items():
         if name in known and known[choice] != wanted:
             raise Refused(f"'{name}' needs {choice}: {wanted}, not {known[choice]}", path=name)
@@ -381,6 +410,8 @@ def _possible(known: Mapping[str, Any]) -> None:
 def _head_dim(known: Mapping[str, Any]) -> int:
     """Hidden size by heads, where no size of a head is given."""
     hidden, heads = known["hidden"], known["heads"]
+    if "latent" in known:
+        return int(known["latent"].head_dim)
     if "head_dim" in known:
         return int(known["head_dim"])
     if hidden % heads:

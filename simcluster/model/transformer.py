@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from simcluster.model.decoder import DecoderBlock
 from simcluster.model.dimensions import Dimensions
 from simcluster.model.graph import Graph, Instance
+from simcluster.model.layers import GATED
 from simcluster.model.model import Model
 from simcluster.model.operator import TensorType
 from simcluster.work import DType
@@ -22,7 +23,13 @@ class Transformer(Dimensions, Model):
         """The sizes by their names in a scenario."""
         names = ["layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab"]
         names += ["window"] if self.window else []
-        return {name: getattr(self, name) for name in names}
+        sizes: dict[str, int] = {name: getattr(self, name) for name in names}
+        for part in ("experts", "latent"):
+            inner = getattr(self, part)
+            if inner is not None:
+                known = ((each.name, getattr(inner, each.name)) for each in fields(inner))
+                sizes |= {f"{part}.{name}": size for name, size in known if type(size) is int}
+        return sizes
 
     @property
     def num_layers(self) -> int:
@@ -50,7 +57,8 @@ class Transformer(Dimensions, Model):
 
     def shrunk(self, layers: int, ways: Callable[[str], int], *, padded: bool) -> Transformer:
         """Small sizes that divide as these do; grouped heads stay grouped, windows shorter than sequences."""
-        kv_heads = min(self.kv_heads, ways("heads"))
+        # What latent keys share is shared by more than one head.
+        kv_heads = min(self.kv_heads, (2 if self.latent else 1) * ways("heads"))
         group = min(self.group, (2 if self.group > 1 else 1) * ways("group"))
         vocab = 32 * ways("vocab")
         return replace(
@@ -64,6 +72,52 @@ class Transformer(Dimensions, Model):
             vocab=min(self.vocab, vocab - 3 if padded else vocab),
             max_positions=min(self.max_positions, max(4 * ways("seq"), 8)),
             window=min(self.window, 2),
+            experts=self.experts and self.experts.shrunk(layers, ways),
+            latent=self.latent and self.latent.shrunk(ways),
+        )
+
+    @property
+    def num_experts(self) -> int:
+        """Experts that a router chooses of."""
+        return self.experts.count if self.experts else 0
+
+    @property
+    def num_expert_parameters(self) -> int:
+        """Those of all experts that a router chooses of."""
+        if self.experts is None:
+            return 0
+        matrices = 3 if self.activation in GATED else 2
+        return self._mixtures * self.experts.count * matrices * self.hidden * self.experts.ffn
+
+    @property
+    def num_active_parameters(self) -> int:
+        """Those that a token meets: of the experts only as many as it uses, and no bias of the router."""
+        if self.experts is None:
+            return self.num_parameters
+        idle = self.num_expert_parameters * (self.experts.count - self.experts.top_k) // self.experts.count
+        steering = self._mixtures * self.experts.count if self.experts.steered else 0
+        return self.num_parameters - idle - steering
+
+    @property
+    def _mixtures(self) -> int:
+        """Layers with experts."""
+        return max(self.layers - self.experts.dense_layers, 0) if self.experts else 0
+
+    @property
+    def counted(self) -> Transformer:
+        """Experts with no more places than tokens choose."""
+        if self.experts is None:
+            return self
+        return replace(self, experts=replace(self.experts, capacity_factor=1.0))
+
+    def remarks(self, seq_len: int) -> tuple[str, ...]:
+        """How many tokens an expert takes."""
+        if self.experts is None:
+            return ()
+        places = self.experts.capacity(seq_len)
+        return (
+            f"each of {self.experts.count} experts has {places:,} places for every sequence, "
+            f"{self.experts.capacity_factor:g} x its mean share, and computes all of them, taken or not",
         )
 
     def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: float) -> Graph:
@@ -74,17 +128,19 @@ class Transformer(Dimensions, Model):
         tokens = TensorType((batch, seq_len), DType.INT64)
         hidden = TensorType((batch, seq_len, self.hidden), dtype)
 
-        def write(name: str) -> DecoderBlock:
-            return DecoderBlock(name, self, dtype)
+        def write(name: str, *, mixed: bool = False) -> DecoderBlock:
+            return DecoderBlock(name, self, dtype, mixed)
 
         blocks = [write("embedding").embedding(tokens)]
         instances = [Instance("embedding", "embedding")]
-        kinds = ["layer"] * self.layers
+        kinds = ["layer"] * (self.layers - self._mixtures) + ["mixture"] * self._mixtures
         if self.query_layer:
             kinds[-1] = "query_layer"
             blocks.append(write("query_layer").query_layer(hidden, tokens))
         if "layer" in kinds:
             blocks.append(write("layer").layer(hidden))
+        if "mixture" in kinds:
+            blocks.append(write("mixture", mixed=True).layer(hidden))
         blocks.append(write("head").head(hidden, tokens, num_tokens))
         last = instances[0].output("out")
         for index, kind in enumerate(kinds):

@@ -42,6 +42,9 @@ from simcluster.plan.strategies import Strategies, assign
 from simcluster.plan.vocabulary import vocabulary_ways
 from simcluster.work import DType
 
+EXPERTS, EXPERT = "experts", "expert"
+"""The role of axes that share the experts of a mixture, and the axis that usually has it."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -238,6 +241,7 @@ class _Planner:
             sharding=sharding,
             recipe=self._recipe(),
             notes=(
+                *self.model.remarks(self.training.seq_len),
                 *notes(
                     self.parallel,
                     self._recipe(),
@@ -317,7 +321,9 @@ class _Planner:
         rules = self._rules()
         if any(rule.numbered for rule in rules):
             return []
-        named.update(whole(axis) for rule in rules for axis in rule.names)
+        # A role is not the axis of its name: its own axes are named already.
+        names = {axis for rule in rules for axis in rule.names} - set(self.roles.axes)
+        named.update(map(whole, names))
         return [
             Problem(
                 f"no role and no strategy uses axis '{axis}': its {size} ranks would repeat others' work",
@@ -390,4 +396,5 @@ def _hosts(cluster: Cluster) -> str:
 def _roles(parallel: ParallelSpec) -> dict[str, tuple[str, ...]]:
     """The default roles with what the scenario says instead."""
     given = {role: (axes,) if isinstance(axes, str) else axes for role, axes in parallel.roles.items()}
-    return {BATCH: ("data",), PIPELINE: (PIPELINE,), **given}
+    usual = {BATCH: ("data", EXPERT), PIPELINE: (PIPELINE,), EXPERTS: (EXPERT,)}
+    return {**usual, **given}

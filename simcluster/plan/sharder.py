@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from simcluster.layout import Dims, Layout, Mesh, Strategy
+from simcluster.layout import Dims, Kind, Layout, Mesh, Movement, Strategy
 from simcluster.model import Block, Node, Operator, Phase, Role, Value
 from simcluster.plan.redistribute import Router, local_bytes
 from simcluster.plan.versions import Workbench
@@ -75,6 +75,7 @@ class BlockSharder:
             layout = bench.layout(value)
             if layout.partial:
                 bench.fetch(value, want or layout.reduced, "the next block")
+        self._keep_exchanged(backward)
         bench.enter(Phase.BACKWARD)
         shared = [value for value in (*block.inputs, *block.parameters) if value in sums]
         added = {block.gradients[value]: sums[value] for value in shared}
@@ -90,6 +91,33 @@ class BlockSharder:
                 gradients[value] = bench.fetch(gradients[value], bench.layout(value), "the block before")
         made = replace(block, values=bench.values, nodes=tuple(bench.nodes), gradients=gradients)
         return _with_homes_as_outputs(made, {value: bench.home(value) for value in block.outputs})
+
+    def _keep_exchanged(self, backward: Sequence[Node]) -> None:
+        """Keeps what was exchanged all to all as it lies then, where that spares backward the exchange.
+
+        Elsewhere a value is kept as its producer made it (DESIGN 4.4), because a gathered copy is larger. An
+        exchanged one is not: to exchange it again would only cost time.
+        """
+        needs: defaultdict[str, set[Layout]] = defaultdict(set)
+        for node in backward:
+            if node.source in self.strategies:
+                layouts = operator_of(node).dims().input_layouts(self._strategy(node))
+                for value, layout in zip(node.inputs, layouts, strict=True):
+                    needs[value].add(layout)
+        exchanged = {
+            node.outputs[0]
+            for node in self.bench.nodes
+            if isinstance(node.operator, Movement) and node.operator.kind is Kind.ALL_TO_ALL
+        }
+        for value, wanted in needs.items():
+            versions = self.bench.versions(value)
+            moved = [layout for layout, name in versions.items() if name in exchanged]
+            if moved and value not in self.block.outputs:
+                costs = {
+                    start: sum(self.router.priced(self.bench.type(value), start, need)[0] for need in wanted)
+                    for start in (self.bench.layout(value), *moved)
+                }
+                self.bench.keep(value, min(costs, key=lambda start: costs[start]))
 
     # -- strategies -------------------------------------------------------------------------------------
 
@@ -154,7 +182,7 @@ class BlockSharder:
         axes = bench.layout(node.inputs[min(passing)]).partial_axes if passing else ()
         joining = dims.passes(axes[0], passing, strategy) if axes else None
         inputs = tuple(
-            bench.home(value) if index in passing else bench.fetch(value, need, node.name)
+            bench.fetch(value, need.with_partial(axes if index in passing else ()), node.name)
             for index, (value, need) in enumerate(zip(node.inputs, dims.input_layouts(strategy), strict=True))
         )
         masked = dims.masked(strategy) + tuple((index, axes) for index in sorted(joining or ()))
@@ -220,7 +248,7 @@ class BlockSharder:
         for index, value in enumerate(node.inputs):
             layout = bench.layout(value)
             alone = len(readers[value]) == 1 and value not in kept
-            if layout.partial and not layout.halos and alone and layout.reduced == wanted[index]:
+            if layout.partial and not layout.halos and alone and self._reaches(value, wanted[index]):
                 by_partial[layout.partial].add(index)
         if len(by_partial) != 1:
             return frozenset()
@@ -233,6 +261,17 @@ class BlockSharder:
         if all(bench.kind(value).role is Role.ACCUMULATOR for value in node.outputs):
             return indices if self._elements(after) <= self._elements(before) else frozenset()
         return indices if self._bytes(after) < self._bytes(before) else frozenset()
+
+    def _reaches(self, value: str, wanted: Layout) -> bool:
+        """Whether a partial value lies as wanted but for its sum, or does after an exchange all to all."""
+        layout = self.bench.layout(value)
+        if layout.reduced == wanted:
+            return True
+        if wanted.halos or any(axis in wanted.axes for axis in layout.partial_axes):
+            return False
+        target = replace(wanted, partial=layout.partial)
+        path = self.router.path(self.bench.type(value), layout, target)
+        return all(movement.kind is Kind.ALL_TO_ALL for movement, _ in path)
 
     def _bytes(self, values: Iterable[tuple[str, Layout]]) -> int:
         """What a rank holds of some values in these layouts."""

@@ -256,7 +256,8 @@ class ParallelSpec(Section):
     """Axes with their sizes, outermost first; they multiply to the devices of the cluster."""
 
     roles: dict[Name, Axes] = {}
-    """What axes are for; ``batch: data``, ``pipeline: pipeline`` unless said otherwise."""
+    """What axes are for; ``batch: [data, expert]``, ``experts: expert``, ``pipeline: pipeline`` unless said
+    otherwise."""
 
     recipe: Name | None = None
     """A shipped recipe; megatron where the mesh has an axis tensor, else data, as with propagate."""

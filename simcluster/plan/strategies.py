@@ -106,7 +106,8 @@ def _strategy(
                 wanted[BATCH] = tuple(axis for axis in roles.resolve((BATCH,), mesh) if axis not in used)
             problem = _check(node, wanted, shapes, mesh, rule, instance)
             if problem is None:
-                made = Strategy.of({dim: axes for dim, axes in wanted.items() if mesh.product(axes) > 1})
+                # An axis of one rank splits nothing, but layouts that name it would differ from others.
+                made = Strategy.of({dim: _several(axes, mesh) for dim, axes in wanted.items()})
                 return made if rule is None else _behind(made, dims, wish, rule, extent, mesh, roles)
             failure = failure or problem
     except Unfit as unfit:

@@ -44,6 +44,14 @@ class Workbench:
         """The name of a value's home."""
         return next(iter(self._versions[value].values()))
 
+    def versions(self, value: str) -> Mapping[Layout, str]:
+        """The names of a value's versions by layout, home first; none of a value that is not made yet."""
+        return self._versions.get(value, {})
+
+    def keep(self, value: str, layout: Layout) -> None:
+        """Makes another version home: it is the one that survives the phase."""
+        self._versions[value] = {layout: self._versions[value][layout]}
+
     def put(self, value: str, layout: Layout, maker: str = "") -> None:
         """A value that a node (``maker``) or someone outside the block makes in this layout."""
         self.values[value] = replace(self.kind(value), layout=layout)

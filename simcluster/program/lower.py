@@ -305,7 +305,7 @@ class _CodeWriter:
         made = []
         for index, each in enumerate(self.instructions):
             after = {maker[slot] for slot in each.reads if slot in maker and maker[slot] < index}
-            after.update(self._prefetch_edge(index, each, readers))
+            after.update(self._prefetch_edge(index, readers))
             after.update(self._turn(index))
             made.append(replace(each, after=tuple(sorted(after)), drops=tuple(drops.get(index, ()))))
         return tuple(made)
@@ -347,14 +347,17 @@ class _CodeWriter:
                 found[index].append(slot)
         return found
 
-    def _prefetch_edge(
-        self, place: int, each: Instruction, readers: Mapping[int, list[int]]
-    ) -> Iterator[int]:
-        """A copy may not be made arbitrarily early: the kernel that far ahead of its reader."""
+    def _prefetch_edge(self, index: int, readers: Mapping[int, list[int]]) -> Iterator[int]:
+        """A gathered copy may not be made arbitrarily early: the kernel that far ahead of its reader.
+
+        Of those that are issued before it: where several results are gathered before the first is read, the
+        kernels in between belong to the others.
+        """
+        each = self.instructions[index]
         if each.operation not in _COPYING or self.name not in (FORWARD, BACKWARD):
             return
         first = min((index for slot in each.writes for index in readers.get(slot, ())), default=0)
         ahead = [i for i in range(first) if self.instructions[i].stream == COMPUTE]
-        # One that stands right behind its maker waits for nothing that comes later.
-        if len(ahead) > self.settings.prefetch and ahead[-1 - self.settings.prefetch] < place:
-            yield ahead[-1 - self.settings.prefetch]
+        early = [i for i in ahead[: max(len(ahead) - self.settings.prefetch, 0)] if i < index]
+        if early:
+            yield early[-1]

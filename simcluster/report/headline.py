@@ -30,8 +30,10 @@ def headline(documents: Document) -> list[tuple[str, str]]:
 
 
 def _model(plan: Mapping[str, Any]) -> str:
-    parameters = units.count(plan["parameters"])
-    return f"{plan['model']}, {parameters} parameters; framework profile {plan['framework']}"
+    parameters = f"{units.count(plan['parameters'])} parameters"
+    if "active_parameters" in plan:
+        parameters += f", {units.count(plan['active_parameters'])} active"
+    return f"{plan['model']}, {parameters}; framework profile {plan['framework']}"
 
 
 def _cluster(topology: Mapping[str, Any]) -> str:

@@ -2,12 +2,14 @@
 
 Tensor parallelism grows up to the devices of a host, then the pipeline grows; if nothing fits, the same
 again with every layer recomputed. What is left is data parallelism with ZeRO-1 and micro-batches of one
-sequence, or of many pictures. Each candidate is first held against a bound on its memory, and simulated if it
-could fit. This is a plan to begin with, not the fastest.
+sequence, or of many pictures; experts lie over as many data-parallel ranks as divide them. Each candidate is
+first held against a bound on its memory, and simulated if it could fit. This is a plan to begin with, not the
+fastest.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -164,7 +166,8 @@ class _Search:
         """A candidate as plain data."""
         start = self.start
         ways = self.cluster.num_devices // tensor // stages
-        mesh = {"pipeline": stages, "data": ways, "tensor": tensor}
+        expert = self.spread(ways)
+        mesh = {"pipeline": stages, "data": ways // expert, "expert": expert, "tensor": tensor}
         parallel: dict[str, Any] = {
             "mesh": {axis: size for axis, size in mesh.items() if size > 1 or axis == "data"},
         }
@@ -211,9 +214,15 @@ class _Search:
         What tensor ranks hold in common, embeddings on the end stages, activations and buffers come on top.
         """
         ways = self.cluster.num_devices // tensor // stages
+        whole, experts = self.model.num_parameters, self.model.num_expert_parameters
+        held = whole - experts + experts / self.spread(ways)
         weight = self.precision.itemsize
         states = 8 + (4 if weight < 4 else 0)  # two fp32 moments, and the fp32 master copy of shorter weights
-        return int(self.model.num_parameters / (tensor * stages) * (2 * weight + states / ways))
+        return int((held * 2 * weight + whole * states / ways) / (tensor * stages))
+
+    def spread(self, ways: int) -> int:
+        """Over how many data-parallel ranks the experts lie."""
+        return math.gcd(ways, self.model.num_experts) if self.model.num_experts else 1
 
 
 def _splits(size: int, devices: int, heads: int) -> bool:

@@ -12,6 +12,7 @@ from simcluster._version import __version__
 from simcluster.cluster import HostGroup
 from simcluster.engine import Timing
 from simcluster.layout import uncut
+from simcluster.model import Model
 from simcluster.plan import Plan
 from simcluster.plan.fusion import reduced_by
 from simcluster.plan.schedule import render
@@ -52,6 +53,7 @@ def plan_document(built: Built) -> dict[str, Any]:
         "name": scenario.name,
         "model": scenario.spec.model.called,
         "parameters": scenario.model.num_parameters,
+        **_active(scenario.model),
         "framework": scenario.spec.framework,
         "framework_changes": _framework(built),
         "mesh": dict(uncut(plan.mesh).axes),
@@ -83,6 +85,12 @@ def plan_document(built: Built) -> dict[str, Any]:
         **startup(built),
         "notes": [*plan.notes, *_reuse(built), *_remarks(built)],
     }
+
+
+def _active(model: Model) -> dict[str, int]:
+    """How many parameters a token meets, where a router chooses."""
+    active = model.num_active_parameters
+    return {} if active == model.num_parameters else {"active_parameters": active}
 
 
 def _remarks(built: Built) -> list[str]:

@@ -42,8 +42,9 @@ def _of(work: Work) -> Flops:
         # By its sizes: the FLOPs of a fused kernel hold biases and activations too.
         product = 2 * size.get("b", 1) * size["m"] * size["n"] * size["k"]
         return Flops(product, product)
-    products = 5 if size["backward"] else 2
-    return Flops(work.flops, products * 2 * size["b"] * size["h"] * size["sq"] * size["skv"] * size["d"])
+    keys, values = size["d"], size.get("dv", size["d"])
+    products = 3 * keys + 2 * values if size["backward"] else keys + values
+    return Flops(work.flops, products * 2 * size["b"] * size["h"] * size["sq"] * size["skv"])
 
 
 def forward_flops(graph: Graph) -> Flops:

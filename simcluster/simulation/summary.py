@@ -49,7 +49,7 @@ def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
     ranks = plan.mesh.num_ranks
     training = scenario.spec.training
     tokens = training.global_batch * training.seq_len
-    forward = forward_flops(scenario.model.graph(1, training.seq_len, plan.compute, 1))
+    forward = forward_flops(scenario.model.counted.graph(1, training.seq_len, plan.compute, 1))
     model = forward * (3 * training.global_batch)
     capacity = sum(
         step * group.num_devices * group.host.device.peak[plan.matmul] for group in built.cluster.groups

@@ -6,7 +6,7 @@ optimizer: no mesh, no layout, no collective, no schedule.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,7 +32,7 @@ BATCH = "batch"
 
 @dataclass(frozen=True, slots=True)
 class StepValues:
-    """What one training step gives: the loss, and by parameter the gradient and the new weights.
+    """What one training step gives: the loss, and by trained parameter the gradient and the new weights.
 
     ``states`` are those that the forward pass updates, such as running statistics.
     """
@@ -65,8 +65,8 @@ class Oracle:
         """The values of the first ``num_steps`` steps."""
         self._weights = {name: self.source.parameter(name, kind) for name, kind in self.graph.parameters()}
         self._states = {
-            name: tuple(np.zeros_like(weights) for _ in self.update.states)
-            for name, weights in self._weights.items()
+            name: tuple(np.zeros_like(self._weights[name]) for _ in self.update.states)
+            for name in self._trained()
         }
         self._running = {
             f"{instance.name}.{name}": np.zeros(kind.type.shape, self.source.dtype)
@@ -78,7 +78,7 @@ class Oracle:
 
     def _step(self, step: int) -> StepValues:
         loss = 0.0
-        gradients = {name: np.zeros_like(weights) for name, weights in self._weights.items()}
+        gradients = {name: np.zeros_like(self._weights[name]) for name in self._states}
         for micro_batch in range(self.num_micro_batches):
             for run in (None,) if self.rows is None else self.rows[micro_batch]:
                 loss += self._micro_batch(step, micro_batch, gradients, run)
@@ -86,11 +86,21 @@ class Oracle:
             squares = np.asarray(sum((each * each).sum() for each in gradients.values()))
             factor = clip_factor(squares, self.clip)
             gradients = {name: each * factor for name, each in gradients.items()}
-        for name, weights in self._weights.items():
-            made = self.update.step(weights, gradients[name], self._states[name], step + 1)
+        for name, states in self._states.items():
+            made = self.update.step(self._weights[name], gradients[name], states, step + 1)
             self._weights[name], self._states[name] = made[0], tuple(made[1:])
         running = {name: array.copy() for name, array in self._running.items()}
-        return StepValues(loss, gradients, dict(self._weights), running)
+        trained = {name: self._weights[name] for name in self._states}
+        return StepValues(loss, gradients, trained, running)
+
+    def _trained(self) -> Iterator[str]:
+        """The parameters that have gradients; what only decides something, as a router's bias, has none."""
+        owners = {
+            f"{instance.name}.{name}": name in self.graph.block_of(instance).gradients
+            for instance in self.graph.instances
+            for name in self.graph.block_of(instance).parameters
+        }
+        return (name for name in self._weights if owners[name])
 
     def _micro_batch(
         self, step: int, micro_batch: int, gradients: dict[str, Array], run: tuple[int, int] | None

@@ -24,7 +24,8 @@ class Case:
     whole although a split of it would compute the right values, ``nonlinear`` for every set of inputs in
     which the operator is jointly linear though it does not say so. ``reads_part`` and ``writes_part`` are
     inputs and outputs that a kernel touches only in places; ``odd`` dims have no size that divides,
-    ``resized`` ones another size in another operand. ``views``: it launches nothing and moves nothing.
+    ``resized`` ones another size in another operand. ``untrained`` inputs are numbers that only decide
+    something: they have no gradient. ``views``: it launches nothing and moves nothing.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Case:
     writes_part: frozenset[int] = frozenset()
     odd: frozenset[str] = frozenset()
     resized: frozenset[str] = frozenset()
+    untrained: frozenset[int] = frozenset()
     views: bool = False
 
     def __str__(self) -> str:

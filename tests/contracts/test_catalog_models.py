@@ -26,7 +26,17 @@ def smallest(name):
     raise AssertionError(f"{name} fits nowhere")
 
 
-@pytest.mark.parametrize("name", ModelSpec.entries())
+LONG = {"kimi-k2"}
+"""Where deep pipelines are tried in vain before a plan fits: half a minute."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.exhaustive if name in LONG else ())
+        for name in ModelSpec.entries()
+    ],
+)
 def test_it_simulates_on_its_smallest_cluster(name, record_property):
     found = smallest(name)
     summary = simulate(Scenario.of(found.data)).documents["summary"]

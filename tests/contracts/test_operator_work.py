@@ -109,8 +109,9 @@ def test_the_sizes_of_a_gemm_say_its_flops(case):
         if work.kernel is not Kernel.ATTENTION:
             assert work.flops == 2 * size["b"] * size["m"] * size["n"] * size["k"]
         else:
-            products_per_score = 5 if size["backward"] else 2
+            keys, values = size["d"], size.get("dv", size["d"])
+            products_per_score = 3 * keys + 2 * values if size["backward"] else keys + values
             scores = size["b"] * size["h"] * size["sq"] * size["skv"]
             hidden = max(0, size["skv"] - case.operator.window) ** 2 if case.operator.window else 0
             scores = 2 * scores - (scores + size["b"] * size["h"] * hidden if size["causal"] else 0)
-            assert work.flops == products_per_score * scores * size["d"]
+            assert work.flops == products_per_score * scores

@@ -21,6 +21,8 @@ from simcluster.work import DType, Kernel, Work
 
 _QUERY = ("batch", "seq", "heads", "group", "head_dim")
 _KEY = ("batch", "keys", "heads", "head_dim")
+_FOUND = (*_QUERY[:-1], "value_dim")
+_VALUE = (*_KEY[:-1], "value_dim")
 _ROWS = ("batch", "heads", "group", "seq")
 _BIAS = LABELS[1:]
 
@@ -29,6 +31,7 @@ _WHOLE = (
     ("keys", "the softmax sums over all keys inside the operator"),
     ("head_dim", "scores are summed over it inside the operator"),
 )
+_WHOLE_VALUES = (("value_dim", "all parts of a value share the scores, which would be computed for each"),)
 
 
 class _Attention(Operator):
@@ -42,6 +45,20 @@ class _Attention(Operator):
     label: str
     scale: float | None
     biased: bool
+    own_values: bool
+
+    @property
+    def _found(self) -> tuple[str, ...]:
+        """The dims of what queries find."""
+        return _FOUND if self.own_values else _QUERY
+
+    @property
+    def _value(self) -> tuple[str, ...]:
+        return _VALUE if self.own_values else _KEY
+
+    @property
+    def _whole(self) -> tuple[tuple[str, str], ...]:
+        return _WHOLE + (_WHOLE_VALUES if self.own_values else ())
 
     @property
     def _extra(self) -> tuple[tuple[str, ...], ...]:
@@ -72,12 +89,12 @@ class _Attention(Operator):
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, backward: bool
     ) -> tuple[Work, ...]:
         batch, queries, heads, group, head_dim = inputs[0].shape
-        keys = inputs[1].shape[1]
-        products = 5 if backward else 2
+        keys, value_dim = inputs[1].shape[1], inputs[2].shape[-1]
+        products = 3 * head_dim + 2 * value_dim if backward else head_dim + value_dim
         work = Work(
             Kernel.ATTENTION,
             inputs[0].dtype,
-            flops=products * batch * heads * group * self.rule.pairs(queries, keys) * head_dim,
+            flops=products * batch * heads * group * self.rule.pairs(queries, keys),
             bytes_read=sum(tensor.num_bytes for tensor in inputs),
             bytes_written=sum(tensor.num_bytes for tensor in outputs),
             sizes=(
@@ -86,6 +103,7 @@ class _Attention(Operator):
                 ("sq", queries),
                 ("skv", keys),
                 ("d", head_dim),
+                *((("dv", value_dim),) if self.own_values else ()),
                 ("causal", int(self.causal)),
                 ("backward", int(backward)),
             ),
@@ -101,7 +119,8 @@ class Attention(_Attention):
     ``heads`` are key-value heads, each serving ``group`` query heads. ``window`` and ``alibi`` are those of
     ``Scores``; weights are dropped at the rate ``dropout``, their mask drawn under ``label``. ``scale``
     stands for ``1 / sqrt(d)`` if given. ``biased``: a fourth input [heads, group, seq, keys] is added to the
-    scaled scores, and gets a gradient (T5's relative positions).
+    scaled scores, and gets a gradient (T5's relative positions). ``own_values``: heads of v and o have a size
+    of their own, ``value_dim`` (latent attention, arXiv 2405.04434).
     """
 
     causal: bool = True
@@ -111,17 +130,20 @@ class Attention(_Attention):
     label: str = ""
     scale: float | None = None
     biased: bool = False
+    own_values: bool = False
 
     kind: ClassVar[str] = "attention"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """O like q, and one statistic per row and head."""
+        """O like q with heads as v's, and one statistic per row and head."""
         batch, queries, heads, group, _ = inputs[0].shape
-        return (inputs[0], TensorType((batch, heads, group, queries), DType.FP32))
+        found = TensorType((*inputs[0].shape[:-1], inputs[2].shape[-1]), inputs[0].dtype)
+        return (found, TensorType((batch, heads, group, queries), DType.FP32))
 
     def dims(self) -> Dims:
         """Linear in v for the output; the statistics are not, so nothing partial passes."""
-        return Dims((_QUERY, _KEY, _KEY, *self._extra), (_QUERY, _ROWS), whole=_WHOLE)
+        inputs = (_QUERY, _KEY, self._value, *self._extra)
+        return Dims(inputs, (self._found, _ROWS), whole=self._whole)
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
@@ -136,7 +158,7 @@ class Attention(_Attention):
         if grads[0] is None:
             return (None,) * len(inputs)
         rule = (self.causal, self.window, self.alibi)
-        back = AttentionGrad(*rule, self.dropout, self.label, self.scale, self.biased)
+        back = AttentionGrad(*rule, self.dropout, self.label, self.scale, self.biased, self.own_values)
         return tape.emit("grad", back, [*inputs[:3], *outputs, grads[0], *inputs[3:]])
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
@@ -162,6 +184,7 @@ class AttentionGrad(_Attention):
     label: str = ""
     scale: float | None = None
     biased: bool = False
+    own_values: bool = False
 
     kind: ClassVar[str] = "attention_grad"
 
@@ -171,9 +194,9 @@ class AttentionGrad(_Attention):
 
     def dims(self) -> Dims:
         """Linear in do; keys shared by a split group, and a bias by a split batch, get partial gradients."""
-        inputs = (_QUERY, _KEY, _KEY, _QUERY, _ROWS, _QUERY, *self._extra)
-        outputs = (_QUERY, _KEY, _KEY, *self._extra)
-        return Dims(inputs, outputs, whole=_WHOLE, linear=(frozenset({5}),))
+        operands = (_QUERY, _KEY, self._value)
+        inputs = (*operands, self._found, _ROWS, self._found, *self._extra)
+        return Dims(inputs, (*operands, *self._extra), whole=self._whole, linear=(frozenset({5}),))
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False

@@ -32,6 +32,26 @@ def test_every_line_is_explained(simcluster, here):
     assert simcluster(*SMALL).out == out
 
 
+def test_the_ranks_that_share_experts_train_on_sequences_of_their_own(simcluster, here):
+    code, out, _ = simcluster(
+        *(
+            "init",
+            "--model",
+            "deepseek-v2-lite",
+            "--cluster",
+            "dgx-h100",
+            "--hosts",
+            "1",
+            "--global-batch",
+            "16",
+        )
+    )
+    assert code == 0
+    assert Document.parse(out).data["parallel"]["mesh"] == {"data": 1, "expert": 8}
+    assert "8 ranks x 2 micro-batches" in out
+    assert all("  # " in line for line in out.splitlines() if line and not line.startswith("#"))
+
+
 def test_sizes_may_be_chosen(simcluster, here):
     data = Document.parse(simcluster(*SMALL, "--seq-len", "512").out).data
     assert data["training"]["seq_len"] == 512

@@ -128,9 +128,43 @@ def test_a_sum_of_gradients_lies_as_its_terms_do_if_they_agree():
     found = one(write.block("y"), {"bent": rows, "one": columns, "two": columns, "y": columns})
     assert found.values["bent.grad_sum"].layout == Layout(((), ("tensor",)))
     moved = [node.name for node in movements_of(found, BACKWARD)]
-    assert moved == ["bent.all_to_all2", "bent.grad_sum.all_to_all"], "bent again, and the sum once"
+    assert moved == ["bent.grad_sum.all_to_all"], "the sum once; bent is kept as it was exchanged"
     found = one(write.block("y"), {"bent": rows, "one": columns, "two": rows, "y": columns})
     assert found.values["bent.grad_sum"].layout == Layout((("tensor",), ()))
+
+
+def test_what_is_exchanged_is_kept_as_backward_wants_it():
+    """It is no larger than what its producer made; a gathered copy would be."""
+    write = Writer()
+    x = write.input("x", 4, 8)
+    bent = write.add("bent", Gelu(("batch", "hidden")), x)
+    write.add("one", Gelu(("batch", "hidden")), bent)
+    rows, columns = {"batch": TENSOR}, {"hidden": TENSOR}
+    found = one(write.block("one"), {"bent": rows, "one": columns})
+    assert found.node("one.grad").inputs[0] == "bent.all_to_all"
+    assert told(found, BACKWARD) == ["all_to_all tensor"], "the gradient of bent"
+    found = one(write.block("one"), {"bent": rows})
+    assert found.node("one.grad").inputs[0] == "bent.all_gather2"
+
+
+def test_a_partial_sum_is_exchanged_before_it_is_reduced_where_that_is_less():
+    """As what experts made of tokens, which is more than the tokens are; nothing of it is kept."""
+    mesh = Mesh.of({"data": 2, "tensor": 2})
+    split = {"h": {"batch": ["data"], "hidden": ["tensor"]}, "y": {"out": ["data"]}}
+
+    def forward(small):
+        write = Writer()
+        h = write.matmul(
+            "h", write.input("x", 4, 8), write.parameter("w", 8, 8), "batch hidden, hidden out -> batch out"
+        )
+        known = write.feed("known", 8, small, dtype=DType.FP32)
+        write.matmul("y", h, known, "batch out, out small -> batch small")
+        return one(write.block("y"), split, mesh)
+
+    smaller = forward(2)
+    assert told(smaller, FORWARD)[0] == "all_to_all data"
+    assert [each for each in told(smaller, FORWARD) if "reduce" in each] == ["all_reduce data+tensor"]
+    assert "all_reduce tensor" in told(forward(16), FORWARD)
 
 
 def test_a_partial_tensor_is_reduced_once_for_all_its_readers():

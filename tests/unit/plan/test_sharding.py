@@ -77,7 +77,12 @@ def test_contradictions_are_refused_where_they_stand(keys, path, message):
 
 @pytest.mark.parametrize(
     ("axes", "message"),
-    [("dta", "no axis 'dta'"), (["pipeline"], "different parameters"), (["experts"], "no axis 'experts'")],
+    [
+        ("dta", "no axis 'dta'"),
+        (["pipeline"], "different parameters"),
+        (["experts"], "no axis of role 'experts'"),
+        (["hosts"], "no axis 'hosts'"),
+    ],
 )
 def test_axes_have_to_be_on_the_mesh(axes, message):
     with pytest.raises(PlanError, match=message) as error:

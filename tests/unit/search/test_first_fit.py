@@ -61,6 +61,19 @@ def test_the_bound_is_below_what_simulation_finds():
         assert 0 < least <= max(each["total"] for each in peaks)
 
 
+def test_experts_lie_over_as_many_data_ranks_as_divide_them():
+    """Of more ranks, as many, and of other numbers; the bound counts what a rank holds of them."""
+    for hosts, tensor, expert, data in ((2, 1, 8, 2), (3, 8, 1, 3), (3, 2, 4, 3)):
+        search = _Search(Start("mixtral-8x7b", "dgx-h100", hosts))
+        mesh = search.scenario(tensor, 1, 24, "none")["parallel"]["mesh"]
+        assert (mesh.get("expert", 1), mesh["data"]) == (expert, data)
+        ways = 8 * hosts // tensor
+        rest = search.model.num_parameters - search.model.num_expert_parameters
+        weights = (rest + search.model.num_expert_parameters / expert) * 4
+        states = search.model.num_parameters * 12 / ways
+        assert search.least(tensor, 1) == int((weights + states) / tensor)
+
+
 def test_the_usual_batch_has_about_four_million_tokens():
     search = _Search(Start("llama3-8b", "dgx-h100", 2))
     for data in search.candidates():

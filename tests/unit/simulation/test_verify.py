@@ -42,6 +42,15 @@ def test_optimizers(optimizer, zero, precision):
     assert found.agrees, found.first_difference or found.fault
 
 
+def test_results_that_are_gathered_before_the_first_is_read():
+    """A gather waits for no kernel that is issued behind it, however far ahead its reader is."""
+    strategies = [
+        {"match": "layers.*.mlp.up", "split": {"ffn": "a"}},
+        {"match": "layers.*.mlp.activation", "split": {"seq": "b"}},
+    ]
+    assert verify(scenario({"data": 1, "a": 2, "b": 2}, recipe="data", strategies=strategies)).agrees
+
+
 def test_grouped_heads_are_split_inside_their_groups():
     """More tensor ranks than key-value heads: keys and values replicated, their gradients summed."""
     model = {**TINY, "heads": 8, "kv_heads": 2}

@@ -1,0 +1,133 @@
+"""Mixtures of experts: an MLP of which every token uses some parts only, the experts its router chooses.
+
+Names of operators are those of an MLP with ``experts`` and ``shared`` below it. Sources: Mixtral (arXiv
+2401.04088), DeepSeek-V2 (2405.04434, section 2.2), DeepSeek-V3 (2412.19437, section 2.1.2), Qwen3
+(2505.09388).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from simcluster.model.builder import BlockBuilder
+from simcluster.model.layers import FFN, GATED, HIDDEN, PLAIN, linear
+from simcluster.model.operators.activation import Activation, Gate
+from simcluster.model.operators.dispatch import SEATED, SEATS, Combine, Dispatch, SeatWeights
+from simcluster.model.operators.matmul import Matmul
+from simcluster.model.operators.pointwise import Add
+from simcluster.model.operators.router import Route, Seats
+from simcluster.model.operators.weighed import Weighed
+
+INNER = (*SEATS, "ffn")
+
+
+@dataclass(frozen=True, slots=True)
+class Experts:
+    """Sizes and choices of a mixture of experts, named as in the scenario's model section.
+
+    Of ``count`` experts of inner size ``ffn`` every token uses ``top_k``, and ``shared`` further ones that
+    all tokens use. The first ``dense_layers`` layers have a plain MLP. The router's choices are those of
+    ``Route``. An expert has places for ``capacity_factor`` times its mean share of the tokens of a sequence.
+    """
+
+    count: int
+    top_k: int
+    ffn: int
+    shared: int = 0
+    dense_layers: int = 0
+    score: str = "softmax"
+    normalised: bool = True
+    scale: float = 1.0
+    groups: int = 1
+    kept_groups: int = 1
+    group_best: int = 1
+    steered: bool = False
+    capacity_factor: float = 1.0
+
+    @property
+    def route(self) -> Route:
+        """How the router chooses."""
+        return Route(
+            self.top_k,
+            self.score,
+            self.normalised,
+            self.scale,
+            self.groups,
+            self.kept_groups,
+            self.group_best,
+            self.steered,
+        )
+
+    def capacity(self, seq_len: int) -> int:
+        """Places of an expert for the tokens of one sequence, rounded up."""
+        factor = Fraction(str(self.capacity_factor))
+        return math.ceil(factor * self.top_k * seq_len / self.count)
+
+    def shrunk(self, layers: int, ways: Callable[[str], int]) -> Experts:
+        """Few small experts that divide as these do, in some of ``layers`` layers."""
+        groups = min(self.groups, 4)
+        kept = min(self.kept_groups, max(groups // 2, 1))
+        count = min(self.count, 2 * math.lcm(groups, ways("experts")))
+        top_k = min(self.top_k, 2, kept * (count // groups))
+        factor = self.capacity_factor
+        if ways("capacity") > 1:
+            # Places are split: as many as divide, for sequences of four tokens or a multiple.
+            factor = count * ways("capacity") / (4 * top_k)
+        return replace(
+            self,
+            count=count,
+            top_k=top_k,
+            ffn=min(self.ffn, 8 * ways("ffn")),
+            shared=min(self.shared, 1),
+            dense_layers=min(self.dense_layers, 1, layers - 1),
+            groups=groups,
+            kept_groups=kept,
+            group_best=min(self.group_best, count // groups),
+            capacity_factor=factor,
+        )
+
+    def write(self, build: BlockBuilder, x: str, hidden: int, activation: str) -> str:
+        """The operators between norm and residual connection, x [batch, seq, hidden] to the same."""
+        seq_len = build.values[x].type.shape[1]
+        capacity = self.capacity(seq_len)
+        router = build.parameter("mlp.router.weight", (hidden, self.count))
+        scored = Matmul(HIDDEN, (("hidden", "experts"),), (("batch", "seq", "experts"),))
+        scores = build.add("mlp.router", scored, x, router)
+        steering = [build.parameter("mlp.route.bias", (self.count,))] if self.steered else []
+        weights, ids = build.adds("mlp.route", self.route, scores, *steering)
+        seats = build.add("mlp.seats", Seats(self.count, capacity), ids)
+        seated = build.add("mlp.dispatch", Dispatch(self.count, capacity), x, seats)
+        weighed = build.add("mlp.weights", SeatWeights(self.count, capacity), weights, seats)
+        # Here what all tokens use is computed while the others travel.
+        beside = self._shared(build, x, hidden, activation) if self.shared else None
+        found = self._experts(build, seated, weighed, hidden, activation)
+        y = build.add("mlp.combine", Combine(self.count, capacity), found, seats)
+        return y if beside is None else build.add("mlp.sum", Add(HIDDEN), y, beside)
+
+    def _experts(self, build: BlockBuilder, x: str, weights: str, hidden: int, activation: str) -> str:
+        """What every expert makes of the tokens in its places, times their weights."""
+        up, down = ("experts", "hidden", "ffn"), ("experts", "ffn", "hidden")
+        parts = ("gate", "up") if activation in GATED else ("up",)
+        shape = (self.count, hidden, self.ffn)
+        rising = [build.parameter(f"mlp.experts.{part}.weight", shape) for part in parts]
+        product = Matmul(SEATED, (up,) * len(parts), (INNER,) * len(parts))
+        made = build.adds("mlp.experts.up", product, x, *rising)
+        function = (GATED if activation in GATED else PLAIN)[activation](INNER)
+        assert isinstance(function, (Activation, Gate))
+        y = build.add("mlp.experts.activation", Weighed(function, SEATS), *made, weights)
+        falling = build.parameter("mlp.experts.down.weight", (self.count, self.ffn, hidden))
+        return build.add("mlp.experts.down", Matmul(INNER, (down,), (SEATED,)), y, falling)
+
+    def _shared(self, build: BlockBuilder, x: str, hidden: int, activation: str) -> str:
+        """The experts of all tokens, side by side as one MLP."""
+        sizes = {"hidden": hidden, "ffn": self.shared * self.ffn}
+        parts = ("gate", "up") if activation in GATED else ("",)
+        up = dict.fromkeys(parts, ("hidden", "ffn"))
+        made = linear(build, "mlp.shared.up", x, HIDDEN, up, sizes, bias=False)
+        function = (GATED if activation in GATED else PLAIN)[activation](FFN)
+        y = build.add("mlp.shared.activation", function, *made)
+        down = {"": ("ffn", "hidden")}
+        return linear(build, "mlp.shared.down", y, FFN, down, sizes, bias=False)[0]

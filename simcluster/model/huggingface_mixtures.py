@@ -1,0 +1,107 @@
+"""Experts and latent attention out of a Hugging Face ``config.json``, named as in the model section."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from simcluster.document import Refused
+
+Config = Mapping[str, Any]
+
+_METHODS = ("greedy", "group_limited_greedy", "noaux_tc")
+
+
+def mixtral(config: Config) -> dict[str, Any]:
+    """All layers mixed; the inner size of an expert is that of the MLP."""
+    window = config.get("sliding_window")
+    experts = {
+        "count": _size(config, "num_local_experts"),
+        "top_k": _size(config, "num_experts_per_tok"),
+        "ffn": _size(config, "intermediate_size"),
+    }
+    return {"experts": experts} | ({} if window is None else {"window": window})
+
+
+def qwen3_moe(config: Config) -> dict[str, Any]:
+    """All layers mixed, without shared experts; no MLP has ``intermediate_size``."""
+    return {
+        "experts": {
+            "count": _size(config, "num_experts"),
+            "top_k": _size(config, "num_experts_per_tok"),
+            "ffn": _size(config, "moe_intermediate_size"),
+            "normalised": _flag(config, "norm_topk_prob"),
+        }
+    }
+
+
+def deepseek_v2(config: Config) -> dict[str, Any]:
+    """As the code of that model: normalised weights are not scaled."""
+    found = _deepseek(config, "greedy", "softmax")
+    experts = found["experts"]
+    return found | {"experts": experts | ({"scale": 1.0} if experts["normalised"] else {})}
+
+
+def deepseek_v3(config: Config) -> dict[str, Any]:
+    """As the code of that model, also where its config is silent: sigmoid, groups by their best two, bias."""
+    return _deepseek(config, "noaux_tc", "sigmoid")
+
+
+def _deepseek(config: Config, method: str, score: str) -> dict[str, Any]:
+    method = config.get("topk_method", method)
+    if method not in _METHODS:
+        raise Refused(f"topk_method {method!r} is not supported; only {', '.join(_METHODS)}")
+    score = config.get("scoring_func", score)
+    if score not in ("softmax", "sigmoid"):
+        raise Refused(f"scoring_func {score!r} is not supported; only softmax and sigmoid")
+    grouped = method != "greedy" and _size(config, "n_group") > 1
+    steered = method == "noaux_tc"
+    experts = {
+        "count": _size(config, "n_routed_experts"),
+        "top_k": _size(config, "num_experts_per_tok"),
+        "ffn": _size(config, "moe_intermediate_size"),
+        "shared": _size(config, "n_shared_experts", least=0),
+        "dense_layers": _size(config, "first_k_dense_replace", least=0),
+        "score": score,
+        "normalised": _flag(config, "norm_topk_prob"),
+        "scale": _number(config, "routed_scaling_factor"),
+        "groups": _size(config, "n_group") if grouped else 1,
+        "kept_groups": _size(config, "topk_group") if grouped else 1,
+        "group_best": 2 if grouped and steered else 1,
+        "steered": steered,
+    }
+    latent = {
+        "q_rank": 0 if config.get("q_lora_rank") is None else _size(config, "q_lora_rank"),
+        "kv_rank": _size(config, "kv_lora_rank"),
+        "nope_dim": _size(config, "qk_nope_head_dim"),
+        "rope_dim": _size(config, "qk_rope_head_dim"),
+        "value_dim": _size(config, "v_head_dim"),
+    }
+    return {"experts": experts, "latent": latent}
+
+
+def _given(config: Config, key: str) -> Any:
+    if config.get(key) is None:
+        raise Refused(f"'{key}' is missing")
+    return config[key]
+
+
+def _size(config: Config, key: str, least: int = 1) -> int:
+    value = _given(config, key)
+    if type(value) is not int or value < least:
+        raise Refused(f"{key} must be an integer of at least {least}, not {value!r}")
+    return value
+
+
+def _flag(config: Config, key: str) -> bool:
+    value = _given(config, key)
+    if not isinstance(value, bool):
+        raise Refused(f"{key} must be true or false, not {value!r}")
+    return value
+
+
+def _number(config: Config, key: str) -> float:
+    value = _given(config, key)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0:
+        raise Refused(f"{key} must be a positive number, not {value!r}")
+    return float(value)

@@ -1,0 +1,195 @@
+"""Tokens to their experts and back: rows of the sequence to seats, and sums of seats to rows.
+
+The seats of all experts are one tensor [experts, batch, capacity, hidden]. Where its experts are split over
+axes that split the batch before, going from one layout to the other is an all-to-all: expert parallelism.
+Sending and fetching are each other's gradients. Weights sit beside their tokens and are multiplied inside the
+experts (as Megatron-Core does), so that what comes back is only added up, and nothing of it is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from simcluster.layout import Dims
+from simcluster.model.operator import Array, Operator, Region, Tape, TensorType, memory_bound
+from simcluster.model.operators.router import CHOICES
+from simcluster.work import Kernel, Work
+
+_ROWS = ("batch", "seq", "hidden")
+SEATS = ("experts", "batch", "capacity")
+SEATED = (*SEATS, "hidden")
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The choices whose seats a rank holds: where they are in [batch, seq, choices], and which seats."""
+
+    batch: Array
+    seq: Array
+    choice: Array
+    expert: Array
+    place: Array
+
+
+@dataclass(frozen=True, slots=True)
+class _Seating(Operator):
+    """What sending and fetching share: so many experts with so many places each, every seat touched once."""
+
+    experts: int
+    capacity: int
+
+    family: ClassVar[str] = "dispatch"
+
+    def _found(self, seats: Array, experts: int, places: int, region: Region) -> _Found:
+        """The choices seated among the local ``experts`` and ``places``."""
+        expert = seats // self.capacity - region.start("experts")
+        place = seats % self.capacity - region.start("capacity")
+        mine = (seats >= 0) & (expert >= 0) & (expert < experts) & (place >= 0) & (place < places)
+        batch, seq, choice = np.nonzero(mine)
+        return _Found(batch, seq, choice, expert[mine], place[mine])
+
+    def _empty(self, like: Array, region: Region) -> Array:
+        """The local seats, with nothing in them."""
+        experts = region.size("experts", self.experts)
+        places = region.size("capacity", self.capacity)
+        return np.zeros((experts, like.shape[0], places, *like.shape[3:]), dtype=like.dtype)
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """Reads what it moves and writes it."""
+        return (memory_bound(Kernel.GATHER_SCATTER, inputs, outputs),)
+
+
+class Dispatch(_Seating):
+    """Rows x [batch, seq, hidden] in their seats [batch, seq, choices]: [experts, batch, capacity, hidden].
+
+    Empty seats are zero. With the sequence or the choices split, a rank seats only its own: a partial sum.
+    """
+
+    kind: ClassVar[str] = "dispatch"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """All seats."""
+        batch, _, hidden = inputs[0].shape
+        return (TensorType((self.experts, batch, self.capacity, hidden), inputs[0].dtype),)
+
+    def dims(self) -> Dims:
+        """Linear in x; seq and choices are reduced."""
+        return Dims((_ROWS, CHOICES), (SEATED,), linear=(frozenset({0}),))
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """Reads a row for every seat."""
+        return (memory_bound(Kernel.GATHER_SCATTER, (outputs[0], inputs[1]), outputs),)
+
+    def gradient(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
+    ) -> tuple[str | None, ...]:
+        """A row's gradient is the sum of those of its seats."""
+        return _moved(tape, Combine(self.experts, self.capacity), inputs, grads)
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The rows where they sit."""
+        x, seats = inputs
+        made = self._empty(x[:, :, None], region)
+        at = self._found(seats, made.shape[0], made.shape[2], region)
+        made[at.expert, at.batch, at.place] = x[at.batch, at.seq]
+        return (made,)
+
+
+class Combine(_Seating):
+    """For every token the sum of what sits in its seats: [experts, batch, capacity, hidden] and the seats
+    [batch, seq, choices] to [batch, seq, hidden].
+
+    With experts or capacity split, a rank adds up the seats that it holds: a partial sum.
+    """
+
+    kind: ClassVar[str] = "combine"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """One row per token."""
+        return (TensorType((*inputs[1].shape[:2], inputs[0].shape[-1]), inputs[0].dtype),)
+
+    def dims(self) -> Dims:
+        """Linear in what sits there; experts, capacity and choices are reduced."""
+        return Dims((SEATED, CHOICES), (_ROWS,), linear=(frozenset({0}),))
+
+    def gradient(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
+    ) -> tuple[str | None, ...]:
+        """The gradient of a row, in each of its seats."""
+        return _moved(tape, Dispatch(self.experts, self.capacity), inputs, grads)
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The sums."""
+        seated, seats = inputs
+        rows = np.zeros((*seats.shape[:2], seated.shape[-1]), dtype=seated.dtype)
+        at = self._found(seats, seated.shape[0], seated.shape[2], region)
+        np.add.at(rows, (at.batch, at.seq), seated[at.expert, at.batch, at.place])
+        return (rows,)
+
+
+class SeatWeights(_Seating):
+    """The weights of choices [batch, seq, choices] where these sit: [experts, batch, capacity]."""
+
+    kind: ClassVar[str] = "seat_weights"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """One weight per seat."""
+        return (TensorType((self.experts, inputs[0].shape[0], self.capacity), inputs[0].dtype),)
+
+    def dims(self) -> Dims:
+        """Linear in the weights; seq and choices are reduced."""
+        return Dims((CHOICES, CHOICES), (SEATS,), linear=(frozenset({0}),))
+
+    def gradient(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
+    ) -> tuple[str | None, ...]:
+        """Back to the choices."""
+        return _moved(tape, SeatWeightsGrad(self.experts, self.capacity), inputs, grads)
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The weights where their choices sit."""
+        weights, seats = inputs
+        made = self._empty(weights, region)
+        at = self._found(seats, made.shape[0], made.shape[2], region)
+        made[at.expert, at.batch, at.place] = weights[at.batch, at.seq, at.choice]
+        return (made,)
+
+
+class SeatWeightsGrad(_Seating):
+    """The gradient of the weights of choices [batch, seq, choices] from that of the seats' weights."""
+
+    kind: ClassVar[str] = "seat_weights_grad"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """One per choice."""
+        return (TensorType(inputs[1].shape, inputs[0].dtype),)
+
+    def dims(self) -> Dims:
+        """Linear; experts and capacity are reduced."""
+        return Dims((SEATS, CHOICES), (CHOICES,), linear=(frozenset({0}),))
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """What a rank's seats say; zero for choices that sit elsewhere, or nowhere."""
+        grad, seats = inputs
+        found = np.zeros(seats.shape, dtype=grad.dtype)
+        at = self._found(seats, grad.shape[0], grad.shape[2], region)
+        found[at.batch, at.seq, at.choice] = grad[at.expert, at.batch, at.place]
+        return (found,)
+
+
+def _moved(
+    tape: Tape, back: Operator, inputs: Sequence[str], grads: Sequence[str | None]
+) -> tuple[str | None, ...]:
+    """The gradient of what is moved, by moving it back; seats have none."""
+    if grads[0] is None or not tape.needs_gradient(inputs[0]):
+        return (None, None)
+    (grad,) = tape.emit("grad", back, [grads[0], inputs[1]])
+    return (grad, None)

@@ -1,0 +1,188 @@
+"""The router of a mixture of experts: where a token goes, with which weight, and where it sits there.
+
+Scores become weights by softmax (GShard, Mixtral, DeepSeek-V2) or sigmoid (DeepSeek-V3); the best are taken,
+if asked for only out of the best groups of experts (arXiv 2405.04434, section 2.2.2; 2412.19437, 2.1.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from simcluster.layout import Dims
+from simcluster.model.operator import Array, Operator, Region, Tape, TensorType, memory_bound
+from simcluster.work import DType, Kernel, Work
+
+_SCORES = ("batch", "seq", "experts")
+CHOICES = ("batch", "seq", "choices")
+
+_WHOLE = (
+    ("experts", "a token's best experts are sought among all of them"),
+    ("choices", "the choices of a token are made together"),
+)
+
+
+class _Routing(Operator):
+    """What choosing and its gradient share: how scores become weights."""
+
+    family: ClassVar[str] = "router"
+    top_k: int
+    score: str
+    normalised: bool
+    scale: float
+
+    def _weights(self, scores: Array) -> Array:
+        """The weight of every expert before choosing, [batch, seq, experts]."""
+        if self.score == "sigmoid":
+            return np.asarray(1 / (1 + np.exp(-scores)))
+        raised = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        return np.asarray(raised / raised.sum(axis=-1, keepdims=True))
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """One kernel with a row of experts for every token."""
+        return (memory_bound(Kernel.REDUCTION, inputs, outputs, flops_per_element=5),)
+
+
+@dataclass(frozen=True, slots=True)
+class Route(_Routing):
+    """The ``top_k`` best experts of every token: scores [batch, seq, experts] to their weights
+    [batch, seq, choices] and ids, best first; of equal ones the first.
+
+    ``score``: softmax over all experts, or sigmoid of each. ``normalised``: the chosen weights are divided by
+    their sum. Then they are multiplied by ``scale``. With several ``groups`` of experts only those of the
+    ``kept_groups`` best are chosen from; a group counts as its best expert, or as its ``group_best`` best
+    together. ``steered``: a second input [experts] is added where experts and groups are compared, not to
+    their weights; it has no gradient (DeepSeek-V3's balance without a loss).
+    """
+
+    top_k: int
+    score: str = "softmax"
+    normalised: bool = False
+    scale: float = 1.0
+    groups: int = 1
+    kept_groups: int = 1
+    group_best: int = 1
+    steered: bool = False
+
+    kind: ClassVar[str] = "route"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """One weight and one id per choice."""
+        shape = (*inputs[0].shape[:-1], self.top_k)
+        return (TensorType(shape, inputs[0].dtype), TensorType(shape, DType.INT64))
+
+    def dims(self) -> Dims:
+        """Tokens are routed one by one."""
+        steering = (("experts",),) if self.steered else ()
+        return Dims((_SCORES, *steering), (CHOICES, CHOICES), whole=_WHOLE)
+
+    def gradient(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
+    ) -> tuple[str | None, ...]:
+        """Reads the scores and the ids; which experts are chosen has no gradient."""
+        if grads[0] is None or not tape.needs_gradient(inputs[0]):
+            return (None,) * len(inputs)
+        back = RouteGrad(self.top_k, self.score, self.normalised, self.scale)
+        found = tape.emit("grad", back, [inputs[0], outputs[1], grads[0]])
+        return (*found, None) if self.steered else found
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The chosen weights and their ids."""
+        scores, *steering = inputs
+        weights = self._weights(scores)
+        ids = np.argsort(-self._allowed(sum(steering, weights)), axis=-1, kind="stable")[..., : self.top_k]
+        chosen = np.take_along_axis(weights, ids, axis=-1)
+        if self.normalised:
+            chosen = chosen / chosen.sum(axis=-1, keepdims=True)
+        return (chosen * chosen.dtype.type(self.scale), ids)
+
+    def _allowed(self, marks: Array) -> Array:
+        """By what experts are compared; -inf in groups that are not chosen from."""
+        if self.groups == 1:
+            return marks
+        grouped = marks.reshape(*marks.shape[:-1], self.groups, -1)
+        best = np.sort(grouped, axis=-1)[..., -self.group_best :].sum(axis=-1)
+        order = np.argsort(-best, axis=-1, kind="stable")
+        kept = np.zeros(best.shape, dtype=bool)
+        np.put_along_axis(kept, order[..., : self.kept_groups], values=True, axis=-1)
+        return np.where(kept[..., None], grouped, -np.inf).reshape(marks.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class RouteGrad(_Routing):
+    """The scores' gradient from the scores, the chosen ids and the gradient of their weights."""
+
+    top_k: int
+    score: str = "softmax"
+    normalised: bool = False
+    scale: float = 1.0
+
+    kind: ClassVar[str] = "route_grad"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """Like the scores."""
+        return (inputs[0],)
+
+    def dims(self) -> Dims:
+        """Linear in the gradient of the weights."""
+        return Dims((_SCORES, CHOICES, CHOICES), (_SCORES,), whole=_WHOLE, linear=(frozenset({2}),))
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """Back through scale, quotient, choice, and softmax or sigmoid."""
+        scores, ids, grad = inputs
+        weights = self._weights(scores)
+        grad = grad * grad.dtype.type(self.scale)
+        if self.normalised:
+            chosen = np.take_along_axis(weights, ids, axis=-1)
+            total = chosen.sum(axis=-1, keepdims=True)
+            grad = (grad - (grad * chosen).sum(axis=-1, keepdims=True) / total) / total
+        spread = np.zeros_like(weights)
+        np.put_along_axis(spread, ids, grad, axis=-1)
+        if self.score == "sigmoid":
+            return (weights * (1 - weights) * spread,)
+        return (weights * (spread - (weights * spread).sum(axis=-1, keepdims=True)),)
+
+
+@dataclass(frozen=True, slots=True)
+class Seats(Operator):
+    """Where every choice of a token lies: ids [batch, seq, choices] to ``expert * capacity + place``.
+
+    An expert has ``capacity`` places for each sequence and gives them to its tokens in their order; the
+    choice of a token that comes too late is dropped, which is seat -1 (as in GShard, arXiv 2006.16668,
+    with every sequence a group: so the seats do not depend on how the batch is split).
+    """
+
+    experts: int
+    capacity: int
+
+    kind: ClassVar[str] = "seats"
+    family: ClassVar[str] = "router"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """One seat per choice."""
+        return (inputs[0],)
+
+    def dims(self) -> Dims:
+        """Sequences are seated one by one."""
+        reason = "a seat depends on all tokens before"
+        return Dims((CHOICES,), (CHOICES,), whole=(("seq", reason), ("choices", reason)))
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """One pass over the ids, counting; priced as fp32 operations, which integer units keep up with."""
+        return (replace(memory_bound(Kernel.GATHER_SCATTER, inputs, outputs), dtype=DType.FP32),)
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The seats, -1 where there is none left."""
+        (ids,) = inputs
+        batch, seq, choices = ids.shape
+        chosen = ids.reshape(batch, seq * choices, 1) == np.arange(self.experts)
+        before = chosen.cumsum(axis=1) - chosen
+        place = np.take_along_axis(before, ids.reshape(batch, -1, 1), axis=2).reshape(ids.shape)
+        return (np.where(place < self.capacity, ids * self.capacity + place, -1),)

@@ -1,0 +1,365 @@
+"""The config.json of a model's Hugging Face repository gives the model of the catalog, or says why not."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from simcluster.document import validate_data
+from simcluster.errors import ScenarioError
+from simcluster.model.spec import ModelSpec
+from tests.contracts.test_models import ENTRIES, built, counted
+
+
+def config_of(name):
+    """The catalog entry as the ``config.json`` of its repository would say it."""
+    model = built(name)
+    return next(write for kind, write in CONFIGS.items() if name.startswith(kind))(model)
+
+
+def llama_config(model, kind="llama"):
+    return {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": kind,
+        "attention_bias": False,
+        "hidden_act": "silu",
+        "hidden_size": model.hidden,
+        "intermediate_size": model.ffn,
+        "max_position_embeddings": 8192,
+        "mlp_bias": False,
+        "num_attention_heads": model.heads,
+        "num_hidden_layers": model.layers,
+        "num_key_value_heads": model.kv_heads,
+        "head_dim": model.head_dim,
+        "rms_norm_eps": 1e-05,
+        "rope_scaling": None,
+        "rope_theta": model.rope_theta,
+        "tie_word_embeddings": model.tied,
+        "torch_dtype": "bfloat16",
+        "vocab_size": model.vocab,
+    }
+
+
+def mistral_config(model):
+    return llama_config(model, "mistral") | {"sliding_window": model.window}
+
+
+def qwen2_config(model):
+    config = llama_config(model, "qwen2") | {"use_sliding_window": False, "sliding_window": 32768}
+    return {key: value for key, value in config.items() if key != "attention_bias"}
+
+
+def qwen3_config(model):
+    return llama_config(model, "qwen3") | {"use_sliding_window": False, "sliding_window": None}
+
+
+def gpt2_config(model):
+    return {
+        "activation_function": "gelu_new",
+        "architectures": ["GPT2LMHeadModel"],
+        "attn_pdrop": model.attention_dropout,
+        "embd_pdrop": model.embedding_dropout,
+        "model_type": "gpt2",
+        "n_embd": model.hidden,
+        "n_head": model.heads,
+        "n_inner": None,
+        "n_layer": model.layers,
+        "n_positions": model.max_positions,
+        "resid_pdrop": model.dropout,
+        "vocab_size": model.vocab,
+    }
+
+
+def opt_config(model):
+    return {
+        "model_type": "opt",
+        "activation_function": "relu",
+        "attention_dropout": model.attention_dropout,
+        "do_layer_norm_before": True,
+        "dropout": model.dropout,
+        "ffn_dim": model.ffn,
+        "hidden_size": model.hidden,
+        "layerdrop": 0.0,
+        "max_position_embeddings": model.max_positions,
+        "num_attention_heads": model.heads,
+        "num_hidden_layers": model.layers,
+        "vocab_size": model.vocab,
+        "word_embed_proj_dim": model.hidden,
+    }
+
+
+def bloom_config(model):
+    return {
+        "model_type": "bloom",
+        "apply_residual_connection_post_layernorm": False,
+        "attention_dropout": 0.0,
+        "hidden_dropout": 0.0,
+        "n_embed": model.hidden,
+        "n_layer": model.layers,
+        "num_attention_heads": model.heads,
+        "vocab_size": model.vocab,
+    }
+
+
+def mpt_config(model):
+    return {
+        "model_type": "mpt",
+        "attn_config": {"alibi": False, "attn_type": "multihead_attention", "attn_pdrop": 0, "qk_ln": False},
+        "d_model": model.hidden,
+        "emb_pdrop": 0,
+        "expansion_ratio": 4,
+        "learned_pos_emb": True,
+        "max_seq_len": model.max_positions,
+        "n_heads": model.heads,
+        "n_layers": model.layers,
+        "no_bias": False,
+        "norm_type": "low_precision_layernorm",
+        "resid_pdrop": 0,
+        "vocab_size": model.vocab,
+    }
+
+
+def mixtral_config(model):
+    sizes = {"num_local_experts": model.experts.count, "num_experts_per_tok": model.experts.top_k}
+    sizes |= {"intermediate_size": model.experts.ffn, "router_jitter_noise": 0.0, "sliding_window": None}
+    return llama_config(model, "mixtral") | sizes
+
+
+def qwen3_moe_config(model):
+    experts = model.experts
+    sizes = {"num_experts": experts.count, "num_experts_per_tok": experts.top_k, "mlp_only_layers": []}
+    sizes |= {"moe_intermediate_size": experts.ffn, "norm_topk_prob": True, "decoder_sparse_step": 1}
+    return qwen3_config(model) | sizes | {"model_type": "qwen3_moe", "intermediate_size": 6144}
+
+
+def deepseek_config(model):
+    experts, latent = model.experts, model.latent
+    kind = "deepseek_v3" if experts.steered else "deepseek_v2"
+    method = "noaux_tc" if experts.steered else "group_limited_greedy" if experts.groups > 1 else "greedy"
+    return llama_config(model, kind) | {
+        "num_key_value_heads": model.heads,
+        "head_dim": None,
+        "q_lora_rank": latent.q_rank or None,
+        "kv_lora_rank": latent.kv_rank,
+        "qk_nope_head_dim": latent.nope_dim,
+        "qk_rope_head_dim": latent.rope_dim,
+        "v_head_dim": latent.value_dim,
+        "n_routed_experts": experts.count,
+        "n_shared_experts": experts.shared,
+        "num_experts_per_tok": experts.top_k,
+        "moe_intermediate_size": experts.ffn,
+        "first_k_dense_replace": experts.dense_layers,
+        "moe_layer_freq": 1,
+        "n_group": experts.groups,
+        "topk_group": experts.kept_groups,
+        "topk_method": method,
+        "routed_scaling_factor": experts.scale,
+        "norm_topk_prob": experts.normalised,
+        "scoring_func": experts.score,
+        "num_nextn_predict_layers": 0,
+        "aux_loss_alpha": 0.001,
+    }
+
+
+def kimi_config(model):
+    return deepseek_config(model) | {"model_type": "kimi_k2"}
+
+
+CONFIGS = {
+    "mixtral": mixtral_config,
+    "qwen3-30b-a3b": qwen3_moe_config,
+    "qwen3-235b-a22b": qwen3_moe_config,
+    "deepseek": deepseek_config,
+    "kimi": kimi_config,
+    "llama": llama_config,
+    "mistral": mistral_config,
+    "qwen2.5": qwen2_config,
+    "qwen3": qwen3_config,
+    "gpt2": gpt2_config,
+    "gpt3": gpt2_config,
+    "opt": opt_config,
+    "bloom": bloom_config,
+    "mpt": mpt_config,
+}
+SHARED = [name for name in ENTRIES if name.startswith(tuple(CONFIGS))]
+
+
+def load(tmp_path, config, **beside):
+    text = config if isinstance(config, str) else json.dumps(config)
+    (tmp_path / "config.json").write_text(text)
+    return validate_data({"hf": "config.json", **beside}, ModelSpec).build(tmp_path)
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_its_hugging_face_config_gives_the_same_model(tmp_path, name):
+    """But for the longest sequence, which only a table of positions has."""
+    model, found = built(name), load(tmp_path, config_of(name))
+    assert replace(found, max_positions=0) == replace(model, max_positions=0)
+    assert found.longest == model.longest
+
+
+def test_mpt_as_mosaic_released_it(tmp_path):
+    """ALiBi instead of a table, and no biases, not even in norms."""
+    config = mpt_config(built("mpt-7b")) | {"vocab_size": 50432, "no_bias": True}
+    config["attn_config"] = config["attn_config"] | {"alibi": True, "alibi_bias_max": 8}
+    model = load(tmp_path, config)
+    assert (model.positions, model.bias, model.norm_bias) == ("alibi", False, False)
+    assert model.num_parameters == 6_649_286_656
+
+
+def test_newer_configs_have_the_rotary_base_one_level_down(tmp_path):
+    config = llama_config(built("llama3-8b")) | {"rope_theta": None}
+    config["rope_parameters"] = {"rope_type": "default", "rope_theta": 500000.0}
+    assert load(tmp_path, config).rope_theta == 500000.0
+
+
+@pytest.mark.parametrize(
+    ("layers", "hidden", "heads", "count"),
+    [
+        (12, 768, 12, 124_439_808),
+        (24, 1024, 16, 354_823_168),
+        (36, 1280, 20, 774_030_080),
+        (48, 1600, 25, 1_557_611_200),
+    ],
+)
+def test_gpt2_as_openai_released_it(tmp_path, layers, hidden, heads, count):
+    config = {
+        "model_type": "gpt2",
+        "n_layer": layers,
+        "n_embd": hidden,
+        "n_head": heads,
+        "vocab_size": 50257,
+        "n_positions": 1024,
+        "activation_function": "gelu_new",
+    }
+    assert load(tmp_path, config).num_parameters == count
+
+
+def test_older_llama_configs_leave_out_what_is_usual(tmp_path):
+    """Llama 1 and 2 name no key-value heads, no head size and no tie."""
+    config = {
+        key: value
+        for key, value in config_of("llama2-7b").items()
+        if key
+        not in (
+            "num_key_value_heads",
+            "head_dim",
+            "tie_word_embeddings",
+            "attention_bias",
+            "mlp_bias",
+            "rope_theta",
+        )
+    }
+    assert load(tmp_path, config) == load(tmp_path, config_of("llama2-7b"))
+
+
+def test_what_is_written_beside_the_config_wins(tmp_path):
+    model = load(tmp_path, config_of("llama3-8b"), layers=2, tied=True)
+    assert (model.layers, model.tied, model.hidden) == (2, True, 4096)
+    assert model.num_parameters == counted(model)
+
+
+LLAMA, GPT, OPT = config_of("llama3-8b"), config_of("gpt3-125m"), config_of("opt-125m")
+MISTRAL, QWEN2, QWEN3 = config_of("mistral-7b"), config_of("qwen2.5-7b"), config_of("qwen3-8b")
+MIXTRAL, QWEN3_MOE = config_of("mixtral-8x7b"), config_of("qwen3-30b-a3b")
+DEEPSEEK = config_of("deepseek-v3")
+BLOOM, MPT = config_of("bloom-176b"), config_of("mpt-7b")
+
+
+@pytest.mark.parametrize(
+    ("config", "message", "hint"),
+    [
+        ("{", "is no JSON", ""),
+        ("[1, 2]", "is no JSON object", ""),
+        (
+            {},
+            "model_type 'None' is not supported",
+            "known: bloom, deepseek_v2, deepseek_v3, gpt2, kimi_k2, llama, mistral, mixtral, mpt, opt, "
+            "qwen2, qwen3, qwen3_moe",
+        ),
+        (LLAMA | {"model_type": "lama"}, "model_type 'lama' is not supported", "did you mean 'llama'?"),
+        (LLAMA | {"attention_bias": True}, "attention_bias true is not supported; only false", ""),
+        (LLAMA | {"hidden_act": "gelu"}, 'hidden_act "gelu" is not supported; only "silu"', ""),
+        (
+            GPT | {"activation_function": "relu"},
+            'activation_function "relu" is not supported; only "gelu_new"',
+            "",
+        ),
+        (GPT | {"add_cross_attention": True}, "add_cross_attention true is not supported", ""),
+        (
+            {key: value for key, value in LLAMA.items() if key != "hidden_size"},
+            "'hidden_size' is missing",
+            "",
+        ),
+        ({key: value for key, value in GPT.items() if key != "n_layer"}, "'n_layer' is missing", ""),
+        (
+            {key: value for key, value in GPT.items() if key != "n_positions"},
+            "'max_positions' is missing",
+            "",
+        ),
+        ({key: value for key, value in LLAMA.items() if key != "intermediate_size"}, "'ffn' is missing", ""),
+        (LLAMA | {"num_hidden_layers": 0}, "layers must be a positive integer, not 0", ""),
+        (LLAMA | {"num_hidden_layers": True}, "layers must be a positive integer, not True", ""),
+        (LLAMA | {"hidden_size": 4096.5}, "hidden must be a positive integer, not 4096.5", ""),
+        (LLAMA | {"vocab_size": "many"}, "vocab must be a positive integer, not 'many'", ""),
+        (LLAMA | {"num_attention_heads": None}, "'num_attention_heads' is missing", ""),
+        (LLAMA | {"num_key_value_heads": 6}, "32 heads are no multiple of 6 key-value heads", ""),
+        (GPT | {"n_head": 7}, "hidden 768 / heads 7 = 109.714: give head_dim", ""),
+        (LLAMA | {"rope_theta": "long"}, "rope_theta must be a positive number, not 'long'", ""),
+        (LLAMA | {"rope_theta": -1}, "rope_theta must be a positive number, not -1", ""),
+        (LLAMA | {"tie_word_embeddings": "no"}, "tied must be true or false, not 'no'", ""),
+        (
+            LLAMA | {"rope_scaling": {"rope_type": "llama3", "factor": 8.0}},
+            'rope_scaling {"rope_type": "llama3", "factor": 8.0} is not supported; only null',
+            "without the key, times and memory are the same",
+        ),
+        (LLAMA | {"attention_dropout": 1.0}, "attention_dropout must be a number from 0 to below 1", ""),
+        (GPT | {"scale_attn_weights": False}, "scale_attn_weights false is not supported; only true", ""),
+        (MISTRAL | {"sliding_window": "long"}, "window must be a positive integer, not 'long'", ""),
+        (QWEN2 | {"use_sliding_window": True}, "use_sliding_window true is not supported; only false", ""),
+        (QWEN3 | {"attention_bias": True}, "attention_bias true is not supported; only false", ""),
+        (MIXTRAL | {"num_local_experts": None}, "'num_local_experts' is missing", ""),
+        (MIXTRAL | {"num_experts_per_tok": 9}, "top_k 9 of 1 groups x 8 = 8 experts", ""),
+        (QWEN3_MOE | {"norm_topk_prob": 1}, "norm_topk_prob must be true or false, not 1", ""),
+        (QWEN3_MOE | {"mlp_only_layers": [0]}, "mlp_only_layers [0] is not supported; only []", ""),
+        (DEEPSEEK | {"kv_lora_rank": 0}, "kv_lora_rank must be an integer of at least 1, not 0", ""),
+        (DEEPSEEK | {"topk_method": "random"}, "topk_method 'random' is not supported; only greedy", ""),
+        (DEEPSEEK | {"scoring_func": "tanh"}, "scoring_func 'tanh' is not supported", ""),
+        (DEEPSEEK | {"routed_scaling_factor": -1}, "routed_scaling_factor must be a positive number", ""),
+        (
+            DEEPSEEK | {"num_nextn_predict_layers": 1},
+            "num_nextn_predict_layers 1 is not supported; only 0",
+            "without multi-token prediction",
+        ),
+        (OPT | {"do_layer_norm_before": False}, "do_layer_norm_before false is not supported", ""),
+        (
+            OPT | {"word_embed_proj_dim": 512},
+            "word_embed_proj_dim 512 is not supported; only hidden_size",
+            "",
+        ),
+        (OPT | {"activation_function": "gelu"}, 'activation_function "gelu" is not supported', ""),
+        (
+            BLOOM | {"apply_residual_connection_post_layernorm": True},
+            "apply_residual_connection_post_layernorm true is not supported; only false",
+            "",
+        ),
+        (MPT | {"attn_config": {"qk_ln": True}}, "attn_config.qk_ln true is not supported; only false", ""),
+        (MPT | {"attn_config": {"clip_qkv": 6}}, "attn_config.clip_qkv 6 is not supported; only null", ""),
+        (MPT | {"learned_pos_emb": False}, "learned_pos_emb false is not supported; only true", ""),
+    ],
+)
+def test_a_config_that_cannot_be_used_says_why(tmp_path, config, message, hint):
+    with pytest.raises(ScenarioError) as caught:
+        load(tmp_path, config)
+    (problem,) = caught.value.problems
+    assert problem.path == "model.hf"
+    assert problem.message.startswith("config.json: ")
+    assert message in problem.message
+    assert hint in f"{problem.message} {problem.hint}"
+
+
+def test_a_config_that_is_not_there_says_so(tmp_path):
+    with pytest.raises(ScenarioError, match=r"config\.json: cannot be read: No such file or directory"):
+        validate_data({"hf": "config.json"}, ModelSpec).build(tmp_path)

@@ -1,0 +1,82 @@
+"""Latent attention against its equations, head by head (arXiv 2405.04434, section 2.1 and appendix C)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from simcluster.document import validate_data
+from simcluster.model import Region
+from simcluster.model.builder import BlockBuilder
+from simcluster.model.latent import Latent
+from simcluster.model.layers import Attending
+from simcluster.model.operator import TensorType
+from simcluster.model.operators.rotary import Rotary
+from simcluster.model.scores import Scores
+from simcluster.model.spec import ModelSpec
+from simcluster.simulation.flops import forward_flops
+from simcluster.work import DType
+
+BATCH, SEQ, HIDDEN, HEADS = 2, 5, 8, 3
+WHOLE = Region({})
+
+
+def normed(x, weight):
+    return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + 1e-5) * weight
+
+
+def turned(x):
+    (y,) = Rotary((("batch", "seq", "head_dim"),)).evaluate((x,), WHOLE)
+    return y
+
+
+def by_heads(latent, values):
+    """The paper's equations for one head after the other."""
+    x = values["in"]
+    c_kv = normed(x @ values["attention.latent.kv.latent.weight"], values["attention.latent.kv_norm.weight"])
+    k_placed = turned(x @ values["attention.latent.kv.rope.weight"])
+    c_q = x
+    if latent.q_rank:
+        c_q = normed(x @ values["attention.latent.q.weight"], values["attention.latent.q_norm.weight"])
+    found = []
+    for head in range(HEADS):
+        q_own = c_q @ values["attention.query.nope.weight"][:, head, 0]
+        q_placed = turned(c_q @ values["attention.query.rope.weight"][:, head, 0])
+        k_own = c_kv @ values["attention.kv.k.weight"][:, head]
+        v = c_kv @ values["attention.kv.v.weight"][:, head]
+        marks = np.einsum("bqd,bkd->bqk", q_own, k_own) + np.einsum("bqd,bkd->bqk", q_placed, k_placed)
+        marks = marks / np.sqrt(latent.nope_dim + latent.rope_dim)
+        marks = np.where(np.tri(SEQ, dtype=bool), marks, -np.inf)
+        shares = np.exp(marks - marks.max(axis=-1, keepdims=True))
+        found.append(shares / shares.sum(axis=-1, keepdims=True) @ v)
+    return np.stack(found, axis=2)
+
+
+@pytest.mark.parametrize("flash", [True, False])
+@pytest.mark.parametrize("q_rank", [0, 6])
+def test_it_is_the_attention_of_the_paper(q_rank, flash):
+    latent = Latent(kv_rank=4, nope_dim=4, rope_dim=2, value_dim=3, q_rank=q_rank)
+    build = BlockBuilder("layer", DType.FP32)
+    x = build.input("in", TensorType((BATCH, SEQ, HIDDEN), DType.FP32))
+    q, k, v = latent.write(build, x, HIDDEN, HEADS, 10000.0)
+    core = Attending(Scores(), latent.head_dim**-0.5, flash=flash, own_values=True)
+    o = core.write(build, "attention.core", q, k, v)
+    rng = np.random.default_rng(2)
+    values = {name: rng.standard_normal(build.values[name].type.shape) for name in ("in", *build.parameters)}
+    known = dict(values)
+    for node in build.nodes:
+        made = node.operator.evaluate([known[name] for name in node.inputs], WHOLE)
+        known.update(zip(node.outputs, made, strict=True))
+    assert known[o].shape == (BATCH, SEQ, HEADS, 1, 3)
+    assert np.allclose(known[o][:, :, :, 0], by_heads(latent, values))
+
+
+@pytest.mark.parametrize("flash", [True, False])
+def test_flops_of_its_scores_count_both_sizes_of_heads(flash):
+    """2 s^2 (d_qk + d_v) for every head, the whole square: the convention of frameworks.md, section 7."""
+    sizes = {"layers": 1, "hidden": 8, "heads": HEADS, "ffn": 8, "vocab": 16}
+    latent = {"kv_rank": 4, "nope_dim": 4, "rope_dim": 2, "value_dim": 3, "q_rank": 6}
+    model = validate_data({**sizes, "latent": latent}, ModelSpec).build(None)
+    graph = model.computed(flash=flash, logits=None).graph(1, 32, DType.BF16, 1)
+    weights = model.num_parameters - 16 * 8 - 3 * 8 - (6 + 4)
+    assert forward_flops(graph).square == 2 * weights * 32 + 2 * 32**2 * HEADS * (6 + 3)
