@@ -109,10 +109,12 @@ class BlockSharder:
             for node in self.bench.nodes
             if isinstance(node.operator, Movement) and node.operator.kind is Kind.ALL_TO_ALL
         }
+        # What crosses the border lies, and has its gradient, as other blocks were told.
+        fixed = {*self.block.inputs, *self.block.outputs, *self.block.parameters}
         for value, wanted in needs.items():
             versions = self.bench.versions(value)
             moved = [layout for layout, name in versions.items() if name in exchanged]
-            if moved and value not in self.block.outputs:
+            if moved and value not in fixed:
                 costs = {
                     start: sum(self.router.priced(self.bench.type(value), start, need)[0] for need in wanted)
                     for start in (self.bench.layout(value), *moved)
