@@ -44,7 +44,6 @@ _PURPOSES = {
     SCATTER: Purpose.GRADIENTS,
 }
 _ADDED = (Role.ACCUMULATOR, Role.SUM)
-_COPYING = (Kind.ALL_GATHER, Kind.ALL_TO_ALL)
 _MATRIX = (Kernel.GEMM, Kernel.ATTENTION, Kernel.CONV)
 
 
@@ -52,7 +51,7 @@ _MATRIX = (Kernel.GEMM, Kernel.ATTENTION, Kernel.CONV)
 class Lowering:
     """What lowering needs to know besides the block.
 
-    ``prefetch`` bounds how early an all-gather or all-to-all may start: not before the ``prefetch + 1``-th
+    ``prefetch`` bounds how early an all-gather may start: not before the ``prefetch + 1``-th
     kernel ahead of its first reader has ended. With ``blocking``, kernels and collectives of activations take
     turns in program order. ``tf32``: matrix kernels on fp32 operands run at the rate of tf32.
     """
@@ -354,7 +353,7 @@ class _CodeWriter:
         kernels in between belong to the others.
         """
         each = self.instructions[index]
-        if each.operation not in _COPYING or self.name not in (FORWARD, BACKWARD):
+        if each.operation != Kind.ALL_GATHER or self.name not in (FORWARD, BACKWARD):
             return
         first = min((index for slot in each.writes for index in readers.get(slot, ())), default=0)
         ahead = [i for i in range(first) if self.instructions[i].stream == COMPUTE]
