@@ -103,6 +103,8 @@ BYTES = {
     ("nemo", "bf16"): {1: (6, 12)},
     ("mindformers", "bf16"): {0: (16, 0)},
     ("mindspeed-llm", "bf16"): {0: (18, 0)},
+    ("mindspore-graph", "bf16"): {0: (16, 0)},
+    ("mindspore-pynative", "bf16"): {0: (16, 0)},
 }
 _STATES = ("parameters", "gradients", "optimizer_states")
 

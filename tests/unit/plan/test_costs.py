@@ -19,7 +19,7 @@ def cluster() -> Cluster:
     return validate_data({"host": host, "hosts": 2}, ClusterSpec).build()
 
 
-@pytest.mark.parametrize("kind", [kind for kind in Kind if kind is not Kind.SLICE])
+@pytest.mark.parametrize("kind", [kind for kind in Kind if Movement(kind, ()).is_collective])
 def test_the_worst_group_of_an_axis_decides(cluster, kind):
     """Of the pairs (0, 1), (2, 3) and (4, 5) the middle one lies on two hosts of three devices."""
     mesh = Mesh.of({"data": 3, "tensor": 2})
