@@ -104,6 +104,8 @@ def part_ends(work: Work, columns: Ints, start: Ints, others: Others, *, all_par
             np.copyto(found, over[-1], where=live)
         turn = np.where(later, edges, NEVER).min(axis=0)
         live = over[-1] > turn
+        if not live.any():
+            break
         # Every part goes on from its start to its end, but not beyond the turn.
         run = over - spent
         np.subtract(turn, run, out=run)

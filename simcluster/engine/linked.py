@@ -22,6 +22,8 @@ Ints = NDArray[np.int64]
 BARRIER = -1
 """The execution of an entry that only waits."""
 
+_SCOPES = tuple(Scope)
+
 _Buffers = tuple[list[tuple[int, str, Scope]], list[tuple[str, Scope, int, int]]]
 """Reads (stream, buffer, scope) and writes (buffer, scope, stream, entries)."""
 
@@ -105,7 +107,7 @@ class _Linker:
         timed = self.timed[execution.code]
         streams = self.local[execution.code]
         reads, writes = self._buffers(execution.code, execution.instance)
-        labels = {scope: execution.label(scope) for scope in Scope}
+        labels = {scope: execution.label(scope) for scope in _SCOPES}
         written = self.written
         for where, name, scope in reads:
             writer = written.get((name, labels[scope]))
