@@ -93,7 +93,9 @@ def _batch(plan: Mapping[str, Any]) -> str:
         counts, axis = shares["micro_batches"], shares["axis"]
         others = f"{ways // len(counts):,} x " if ways > len(counts) else ""
         divided = f"{others}({_summed(counts)}) micro-batches along {axis} x {samples:,}"
-    whole = f"{plan['global_batch']:,} samples of {plan['seq_len']:,} tokens ({units.count(tokens)})"
+    whole = f"{plan['global_batch']:,} samples"
+    if plan["seq_len"] > 1:
+        whole += f" of {plan['seq_len']:,} tokens ({units.count(tokens)})"
     return f"{whole} = {divided}"
 
 

@@ -92,10 +92,10 @@ def _misfit(found: Document) -> Iterator[Markup]:
 def _figures(documents: Document) -> Markup:
     """The figures that people quote, large."""
     found = documents["summary"]
-    tokens, each = throughput(found)
+    rate, each, unit = throughput(documents)
     figures = (
         (units.seconds(found["step_time_s"]), "step time"),
-        (f"{tokens}", f"tokens/s, {each} per device"),
+        (rate, f"{unit}/s, {each} per device"),
         (units.percent(found["mfu"]), f"MFU (HFU {units.percent(found['hfu'])})"),
         (units.percent(found["bubble_fraction"]), "of the step is pipeline wait"),
         (units.size(found["peak_memory_bytes_max"]), "peak memory of a device"),

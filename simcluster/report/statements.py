@@ -44,10 +44,12 @@ def misfit(summary: Document) -> Misfit | None:
     )
 
 
-def throughput(summary: Document) -> tuple[str, str]:
-    """Tokens per second: of all, and of one device."""
+def throughput(documents: Document) -> tuple[str, str, str]:
+    """Tokens per second of all and of one device, and what counts: samples, where one is no sequence."""
+    summary, unit = documents["summary"], "tokens" if documents["plan"]["seq_len"] > 1 else "samples"
     each = summary["tokens_per_s_per_device"]
-    return units.count(summary["tokens_per_s"]), f"{each:,.0f}" if 100 <= each < 1e5 else units.count(each)
+    shown = f"{each:,.0f}" if 100 <= each < 1e5 else units.count(each)
+    return units.count(summary["tokens_per_s"]), shown, unit
 
 
 def useful(documents: Document) -> str:

@@ -87,10 +87,10 @@ def _head(documents: Document) -> RenderableType:
 def _figures(documents: Document) -> RenderableType:
     """The figures that people quote."""
     found = documents["summary"]
-    tokens, each = throughput(found)
+    rate, each, unit = throughput(documents)
     text = Text.assemble(
         *("Step time ", (units.seconds(found["step_time_s"]), "bold cyan"), "   "),
-        *((tokens, "bold cyan"), f" tokens/s ({each} per device)   "),
+        *((rate, "bold cyan"), f" {unit}/s ({each} per device)   "),
         *("MFU ", (units.percent(found["mfu"]), "bold cyan"), f" (HFU {units.percent(found['hfu'])})"),
     )
     notes = [line for line in (useful(documents), conventions(found)) if line]

@@ -165,3 +165,11 @@ def test_names_are_not_read_as_markup(misfit):
 def test_the_same_summary_from_the_file(run, tmp_path):
     run.save(tmp_path / "run")
     assert summary_text(Run.load(tmp_path / "run"), width=100) == summary_text(run, width=100)
+
+
+def test_a_sample_that_is_no_sequence_counts_as_one():
+    """Pictures and clicks have no tokens to speak of."""
+    shown = summary_text(simulate(Scenario.load(SCENARIOS / "wide-deep-8-ascend-910.yaml")))
+    assert "128,000 samples = 8 data-parallel ways" in shown
+    assert "samples/s (" in shown
+    assert "token" not in shown
