@@ -131,8 +131,7 @@ class _PartBuilder:
         """The executions with those of the input pipeline, if anything of the part reads inputs."""
         fed = Fed.of([self.codes.codes[each.code] for each in executions])
         if fed.num_bytes:
-            prepared, copied = input_codes(inputs, fed)
-            numbers = (None if prepared is None else self.codes.add(prepared)), self.codes.add(copied)
+            numbers = [self.codes.add(each) for each in input_codes(inputs, fed)]
             executions = with_inputs(executions, self.codes.codes, inputs.prefetch, numbers)
             residents.append(input_buffer(fed))
         return executions

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from simcluster.cluster import Way
 from simcluster.layout import Layout
 from simcluster.model import TensorType
@@ -48,19 +50,19 @@ class Fed:
         return cls(sum(slot.type.num_bytes for slot in feeds.values()), max(parts, default=0.0))
 
 
-def input_codes(inputs: Inputs, fed: Fed) -> tuple[Code | None, Code]:
-    """What prepares a micro-batch on the host, if anything does, and what copies it to the device."""
-    prepares = []
+def input_codes(inputs: Inputs, fed: Fed) -> list[Code]:
+    """What brings a micro-batch to a device, in order: reading and decoding it, if that takes anything, and
+    the copy over PCIe.
+    """
+    found = []
     if inputs.way is not None:
         size = fed.num_bytes if inputs.sample is None else round(inputs.sample * fed.samples)
-        prepares.append(_copy("read", READ, inputs.way, size))
+        found.append(_copy("read", READ, inputs.way, size))
     if inputs.decode:
         work = round(inputs.decode * 1e9 * fed.samples)
-        decode = replace(_copy("decode", DECODE, Way.DECODE, work), at_most=inputs.decoding)
-        prepares.append(replace(decode, after=tuple(range(len(prepares)))))
-    prepared = Code("input.prepare", INPUT, tuple(prepares), ()) if prepares else None
-    copied = _copy("copy", TO_DEVICE, Way.TO_DEVICE, fed.num_bytes)
-    return prepared, Code("input.copy", INPUT, (copied,), ())
+        found.append(replace(_copy("decode", DECODE, Way.DECODE, work), at_most=inputs.decoding))
+    found.append(_copy("copy", TO_DEVICE, Way.TO_DEVICE, fed.num_bytes))
+    return [Code(f"input.{each.name}", INPUT, (each,), ()) for each in found]
 
 
 def _copy(name: str, stream: str, way: Way, size: int) -> Instruction:
@@ -77,40 +79,40 @@ def input_buffer(fed: Fed) -> Resident:
 
 
 def with_inputs(
-    executions: Sequence[Execution],
-    codes: Sequence[Code],
-    prefetch: int,
-    numbers: tuple[int | None, int],
+    executions: Sequence[Execution], codes: Sequence[Code], prefetch: int, numbers: Sequence[int]
 ) -> list[Execution]:
     """The executions of a part with those of its input pipeline; ``numbers`` are those of its codes."""
-    return _Fed(executions, codes, prefetch, *numbers).run()
+    return _Fed(executions, codes, prefetch, numbers[::-1]).run()
 
 
 @dataclass
 class _Fed:
+    """The input pipeline backwards: ``stages`` begins with the copy to the device.
+
+    When a micro-batch is about to be worked on, the next is copied, one so many further is decoded as the
+    host keeps, and the one behind that is read: in a step every stage does as much as in any other.
+    """
+
     executions: Sequence[Execution]
     codes: Sequence[Code]
     prefetch: int
-    prepare: int | None
-    copy: int
+    stages: Sequence[int]
 
     def run(self) -> list[Execution]:
         readers = list(self._readers())
         self.first = [places[0] for places in readers]
-        each = 1 if self.prepare is None else 2
-        shift = [0] * len(self.executions)
-        for place in self.first:
-            for later in range(place, len(shift)):
-                shift[later] += each
-        self.place = [place + moved for place, moved in enumerate(shift)]
-        made: list[Execution] = []
+        shift = np.zeros(len(self.executions), dtype=np.int64)
+        shift[self.first] = len(self.stages)
+        self.place: list[int] = (np.arange(len(shift)) + np.cumsum(shift)).tolist()
         awaited = {place: turn for turn, places in enumerate(readers) for place in places}
+        turns = {place: turn for turn, place in enumerate(self.first)}
+        made: list[Execution] = []
         for place, execution in enumerate(self.executions):
-            if place in self.first:
-                made += self._ahead(self.first.index(place))
+            if place in turns:
+                made += self._ahead(turns[place])
             after = tuple((self.place[earlier], ago) for earlier, ago in execution.after)
             if place in awaited:
-                after = (*after, self._copied(awaited[place]))
+                after = (*after, self._done(0, awaited[place]))
             made.append(replace(execution, after=after))
         return made
 
@@ -124,42 +126,34 @@ class _Fed:
         yield from turns.values()
 
     def _ahead(self, turn: int) -> Iterator[Execution]:
-        """What happens when the micro-batch of a turn is about to be worked on: the next one is copied, and
-        one more is prepared as soon as that has made room.
-        """
-        count = len(self.first)
-        batch = self._batch((turn + 1) % count)
-        free = next(
-            (
-                (self.place[place], 0)
-                for place in range(self.first[turn] - 1, -1, -1)
-                if COMPUTE in self.codes[self.executions[place].code].streams
-            ),
-            None,
-        )
-        if free is None:
-            last = max(
-                place
-                for place, execution in enumerate(self.executions)
-                if COMPUTE in self.codes[execution.code].streams
-            )
-            free = self.place[last], 1
-        ready = () if self.prepare is None else (self._prepared(turn + 1),)
-        yield Execution(self.copy, "input", batch, INPUT, after=(free, *ready))
-        if self.prepare is not None:
-            later = self._batch((turn + 1 + self.prefetch) % count)
-            yield Execution(self.prepare, "input", later, INPUT, after=(self._copied(turn + 1),))
+        """What happens when the micro-batch of a turn is about to be worked on."""
+        for stage, code in enumerate(self.stages):
+            due = turn + self._distance(stage)
+            after = [self._free(turn) if stage == 0 else self._room(stage, due)]
+            if stage + 1 < len(self.stages):
+                after.append(self._done(stage + 1, due))
+            batch = self.executions[self.first[due % len(self.first)]].micro_batch
+            yield Execution(code, "input", batch, INPUT, after=tuple(after))
 
-    def _batch(self, turn: int) -> int:
-        return self.executions[self.first[turn]].micro_batch
+    def _distance(self, stage: int) -> int:
+        """How many micro-batches a stage is ahead of the kernels."""
+        return 1 if stage == 0 else self.prefetch + stage
 
-    def _copied(self, turn: int) -> tuple[int, int]:
-        """Where the micro-batch of a turn is copied: when the one before it is about to be worked on."""
-        ago, before = divmod(turn - 1, len(self.first))
-        each = 1 if self.prepare is None else 2
-        return self.place[self.first[before]] - each, -ago
+    def _room(self, stage: int, turn: int) -> tuple[int, int]:
+        """What makes room for what a stage makes of a turn's micro-batch: decoded ones, and one more read."""
+        return self._done(0, turn - self.prefetch) if stage == 1 else self._done(stage - 1, turn - 2)
 
-    def _prepared(self, turn: int) -> tuple[int, int]:
-        """Where it is prepared: when ``prefetch`` more are to be worked on before it is copied."""
-        ago, before = divmod(turn - 1 - self.prefetch, len(self.first))
-        return self.place[self.first[before]] - 1, -ago
+    def _done(self, stage: int, turn: int) -> tuple[int, int]:
+        """Where a stage has to do with the micro-batch of a turn, and how many steps ago."""
+        ago, before = divmod(turn - self._distance(stage), len(self.first))
+        return self.place[self.first[before]] - len(self.stages) + stage, -ago
+
+    def _free(self, turn: int) -> tuple[int, int]:
+        """The kernels before those of a turn: with their end the place of an earlier micro-batch is free."""
+        kernels = [
+            place
+            for place, execution in enumerate(self.executions)
+            if COMPUTE in self.codes[execution.code].streams
+        ]
+        before = [place for place in kernels if place < self.first[turn]]
+        return (self.place[before[-1]], 0) if before else (self.place[kernels[-1]], 1)

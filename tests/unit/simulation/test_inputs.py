@@ -103,9 +103,18 @@ def test_hosts_share_storage():
 
 def test_one_step_is_the_mean_of_many():
     """A run begins with as much prepared as a long one has at the beginning of each step."""
-    for decode in ("20 ms", "10 us", "200 us"):
-        one, many = (summary(fed(decode=decode, steps=steps))["step_time_s"] for steps in (1, 20))
-        assert one == pytest.approx(many, rel=0.08)
+    disks = {"source": "disks", "sample": "1 GB"}
+    for more in (
+        {"decode": "20 ms"},
+        {"decode": "10 us"},
+        {"decode": "200 us"},
+        disks,
+        {"decode": "1 s", **disks},
+        {"decode": "100 ms", **disks},
+        {"decode": "1 s", "micro_batches": 1, **disks},
+    ):
+        one, many = (summary(fed(**more, steps=steps))["step_time_s"] for steps in (1, 20))
+        assert one == pytest.approx(many, rel=0.08), more
 
 
 @settings(max_examples=20, deadline=None)
