@@ -13,61 +13,72 @@ if TYPE_CHECKING:
 
 INTERRUPTED, TERMINATED = 130, 143
 
-_interrupts: list[int] = []
-"""The interrupts that came."""
+_signals: list[int] = []
+"""The signals that came and were raised."""
 
 
 def main() -> None:
-    """Runs the command line of this process and ends it with its exit code; Ctrl-C at any moment is 130."""
+    """Runs the command line of this process and ends it with its exit code; Ctrl-C at any moment is 130, and
+    being terminated 143.
+    """
     # Everything is imported inside, where an interrupt is caught from the first moment on.
     try:
         import signal
         import sys
 
-        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(TERMINATED))
+        signal.signal(signal.SIGTERM, _stopped)
+        sys.unraisablehook = _unraisable
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            signal.signal(signal.SIGINT, _interrupt)
-            sys.unraisablehook = _unraisable
+            signal.signal(signal.SIGINT, _stopped)
         from simcluster.cli.app import command_line
 
         code = command_line(sys.argv[1:])
         # What is left is the interpreter's own end, where an interrupt could only cause noise.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     except BaseException as error:
-        # Compiled code that calls back into Python may wrap the interrupt into an error of its own.
-        if not _interrupts and not isinstance(error, KeyboardInterrupt):
+        # Compiled code that calls back into Python may wrap what a signal raised into an error of its own.
+        interrupted = isinstance(error, KeyboardInterrupt) or signal.SIGINT in _signals
+        if isinstance(error, SystemExit) or not (interrupted or _signals):
             raise
         import os
 
-        os.write(2, b"interrupted\n")
-        os._exit(INTERRUPTED)
+        if interrupted:
+            os.write(2, b"interrupted\n")
+        os._exit(INTERRUPTED if interrupted else TERMINATED)
     sys.exit(code)
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    """KeyboardInterrupt, but not in the middle of an import: compiled modules may crash on it."""
+def _stopped(number: int, frame: FrameType | None) -> None:
+    """Raises what a signal asks for, but not in the middle of an import: compiled modules may crash on it."""
+    import signal
+
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
-            _again()
+            _again(number)
             return
         frame = frame.f_back
-    _interrupts.append(number)
+    _signals.append(number)
+    if number == signal.SIGTERM:
+        raise SystemExit(TERMINATED)
     raise KeyboardInterrupt
 
 
 def _unraisable(ignored: UnraisableHookArgs) -> None:
-    """What the interpreter cannot raise where it happened; an interrupt there comes again a little later."""
+    """What the interpreter cannot raise where it happened; a signal there comes again a little later."""
+    import signal
     import sys
 
     if issubclass(ignored.exc_type, KeyboardInterrupt):
-        _again()
+        _again(signal.SIGINT)
+    elif issubclass(ignored.exc_type, SystemExit) and signal.SIGTERM in _signals:
+        _again(signal.SIGTERM)
     else:
         sys.__unraisablehook__(ignored)
 
 
-def _again() -> None:
-    """Interrupts in a hundredth of a second."""
+def _again(number: int) -> None:
+    """Sends a signal once more in a hundredth of a second."""
     import _thread
     import threading
 
-    threading.Timer(0.01, _thread.interrupt_main).start()
+    threading.Timer(0.01, _thread.interrupt_main, (number,)).start()

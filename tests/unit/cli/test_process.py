@@ -88,6 +88,17 @@ def test_a_terminated_process_tidies_up(small, here):
     assert [path.name for path in here.iterdir()] == [small]
 
 
+@pytest.mark.parametrize("after", [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8])
+def test_a_process_may_be_terminated_at_any_moment(small, here, after):
+    """While it imports too, where compiled code may turn what a signal raises into an error of its own."""
+    process = start("run", small, "--out", "out", *ENDLESS)
+    time.sleep(after)
+    process.terminate()
+    out, err = process.communicate()
+    # Before the command line is there, the system's own end is all there is.
+    assert (out, err, process.returncode) in (("", "", 143), ("", "", -15))
+
+
 def test_a_reader_who_stops_reading_is_no_error(small, here):
     process = start("run", small, "--json", "-", "--trace", "trace.json")
     process.stdout.close()
