@@ -184,8 +184,16 @@ def _uneven(
 
 def check_inputs(inputs: Inputs | None, cluster: Cluster) -> None:
     """PlanError if the hosts lack what the input pipeline needs."""
-    problems = []
-    for way, path in inputs.ways if inputs else ():
+    if inputs is None:
+        return
+    problems = [
+        Problem(
+            f"host '{host.name}' has no PCIe over which inputs would come", "data", "leave the section out"
+        )
+        for host in cluster.kinds
+        if host.pcie is None
+    ]
+    for way, path in inputs.ways:
         for host in cluster.kinds:
             lacking = {
                 Way.DECODE: "does not say how many cores it has (processors.cores)" * (not host.cores),
