@@ -9,7 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from simcluster.model import ONE, Block, Graph, Node, Operator, Phase, Role, TensorType, Value
+from simcluster.errors import PlanError
+from simcluster.model import ONE, Block, Graph, Node, Operator, Phase, Role, TensorType, Value, number
 from simcluster.model.operators.pointwise import Add
 from simcluster.work import DType
 
@@ -61,6 +62,11 @@ class _Tape:
     def emit(self, suffix: str, operator: Operator, inputs: Sequence[str]) -> tuple[str, ...]:
         assert self.current is not None
         name = f"{self.current.name}.{suffix}"
+        if any(number(value) is not None for value in inputs):
+            raise PlanError(
+                f"'{self.current.name}' ({self.current.operator}) cannot stand behind the loss",
+                hint="behind cross entropy there may be sums over ranks, and products with numbers",
+            )
         kinds = operator.infer([self.values[value].type for value in inputs])
         outputs = tuple(f"{name}.out{index}" if index else f"{name}.out" for index in range(len(kinds)))
         self.values.update(

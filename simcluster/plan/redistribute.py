@@ -37,6 +37,12 @@ def collective_bytes(movement: Movement, before: int, after: int) -> int:
     return after if movement.kind in (Kind.ALL_GATHER, Kind.SLICE, Kind.COPY) else before
 
 
+def routed_bytes(movement: Movement, mesh: Mesh) -> int:
+    """The size of what goes along routes: of a send the tensor, else what a rank sends in the mean."""
+    total = sum(route.num_bytes for route in movement.routes)
+    return total if movement.kind is Kind.SEND_RECEIVE else round(total / mesh.product(movement.axes))
+
+
 @dataclass
 class Router:
     """Finds paths on one mesh by one cost function, remembering what it found.

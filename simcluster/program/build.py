@@ -71,6 +71,7 @@ def build(
     conduct: Conduct = FREE,
     tf32: bool = False,
     inputs: Inputs | None = None,
+    assigned: tuple[int, ...] = (),
 ) -> Program:
     """The Program of a sharded, optimised, fused graph, with parts for every timetable.
 
@@ -78,7 +79,7 @@ def build(
     ``overlapped`` posts receives one action ahead; otherwise transfers between two actions are posted
     together and waited for. ``conduct`` says what else waits, and what travels together; ``tf32`` lets matrix
     kernels multiply fp32 operands in tf32. ``inputs``: how micro-batches get to the devices; None: they are
-    there.
+    there. ``assigned`` says which stage's part each rank runs, where no axis does.
     """
     codes = CodeTable(Lowering(mesh, prefetch, conduct.blocking_layers, tf32), conduct)
     parts = tuple(
@@ -86,7 +87,7 @@ def build(
         for stage, each in enumerate(zip(*timetables, strict=True))
         for actions in each
     )
-    return Program(mesh, stage_axis, tuple(codes.codes), parts, variant_axis, variants)
+    return Program(mesh, stage_axis, tuple(codes.codes), parts, variant_axis, variants, assigned)
 
 
 @dataclass

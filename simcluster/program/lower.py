@@ -9,11 +9,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from simcluster.layout import Kind, Mesh, Movement
+import numpy as np
+
+from simcluster.collectives import PartsByGroup
+from simcluster.layout import ROUTED, Kind, Mesh, Movement
 from simcluster.model import Block, Node, Operator, Phase, Role, TensorType, Value
 from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.plan.fuse import kernel_nodes
-from simcluster.plan.redistribute import collective_bytes
+from simcluster.plan.redistribute import collective_bytes, routed_bytes
 from simcluster.program.instruction import (
     COMPUTE,
     Action,
@@ -245,10 +248,6 @@ class _CodeWriter:
         )
 
     def _collective(self, node: Node, movement: Movement, calls: tuple[Call, ...]) -> Instruction:
-        sizes = [
-            (self.slots[call.inputs[0]].type.num_bytes, self.slots[call.outputs[0]].type.num_bytes)
-            for call in calls
-        ]
         return Instruction(
             node.name,
             Action.COLLECTIVE,
@@ -256,10 +255,28 @@ class _CodeWriter:
             calls,
             operation=str(movement.kind),
             group=movement.axes,
-            num_bytes=sum(collective_bytes(movement, before, after) for before, after in sizes),
+            num_bytes=sum(self._moved(movement, call) for call in calls),
             in_place=movement.kind is Kind.ALL_REDUCE,
             why=node.why,
+            parts=self._parts(movement),
         )
+
+    def _moved(self, movement: Movement, call: Call) -> int:
+        """The size of a movement of one tensor, or of all that go along its routes."""
+        if movement.kind in ROUTED:
+            return routed_bytes(movement, self.settings.mesh)
+        before, after = (self.slots[slot].type.num_bytes for slot in (call.inputs[0], call.outputs[0]))
+        return collective_bytes(movement, before, after)
+
+    def _parts(self, movement: Movement) -> PartsByGroup | None:
+        """Who has how much for whom, where that is not the same for all."""
+        if movement.kind is not Kind.ALL_TO_ALL_V:
+            return None
+        mesh = self.settings.mesh
+        counts = np.zeros((mesh.product(movement.axes),) * 2, dtype=np.int64)
+        for route in movement.routes:
+            counts[route.sender, route.receiver] += route.num_bytes
+        return PartsByGroup.of([counts] * len(mesh.groups(movement.axes)))
 
     def _works(self, node: Node) -> tuple[Work, ...]:
         inputs = [self.slots[self._slot(value)].type for value in node.inputs]
@@ -301,11 +318,16 @@ class _CodeWriter:
             for slot in each.writes:
                 maker.setdefault(slot, index)
         drops = self._drops(readers, maker)
+        barriers = [
+            index for index, each in enumerate(self.instructions) if each.operation == str(Kind.BARRIER)
+        ]
         made = []
         for index, each in enumerate(self.instructions):
             after = {maker[slot] for slot in each.reads if slot in maker and maker[slot] < index}
             after.update(self._prefetch_edge(index, readers))
             after.update(self._turn(index))
+            if barriers:
+                after.update(self._fence(index, barriers))
             made.append(replace(each, after=tuple(sorted(after)), drops=tuple(drops.get(index, ()))))
         return tuple(made)
 
@@ -324,6 +346,13 @@ class _CodeWriter:
                 return
             if kernel and self._of_activations(before):
                 yield other
+
+    def _fence(self, index: int, barriers: Sequence[int]) -> Iterator[int]:
+        """Whom a barrier waits for, the last of every stream before it; and the barrier before all others."""
+        yield from [each for each in barriers if each < index][-1:]
+        if index in barriers:
+            last = {self.instructions[number].stream: number for number in range(index)}
+            yield from last.values()
 
     def _of_activations(self, each: Instruction) -> bool:
         roles = {self.block.values[self.slots[slot].name].role for slot in each.reads}

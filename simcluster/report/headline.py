@@ -65,7 +65,7 @@ def _plan(plan: Mapping[str, Any]) -> str:
     parts = [mesh]
     if len(plan["layers_per_stage"]) > 1:
         parts.append(f"{plan['schedule']['kind']}, {_summed(plan['layers_per_stage'])} layers")
-    parts.append(f"recipe {plan['recipe']}")
+    parts.append(f"recipe {plan['recipe']}" if plan["recipe"] else "written by hand")
     again = plan["recompute"]
     if again["layers"] != "none":
         whole = again["layers"] == "all"

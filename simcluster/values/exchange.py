@@ -19,8 +19,19 @@ def local_part(whole: Array, layout: Layout, mesh: Mesh, rank: int) -> Array:
     return _flat_run(part, mesh.index(rank, layout.flat), mesh.product(layout.flat))
 
 
+def routed(movement: Movement, given: Sequence[Sequence[Array]]) -> list[list[Array]]:
+    """What every member of a group gets of what each gives, in the order in which it expects them."""
+    found: list[dict[int, Array]] = [{} for _ in given]
+    for route in movement.routes:
+        found[route.receiver][route.got] = given[route.sender][route.given]
+    return [[each[place] for place in sorted(each)] for each in found]
+
+
 def exchange(movement: Movement, arrays: Sequence[Array], shape: tuple[int, ...]) -> list[Array]:
-    """What every member of a group ends with; ``shape`` is the local shape of the results."""
+    """What every member of a group ends with; ``shape`` is the local shape of the results.
+
+    Of a reduce, those that are not its root end with zeros.
+    """
     count = len(arrays)
     if movement.kind is Kind.ALL_REDUCE:
         return [_reduced(arrays, movement.reduction)] * count
@@ -35,6 +46,11 @@ def exchange(movement: Movement, arrays: Sequence[Array], shape: tuple[int, ...]
     if movement.kind in (Kind.NEIGHBOR_EXCHANGE, Kind.SHIFT):
         grows = sum(movement.to_halo) > sum(movement.halo)
         return _with_halos(movement, arrays) if grows else _halos_added(movement, arrays)
+    if movement.kind is Kind.BROADCAST:
+        return [arrays[0]] * count
+    if movement.kind is Kind.REDUCE:
+        total = _reduced(arrays, movement.reduction)
+        return [total, *(np.zeros_like(total) for _ in arrays[1:])]
     raise ValueError(f"a {movement.kind} is no exchange")
 
 
@@ -91,7 +107,7 @@ def sliced(movement: Movement, array: Array, mesh: Mesh, rank: int) -> Array:
 
 def _reduced(arrays: Sequence[Array], reduction: str) -> Array:
     if reduction != "sum":
-        combine = {"max": np.maximum, "min": np.minimum}[reduction]
+        combine = {"max": np.maximum, "min": np.minimum, "prod": np.multiply}[reduction]
         return np.asarray(combine.reduce(list(arrays)))
     return np.asarray(sum(arrays[1:], arrays[0]))
 

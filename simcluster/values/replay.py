@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from simcluster.errors import SimulationError
-from simcluster.layout import Layout, Mesh, Movement
+from simcluster.layout import ROUTED, Layout, Mesh, Movement
 from simcluster.model import Array, Operator, Region, TensorType
 from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.program import Action, Call, Code, Execution, Instruction, PartProgram, Program, Scope, Slot
 from simcluster.program.instruction import RECV_NEXT, RECV_PREV, SEND_NEXT, SEND_PREV, Category
 from simcluster.program.lower import FORWARD, REDUCE
 from simcluster.trace import Table
-from simcluster.values.exchange import exchange, local_part, sliced
+from simcluster.values.exchange import exchange, local_part, routed, sliced
 from simcluster.values.source import Source
 
 _Key = tuple[str, int, int]
@@ -87,6 +87,9 @@ class Replay:
     def run(self) -> None:
         """Replays the whole trace; SimulationError where an instruction reads what is not there."""
         self.mesh: Mesh = self.program.mesh
+        self._origins = [
+            {each.name: each.origin for each in part.residents if each.origin} for part in self.program.parts
+        ]
         for rank in range(self.mesh.num_ranks):
             self._buffers[rank] = dict(self._residents(rank))
         events = list(self._events())
@@ -281,12 +284,20 @@ class Replay:
 
     def _exchange(self, members: Sequence[_Event], number: int) -> None:
         calls = [event.instruction.calls[number] for event in members]
-        arrays = [self._read(event, call.inputs[0]) for event, call in zip(members, calls, strict=True)]
         movement = calls[0].operator
         assert isinstance(movement, Movement)
-        shape = members[0].code.slots[calls[0].outputs[0]].type.shape
-        for event, call, array in zip(members, calls, exchange(movement, arrays, shape), strict=True):
-            self._write(event, call.outputs[0], array, 0 in call.adds)
+        given = [
+            [self._read(event, index) for index in call.inputs]
+            for event, call in zip(members, calls, strict=True)
+        ]
+        if movement.kind in ROUTED:
+            made = routed(movement, given)
+        else:
+            shape = members[0].code.slots[calls[0].outputs[0]].type.shape
+            made = [[array] for array in exchange(movement, [array for (array,) in given], shape)]
+        for event, call, arrays in zip(members, calls, made, strict=True):
+            for position, (index, array) in enumerate(zip(call.outputs, arrays, strict=True)):
+                self._write(event, index, array, position in call.adds)
 
     def _transfer(self, members: Sequence[_Event]) -> None:
         if len(members) != 2:
@@ -298,7 +309,10 @@ class Replay:
     # -- what is compared -------------------------------------------------------------------------------
 
     def _record(self, event: _Event, call: Call, operator: OptimizerOperator) -> None:
-        name = f"{event.execution.instance}.{call.name.rpartition('.update')[0]}"
+        parameter = call.name.rpartition(".update")[0]
+        buffer = self._part(event).buffer(event.execution.instance, parameter)
+        origins = self._origins[self.program.part_of(event.rank)]
+        name = origins.get(buffer, f"{event.execution.instance}.{parameter}")
         for operands, position, into in (
             (call.inputs, operator.gradient_input, self.gradients),
             (call.outputs, operator.weights_output, self.weights),

@@ -1,0 +1,85 @@
+"""From what is written to the local graphs of all ranks, differentiated, a block for each part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from simcluster.errors import PlanError, nearest
+from simcluster.model import Graph, Instance
+from simcluster.plan.differentiate import differentiate
+from simcluster.plan.formats import Formats
+from simcluster.plan.manual.groups import Groups
+from simcluster.plan.manual.held import Holdings
+from simcluster.plan.manual.scripts import Scripts
+from simcluster.plan.manual.settle import settled
+from simcluster.plan.manual.writing import PartWriter
+from simcluster.plan.program_spec import ProgramSpec
+
+NAME = "program"
+"""What the instance of a program is called; several are numbered."""
+
+
+@dataclass(frozen=True)
+class Programs:
+    """A block for each part, one instance each on a stage of its own, and the part of every rank.
+
+    ``paths`` are, by operator, the key paths at which they were written.
+    """
+
+    graph: Graph
+    part_of_rank: tuple[int, ...]
+    paths: Mapping[str, str]
+
+    @property
+    def num_parts(self) -> int:
+        """Different programs of ranks."""
+        return len(self.graph.instances)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should be told."""
+        count = self.num_parts
+        return (f"ranks run {count} different programs",) if count > 1 else ()
+
+    @classmethod
+    def of(cls, program: ProgramSpec, holdings: Holdings, groups: Groups, formats: Formats) -> Programs:
+        """What is written; PlanError with places where it is impossible."""
+        entries = program.entries()
+        scripts = Scripts.of(entries, groups.mesh.num_ranks)
+        parts = scripts.parts({})
+        writers = [
+            PartWriter(_name(number, len(parts)), ranks, holdings, groups, formats.compute)
+            for number, ranks in enumerate(parts)
+        ]
+        written = [
+            writer.write([scripts.entries[place] for place in scripts.of_rank[ranks[0]]], program.loss)
+            for writer, ranks in zip(writers, parts, strict=True)
+        ]
+        if all(block.loss is None for block in written):
+            known = [each.name for each in entries]
+            raise PlanError(
+                f"nothing is called '{program.loss}'", path="loss", hint=nearest(program.loss, known)
+            )
+        instances = tuple(
+            Instance(block.name, block.name, stage=stage) for stage, block in enumerate(written)
+        )
+        graph = Graph({block.name: block for block in written}, instances)
+        graph = differentiate(graph, formats.gradients)
+        origins = {
+            f"{block.name}.{name}": holdings.parameters[name].origin
+            for block in written
+            for name in block.parameters
+        }
+        blocks = {name: settled(block, holdings) for name, block in graph.blocks.items()}
+        part_of_rank = {rank: number for number, ranks in enumerate(parts) for rank in ranks}
+        return cls(
+            Graph(blocks, instances, origins=origins),
+            tuple(part_of_rank[rank] for rank in sorted(part_of_rank)),
+            {each.name: each.path for each in entries},
+        )
+
+
+def _name(number: int, count: int) -> str:
+    """What a part is called."""
+    return f"{NAME}.{number}" if count > 1 else NAME
