@@ -16,7 +16,7 @@ from simcluster.plan.manual.groups import Groups
 from simcluster.plan.program_spec import WORLD, GroupName
 
 Reduction = Literal["sum", "max", "min", "prod"]
-Told = TypeVar("Told", bound="Call")
+Told = TypeVar("Told", bound=Section)
 
 
 class Call(Section):

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from simcluster.errors import PlanError, nearest
 from simcluster.model import Graph, Instance
-from simcluster.plan.differentiate import differentiate
 from simcluster.plan.formats import Formats
+from simcluster.plan.manual.exchanges import Exchanges
 from simcluster.plan.manual.groups import Groups
 from simcluster.plan.manual.held import Holdings
 from simcluster.plan.manual.scripts import Scripts
 from simcluster.plan.manual.settle import settled
+from simcluster.plan.manual.weave import Weaver
 from simcluster.plan.manual.writing import PartWriter
 from simcluster.plan.program_spec import ProgramSpec
 
@@ -47,37 +48,42 @@ class Programs:
         """What is written; PlanError with places where it is impossible."""
         entries = program.entries()
         scripts = Scripts.of(entries, groups.mesh.num_ranks)
-        parts = scripts.parts({})
+        exchanges = Exchanges.of(scripts, groups)
+        parts = scripts.parts(exchanges.details())
         writers = [
-            PartWriter(_name(number, len(parts)), ranks, holdings, groups, formats.compute)
+            PartWriter(_name(number, len(parts)), ranks, holdings, groups, formats.compute, exchanges)
             for number, ranks in enumerate(parts)
         ]
-        written = [
-            writer.write([scripts.entries[place] for place in scripts.of_rank[ranks[0]]], program.loss)
-            for writer, ranks in zip(writers, parts, strict=True)
-        ]
+        written = [writer.write(scripts, program.loss) for writer in writers]
         if all(block.loss is None for block in written):
             known = [each.name for each in entries]
             raise PlanError(
                 f"nothing is called '{program.loss}'", path="loss", hint=nearest(program.loss, known)
             )
-        instances = tuple(
-            Instance(block.name, block.name, stage=stage) for stage, block in enumerate(written)
-        )
-        graph = Graph({block.name: block for block in written}, instances)
-        graph = differentiate(graph, formats.gradients)
+        part_of_rank = _part_of_rank(parts)
+        woven = [writer.woven for writer in writers]
+        weaver = Weaver(written, woven, exchanges.every, part_of_rank, groups, formats.gradients)
         origins = {
             f"{block.name}.{name}": holdings.parameters[name].origin
             for block in written
             for name in block.parameters
         }
-        blocks = {name: settled(block, holdings) for name, block in graph.blocks.items()}
-        part_of_rank = {rank: number for number, ranks in enumerate(parts) for rank in ranks}
+        instances = tuple(
+            Instance(block.name, block.name, stage=stage) for stage, block in enumerate(written)
+        )
+        blocks = {block.name: settled(block, holdings) for block in weaver.run()}
         return cls(
             Graph(blocks, instances, origins=origins),
-            tuple(part_of_rank[rank] for rank in sorted(part_of_rank)),
-            {each.name: each.path for each in entries},
+            part_of_rank,
+            {each.name: each.path for each in entries}
+            | {each.name: exchanges.every[each.number].path for part in woven for each in part},
         )
+
+
+def _part_of_rank(parts: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """The part of every rank."""
+    found = {rank: number for number, ranks in enumerate(parts) for rank in ranks}
+    return tuple(found[rank] for rank in sorted(found))
 
 
 def _name(number: int, count: int) -> str:

@@ -12,8 +12,12 @@ from simcluster.layout import Strategy
 from simcluster.model import Block, BlockBuilder, Operator
 from simcluster.model.written import Entry, GraphWriter, operator_kinds, scalar, written_operator
 from simcluster.plan.manual.calls import CALLS, called
+from simcluster.plan.manual.ends import EndWriter, Woven
+from simcluster.plan.manual.exchange_calls import EXCHANGES, PAIRS
+from simcluster.plan.manual.exchanges import Exchanges
 from simcluster.plan.manual.groups import Groups
 from simcluster.plan.manual.held import Held, Holdings
+from simcluster.plan.manual.scripts import Scripts
 from simcluster.work import DType
 
 PART = "part"
@@ -29,10 +33,14 @@ class PartWriter:
     holdings: Holdings
     groups: Groups
     dtype: DType
+    exchanges: Exchanges
     strategies: dict[str, Strategy] = field(default_factory=dict)
+    woven: list[Woven] = field(default_factory=list)
 
-    def write(self, entries: Sequence[Entry], loss: str) -> Block:
+    def write(self, scripts: Scripts, loss: str) -> Block:
         """The block; PlanError, with the place, for what does not fit."""
+        places = scripts.of_rank[self.ranks[0]]
+        entries = [scripts.entries[place] for place in places]
         self.build = BlockBuilder(self.name, self.dtype)
         read = {name for entry in entries for name in entry.inputs}
         mesh = self.groups.whole
@@ -45,9 +53,10 @@ class PartWriter:
                 self._belong(held, f"parameters.{name}")
                 self.build.parameter(name, held.local(mesh).shape)
         self.writer = GraphWriter.of(self.build)
+        self.ends = EndWriter(self.writer, self.dtype, set())
         try:
-            for entry in entries:
-                self._entry(entry)
+            for place, entry in zip(places, entries, strict=True):
+                self._entry(place, entry)
             has_loss = loss in self.writer.known
             found = scalar(self.writer, loss) if has_loss else None
         except Refused as error:
@@ -68,12 +77,17 @@ class PartWriter:
                             f"rank {rank} reads it, but is in no group '{axis}', which splits it", path=path
                         )
 
-    def _entry(self, entry: Entry) -> None:
+    def _entry(self, place: int, entry: Entry) -> None:
+        if (self.ranks[0], place) in self.exchanges.at:
+            number = self.exchanges.at[self.ranks[0], place]
+            ends = self.exchanges.every[number].ends[self.ranks[0]]
+            self.woven.append(self.ends.write(entry, number, ends))
+            return
         if entry.op in CALLS:
             self.writer.write(entry, called(entry, self.groups, self.writer.kinds(entry)))
             return
         if entry.op not in operator_kinds():
-            known = [*CALLS, *operator_kinds()]
+            known = [*CALLS, *EXCHANGES, *PAIRS, *operator_kinds()]
             raise entry.refused("there is no such operator or collective", "op", nearest(entry.op, known))
         own = {key: value for key, value in entry.attributes.items() if key != PART}
         operator = written_operator(replace(entry, attributes=own))
