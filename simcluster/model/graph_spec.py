@@ -59,13 +59,15 @@ class WrittenGraphSpec(Section):
         return WrittenGraph(
             tuple((name, each.shape, each.below) for name, each in self.feeds.items()),
             tuple((name, each.shape) for name, each in self.parameters.items()),
-            entries(self.operators, "operators"),
+            entries(self.operators, "operators", unique=True),
             self.loss,
         )
 
 
-def entries(written: tuple[dict[str, Any], ...], path: str) -> tuple[Entry, ...]:
-    """Operators as a document has them; Refused if one lacks ``op`` or ``name``, or two are called alike."""
+def entries(written: tuple[dict[str, Any], ...], path: str, *, unique: bool) -> tuple[Entry, ...]:
+    """Operators as a document has them; Refused if one lacks ``op`` or ``name``, or, where names are
+    ``unique``, two are called alike.
+    """
     found: list[Entry] = []
     taken: dict[str, int] = {}
     for place, each in enumerate(written):
@@ -76,7 +78,7 @@ def entries(written: tuple[dict[str, Any], ...], path: str) -> tuple[Entry, ...]
         name, inputs = each["name"], each.get("inputs", [])
         if number(name) is not None:
             raise Refused(f"'{name}' is a number, not a name", path=f"{here}.name")
-        if name in taken:
+        if unique and name in taken:
             first = f"operator {taken[name]} is called '{name}' already"
             raise Refused(first, path=f"{here}.name", hint="write another name")
         taken[name] = place

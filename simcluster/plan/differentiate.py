@@ -105,7 +105,10 @@ def _differentiated(block: Block, gradient_dtype: DType, shared: Sequence[str]) 
             continue
         assert isinstance(node.operator, Operator)
         tape.current = node
-        made = node.operator.gradient(tape, node.inputs, node.outputs, grads)
+        try:
+            made = node.operator.gradient(tape, node.inputs, node.outputs, grads)
+        except NotImplementedError as error:
+            raise PlanError(f"'{node.name}' cannot be differentiated: {error}") from None
         for value, grad in zip(node.inputs, made, strict=True):
             if grad is not None and value in tape.needed:
                 terms[value].append(grad)

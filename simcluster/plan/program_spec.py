@@ -71,7 +71,8 @@ class ProgramSpec(Section):
     """What is trained, by its name in the program."""
 
     operators: Annotated[tuple[dict[Name, Any], ...], Field(min_length=1)]
-    """In order, as in ``model.graph``, with local shapes; ``ranks`` says which ranks run one, if not all do.
+    """In order, as in ``model.graph``, with local shapes; ``ranks`` says which ranks run one, if not all do,
+    and others may run one of the same name.
     ``part`` ({dim: group}) tells one whose result depends on where its part begins, as a table of which a
     rank has some rows. The collectives are all_reduce, all_gather, reduce_scatter, broadcast, reduce,
     all_to_all, all_to_all_v, neighbor_exchange, neighbor_exchange_v2, send, receive, barrier."""
@@ -89,4 +90,4 @@ class ProgramSpec(Section):
 
     def entries(self) -> tuple[Entry, ...]:
         """The operators as they are written."""
-        return entries(self.operators, "operators")
+        return entries(self.operators, "operators", unique=False)

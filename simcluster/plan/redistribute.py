@@ -10,6 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 
+import numpy as np
+
+from simcluster.collectives import PartsByGroup
 from simcluster.errors import PlanError
 from simcluster.layout import Kind, Layout, Mesh, Movement, inferred, movements
 from simcluster.model import TensorType
@@ -41,6 +44,16 @@ def routed_bytes(movement: Movement, mesh: Mesh) -> int:
     """The size of what goes along routes: of a send the tensor, else what a rank sends in the mean."""
     total = sum(route.num_bytes for route in movement.routes)
     return total if movement.kind is Kind.SEND_RECEIVE else round(total / mesh.product(movement.axes))
+
+
+def routed_parts(movement: Movement, mesh: Mesh) -> PartsByGroup | None:
+    """Who has how much for whom in every group; None where that is the same for all, or one only sends."""
+    if movement.kind is not Kind.ALL_TO_ALL_V:
+        return None
+    counts = np.zeros((mesh.product(movement.axes),) * 2, dtype=np.int64)
+    for route in movement.routes:
+        counts[route.sender, route.receiver] += route.num_bytes
+    return PartsByGroup.of([counts] * len(mesh.groups(movement.axes)))
 
 
 @dataclass

@@ -9,14 +9,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
-from simcluster.collectives import PartsByGroup
 from simcluster.layout import ROUTED, Kind, Mesh, Movement
 from simcluster.model import Block, Node, Operator, Phase, Role, TensorType, Value
 from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.plan.fuse import kernel_nodes
-from simcluster.plan.redistribute import collective_bytes, routed_bytes
+from simcluster.plan.redistribute import collective_bytes, routed_bytes, routed_parts
 from simcluster.program.instruction import (
     COMPUTE,
     Action,
@@ -258,7 +255,7 @@ class _CodeWriter:
             num_bytes=sum(self._moved(movement, call) for call in calls),
             in_place=movement.kind is Kind.ALL_REDUCE,
             why=node.why,
-            parts=self._parts(movement),
+            parts=routed_parts(movement, self.settings.mesh),
         )
 
     def _moved(self, movement: Movement, call: Call) -> int:
@@ -267,16 +264,6 @@ class _CodeWriter:
             return routed_bytes(movement, self.settings.mesh)
         before, after = (self.slots[slot].type.num_bytes for slot in (call.inputs[0], call.outputs[0]))
         return collective_bytes(movement, before, after)
-
-    def _parts(self, movement: Movement) -> PartsByGroup | None:
-        """Who has how much for whom, where that is not the same for all."""
-        if movement.kind is not Kind.ALL_TO_ALL_V:
-            return None
-        mesh = self.settings.mesh
-        counts = np.zeros((mesh.product(movement.axes),) * 2, dtype=np.int64)
-        for route in movement.routes:
-            counts[route.sender, route.receiver] += route.num_bytes
-        return PartsByGroup.of([counts] * len(mesh.groups(movement.axes)))
 
     def _works(self, node: Node) -> tuple[Work, ...]:
         inputs = [self.slots[self._slot(value)].type for value in node.inputs]

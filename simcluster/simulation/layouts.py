@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from simcluster.cluster import placements_of
-from simcluster.collectives import Operation, collective_time
+from simcluster.collectives import Operation, PartsByGroup, collective_time
 from simcluster.layout import ROUTED, Mesh, Movement, pieces, uncut, whole
-from simcluster.model import Block, Instance, Node, Operator, Phase
-from simcluster.plan.redistribute import collective_bytes, local_bytes, routed_bytes
+from simcluster.model import Block, Instance, Node, Operator, Phase, Value
+from simcluster.plan.redistribute import collective_bytes, local_bytes, routed_bytes, routed_parts
 from simcluster.program import Action, Code, Instruction
 from simcluster.program.lower import BEGIN, GATHER, REDUCE, REGATHER, SCATTER
 from simcluster.simulation.build import Built
@@ -120,8 +120,8 @@ def _node(built: Built, block: Block, instance: Instance, node: Node, *, maps: b
     entry: dict[str, Any] = {
         "name": node.name,
         "phase": str(node.phase),
-        "inputs": [[value, str(block.values[value].layout)] for value in node.inputs],
-        "outputs": [[value, str(block.values[value].layout)] for value in node.outputs],
+        "inputs": [[value, _lies(built, block.values[value])] for value in node.inputs],
+        "outputs": [[value, _lies(built, block.values[value])] for value in node.outputs],
         "kernel": "" if node.kernel == node.name else node.kernel,
     }
     if isinstance(node.operator, Operator):
@@ -130,8 +130,16 @@ def _node(built: Built, block: Block, instance: Instance, node: Node, *, maps: b
         if maps and node.phase in (Phase.FORWARD, Phase.BACKWARD):
             plan = built.plan
             entry["maps"] = tensor_maps(plan.mesh, plan.stage_axis, node.operator.dims(), node.strategy)
-        return entry | {"kind": node.operator.kind, "strategy": str(node.strategy), "source": source}
+        own = built.plan.assigned and not node.strategy.splits
+        strategy = "" if own else str(node.strategy)
+        return entry | {"kind": node.operator.kind, "strategy": strategy, "source": source}
     return entry | {"kind": str(node.operator), "why": node.why} | _cost(built, block, node, node.operator)
+
+
+def _lies(built: Built, value: Value) -> str:
+    """The layout of a value; of what a hand-written program has for itself, its type."""
+    own = built.plan.assigned and value.layout is not None and not value.layout.axes
+    return str(value.type if own else value.layout)
 
 
 def _cost(built: Built, block: Block, node: Node, movement: Movement) -> dict[str, Any]:
@@ -145,15 +153,23 @@ def _cost(built: Built, block: Block, node: Node, movement: Movement) -> dict[st
     size = routed_bytes(movement, mesh) if movement.kind in ROUTED else collective_bytes(movement, *sizes)
     if not movement.is_collective:
         return {"bytes": size, "seconds": 0.0}
-    return {"bytes": size, "seconds": _worst(built, Operation(str(movement.kind)), movement.axes, size)}
+    operation, parts = Operation(str(movement.kind)), routed_parts(movement, mesh)
+    return {"bytes": size, "seconds": _worst(built, operation, movement.axes, size, parts)}
 
 
-def _worst(built: Built, operation: Operation, axes: tuple[str, ...], size: int) -> float:
-    """Seconds of a collective over the worst of the groups over some axes."""
+def _worst(
+    built: Built,
+    operation: Operation,
+    axes: tuple[str, ...],
+    size: int,
+    parts: PartsByGroup | None = None,
+) -> float:
+    """Seconds of a collective over the worst of the groups over some axes; all have the same parts."""
+    own = parts and parts.of_number(0)
     algorithm = built.plan.algorithms.of(operation)
     placements, _ = placements_of(built.cluster, built.plan.mesh, axes)
     return max(
-        collective_time(operation, where, size, built.cluster, algorithm).seconds for where in placements
+        collective_time(operation, where, size, built.cluster, algorithm, own).seconds for where in placements
     )
 
 

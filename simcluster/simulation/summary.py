@@ -245,6 +245,10 @@ def _sent(built: Built, each: Instruction) -> float:
     if each.action is not Action.COLLECTIVE:
         return 0.0
     ranks = built.plan.mesh.product(each.group)
+    if each.parts is not None:
+        tables = [each.parts.of_number(group) for group in range(len(each.parts.of_group))]
+        away = sum((int(table.counts.sum()) - int(np.trace(table.counts))) * table.share for table in tables)
+        return each.num_bytes * away / ranks / len(tables)
     rounds = 2 if each.operation == "all_reduce" else 1
     return rounds * (ranks - 1) / ranks * each.num_bytes
 

@@ -35,10 +35,12 @@ class Meeting:
         return f"'{self.name}'{self.when}"
 
 
-def check_order(graph: Graph, part_of_rank: Sequence[int], mesh: Mesh, paths: Mapping[str, str]) -> None:
+def check_order(
+    graph: Graph, part_of_rank: Sequence[int], mesh: Mesh, paths: Sequence[Mapping[str, str]]
+) -> None:
     """PlanError that names ranks, operators and groups, if ranks do not meet in the same collectives."""
     blocks = [graph.block_of(instance) for instance in graph.instances]
-    ranks = [_meetings(blocks[part], rank, mesh, paths) for rank, part in enumerate(part_of_rank)]
+    ranks = [_meetings(blocks[part], rank, mesh, paths[part]) for rank, part in enumerate(part_of_rank)]
     problem = _first_fault([list(each) for each in ranks])
     if problem is not None:
         raise PlanError(problem)

@@ -25,12 +25,12 @@ NAME = "program"
 class Programs:
     """A block for each part, one instance each on a stage of its own, and the part of every rank.
 
-    ``paths`` are, by operator, the key paths at which they were written.
+    ``paths`` are, part by part and by operator, the key paths at which they were written.
     """
 
     graph: Graph
     part_of_rank: tuple[int, ...]
-    paths: Mapping[str, str]
+    paths: tuple[Mapping[str, str], ...]
 
     @property
     def num_parts(self) -> int:
@@ -75,8 +75,7 @@ class Programs:
         return cls(
             Graph(blocks, instances, origins=origins),
             part_of_rank,
-            {each.name: each.path for each in entries}
-            | {each.name: exchanges.every[each.number].path for part in woven for each in part},
+            tuple(writer.paths for writer in writers),
         )
 
 

@@ -36,6 +36,7 @@ class PartWriter:
     exchanges: Exchanges
     strategies: dict[str, Strategy] = field(default_factory=dict)
     woven: list[Woven] = field(default_factory=list)
+    paths: dict[str, str] = field(default_factory=dict)
 
     def write(self, scripts: Scripts, loss: str) -> Block:
         """The block; PlanError, with the place, for what does not fit."""
@@ -82,7 +83,9 @@ class PartWriter:
             number = self.exchanges.at[self.ranks[0], place]
             ends = self.exchanges.every[number].ends[self.ranks[0]]
             self.woven.append(self.ends.write(entry, number, ends))
+            self.paths[self.woven[-1].name] = entry.path
             return
+        self.paths[entry.name] = entry.path
         if entry.op in CALLS:
             self.writer.write(entry, called(entry, self.groups, self.writer.kinds(entry)))
             return
