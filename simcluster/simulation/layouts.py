@@ -7,6 +7,7 @@ from typing import Any
 
 from simcluster.cluster import placements_of
 from simcluster.collectives import Operation, PartsByGroup, collective_time
+from simcluster.errors import PlanError
 from simcluster.layout import ROUTED, Mesh, Movement, pieces, uncut, whole
 from simcluster.model import Block, Instance, Node, Operator, Phase, Value
 from simcluster.plan.redistribute import collective_bytes, local_bytes, routed_bytes, routed_parts
@@ -22,6 +23,8 @@ def layouts(built: Built, *, maps: bool = False) -> list[dict[str, Any]]:
     With ``maps`` every operator has its device matrix and tensor maps as MindSpore would print them. Where
     gradients or weights of several blocks travel together, the buckets of every stage follow.
     """
+    if maps and built.plan.assigned:
+        raise PlanError("a program that is written by hand has no tensor maps", path="parallel.mode")
     groups: dict[str, list[Instance]] = {}
     for instance in built.plan.graph.instances:
         groups.setdefault(instance.block, []).append(instance)

@@ -186,6 +186,8 @@ class _Planner:
     def _beyond(self) -> Iterator[tuple[str, str, str]]:
         """What would have to be inserted: in words, its key, and what to do instead."""
         training = self.training
+        if self.inputs is not None and self.inputs.strategy is not None:
+            yield "feeds say which part of a batch a rank reads", "data.strategy", "leave it out"
         if training.batch_shares:
             yield "all ranks run equally many micro-batches", "training.batch_shares", "leave it out"
         if training.optimizer.clip is not None:
