@@ -117,7 +117,7 @@ def test_one_step_is_the_mean_of_many():
         assert one == pytest.approx(many, rel=0.08), more
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     mesh=st.sampled_from([{"data": 8}, PIPELINED, {"data": 4, "tensor": 2}]),
     host=st.sampled_from(["dgx-h100", "atlas-800t-a2", "dgx-1v"]),
