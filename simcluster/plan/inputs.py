@@ -76,13 +76,19 @@ class Inputs:
     prefetch: int
     rows: int | None = None
 
-    def epoch(self, batch: int, ways: int) -> Epoch | None:
-        """The dataset as shards read it, of which each takes its part of the ``batch`` per step: one for each
-        of so many data-parallel ``ways``, or where everybody reads everything one in all.
+    def epoch(self, graph: Graph, mesh: Mesh, batch: int) -> Epoch | None:
+        """The dataset as its shards read it, each its part of the ``batch`` of a step: as many as the feeds
+        of the sharded ``graph`` have parts along their first dim.
         """
         if self.rows is None:
             return None
-        shards = 1 if self.strategy == "full_batch" else ways
+        feeds = [
+            block.values[name].layout
+            for block in graph.blocks.values()
+            for name in block.feeds
+            if block.values[name].type.shape
+        ]
+        shards = max(mesh.product(layout.dims[0]) for layout in feeds if layout is not None)
         return Epoch.of(self.rows, shards, batch // shards)
 
     @property

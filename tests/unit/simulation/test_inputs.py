@@ -205,6 +205,19 @@ def test_an_epoch_is_told():
     }
 
 
+@pytest.mark.parametrize(
+    ("strategy", "shards"),
+    [("data_parallel", 8), ("full_batch", 1), ([["data", None], ["data", None]], 2), (None, 2)],
+)
+def test_a_dataset_has_as_many_shards_as_its_samples_are_split(strategy, shards):
+    """Every rank of a data-parallel dataset reads rows of its own, also those that then share their work."""
+    told = {} if strategy is None else {"strategy": strategy}
+    which = fed({"data": 2, "tensor": 4}, rows=1000, micro_batches=2, micro_batch=4, **told)
+    epoch = simulate(which).documents["plan"]["inputs"]["epoch"]
+    assert (epoch["num_shards"], epoch["rows_per_shard"]) == (shards, 1000 // shards)
+    assert epoch["steps"] == 1000 // shards // (16 // shards)
+
+
 def test_a_broadcast_of_parameters_comes_before_the_steps():
     """As long as one broadcast after another; what tensor ranks share out is not sent."""
     which = written({"data": 4, "tensor": 2})
