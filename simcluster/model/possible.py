@@ -1,4 +1,4 @@
-"""Which dimensions and choices of a model go together."""
+"""What dimensions of a model go together, and what is said of those that do not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOT_WITH = {
 """What the operators of a part have no form for."""
 
 
-def check(known: Mapping[str, Any]) -> None:
+def refuse_clashes(known: Mapping[str, Any]) -> None:
     """Refused if a choice is given that another one leaves without meaning."""
     if "max_positions" not in known:
         if known["positions"] == "learned":
@@ -41,14 +41,14 @@ def check(known: Mapping[str, Any]) -> None:
 
 
 def refuse_missing(names: Sequence[str]) -> None:
-    """Refused if keys are missing, with their names."""
+    """Refused if any of these dimensions is missing, which are listed."""
     if names:
         listed = ", ".join(f"'{name}'" for name in names)
         verb = "is" if len(names) == 1 else "are"
         raise Refused(f"{listed} {verb} missing", hint="or name a model: {use: llama3-70b}")
 
 
-def check_sizes(known: Mapping[str, Any]) -> None:
+def refuse_impossible(known: Mapping[str, Any]) -> None:
     """Refused if sizes of a structure of its own do not go together."""
     if known.get("patch", 1) > known.get("image", 1):
         raise Refused(f"a patch of {known['patch']} pixels is larger than the image", path="patch")
@@ -67,7 +67,7 @@ def check_sizes(known: Mapping[str, Any]) -> None:
         )
 
 
-def head_dim_of(known: Mapping[str, Any]) -> int:
+def usual_head_dim(known: Mapping[str, Any]) -> int:
     """Hidden size by heads, where no size of a head is given."""
     hidden, heads = known["hidden"], known["heads"]
     if "latent" in known:

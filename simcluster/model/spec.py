@@ -29,7 +29,7 @@ from simcluster.model.graph_spec import WrittenGraphSpec
 from simcluster.model.layers import GATED
 from simcluster.model.model import Model
 from simcluster.model.parts import ExpertsSpec, LatentSpec, experts_of, latent_of
-from simcluster.model.possible import check, check_sizes, head_dim_of, refuse_missing
+from simcluster.model.possible import refuse_clashes, refuse_impossible, refuse_missing, usual_head_dim
 from simcluster.model.residual import ResidualNetwork
 from simcluster.model.transformer import Transformer
 from simcluster.model.vision import VisionTransformer
@@ -54,6 +54,12 @@ _CLASSES: dict[str, type[_Structured]] = {
     "wide_deep": WideDeep,
 }
 """Families that are no decoder-only transformers; the fields of the class are the keys that they know."""
+
+_CHOICES = tuple(
+    each.name
+    for each in fields(Dimensions)
+    if each.name not in ("kv_heads", "head_dim", "ffn", "flash", "logits")
+)
 
 _ABOUT = {"use", "title", "source", "parameters", "hf", "onnx", "graph", "family"}
 _USUAL = {"head_dim", "ffn"}
@@ -300,12 +306,12 @@ class ModelSpec(CatalogSection):
         refuse_missing([name for name in needed if name not in known])
         if "heads" in needed:
             self._with_usual(known)
-        check_sizes(known)
+        refuse_impossible(known)
         return _CLASSES[self.family](**known)
 
     def _with_usual(self, known: dict[str, Any]) -> None:
         """Adds the sizes of attention and MLP that are not given."""
-        known.setdefault("head_dim", head_dim_of(known))
+        known.setdefault("head_dim", usual_head_dim(known))
         if known.get("activation") in GATED and "ffn" not in known:
             raise Refused("'ffn' is missing: a gated MLP has no usual size", path="ffn")
         known.setdefault("ffn", 4 * known["hidden"])
@@ -325,7 +331,7 @@ class ModelSpec(CatalogSection):
         kv_heads = known.get("kv_heads", heads)
         if heads % kv_heads:
             raise Refused(f"{heads} heads are no multiple of {kv_heads} key-value heads", path="kv_heads")
-        head_dim = head_dim_of(known)
+        head_dim = usual_head_dim(known)
         ffn = known.get("ffn")
         if ffn is None and "experts" in known and not known["experts"].dense_layers:
             ffn = known["experts"].ffn
@@ -333,7 +339,7 @@ class ModelSpec(CatalogSection):
             if known["activation"] in GATED:
                 raise Refused("'ffn' is missing: a gated MLP has no usual size", path="ffn")
             ffn = 4 * hidden
-        check(known)
+        refuse_clashes(known)
         known.setdefault("embedding_dropout", known.get("dropout", 0.0))
         chosen = {name: known[name] for name in _CHOICES if name in known}
         sizes = {"kv_heads": kv_heads, "head_dim": head_dim, "ffn": ffn}
@@ -350,10 +356,3 @@ def _of_file(key: str, folder: Path, file: Path, build: Callable[[Path], Model])
             for problem in error.problems
         )
         raise ScenarioError(*problems) from error
-
-
-_CHOICES = tuple(
-    each.name
-    for each in fields(Dimensions)
-    if each.name not in ("kv_heads", "head_dim", "ffn", "flash", "logits")
-)
