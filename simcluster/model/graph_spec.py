@@ -64,6 +64,16 @@ class WrittenGraphSpec(Section):
         )
 
 
+def numbered(written: Any) -> Any:
+    """What is written with whole numbers as keys where it has them as text: JSON knows no other keys."""
+    if isinstance(written, dict):
+        return {
+            int(key) if isinstance(key, str) and key.isdecimal() else key: numbered(value)
+            for key, value in written.items()
+        }
+    return [numbered(each) for each in written] if isinstance(written, list) else written
+
+
 def entries(written: tuple[dict[str, Any], ...], path: str, *, unique: bool) -> tuple[Entry, ...]:
     """Operators as a document has them; Refused if one lacks ``op`` or ``name``, or, where names are
     ``unique``, two are called alike.
@@ -86,6 +96,6 @@ def entries(written: tuple[dict[str, Any], ...], path: str, *, unique: bool) -> 
             inputs = [inputs]
         if not isinstance(inputs, (list, tuple)) or not all(isinstance(value, str) for value in inputs):
             raise Refused("inputs are a list of names", path=f"{here}.inputs")
-        attributes = {key: value for key, value in each.items() if key not in OWN_KEYS}
+        attributes = {key: numbered(value) for key, value in each.items() if key not in OWN_KEYS}
         found.append(Entry(here, name, each["op"], tuple(inputs), attributes))
     return tuple(found)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields, replace
 from functools import cache
 from typing import Any, get_args, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
 from simcluster.document import Refused
-from simcluster.errors import nearest
+from simcluster.errors import PlanError, nearest
 from simcluster.model.builder import BlockBuilder
 from simcluster.model.graph import Block, Graph, Instance
 from simcluster.model.model import Model
@@ -25,8 +25,8 @@ OWN_KEYS = ("op", "name", "inputs")
 MEAN = "mean"
 """Stands for one over what the losses of the step are summed over."""
 
-_TRIED = 8
-"""Samples of the micro-batch that is written to try a graph."""
+_TRIED = (2, 6)
+"""Samples of the micro-batches that are written to try a graph: a shape that holds a number fits one only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,12 +223,20 @@ class WrittenGraph(Model):
         return self
 
     def check(self) -> None:
-        """Refused if it cannot be computed."""
-        self._block(_TRIED, _TRIED, DType.FP32, 1.0)
+        """Refused if it cannot be computed of any number of samples."""
+        for tried in _TRIED:
+            self._block(tried, tried, DType.FP32, 1.0)
 
     def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: float) -> Graph:
-        """The forward graph of one micro-batch; the step sums up ``num_tokens`` losses."""
-        block = self._block(batch, seq_len, dtype, num_tokens)
+        """The forward graph of one micro-batch; the step sums up ``num_tokens`` losses.
+
+        PlanError if an operator does not fit so many samples.
+        """
+        try:
+            block = self._block(batch, seq_len, dtype, num_tokens)
+        except Refused as error:
+            problems = (replace(each, path=f"model.graph.{each.path}") for each in error.problems)
+            raise PlanError(*problems) from None
         return Graph({block.name: block}, (Instance("layers.0", block.name),))
 
     def _block(self, batch: int, seq_len: int, dtype: DType, num_tokens: float) -> Block:

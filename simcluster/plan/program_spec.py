@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StrictBool, model_validator
 
 from simcluster.document import Name, NonNegativeInt, PositiveInt, Refused, Section
-from simcluster.model.graph_spec import entries
+from simcluster.model.graph_spec import entries, numbered
 from simcluster.model.written import Entry
 
 WORLD = ("world", "hccl_world_group", "nccl_world_group")
@@ -25,6 +25,11 @@ class PartSpec(Section):
 
     split: dict[NonNegativeInt, GroupName] = {}
     """Dim -> the group over which it is split, by a rank's place in its own; other dims are whole."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _counts(cls, written: Any) -> Any:
+        return numbered(written)
 
 
 class GradientSpec(Section):

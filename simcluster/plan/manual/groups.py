@@ -18,11 +18,14 @@ Axes = tuple[str, ...]
 
 @dataclass(slots=True)
 class Groups:
-    """Names of groups as axes of a mesh; ``found`` are the explicit groups that are in use so far."""
+    """Names of groups as axes of a mesh; ``found`` are the explicit groups that are in use so far, ``rows``
+    the group of each rank by axes.
+    """
 
     mesh: Mesh
     written: Mapping[str, Sequence[Sequence[int]]]
     found: dict[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
+    rows: dict[Axes, dict[int, tuple[int, ...]]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, mesh: Mesh, written: Mapping[str, Sequence[Sequence[int]]], path: str) -> Groups:
@@ -70,9 +73,10 @@ class Groups:
 
     def row(self, axes: Axes, rank: int) -> tuple[int, ...] | None:
         """The group that a rank is in, or None."""
-        members = self.members(axes)
-        rows = np.flatnonzero((members == rank).any(axis=1))
-        return tuple(members[rows[0]].tolist()) if len(rows) else None
+        if axes not in self.rows:
+            rows = [tuple(row) for row in self.members(axes).tolist()]
+            self.rows[axes] = {member: row for row in rows for member in row}
+        return self.rows[axes].get(rank)
 
     def made(self, name: str, lists: Sequence[Sequence[int]]) -> Axes:
         """Explicit groups that the planner makes."""

@@ -7,6 +7,7 @@ different ones, or never, the program would hang or mix up tensors.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,14 +16,15 @@ from simcluster.layout import ROUTED, Mesh, Movement, unrooted
 from simcluster.model import Block, Graph, Node, Phase, TensorType
 from simcluster.plan.redistribute import routed_bytes
 
+_REMEDY = "all members of a group do the same collectives in one order"
+
 _WHEN = {Phase.FORWARD: "", Phase.BACKWARD: " in the backward", Phase.END: " behind the backward"}
 
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """A collective as a rank comes to it: who has to come, and what all must agree on.
-
-    ``alike`` are (what, value) pairs; ``path`` is where it was written.
+    """A collective as a rank comes to it: who has to come, in order of their numbers, and what all must agree
+    on, as (what, value); ``path`` is where it was written.
     """
 
     name: str
@@ -34,32 +36,55 @@ class Meeting:
     def __str__(self) -> str:
         return f"'{self.name}'{self.when}"
 
+    @property
+    def group(self) -> str:
+        """The name of the group."""
+        return dict(self.alike)["group"]
+
 
 def check_order(
     graph: Graph, part_of_rank: Sequence[int], mesh: Mesh, paths: Sequence[Mapping[str, str]]
 ) -> None:
-    """PlanError that names ranks, operators and groups, if ranks do not meet in the same collectives."""
+    """PlanError that names ranks, operators and groups, if ranks do not meet in the same collectives.
+
+    ``paths`` are, part by part, those at which operators were written.
+    """
     blocks = [graph.block_of(instance) for instance in graph.instances]
-    ranks = [_meetings(blocks[part], rank, mesh, paths[part]) for rank, part in enumerate(part_of_rank)]
-    problem = _first_fault([list(each) for each in ranks])
+    rows: dict[tuple[str, ...], dict[int, tuple[int, ...]]] = {}
+    ranks: list[list[Meeting]] = []
+    made: list[dict[tuple[str, tuple[int, ...]], Meeting]] = [{} for _ in blocks]
+    for rank, part in enumerate(part_of_rank):
+        found = []
+        for node in _collectives(blocks[part]):
+            assert isinstance(node.operator, Movement)
+            axes = node.operator.axes
+            if axes not in rows:
+                rows[axes] = {each: tuple(row) for row in mesh.groups(axes).tolist() for each in row}
+            row = rows[axes].get(rank, ())
+            key = node.name, row
+            if key not in made[part]:
+                path = paths[part].get(node.source, "gradients" if node.phase is Phase.END else "operators")
+                made[part][key] = _meeting(blocks[part], node, node.operator, rank, row, mesh, path)
+            found.append(made[part][key])
+        ranks.append(found)
+    problem = _first_fault(ranks)
     if problem is not None:
         raise PlanError(problem)
 
 
-def _meetings(block: Block, rank: int, mesh: Mesh, paths: Mapping[str, str]) -> Iterator[Meeting]:
-    """What a rank comes to, in order."""
+def _collectives(block: Block) -> Iterator[Node]:
+    """The nodes at which ranks meet, in order."""
     for node in block.nodes:
         if isinstance(node.operator, Movement) and node.operator.is_collective:
-            yield _meeting(block, node, node.operator, rank, mesh, paths)
+            yield node
 
 
 def _meeting(
-    block: Block, node: Node, movement: Movement, rank: int, mesh: Mesh, paths: Mapping[str, str]
+    block: Block, node: Node, movement: Movement, rank: int, row: tuple[int, ...], mesh: Mesh, path: str
 ) -> Meeting:
-    path = paths.get(node.source, "gradients" if node.phase is Phase.END else "operators")
-    row = _row(mesh, movement.axes, rank)
+    """What a rank comes to, ``row`` being its group; PlanError if it is in none."""
     group = "+".join(map(unrooted, movement.axes))
-    if row is None:
+    if not row:
         raise PlanError(
             f"rank {rank} runs '{node.name}' ({movement.kind}), but is in no group '{group}'",
             path=path,
@@ -69,47 +94,36 @@ def _meeting(
     if movement.kind in ROUTED:
         alike.append(("bytes", f"{routed_bytes(movement, mesh):,}"))
     else:
-        values = [block.values[name] for name in (*node.inputs, *node.outputs)]
-        shapes = [
-            TensorType(value.layout.local_shape(value.type.shape, mesh), value.type.dtype)
-            for value in values
-            if value.layout is not None
-        ]
-        alike += [("size", str(shapes[0])), ("reduction", movement.reduction)]
-        alike.append(("dims", f"{movement.dim} and {movement.to_dim}"))
-    return Meeting(node.name, _WHEN.get(node.phase, ""), row, tuple(alike), path)
-
-
-def _row(mesh: Mesh, axes: Sequence[str], rank: int) -> tuple[int, ...] | None:
-    """The members of the group that a rank is in, in their order."""
-    for members in mesh.groups(tuple(axes)).tolist():
-        if rank in members:
-            return tuple(members)
-    return None
+        value = block.values[node.inputs[0]]
+        assert value.layout is not None
+        kind = TensorType(value.layout.local_shape(value.type.shape, mesh), value.type.dtype)
+        alike += [("size", str(kind)), ("reduction", movement.reduction)]
+        alike += [("first rank", str(row[0])), ("dims", f"{movement.dim} and {movement.to_dim}")]
+    return Meeting(node.name, _WHEN.get(node.phase, ""), tuple(sorted(row)), tuple(alike), path)
 
 
 def _first_fault(ranks: Sequence[Sequence[Meeting]]) -> Problem | None:
     """The first place where ranks do not meet, or None if all get through."""
     at = [0] * len(ranks)
-    ready = list(range(len(ranks)))
-    while ready:
-        rank = ready.pop()
+    here: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
+    coming = list(range(len(ranks)))[::-1]
+    while coming:
+        rank = coming.pop()
         if at[rank] == len(ranks[rank]):
             continue
-        here = ranks[rank][at[rank]]
-        heads = {member: _head(ranks, at, member) for member in here.members}
-        if any(head is None or head.members != here.members for head in heads.values()):
+        members = ranks[rank][at[rank]].members
+        here[members].append(rank)
+        if len(here[members]) < len(members):
             continue
-        for member, head in heads.items():
-            assert head is not None
-            difference = next(
-                (pair for pair in zip(here.alike, head.alike, strict=False) if pair[0] != pair[1]), None
-            )
-            if difference is not None:
-                return _disagreement(rank, here, member, head, difference)
-        for member in here.members:
-            at[member] += 1
-        ready += here.members
+        arrived = sorted(here.pop(members))
+        first = ranks[arrived[0]][at[arrived[0]]]
+        for other in arrived:
+            there = ranks[other][at[other]]
+            if there.alike != first.alike:
+                return _disagreement(arrived[0], first, other, there)
+        for other in arrived:
+            at[other] += 1
+        coming += arrived[::-1]
     stuck = [rank for rank in range(len(ranks)) if at[rank] < len(ranks[rank])]
     return _wait(ranks, at, stuck[0]) if stuck else None
 
@@ -119,20 +133,14 @@ def _head(ranks: Sequence[Sequence[Meeting]], at: Sequence[int], rank: int) -> M
     return ranks[rank][at[rank]] if at[rank] < len(ranks[rank]) else None
 
 
-def _disagreement(
-    rank: int,
-    here: Meeting,
-    other: int,
-    there: Meeting,
-    difference: tuple[tuple[str, str], tuple[str, str]],
-) -> Problem:
-    (what, mine), (_, theirs) = difference
-    group = dict(here.alike)["group"]
+def _disagreement(rank: int, here: Meeting, other: int, there: Meeting) -> Problem:
+    mine, theirs = dict(here.alike), dict(there.alike)
+    what = next(key for key in mine if mine[key] != theirs.get(key))
     return Problem(
-        f"rank {rank} comes to {here} with {what} {mine}, rank {other} of its group '{group}' to {there} "
-        f"with {what} {theirs}",
+        f"rank {rank} comes to {here} with {what} {mine[what]}, rank {other} of its group '{here.group}' "
+        f"to {there} with {what} {theirs.get(what, 'none')}",
         here.path,
-        "all members of a group do the same collectives in one order",
+        _REMEDY,
     )
 
 
@@ -140,23 +148,17 @@ def _wait(ranks: Sequence[Sequence[Meeting]], at: Sequence[int], first: int) -> 
     """Who waits for whom, until somebody is met again or does not come at all."""
     told: list[str] = []
     seen: list[int] = []
-    rank, here = first, ranks[first][at[first]]
+    rank = first
     while rank not in seen:
         seen.append(rank)
         here = ranks[rank][at[rank]]
-        late = next(
-            member
-            for member in here.members
-            if (head := _head(ranks, at, member)) is None or head.members != here.members
-        )
-        group = dict(here.alike)["group"]
-        told.append(f"rank {rank} waits in {here} over group '{group}' for rank {late}")
-        if _head(ranks, at, late) is None:
-            calls = len(ranks[late])
-            told.append(f"which is through with all of its {calls} collectives and never comes")
+        heads = {member: _head(ranks, at, member) for member in here.members}
+        late = next(member for member, head in heads.items() if head is None or head.members != here.members)
+        told.append(f"rank {rank} waits in {here} over group '{here.group}' for rank {late}")
+        if heads[late] is None:
+            told.append(f"which is through with all of its {len(ranks[late])} collectives and never comes")
             break
         rank = late
     else:
         told.append(f"and so in a circle: rank {rank} waits already")
-    start = ranks[first][at[first]]
-    return Problem("; ".join(told), start.path, "all members of a group do the same collectives in one order")
+    return Problem("; ".join(told), ranks[first][at[first]].path, _REMEDY)

@@ -118,7 +118,7 @@ def test_sends_before_receives_on_both_sides():
             {"op": "receive", "name": "d", "from": 0, "shape": [8, 4], "ranks": 1},
         )
     )
-    assert "in a circle" in told and "'a'" in told and "'c'" in told
+    assert "rank 0 comes to 'a' with group a>d, rank 1" in told and "to 'c' with group c>b" in told
 
 
 @pytest.mark.parametrize(
@@ -163,6 +163,14 @@ def programs(draw):
     count = draw(st.integers(2, 5))
     calls = [(draw(st.sampled_from(KINDS)), draw(st.sampled_from(sorted(GROUPS)))) for _ in range(count)]
     return calls, draw(st.integers(0, count - 1)), draw(st.integers(0, 3))
+
+
+def is_planned(which) -> bool:
+    try:
+        prepare(which)
+    except PlanError:
+        return False
+    return True
 
 
 def entries(calls):
@@ -210,6 +218,10 @@ def test_a_rank_that_differs_is_caught(drawn, how):
         swapped = [{**b, "name": "b", "ranks": [rank]}, {**a, "name": "a", "ranks": [rank]}]
         kept = [{**a, "ranks": others}, {**b, "ranks": others}]
         found = [*listed[:first], *kept, *swapped, *listed[second + 1 :]]
+        if a["group"] != b["group"] and is_planned(build(found)):
+            # Over different groups another order may be harmless: then the values are right as well.
+            assert verify(build(found)).agrees
+            return
     with pytest.raises(PlanError) as error:
         prepare(build(found))
     assert re.search(r"rank \d", str(error.value))
