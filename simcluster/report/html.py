@@ -32,7 +32,7 @@ from simcluster.draw.tone import GREY
 from simcluster.report.headline import headline
 from simcluster.report.parts import category, cut, memory
 from simcluster.report.slices import actions, kernels
-from simcluster.report.stages import against, labels, stage_memory
+from simcluster.report.stages import against, called, labels, stage_memory
 from simcluster.report.statements import (
     TENANT_FIGURES,
     communication,
@@ -174,12 +174,14 @@ def _tenants(found: Document) -> Iterator[Markup]:
 def _timeline(run: Run) -> Iterator[Markup]:
     """One class of every stage: what its compute stream worked on."""
     first: dict[int, int] = {}
+    names: dict[int, str] = {}
     for each in run.documents["classes"]:
         first.setdefault(each["stage"], each["class"])
+        names[each["stage"]] = called(each)
     stages = sorted(first)
     if len(stages) > MOST_STAGES:
         stages = [stages[at] for at in np.linspace(0, len(stages) - 1, MOST_STAGES).astype(int)]
-    rows = [(f"stage {stage}", _blocks(run, first[stage])) for stage in stages]
+    rows = [(names[stage], _blocks(run, first[stage])) for stage in stages]
     kinds = dict.fromkeys(block.tone for _, blocks in rows for block in blocks)
     if not kinds:
         return
@@ -240,7 +242,7 @@ def _memory_over_time(run: Run) -> Iterator[Markup]:
         limit=fullest["capacity"],
         width=WIDTH,
     )
-    note = f"stage {fullest['stage']}, rank {fullest['rank']}; the highest moment of every pixel"
+    note = f"{called(fullest)}, rank {fullest['rank']}; the highest moment of every pixel"
     yield section("Memory over time", note, html_legend(map(category, names)), Markup(area))
 
 

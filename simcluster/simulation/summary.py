@@ -305,12 +305,18 @@ def _peak(built: Built, index: int, total: int, time: int) -> dict[str, Any]:
         "rank": rank,
         "ranks": built.classes.sizes[index],
         "device": device.name,
+        **program_of(built, rank),
         "total": total,
         "capacity": device.memory,
         "time_s": float(time) * 1e-9,
         "breakdown": {},
         "fits": total <= device.memory,
     }
+
+
+def program_of(built: Built, rank: int) -> dict[str, str]:
+    """Which of several hand-written programs a rank runs; nothing where parts are stages."""
+    return {"program": f"program {built.program.part_of(rank)}"} if built.plan.assigned else {}
 
 
 def _by_category(kinds: NDArray[Any], sizes: NDArray[Any]) -> dict[str, int]:
