@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from simcluster.cluster import placements_of
+from simcluster.collectives import Operation, collective_time
 from simcluster.simulation import prepare, simulate, verify
 from tests.manual import BATCH, CLASSES, HIDDEN, IN, act, arrays, loss, up, written
 
@@ -48,26 +50,41 @@ def test_what_a_transfer_carries():
     simulate(written({"stage": 2}, pipeline()))
 
 
-def test_two_pipelines_side_by_side():
-    """Ranks 0 and 1 send to 2 and 3: two pairs of one name, and two programs in all."""
-    program = pipeline(BATCH // 2)
+def side_by_side(ways: int):
+    """As many pipelines of two stages, ranks 0, 1, ... sending to the ranks behind them."""
+    program = pipeline(BATCH // ways)
     program["feeds"] = {name: {"split": {0: "data"}} for name in ("x", "labels")}
-    first, second = [0, 1], [2, 3]
+    first, second = list(range(ways)), list(range(ways, 2 * ways))
     for each in program["operators"]:
         each["ranks"] = first if each["ranks"] == 0 else second
-    program["operators"][2]["to"] = {0: 2, 1: 3}
-    program["operators"][3]["from"] = {2: 0, 3: 1}
+    program["operators"][2]["to"] = {rank: rank + ways for rank in first}
+    program["operators"][3]["from"] = {rank: rank - ways for rank in second}
     total = {"op": "all_reduce", "name": "total", "inputs": ["loss"], "group": "data"}
     program["operators"].append({**total, "gradient": "identity", "ranks": second})
     program["loss"] = "total"
     program["gradients"] = [{"group": "data"}]
-    which = written({"stage": 2, "data": 2}, program)
+    return written({"stage": 2, "data": ways}, program)
+
+
+def test_two_pipelines_side_by_side():
+    """Two pairs of one name, and two programs in all."""
+    which = side_by_side(2)
     found = verify(which)
     assert found.agrees, found.first_difference or found.fault
     built = prepare(which)
     assert len(built.program.parts) == 2
     assert len(built.classes) == 2
     assert simulate(which).documents["summary"]["num_ranks"] == 4
+
+
+def test_pipelines_take_as_long_simulated_once_or_each():
+    """Sixteen ranks, every one by itself, are timed beside each other."""
+    folded, unfolded = (simulate(side_by_side(8), unfold=each).documents["summary"] for each in (False, True))
+    assert folded["num_classes"] == 2
+    assert unfolded["num_classes"] == 16
+    assert folded["communication_bytes"] == unfolded["communication_bytes"]
+    assert folded["step_time_s"] == unfolded["step_time_s"]
+    assert folded["compute_s"] == pytest.approx(unfolded["compute_s"])
 
 
 def test_a_chain_of_three():
@@ -143,6 +160,44 @@ def test_neighbor_exchange():
     )
     found = made(which, np.arange(6.0).reshape(3, 2))
     assert [found[rank].tolist() for rank in range(3)] == [[[4, 5]], [[0, 1]], [[2, 3]]]
+
+
+def alone(which, name: str) -> tuple[list[int], int]:
+    """How long an exchange takes in a run, on each class, and what it costs alone (ns)."""
+    built = prepare(which)
+    found = next(each for code in built.program.codes for each in code.instructions if each.name == name)
+    operation = Operation(found.operation)
+    (where,) = placements_of(built.cluster, built.plan.mesh, found.group)[0]
+    parts = found.parts and found.parts.of_number(0)
+    cost = collective_time(operation, where, found.num_bytes, built.cluster, "auto", parts)
+    spans = simulate(which).spans
+    names = [spans.names["operator"][number] for number in spans["operator"]]
+    mine = [place for place, full in enumerate(names) if full.endswith(f".{name}")]
+    return (spans["end"] - spans["start"])[mine].tolist(), cost.duration_ns
+
+
+def test_a_transfer_costs_what_it_costs_alone():
+    took, cost = alone(written({"stage": 2}, pipeline()), "up")
+    assert took == [cost]
+    assert alone(written({"stage": 2}, pipeline()), "down")[0] == [cost]
+
+
+def test_an_exchange_costs_what_its_parts_cost():
+    """Rank 0 has three quarters of all for rank 1: that, and not the mean, is what its link carries."""
+    counts = {0: [0, 3 << 20], 1: [1 << 20, 0]}
+    numbers = {"send_numel_list": counts, "recv_numel_list": {0: [0, 1 << 20], 1: [3 << 20, 0]}}
+    entry = {"op": "all_to_all_v", "name": "v", "inputs": ["out"], **numbers}
+    cuts = {"op": "slice", "name": "out", "inputs": ["t"], "labels": ["n"], "shape": [3 << 20]}
+    first = {**cuts, "cuts": [[0, 0, 1, 3 << 20]], "ranks": 0}
+    second = {**cuts, "cuts": [[0, 0, 1, 1 << 20]], "ranks": 1}
+    took, cost = alone(beside(2, [6 << 20], {0: "world"}, first, second, entry), "v.exchange")
+    assert took == [cost, cost]
+    even = {**counts, 0: [0, 2 << 20], 1: [2 << 20, 0]}
+    numbers = {"send_numel_list": even, "recv_numel_list": even}
+    entry = {**entry, **numbers}
+    first = {**cuts, "cuts": [[0, 0, 1, 2 << 20]]}
+    fair, _ = alone(beside(2, [6 << 20], {0: "world"}, first, entry), "v.exchange")
+    assert min(took) > 1.3 * max(fair)
 
 
 NOBODY = [-1] * 8
