@@ -8,7 +8,7 @@ it moves other than it does: the bytes that are timed are those of the arrays.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -87,6 +87,9 @@ class Replay:
     _buffers: dict[int, dict[_Key, Array]] = field(default_factory=dict)
     _left: dict[tuple[int, _Key], int] = field(default_factory=dict)
     _fresh: dict[tuple[int, _Key], int] = field(default_factory=dict)
+    _extents: dict[tuple[int, int, int], tuple[Mapping[str, int], Mapping[str, int]]] = field(
+        default_factory=dict
+    )
     _inputs: Feeding = field(default_factory=Feeding)
 
     def run(self) -> None:
@@ -241,7 +244,7 @@ class Replay:
 
     def _references(self, event: _Event, slot: Slot, index: int) -> int:
         if slot.scope is Scope.LOCAL:
-            return sum(index in each.drops for each in event.code.instructions)
+            return event.code.droppers[index]
         part = self.program.part_of(event.rank)
         name = self._key(event, slot)[0]
         if slot.scope is Scope.KEPT:
@@ -267,15 +270,25 @@ class Replay:
                 self._record(event, call, call.operator)
 
     def _region(self, event: _Event, operator: Operator, call: Call) -> Region:
-        sizes: dict[str, int] = {}
-        if call.strategy.splits:
-            shapes = [event.code.slots[slot].type.shape for slot in call.inputs + call.outputs]
-            split = [dim for dim, _ in call.strategy.splits]
-            extent = operator.dims().extents(shapes, split)
-            sizes = {dim: extent[dim] for dim in split}
-        starts = {dim: self.mesh.index(event.rank, axes) * sizes[dim] for dim, axes in call.strategy.splits}
+        key = (id(event.code), id(call), event.rank)
+        if key not in self._extents:
+            # Programs outlive their replay: what is at an address stays there.
+            self._extents[key] = self._extent(event, operator, call)
+        starts, sizes = self._extents[key]
         run = event.execution
         return Region(starts, event.step + 1, self.source.seed, run.instance, run.micro_batch, sizes)
+
+    def _extent(
+        self, event: _Event, operator: Operator, call: Call
+    ) -> tuple[Mapping[str, int], Mapping[str, int]]:
+        """Where the rank's part of every split dim begins, and how long it is."""
+        if not call.strategy.splits:
+            return {}, {}
+        shapes = [event.code.slots[slot].type.shape for slot in call.inputs + call.outputs]
+        split = [dim for dim, _ in call.strategy.splits]
+        extent = operator.dims().extents(shapes, split)
+        starts = {dim: self.mesh.index(event.rank, axes) * extent[dim] for dim, axes in call.strategy.splits}
+        return starts, {dim: extent[dim] for dim in split}
 
     def _meet(self, members: Sequence[_Event]) -> None:
         """A collective or a transfer, for all who take part at once."""
