@@ -124,13 +124,12 @@ PLANS = {
     "experts": lambda: scenario(
         {"data": 2, "expert": 2},
         model={
-            "use": "mixtral-8x7b",
             "layers": 1,
             "hidden": 16,
             "heads": 4,
             "kv_heads": 2,
-            "head_dim": 4,
             "vocab": 32,
+            "experts": {"count": 4, "top_k": 2, "ffn": 8},
         },
     ),
 }
