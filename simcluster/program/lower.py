@@ -13,7 +13,6 @@ from simcluster.layout import Kind, Mesh, Movement
 from simcluster.model import Block, Node, Operator, Phase, Role, TensorType, Value
 from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.plan.fuse import kernel_nodes
-from simcluster.plan.redistribute import collective_bytes
 from simcluster.program.instruction import (
     COMPUTE,
     Action,
@@ -251,6 +250,7 @@ class _CodeWriter:
             (self.slots[call.inputs[0]].type.num_bytes, self.slots[call.outputs[0]].type.num_bytes)
             for call in calls
         ]
+        ways = self.settings.mesh.product(movement.axes)
         return Instruction(
             node.name,
             Action.COLLECTIVE,
@@ -258,7 +258,7 @@ class _CodeWriter:
             calls,
             operation=str(movement.kind),
             group=movement.axes,
-            num_bytes=sum(collective_bytes(movement, before, after) for before, after in sizes),
+            num_bytes=sum(movement.num_bytes(before, after, ways) for before, after in sizes),
             in_place=movement.kind is Kind.ALL_REDUCE,
             why=node.why,
         )
