@@ -97,6 +97,10 @@ class FrameworkSpec(CatalogSection):
     fuse: tuple[tuple[Name, Name], ...]
     """Pairs of operator families: one may run in the same kernel right after the other."""
 
+    passes: tuple[Name, ...] = ()
+    """Operator families that run as the passes they are made of (``batch_norm``: its statistics, and what
+    reads them), so that each may join a neighbour's kernel; others run whole where their dims allow it."""
+
     accumulate: Literal["all"] | tuple[Name, ...] = "all"
     """Operator families whose kernels add a parameter's gradient to its buffer themselves (``matmul``: fused
     gradient accumulation); the others write it and a kernel of its own adds it."""

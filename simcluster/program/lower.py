@@ -279,15 +279,27 @@ class _CodeWriter:
         return work
 
     def _internal_bytes(self, nodes: Sequence[Node]) -> tuple[int, int]:
-        """Bytes read and written inside the kernel that never reach memory."""
+        """Bytes that operators of a kernel read and write, and the kernel does not.
+
+        It reads nothing that it makes, nor anything a second time for another operator; it writes what others
+        read.
+        """
 
         def total(values: Sequence[str]) -> int:
-            kept = [value for value in values if value in self.internal]
-            return sum(self.slots[self.index[value]].type.num_bytes for value in kept)
+            return sum(self.slots[self.index[value]].type.num_bytes for value in values)
 
-        read = total([value for node in nodes for value in node.inputs])
-        written = total([value for node in nodes for value in node.outputs])
-        return read, written
+        there: set[str] = set()
+        again: list[str] = []
+        inside: list[str] = []
+        for node in nodes:
+            if any(self.block.values[value].role is Role.VIEW for value in node.outputs):
+                # A view moves nothing: it is there if what it shows is.
+                there.update(node.outputs if there.issuperset(node.inputs) else ())
+                continue
+            again += [value for value in node.inputs if value in there]
+            inside += [value for value in node.outputs if value in self.internal]
+            there.update(node.inputs, node.outputs)
+        return total(again), total(inside)
 
     # -- order ------------------------------------------------------------------------------------------
 
