@@ -41,12 +41,17 @@ def _fused(block: Block, pairs: Pairs, together: bool, apart: bool) -> tuple[Nod
         alone = apart and _is_collective(node)
         while not alone and not _joined(block, made[:place], node, pairs, together):
             place -= 1
-            alone = place < 0 or made[place].name not in leaves
+            alone = place < 0 or not _steps_over(made[place], node, leaves)
         if alone:
             made.append(replace(node, kernel=node.name))
         else:
             made.insert(place, replace(node, kernel=made[place - 1].kernel))
     return tuple(made)
+
+
+def _steps_over(before: Node, node: Node, leaves: set[str]) -> bool:
+    """Whether a node may run ahead of one that stands aside."""
+    return before.name in leaves and set(before.outputs).isdisjoint(node.inputs)
 
 
 def _joined(block: Block, made: list[Node], node: Node, pairs: Pairs, together: bool) -> bool:
