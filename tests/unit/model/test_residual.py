@@ -219,7 +219,8 @@ def test_a_norm_its_running_statistics_and_its_activation_are_one_kernel():
     stem = prepare(resnet({"data": 2}, {})).plan.graph.blocks["stem"]
     kernels = {node.name: node.kernel for node in stem.phase(Phase.FORWARD)}
     assert kernels["conv.norm.sums"] == kernels["conv"]
-    assert kernels["conv.norm.running"] == kernels["relu"] == kernels["conv.norm.normalise"] != kernels["conv"]
+    assert kernels["conv.norm.running"] == kernels["relu"] == kernels["conv.norm.normalise"]
+    assert kernels["relu"] != kernels["conv"]
 
 
 def test_a_cut_picture_is_simulated_once_for_every_class_exactly():
