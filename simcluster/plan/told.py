@@ -115,6 +115,8 @@ def _vocabulary(multiple: int) -> str:
 _PHRASES: Mapping[str, Callable[[Any], str]] = {
     "attention": {
         "flash": "attention in one kernel",
+        "flash_1": "attention by FlashAttention's first release",
+        "flash_2": "attention by FlashAttention-2",
         "unfused": "attention in kernels of their own",
     }.__getitem__,
     "logits": {"fp32": "fp32 logits", "compute": "logits in the compute format"}.__getitem__,

@@ -53,13 +53,15 @@ class Lowering:
 
     ``prefetch`` bounds how early an all-gather may start: not before the ``prefetch + 1``-th
     kernel ahead of its first reader has ended. With ``blocking``, kernels and collectives of activations take
-    turns in program order. ``tf32``: matrix kernels on fp32 operands run at the rate of tf32.
+    turns in program order. ``tf32``: matrix kernels on fp32 operands run at the rate of tf32. ``attention``:
+    the release of the fused attention kernel, where it is not the best there is.
     """
 
     mesh: Mesh
     prefetch: int
     blocking: bool = False
     tf32: bool = False
+    attention: int | None = None
 
 
 def lower(block: Block, settings: Lowering, given: Mapping[str, Scope] | None = None) -> dict[str, Code]:
@@ -273,7 +275,9 @@ class _CodeWriter:
         return (Work(Kernel.COPY, outputs[0].dtype, flops=0, bytes_read=moved, bytes_written=moved),)
 
     def _rated(self, work: Work) -> Work:
-        """The work at the rate of the format in which matrix units multiply."""
+        """The work at the rate of the format in which matrix units multiply, by the kernel there is."""
+        if work.kernel is Kernel.ATTENTION and self.settings.attention is not None:
+            work = replace(work, sizes=(*work.sizes, ("release", self.settings.attention)))
         if self.settings.tf32 and work.kernel in _MATRIX and work.dtype is DType.FP32:
             return replace(work, dtype=DType.TF32)
         return work
