@@ -51,7 +51,7 @@ def placeholders(graph: Graph, instances: Sequence[Instance], settings: Lowering
                 shapes = tuple(kind.shape for kind in weights)
                 found.setdefault(shapes, sum(kind.num_bytes for kind in weights))
     if found:
-        yield Resident.room("gradient placeholders", Category.GRADIENTS, sum(found.values()))
+        yield Resident.room("gradient placeholders", Category.TEMPORARY, sum(found.values()))
 
 
 def _matrices(block: Block, node: Node, dims: Dims, mesh: Mesh) -> Iterator[TensorType]:
