@@ -43,7 +43,12 @@ class Errors:
     @classmethod
     def of(cls, predictions: Iterable[Prediction]) -> Errors:
         """The errors of at least one row that was predicted."""
-        signed = np.array([each.error for each in predictions])
+        return cls.of_errors([each.error for each in predictions])
+
+    @classmethod
+    def of_errors(cls, errors: Sequence[float]) -> Errors:
+        """These errors, at least one."""
+        signed = np.array(errors)
         sizes = np.abs(signed)
         return cls(
             len(signed),
