@@ -5,18 +5,9 @@ print(accuracy_text(predictions, num_worst=10))
 """
 
 from simcluster.accuracy.hardware import HardwareSpec, known_hardware
-from simcluster.accuracy.memory import (
-    MemoryPrediction,
-    memory_csv,
-    memory_errors,
-    memory_markdown,
-    memory_text,
-    predict_memory,
-)
 from simcluster.accuracy.predict import HOST_COPY, OPERATIONS, Prediction, predict
 from simcluster.accuracy.report import accuracy_csv, accuracy_markdown, accuracy_text
 from simcluster.accuracy.row import MeasuredRow, read_rows
-from simcluster.accuracy.run_row import RunRow, holds_runs, read_runs
 from simcluster.accuracy.summary import (
     Errors,
     SizeClass,
@@ -35,9 +26,7 @@ __all__ = [
     "Errors",
     "HardwareSpec",
     "MeasuredRow",
-    "MemoryPrediction",
     "Prediction",
-    "RunRow",
     "SizeClass",
     "accuracy_csv",
     "accuracy_markdown",
@@ -46,17 +35,10 @@ __all__ = [
     "by_hardware",
     "by_operation",
     "grouped",
-    "holds_runs",
     "known_hardware",
-    "memory_csv",
-    "memory_errors",
-    "memory_markdown",
-    "memory_text",
     "overall",
     "predict",
-    "predict_memory",
     "read_rows",
-    "read_runs",
     "unsupported",
     "worst",
 ]

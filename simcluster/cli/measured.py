@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
 
-from simcluster.accuracy import MeasuredRow, RunRow
 from simcluster.document.pattern import matches
 from simcluster.errors import Problem, ScenarioError, nearest
 
-Row = TypeVar("Row")
+
+class Measured(Protocol):
+    """A row of such a file."""
+
+    @property
+    def name(self) -> str:
+        """Its id."""
+        ...
+
+    @property
+    def hardware(self) -> str:
+        """The publisher's words."""
+        ...
+
+    @property
+    def operation(self) -> str:
+        """What was measured."""
+        ...
 
 
-def chosen(rows: Sequence[MeasuredRow], hardware: str | None, op: str | None) -> list[MeasuredRow]:
-    """The rows of this operation whose hardware matches the pattern, whatever its case.
+Row = TypeVar("Row", bound=Measured)
+
+
+def chosen(rows: Sequence[Row], hardware: str | None, op: str | None, name: str | None) -> list[Row]:
+    """The rows of this operation whose hardware and id match the patterns, whatever their case.
 
     Raises ScenarioError for an operation that no row has, and where nothing matches.
     """
@@ -22,20 +41,17 @@ def chosen(rows: Sequence[MeasuredRow], hardware: str | None, op: str | None) ->
         hint = nearest(op, operations)
         raise ScenarioError(Problem(f"no row is of operation '{op}'", hint=hint, where="--op"))
     found = [row for row in rows if op is None or row.operation == op]
-    return _matching(found, hardware, lambda row: row.hardware)
-
-
-def chosen_runs(rows: Sequence[RunRow], hardware: str | None) -> list[RunRow]:
-    """The runs whose hardware matches the pattern, whatever its case; ScenarioError where none does."""
-    return _matching(list(rows), hardware, lambda row: row.text("hardware"))
-
-
-def _matching(rows: list[Row], hardware: str | None, words: Callable[[Row], str]) -> list[Row]:
-    if hardware is None:
-        return rows
-    found = [row for row in rows if matches(hardware.lower(), words(row).lower())]
-    if not found:
-        hint = f"the file has: {'; '.join(sorted({words(row) for row in rows}))}"
-        message = f"no hardware matches '{hardware}'"
-        raise ScenarioError(Problem(message, hint=hint, where="--hardware"))
+    if hardware is not None:
+        names = sorted({row.hardware for row in found})
+        found = [row for row in found if matches(hardware.lower(), row.hardware.lower())]
+        if not found:
+            hint = f"the file has: {'; '.join(names)}"
+            message = f"no hardware matches '{hardware}'"
+            raise ScenarioError(Problem(message, hint=hint, where="--hardware"))
+    if name is not None:
+        found = [row for row in found if matches(name.lower(), row.name.lower())]
+        if not found:
+            raise ScenarioError(
+                Problem(f"no id matches '{name}'", hint=f"one is {rows[0].name}", where="--id")
+            )
     return found

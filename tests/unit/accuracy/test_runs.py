@@ -1,152 +1,214 @@
-"""Published training runs: what their columns become, and what is refused."""
+"""Measured training runs: what a row means as a scenario, which step it states, and errors by group."""
 
 from __future__ import annotations
 
+import csv
+import io
+
 import pytest
 
-from simcluster.accuracy import holds_runs, memory_csv, memory_errors, memory_text, predict_memory, read_runs
-from simcluster.accuracy.run_row import REQUIRED, RunRow
-from simcluster.accuracy.run_scenario import Unsupported, scenario_of
-from simcluster.errors import ScenarioError
+from simcluster.accuracy.runs import (
+    COLUMNS,
+    Figure,
+    predict_runs,
+    read_runs,
+    runs_csv,
+    runs_markdown,
+    runs_text,
+    scenario_of,
+)
+from simcluster.errors import PlanError, ScenarioError
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 
-CELLS = {
-    "id": "simumax-x-0001",
+ROW = {
+    "id": "tests-gpt-0001",
     "framework": "megatron-core",
-    "model": "llama-tiny",
+    "model": "gpt-0.3b",
     "layers": "2",
-    "hidden": "512",
-    "heads": "8",
-    "kv_heads": "4",
-    "ffn": "1024",
-    "vocab": "32000",
-    "seq_len": "512",
-    "hardware": "H100-80GB SXM",
+    "hidden": "256",
+    "heads": "4",
+    "vocab": "1024",
+    "seq_len": "128",
+    "hardware": "A100-80GB SXM",
     "num_devices": "8",
+    "devices_per_host": "8",
     "data": "4",
     "tensor": "2",
     "pipeline": "1",
+    "context": "1",
+    "expert": "1",
     "sequence_parallel": "true",
     "zero_stage": "1",
     "micro_batch": "2",
-    "global_batch": "64",
-    "recompute": "none",
+    "global_batch": "16",
+    "recompute": "full",
     "precision": "bf16",
-    "peak_mem_gib": "1.5",
-    "notes": "",
+    "schedule": "none",
+    "offload": "none",
+    "metric": "step_time",
+    "value": "0.5",
+    "peak_mem_gib": "2",
 }
 
 
-def row(**cells):
-    return RunRow(1, cells.get("id", CELLS["id"]), CELLS | cells, 1.5 * 2**30)
+def written(tmp_path, *changes, columns=COLUMNS):
+    """A file of rows that differ from the usual one so."""
+    file = tmp_path / "runs.csv"
+    with file.open("w", newline="") as out:
+        rows = csv.DictWriter(out, columns, extrasaction="ignore")
+        rows.writeheader()
+        rows.writerows({**dict.fromkeys(columns, ""), **ROW, **change} for change in changes or ({},))
+    return file
 
 
-def file_of(tmp_path, *rows, titles=tuple(CELLS)):
-    path = tmp_path / "runs.csv"
-    lines = [",".join(titles), *(",".join(each.get(title, "") for title in titles) for each in rows)]
-    path.write_text("\n".join(lines) + "\n")
-    return path
+def run_of(tmp_path, **change):
+    return read_runs(written(tmp_path, change))[0]
 
 
-def test_columns_become_a_plan():
-    data = scenario_of(row())
-    assert data["parallel"]["mesh"] == {"data": 4, "tensor": 2}
-    assert data["parallel"]["recipe"] == "megatron_sp"
-    assert data["parallel"]["optimizer_sharding"] == {"zero": 1}
-    assert data["framework"] == "megatron-core"
-    assert data["model"]["kv_heads"] == 4
-    assert data["cluster"] == {"use": "dgx-h100", "hosts": 1}
-    assert data["training"]["global_batch"] == 2 * 2 * 4
-
-
-def test_fewer_micro_batches_hold_as_much():
-    """What is predicted from twice as many micro-batches as stages is what all of them need."""
-    short = scenario_of(row(pipeline="2", data="2", global_batch="128"))
-    whole = short | {"training": short["training"] | {"global_batch": 128}}
-    assert short["training"]["global_batch"] == 2 * 2 * 2 * 2
-    peaks = [
-        simulate(Scenario.of(data)).documents["summary"]["allocated_memory_bytes_max"]
-        for data in (short, whole)
-    ]
-    assert peaks[0] == peaks[1]
+def test_a_row_is_the_scenario_that_one_would_write(tmp_path):
+    assert scenario_of(run_of(tmp_path)) == {
+        "simcluster": 1,
+        "name": "tests-gpt-0001",
+        "cluster": {"use": "dgx-a100", "hosts": 1},
+        "framework": "megatron-core",
+        "model": {
+            "family": "gpt",
+            "layers": 2,
+            "hidden": 256,
+            "heads": 4,
+            "vocab": 1024,
+            "max_positions": 128,
+        },
+        "training": {
+            "global_batch": 16,
+            "micro_batch": 2,
+            "seq_len": 128,
+            "precision": "bf16",
+            "optimizer": "adamw",
+        },
+        "parallel": {
+            "mesh": {"data": 4, "tensor": 2},
+            "recipe": "megatron_sp",
+            "optimizer_sharding": {"zero": 1},
+            "recompute": {"layers": "all"},
+        },
+    }
 
 
 @pytest.mark.parametrize(
-    ("cells", "model"),
+    ("change", "path", "value"),
     [
-        ({"notes": "flags: swiglu; more"}, {"activation": "swiglu"}),
-        ({"notes": "flags: squared-relu"}, {"activation": "squared_relu"}),
-        ({"notes": "flags: untie-embeddings-and-output-weights"}, {"tied": False}),
-        ({"model": "gpt:a_rope_embeddings"}, {"positions": "rotary"}),
-        ({}, {"max_positions": 512, "dropout": 0.1}),
+        ({"tensor": "1", "data": "8"}, "parallel.mesh", {"data": 8}),
+        ({"sequence_parallel": "false"}, "parallel.recipe", "megatron"),
+        (
+            {"framework": "torchtitan", "zero_stage": "3", "model": "llama3-8b", "ffn": "512"},
+            "parallel.optimizer_sharding",
+            "fsdp",
+        ),
+        ({"model": "gpt:x_rope_y"}, "model.positions", "rotary"),
+        ({"notes": "untied embeddings"}, "model.tied", False),
+        ({"framework": "megatron-lm"}, "framework", "megatron-lm-2022"),
+        ({"framework": "megatron-lm", "source": "Vocabulary Parallelism"}, "framework", "megatron-core"),
+        ({"notes": "LAMB"}, "training.optimizer", "lamb"),
+        ({"num_devices": "4", "data": "2"}, "cluster.host.devices", 4),
+        ({"hardware": "H100-96GB (HBM2e)"}, "cluster.host.device.memory", "96 GB"),
+        ({"num_devices": "16", "data": "8"}, "cluster.hosts", 2),
+        (
+            {"model": "deepseekv3 (4 layers)", "expert": "4"},
+            "parallel.mesh",
+            {"data": 1, "expert": 4, "tensor": 2},
+        ),
     ],
 )
-def test_flags_change_the_model(cells, model):
-    found = scenario_of(row(**{"framework": "megatron-lm", "model": "gpt:a"} | cells))["model"]
-    assert found | model == found
-
-
-def test_a_part_of_a_host():
-    data = scenario_of(row(num_devices="2", data="1"))
-    assert data["cluster"]["host"]["devices"] == 2
-
-
-@pytest.mark.parametrize(
-    ("told", "layers"), [("full", "all"), ("full (uniform, 1)", "all"), ("full (block, 2)", 2)]
-)
-def test_recomputation(told, layers):
-    assert scenario_of(row(recompute=told))["parallel"]["recompute"] == {"layers": layers}
+def test_what_rows_say_otherwise(tmp_path, change, path, value):
+    found = scenario_of(run_of(tmp_path, **change))
+    Scenario.of(found)
+    for key in path.split("."):
+        found = found[key]
+    assert found == value
 
 
 @pytest.mark.parametrize(
-    ("cells", "reason"),
+    ("change", "reason"),
     [
-        ({"framework": "homemade"}, "nothing is known of runs of 'homemade'"),
-        ({"hardware": "abacus"}, "no host of the catalog is known to be 'abacus'"),
+        ({"vocab": ""}, "the row does not state vocab"),
         ({"context": "2"}, "context parallelism"),
-        ({"virtual_pipeline": "3"}, "several chunks"),
-        ({"schedule": "zb-1p"}, "schedule zb-1p"),
-        ({"offload": "swap-optimizer"}, "offload"),
-        ({"precision": "fp8 (current scaling)"}, "precision 'fp8"),
-        ({"recompute": ""}, "recompute 'not stated'"),
-        ({"recompute": "selective"}, "recompute 'selective'"),
-        ({"vocab": ""}, "no vocab stated"),
-        ({"layers": "two"}, "layers 'two' is no whole number"),
-        ({"num_devices": "12"}, "12 devices on hosts of 8"),
-        ({"notes": "lora-r=8"}, "low-rank adapters"),
-        ({"expert": "3"}, "experts over more ranks"),
+        ({"model": "nobody-7b"}, "no model is known as 'nobody-7b'"),
+        ({"framework": "nothing"}, "no profile is known for the framework 'nothing'"),
+        ({"precision": "int3"}, "no number formats are known as 'int3'"),
+        ({"hardware": "abacus"}, "no host of the catalog is known to be 'abacus'"),
+        ({"recompute": "some"}, "the recomputation 'some'"),
+        ({"offload": "all of it"}, "offload"),
+        ({"notes": "cfg=A; method vocab-2; x"}, "the vocabulary over all stages of the pipeline"),
+        ({"schedule": "sideways"}, "the schedule sideways"),
     ],
 )
-def test_what_is_not_simulated_says_why(cells, reason):
-    with pytest.raises(Unsupported, match=reason.replace("(", r"\(")):
-        scenario_of(row(**cells))
+def test_why_a_row_is_not_predicted(tmp_path, change, reason):
+    with pytest.raises(PlanError, match=reason):
+        scenario_of(run_of(tmp_path, **change))
+    (step, memory) = predict_runs(read_runs(written(tmp_path, change)))
+    assert step.reason == memory.reason == reason
 
 
-def test_tables_of_errors(tmp_path):
-    other = CELLS | {"id": "other-1", "context": "2"}
-    rows = read_runs(file_of(tmp_path, CELLS, other, titles=(*CELLS, "context")))
-    found = predict_memory(rows)
-    (good, bad) = found
-    assert good.predicted > 0
-    assert bad.reason == "context parallelism"
-    assert set(memory_errors(found)) == {"simumax-x", "all"}
-    assert memory_errors(found)["all"].median == abs(good.error)
-    text = memory_text(found, 5)
-    assert text.startswith("1 of 2 rows")
-    assert "context parallelism" in text
-    assert len(memory_csv(found).splitlines()) == 3
+@pytest.mark.parametrize(
+    ("metric", "value", "seconds"),
+    [
+        ("step_time", "0.5", 0.5),
+        ("tokens_per_s_per_gpu", "512", 16 * 128 / 512 / 8),
+        ("tokens_per_s", "4096", 0.5),
+        ("samples_per_s", "32", 0.5),
+        ("samples_per_s_per_gpu", "4", 0.5),
+        ("model_tflops_per_gpu", "100", None),
+    ],
+)
+def test_the_step_that_follows_from_a_figure(tmp_path, metric, value, seconds):
+    assert run_of(tmp_path, metric=metric, value=value).step_seconds == seconds
 
 
-def test_wrong_files(tmp_path):
-    path = file_of(tmp_path, CELLS | {"peak_mem_gib": "much"}, CELLS | {"peak_mem_gib": "-1"})
-    assert holds_runs(path)
-    with pytest.raises(ScenarioError) as error:
-        read_runs(path)
-    assert len(error.value.problems) == 2
-    with pytest.raises(ScenarioError, match="missing columns: vocab"):
-        read_runs(file_of(tmp_path, CELLS, titles=[name for name in CELLS if name != "vocab"]))
-    with pytest.raises(ScenarioError, match="no row states"):
-        read_runs(file_of(tmp_path, CELLS | {"peak_mem_gib": ""}))
-    assert not holds_runs(file_of(tmp_path, titles=["id", "op"]))
-    assert set(REQUIRED) <= set(CELLS)
+def test_a_share_of_the_peak_counts_flops_as_its_paper_does(tmp_path):
+    """72 B s l h^2 (1 + s / 6h + V / 12lh), of which half the peak takes twice as long as all of it."""
+    run = run_of(tmp_path, metric="mfu", value="50", notes="MFU vs 312 TFLOP/s, Narayanan FLOPs")
+    flops = 72 * 16 * 128 * 2 * 256**2 * (1 + 128 / (6 * 256) + 1024 / (12 * 2 * 256))
+    assert run.step_seconds == pytest.approx(flops / (0.5 * 312e12 * 8))
+
+
+def test_predictions_are_those_of_the_scenario(tmp_path):
+    rows = read_runs(written(tmp_path, {}, {"id": "tests-gpt-0002", "peak_mem_gib": ""}))
+    found = predict_runs(rows)
+    summary = simulate(Scenario.of(scenario_of(rows[0]))).documents["summary"]
+    assert [each.figure for each in found] == [Figure.STEP, Figure.MEMORY, Figure.STEP]
+    assert found[0].predicted == summary["step_time_s"] == found[2].predicted
+    assert found[1].predicted == summary["allocated_memory_bytes_max"]
+    assert found[0].error == summary["step_time_s"] / 0.5 - 1
+    assert found == predict_runs(rows, jobs=2)
+
+
+def test_the_reports_tell_groups_and_reasons(tmp_path):
+    found = predict_runs(read_runs(written(tmp_path, {}, {"model": "nobody-7b", "id": "other-x-1"})))
+    told = runs_text(found, 1)
+    assert "2 of 4 figures of 2 runs predicted" in told and "tests-gpt" in told
+    assert "no model is known as 'nobody-7b'" in told
+    lines = list(csv.DictReader(io.StringIO(runs_csv(found))))
+    assert [line["figure"] for line in lines] == ["step time", "peak memory"] * 2
+    assert lines[0]["id"] == "tests-gpt-0001" and float(lines[0]["error"]) == pytest.approx(
+        found[0].error, 1e-5
+    )
+    assert runs_markdown(found).count("\n") == 6
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"layers": "two"}, "runs.csv:2: layers 'two' is no whole number of at least one"),
+        ({"value": "-1"}, "runs.csv:2: value '-1' is no number above zero"),
+    ],
+)
+def test_numbers_that_are_none_are_refused(tmp_path, change, message):
+    with pytest.raises(ScenarioError, match=message):
+        read_runs(written(tmp_path, change))
+
+
+def test_missing_columns_are_named(tmp_path):
+    with pytest.raises(ScenarioError, match="missing columns: layers"):
+        read_runs(written(tmp_path, columns=[column for column in COLUMNS if column != "layers"]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from pathlib import Path
 
 import pytest
 
@@ -63,22 +62,3 @@ def test_wrong_file(simcluster, file):
     code, out, err = simcluster("accuracy", file)
     assert (code, out) == (2, "")
     assert "rows.csv:2: 12 cells, but 11 titles" in err
-
-
-def test_runs_are_told_by_their_columns(simcluster, here):
-    runs = Path(__file__).parents[2] / "accuracy" / "runs.csv"
-    lines = runs.read_text().splitlines()
-    few = [lines[0], *(line for line in lines if line.startswith("simumax-b200-0027"))]
-    (here / "runs.csv").write_text("\n".join(few) + "\n")
-    code, out, _ = simcluster("accuracy", "runs.csv", "--worst", 1)
-    assert code == 0
-    assert out.startswith("1 of 1 rows with a peak of memory predicted")
-    assert "simumax-b200-0027" in out
-    code, out, _ = simcluster("accuracy", "runs.csv", "--csv")
-    assert out.splitlines()[1].startswith("simumax-b200-0027,simumax-b200,")
-    code, _, err = simcluster("accuracy", "runs.csv", "--op", "all_reduce")
-    assert code == 2
-    assert "--op and --cluster are for collectives" in err
-    code, _, err = simcluster("accuracy", "runs.csv", "--hardware", "TPU*")
-    assert code == 2
-    assert "no hardware matches 'TPU*'" in err
