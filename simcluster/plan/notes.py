@@ -9,8 +9,10 @@ from simcluster.collectives import Selection
 from simcluster.layout import Mesh, Movement, pieces, uncut
 from simcluster.model import Block, Graph, Phase
 from simcluster.plan.propagate import PROPAGATED
+from simcluster.plan.recompute_spec import RecomputeSpec
 from simcluster.plan.redistribute import Router
 from simcluster.plan.rule import BATCH, PIPELINE, Roles
+from simcluster.plan.saved_slices import is_sliced
 from simcluster.plan.sharding import Sharding, expanded
 from simcluster.plan.spec import ParallelSpec
 from simcluster.plan.strategies import DEFAULT, Strategies
@@ -52,6 +54,15 @@ def notes(
         yield f"redistribution as MindSpore infers it{exchanges}, whatever it costs"
     if algorithms.named:
         yield f"{algorithms}, as the scenario says; the rest by the fastest"
+
+
+def without_effect(spec: RecomputeSpec, graph: Graph, sharding: Sharding) -> Iterator[str]:
+    """What the scenario says about recomputation that changes nothing in this plan."""
+    if spec.gathers and (not sharding.weights or sharding.regather):
+        why = "are gathered again anyway" if sharding.weights else "lie whole on every rank"
+        yield f"recompute.gathers changes nothing: weights {why}"
+    if spec.slice and not is_sliced(graph):
+        yield "recompute.slice changes nothing: no ranks keep the same input of a recomputed layer"
 
 
 def followed(strategies: Strategies, graph: Graph, router: Router) -> Iterator[str]:

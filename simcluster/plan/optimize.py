@@ -29,6 +29,7 @@ class OptimizerPlan:
     ``master`` is the dtype of the master copy, or None if the parameters are their own; ``states`` the dtypes
     of the optimizer's states; ``sharding`` says what of all this lies sharded. ``main_gradients``: gradients
     are first copied to the master copy's dtype; ``copies``: they travel in buffers of their own.
+    ``regather``: blocks that run their forward again gather sharded weights again for it.
     """
 
     update: Update
@@ -37,6 +38,12 @@ class OptimizerPlan:
     sharding: Sharding = Sharding()
     main_gradients: bool = False
     copies: bool = False
+    regather: bool = False
+
+    def sharding_of(self, block: Block) -> Sharding:
+        """What lies sharded of a block's parameters, and when it is gathered."""
+        again = self.regather and block.recomputed and self.sharding.weights
+        return replace(self.sharding, regather=True) if again else self.sharding
 
 
 def optimize(graph: Graph, plan: OptimizerPlan, mesh: Mesh, router: Router, stage_axis: str) -> Graph:
@@ -100,7 +107,7 @@ class _BlockOptimizer:
 
     def run(self) -> Block:
         """The block with its gradients reduced, its parameters updated and, if sharded, gathered."""
-        sharding = self.plan.sharding
+        sharding = self.plan.sharding_of(self.block)
         self.homes = {name: self._home(name) for name in self.block.parameters}
         self.block = with_units(
             self.block, self.homes, sharding, self._held, self.ties, self.mesh, self.router

@@ -21,7 +21,7 @@ from simcluster.plan.fusion_ids import fusion_ids
 from simcluster.plan.hints import hints
 from simcluster.plan.inputs import Inputs, check_inputs
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
-from simcluster.plan.notes import followed, notes
+from simcluster.plan.notes import followed, notes, without_effect
 from simcluster.plan.optimize import OptimizerPlan
 from simcluster.plan.passes import Passes, differentiated
 from simcluster.plan.place import default_layers, place
@@ -188,6 +188,7 @@ class _Planner:
             sharding,
             self.framework.main_gradients,
             self.framework.reduction.copies,
+            self.parallel.recompute.gathers,
         )
         limit = self.training.optimizer.clip
         fusion = self.parallel.fused
@@ -205,6 +206,7 @@ class _Planner:
             recompute=self.parallel.recompute,
             limit=limit,
             feeds=self.inputs.layouts(logical, self.mesh, stage_axis) if self.inputs else {},
+            alike=tuple(axis for axis in self.mesh.names if axis not in (*batch_axes, stage_axis)),
             apart=fusion.closed,
         )
         graph = passes.run(logical)
@@ -253,6 +255,7 @@ class _Planner:
                     (self.model.vocabulary, model.vocabulary),
                 ),
                 *followed(strategies, graph, sharder),
+                *without_effect(self.parallel.recompute, graph, sharding),
                 *idle(fusion, graph, sharding),
                 *hints(
                     self.cluster,
