@@ -27,7 +27,7 @@ from simcluster.plan.passes import Passes, differentiated
 from simcluster.plan.place import default_layers, place
 from simcluster.plan.propagate import propagate
 from simcluster.plan.redistribute import Router
-from simcluster.plan.rule import BATCH, PIPELINE, Roles, Rule
+from simcluster.plan.rule import BATCH, PIPELINE, Roles, Rule, stage_devices
 from simcluster.plan.schedule import Timetable
 from simcluster.plan.sharding import Sharding, chosen
 from simcluster.plan.spec import (
@@ -166,7 +166,9 @@ class _Planner:
         forward = with_statistics(forward, ways)
         check_tensors(forward)
         placed = place(forward, layers)
-        self.mesh, self.roles = cut_axes(placed, rules, self.mesh, self.roles, stage_axis)
+        devices = stage_devices(self.mesh, self.roles)
+        counted_inputs = [] if self.inputs is None else list(self.inputs.digits(placed, devices))
+        self.mesh, self.roles = cut_axes(placed, rules, self.mesh, self.roles, stage_axis, counted_inputs)
         batch_axes = self.roles.resolve((BATCH,), self.mesh)
         check_shares(found, self.mesh)
         sharding = self._sharding(stage_axis)
@@ -205,7 +207,7 @@ class _Planner:
             optimizer=optimizer,
             recompute=self.parallel.recompute,
             limit=limit,
-            feeds=self.inputs.layouts(logical, self.mesh, stage_axis) if self.inputs else {},
+            feeds=self.inputs.layouts(logical, self.mesh, stage_axis, self.roles.cut) if self.inputs else {},
             alike=tuple(axis for axis in self.mesh.names if axis not in (*batch_axes, stage_axis)),
             apart=fusion.closed,
         )

@@ -366,7 +366,8 @@ class _PartBuilder:
             return
         gradients = [each.whole.dtype for each in residents if each.category is Category.GRADIENTS]
         full = policy.num_bytes(max(dtype.itemsize for dtype in gradients))
-        if conduct.fusion is not None and conduct.fusion.reduces:
+        fusion = conduct.fusion
+        if fusion is not None and not {fusion.all_reduce, fusion.reduce_scatter} <= {None, policy}:
             # The profile's limit is not what fills them: the largest that travels.
             runs = [run for _, run in self.reductions]
             runs += [run for run in (self.scatters or {}).values() if run is not None]
