@@ -26,6 +26,7 @@ from simcluster.plan.optimize import OptimizerPlan
 from simcluster.plan.passes import Passes, differentiated
 from simcluster.plan.place import default_layers, place
 from simcluster.plan.propagate import propagate
+from simcluster.plan.recompute_spec import RecomputeSpec
 from simcluster.plan.redistribute import Router
 from simcluster.plan.rule import BATCH, PIPELINE, Roles, Rule, stage_devices
 from simcluster.plan.schedule import Timetable
@@ -55,8 +56,8 @@ class Plan:
     each stage, ``timetables`` what the stages do, for each number of micro-batches that ``batches`` counts,
     ``vocab`` the padded vocabulary, ``notes`` what the user should be told, ``algorithms`` those of
     collectives that the scenario names; ``call`` is the host's seconds for each call of collectives, of
-    which ``reuse`` that are alike are one; ``inputs`` how ranks get their parts of the batch, if that takes
-    anything.
+    which ``reuse`` that are alike are one; ``recompute`` says what is computed again, ``inputs`` how ranks
+    get their parts of the batch, if that takes anything.
     """
 
     graph: Graph
@@ -87,6 +88,7 @@ class Plan:
     algorithms: Selection
     call: float
     reuse: int | None
+    recompute: RecomputeSpec
     inputs: Inputs | None = None
 
     @property
@@ -276,6 +278,7 @@ class _Planner:
             algorithms=self.algorithms,
             call=float(self.framework.collective_call or 0.0),
             reuse=self.parallel.reuse,
+            recompute=self.parallel.recompute,
             inputs=self.inputs,
         )
 

@@ -35,6 +35,7 @@ from simcluster.plan.spec import OptimizerSpec
 from simcluster.plan.strategy_spec import StrategySpec
 from simcluster.scenario import Scenario
 from simcluster.simulation.build import Built, prepare
+from simcluster.simulation.shrink_recompute import small_recompute
 from simcluster.simulation.strategies import strategies
 
 MOST_RANKS = 64
@@ -96,6 +97,7 @@ def shrink(scenario: Scenario) -> Shrunk:
             "optimizer_sharding": sharding,
             "fusion": _small_fusion(spec.parallel.fusion, model, plan),
             "strategies": _small_strategies(built, model),
+            "recompute": small_recompute(plan, model.graph(1, model.sequence or 1, plan.compute, 1), layers),
         }
     )
     small = spec.model_copy(
