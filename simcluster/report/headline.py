@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -91,7 +92,15 @@ def _recomputed(again: Mapping[str, Any]) -> Iterator[str]:
         gathered = ", gathering their weights again" if again.get("gathers") else ""
         yield f"{told}{how}{gathered}{sliced}"
     if again["operators"]:
-        yield f"recompute {', '.join(again['operators'])}{'' if told else how}"
+        yield f"recompute {', '.join(map(_operators, again['operators']))}{'' if told else how}"
+
+
+def _operators(pattern: str) -> str:
+    """Operators by pattern; of many layers that are listed one by one their number."""
+    listed = re.fullmatch(r"layers\.\{([\d,]+)\}\.(.*)", pattern)
+    if listed is None or listed[1].count(",") < 4:
+        return pattern
+    return f"{listed[2]} of {listed[1].count(',') + 1} layers"
 
 
 def _summed(counts: Sequence[int]) -> str:

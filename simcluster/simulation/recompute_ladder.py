@@ -2,7 +2,7 @@
 
 For every operator it is known what its kernels take and, from the graph itself, how much less the layer keeps
 if it is made again with whatever its inputs need besides. The best ratio goes first, and so on until nothing
-saves any more; running the whole layer again comes last. Of these sets only those stay that no mixture of
+saves any more; running the whole layer again is one more. Of these sets only those stay that no mixture of
 two others, some layers with the one and some with the other, would beat: the lower convex hull of time over
 bytes.
 """
@@ -31,8 +31,12 @@ class Rung:
     whole: bool = False
 
 
+WHOLE = Rung(frozenset(), 1, 1, whole=True)
+"""The whole layer, where there is nothing else to choose from: what it saves is a unit of its own."""
+
+
 def ladder(block: Block, spent: Mapping[str, int], mesh: Mesh, *, collectives: bool = True) -> list[Rung]:
-    """What to recompute of a sharded block that keeps everything, the cheapest first, the whole of it last.
+    """What to recompute of a sharded block that keeps everything, the cheapest first.
 
     ``spent`` has the nanoseconds of its forward nodes by name.
     """
@@ -91,7 +95,7 @@ class _Ladder:
             if maker is None or value in read or value in self.block.outputs:
                 continue
             if isinstance(maker.operator, Movement):
-                if not maker.operator.is_collective:
+                if self.collectives or not maker.operator.is_collective:
                     waiting += maker.inputs
                 continue
             if maker.source not in found:

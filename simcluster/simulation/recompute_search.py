@@ -4,8 +4,8 @@ If everything fits, nothing is recomputed. Else the ways to save memory in a lay
 cheapest first (``recompute_ladder``), and every stage climbs only as far as it must: its layers take the
 first set of operators one by one, then the second, the last of all being the whole layer. How far is found by
 simulation, between a step that fits and one less that does not: first where memory should be enough if what
-is saved is so in proportion, then beside that, then by halves. The same is done with whole layers alone, and
-the faster of both is taken.
+is saved is so in proportion, then beside that, then by halves. The same is done with whole layers alone, as
+other tools can say it, and the faster of both is taken.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from simcluster.program import Program
 from simcluster.program.calls import HostCalls
 from simcluster.program.lower import FORWARD
 from simcluster.simulation.probe import Probe
-from simcluster.simulation.recompute_ladder import Rung, ladder
+from simcluster.simulation.recompute_ladder import WHOLE, Rung, ladder
 
 Make = Callable[[RecomputeSpec], Plan]
 
@@ -80,12 +80,11 @@ class _Search:
             if is_layer(instance.name):
                 self.stages[instance.stage].append(instance.name)
         self.ladders = dict(self._ladders(probe))
-        found = self._climbed(nothing, most=max(map(len, self.ladders.values())))
-        self.ladders = {
-            name: [rung for rung in rungs if rung.whole] or rungs[-1:] for name, rungs in self.ladders.items()
-        }
-        found = min(found, self._climbed(nothing, most=1), key=lambda trial: trial.rank)
-        return self._noted(found, self._told(found, nothing))
+        chosen = self._climbed(nothing, most=max(map(len, self.ladders.values())))
+        self.ladders = {name: [WHOLE] for name in self.ladders}
+        whole = self._climbed(nothing, most=1)
+        found = min(chosen, whole, key=lambda trial: trial.rank)
+        return self._noted(found, self._told(found, whole, nothing))
 
     def _ladders(self, probe: Probe) -> Sequence[tuple[str, list[Rung]]]:
         """Layer -> its ways to save memory."""
@@ -227,8 +226,8 @@ class _Search:
     def _noted(self, trial: _Trial, note: str) -> Plan:
         return replace(trial.plan, notes=(*trial.plan.notes, note))
 
-    def _told(self, found: _Trial, nothing: _Trial) -> str:
-        """What was chosen, what it costs, and what it was chosen against."""
+    def _told(self, found: _Trial, whole: _Trial, nothing: _Trial) -> str:
+        """What the choice costs, what it was chosen against, and how it was found."""
         lacking = units.size(nothing.rank[0])
         longer = units.percent(found.end / nothing.end - 1)
         counts = f"found in {len(self.known)} simulations"
@@ -236,7 +235,11 @@ class _Search:
         if found.rank[0]:
             short = units.size(found.rank[0])
             return f"recompute auto: nothing fits, the best lacks {short}; {without}; {counts}"
-        return f"recompute auto: a step takes {longer} longer; {without}; {counts}"
+        other = ""
+        if found is not whole and not whole.rank[0]:
+            written = whole.spec.model_dump(mode="json")["layers"]
+            other = f"; with whole layers alone ({written}) {units.percent(whole.end / nothing.end - 1)}"
+        return f"recompute auto: a step takes {longer} longer{other}; {without}; {counts}"
 
 
 def _either(names: Sequence[str]) -> str:
