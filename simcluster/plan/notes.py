@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from simcluster import units
 from simcluster.collectives import Selection
-from simcluster.layout import Mesh, Movement, pieces, uncut
+from simcluster.layout import Mesh, Movement, pieces, uncut, whole_axes
 from simcluster.model import Block, Graph, Phase
 from simcluster.plan.propagate import PROPAGATED
 from simcluster.plan.recompute_spec import RecomputeSpec
@@ -37,13 +37,22 @@ def notes(
         yield f"recipe {recipe} shards {sharding}; optimizer_sharding may say otherwise"
     if expanded(written, ()).states and not sharding.states:
         yield "optimizer_sharding shards nothing: no batch axis has more than one rank"
+    ways = mesh.product(sharding.axes)
+    if sharding.shard_size > 0 and ways % sharding.shard_size:
+        yield (
+            f"optimizer_sharding.shard_size {sharding.shard_size} does not divide the {ways} ranks of "
+            f"{' x '.join(whole_axes(sharding.axes))}: where they hold the same it is ignored"
+        )
     before, padded = vocabulary
     if padded != before:
         yield f"vocabulary padded from {before:,} to {padded:,}"
     for axis, size in uncut(mesh).axes:
         if axis not in mesh.sizes:
             cut = " x ".join(f"{part} {mesh.size(part)}" for part in pieces(mesh, axis))
-            yield f"strategies cut {axis} {size} into {cut}"
+            counted = any(entry.rule("scenario").numbered for entry in parallel.strategies)
+            grouped = sharding.shard_size > 0 and not counted
+            who = "optimizer_sharding.shard_size cuts" if grouped else "strategies cut"
+            yield f"{who} {axis} {size} into {cut}"
     used = {axis for role in (BATCH, PIPELINE) for axis in roles.axes[role]}
     rest = [f"{axis} ({size})" for axis, size in uncut(mesh).axes if axis not in used and size > 1]
     if strategies.unconfigured and rest:

@@ -30,7 +30,7 @@ from simcluster.plan.recompute_spec import RecomputeSpec
 from simcluster.plan.redistribute import Router
 from simcluster.plan.rule import BATCH, PIPELINE, Roles, Rule, stage_devices
 from simcluster.plan.schedule import Timetable
-from simcluster.plan.sharding import Sharding, chosen
+from simcluster.plan.sharding import Sharding, chosen, groups
 from simcluster.plan.spec import (
     FrameworkSpec,
     ParallelSpec,
@@ -169,8 +169,9 @@ class _Planner:
         check_tensors(forward)
         placed = place(forward, layers)
         devices = stage_devices(self.mesh, self.roles)
-        counted_inputs = [] if self.inputs is None else list(self.inputs.digits(placed, devices))
-        self.mesh, self.roles = cut_axes(placed, rules, self.mesh, self.roles, stage_axis, counted_inputs)
+        digits = [] if self.inputs is None else list(self.inputs.digits(placed, devices))
+        digits += groups(sharding, self.mesh, stage_axis)
+        self.mesh, self.roles = cut_axes(placed, rules, self.mesh, self.roles, stage_axis, digits)
         batch_axes = self.roles.resolve((BATCH,), self.mesh)
         check_shares(found, self.mesh)
         sharding = self._sharding(stage_axis)

@@ -164,9 +164,7 @@ _MEANINGS: Mapping[str, Meaning] = {
     "parallel.parallel_optimizer_config.optimizer_level": states("optimizer_level", word),
     "parallel.parallel_optimizer_config.gradient_accumulation_shard": switch("gradient_shard"),
     "parallel.parallel_optimizer_config.parallel_optimizer_threshold": states("threshold"),
-    "parallel.parallel_optimizer_config.optimizer_weight_shard_size": lost(
-        "states are sharded over all data-parallel ranks", unless=(-1, None)
-    ),
+    "parallel.parallel_optimizer_config.optimizer_weight_shard_size": states("shard_size"),
     "parallel.pipeline_config.pipeline_interleave": effectless,
     "parallel.pipeline_config.pipeline_scheduler": selects(
         "schedule", {"1f1b": "1f1b", "gpipe": "gpipe", "zero_bubble_v": "zero_bubble_v"}, "1f1b is simulated"
@@ -330,7 +328,7 @@ def _batch(facts: Facts) -> None:
 
 def _optimizer_parallel(facts: Facts) -> None:
     """Optimizer parallelism shards weights and states over the data-parallel ranks."""
-    names = ("optimizer_level", "gradient_shard", "threshold")
+    names = ("optimizer_level", "gradient_shard", "threshold", "shard_size")
     if not facts.get("optimizer_parallel"):
         for name in names:
             if name in facts.known:
@@ -340,12 +338,14 @@ def _optimizer_parallel(facts: Facts) -> None:
     if level not in _LEVELS:
         facts.wrong(facts.flag("optimizer_level"), "expected level1, level2 or level3")
         return
+    said: dict[str, Any] = {"mindspore": level}
     if facts.get("gradient_shard") and level == "level1":
-        level = "level2"
-    forms: list[dict[str, Any]] = [{"mindspore": level}, {"zero": 1}]
+        said["gradient_accumulation_shard"] = True
     if facts.get("threshold", 64) != 64:
-        forms.insert(0, {"mindspore": level, "min_bytes": f"{facts.get('threshold')} KiB"})
-    choice = Choice(tuple(forms), _LEVELS[level])
+        said["min_bytes"] = f"{facts.get('threshold')} KiB"
+    if facts.get("shard_size", -1) != -1:
+        said["shard_size"] = facts.get("shard_size")
+    choice = Choice((said, {"zero": 1}), _LEVELS[level])
     facts.say("parallel.optimizer_sharding", choice, facts.flag("optimizer_parallel"))
 
 

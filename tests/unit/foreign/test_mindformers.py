@@ -7,7 +7,6 @@ from ruamel.yaml import YAML
 
 from simcluster.errors import ScenarioError
 from simcluster.foreign import Fate, Given, importer, translate
-from simcluster.foreign.accepted import accepts
 from tests.unit.foreign.samples import text_of
 
 NAME = "llama3_8b_mindformers.yaml"
@@ -131,12 +130,23 @@ def test_whole_layers_win_over_operators():
 @pytest.mark.parametrize("level", ["level1", "level2", "level3"])
 def test_optimizer_levels(level):
     found = read(parallel__parallel_optimizer_config__optimizer_level=level)
-    written = found.data["parallel"]["optimizer_sharding"]
-    if accepts("parallel.optimizer_sharding", {"mindspore": level}):
-        assert written == {"mindspore": level}
-    else:
-        assert written == {"zero": 1}
-        assert listed(found, "enable_parallel_optimizer") == [Fate.UNSUPPORTED]
+    assert found.data["parallel"]["optimizer_sharding"] == {"mindspore": level}
+
+
+def test_how_optimizer_parallelism_shards():
+    found = read(
+        parallel__parallel_optimizer_config={
+            "gradient_accumulation_shard": True,
+            "parallel_optimizer_threshold": 32,
+            "optimizer_weight_shard_size": 2,
+        }
+    )
+    assert found.data["parallel"]["optimizer_sharding"] == {
+        "mindspore": "level1",
+        "gradient_accumulation_shard": True,
+        "min_bytes": "32 KiB",
+        "shard_size": 2,
+    }
 
 
 def test_without_optimizer_parallelism():
