@@ -86,6 +86,31 @@ class Movement:
         """False for a slice or a copy, which every rank does alone."""
         return self.kind not in (Kind.SLICE, Kind.COPY)
 
+    def num_bytes(self, before: int, after: int, ways: int) -> int:
+        """Its size as nccl-tests counts, from the bytes each of ``ways`` ranks holds before and after it.
+
+        The buffer of an all-reduce or all-to-all, the input of a reduce-scatter, the output of an all-gather,
+        what they are padded with included; of exchanges with neighbours what a rank with neighbours sends. Of
+        what goes along routes a send's tensor, else what a rank sends in the mean.
+        """
+        match self.kind:
+            case Kind.SEND_RECEIVE:
+                return sum(route.num_bytes for route in self.routes)
+            case Kind.ALL_TO_ALL_V:
+                return round(sum(route.num_bytes for route in self.routes) / ways)
+            case Kind.BARRIER:
+                return 0
+            case Kind.NEIGHBOR_EXCHANGE | Kind.SHIFT:
+                return abs(after - before)
+            case Kind.SLICE | Kind.COPY:
+                return after
+            case Kind.ALL_GATHER:
+                return before * ways
+            case Kind.REDUCE_SCATTER:
+                return after * ways
+            case _:
+                return before
+
     def __str__(self) -> str:
         if not self.axes:
             return str(self.kind)

@@ -62,8 +62,9 @@ class Program:
 
     The stage of a rank is its coordinate along ``stage_axis``. Every stage has the same ``num_variants``
     parts, one behind the other in ``parts``; which of them a rank runs follows from its coordinate along
-    ``variant_axis``, by ``variants``. Where there is one variant, parts are stages. ``assigned`` says of
-    every rank which part it runs, where that follows from no axis.
+    ``variant_axis``, by ``variants``. Where there is one variant, parts are stages. ``workspaces`` is
+    how many the matmul library holds on every device. ``assigned`` says of every rank which part it runs,
+    where that follows from no axis.
     """
 
     mesh: Mesh
@@ -72,6 +73,7 @@ class Program:
     parts: tuple[PartProgram, ...]
     variant_axis: str = ""
     variants: tuple[int, ...] = (0,)
+    workspaces: int = 0
     assigned: tuple[int, ...] = ()
 
     def stage_of(self, rank: int) -> int:

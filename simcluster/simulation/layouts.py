@@ -8,9 +8,9 @@ from typing import Any
 from simcluster.cluster import placements_of
 from simcluster.collectives import Operation, PartsByGroup, collective_time
 from simcluster.errors import PlanError
-from simcluster.layout import ROUTED, Mesh, Movement, pieces, uncut, whole
+from simcluster.layout import Mesh, Movement, pieces, uncut, whole
 from simcluster.model import Block, Instance, Node, Operator, Phase, Value
-from simcluster.plan.redistribute import collective_bytes, local_bytes, routed_bytes, routed_parts
+from simcluster.plan.redistribute import local_bytes, routed_parts
 from simcluster.program import Action, Code, Instruction
 from simcluster.program.lower import BEGIN, GATHER, REDUCE, REGATHER, SCATTER
 from simcluster.simulation.build import Built
@@ -153,7 +153,7 @@ def _cost(built: Built, block: Block, node: Node, movement: Movement) -> dict[st
         kind = block.values[value]
         assert kind.layout is not None
         sizes.append(local_bytes(kind.type, kind.layout, mesh))
-    size = routed_bytes(movement, mesh) if movement.kind in ROUTED else collective_bytes(movement, *sizes)
+    size = movement.num_bytes(sum(sizes[:1]), sum(sizes[-1:]), mesh.product(movement.axes))
     if not movement.is_collective:
         return {"bytes": size, "seconds": 0.0}
     operation, parts = Operation(str(movement.kind)), routed_parts(movement, mesh)

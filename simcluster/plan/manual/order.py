@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from simcluster.errors import PlanError, Problem
 from simcluster.layout import ROUTED, Mesh, Movement, unrooted
 from simcluster.model import Block, Graph, Node, Phase, TensorType
-from simcluster.plan.redistribute import routed_bytes
 
 _REMEDY = "all members of a group do the same collectives in one order"
 
@@ -92,7 +91,7 @@ def _meeting(
         )
     alike = [("operation", str(movement.kind)), ("group", group)]
     if movement.kind in ROUTED:
-        alike.append(("bytes", f"{routed_bytes(movement, mesh):,}"))
+        alike.append(("bytes", f"{movement.num_bytes(0, 0, len(row)):,}"))
     else:
         value = block.values[node.inputs[0]]
         assert value.layout is not None

@@ -99,7 +99,7 @@ class _Planner:
             Sharding(),
             self.framework.main_gradients,
             self.framework.reduction.copies,
-            reductions,
+            written=reductions,
         )
         router = Router(mesh, movement_cost(self.cluster, mesh, self.algorithms))
         fusion = self.parallel.fused
@@ -155,14 +155,16 @@ class _Planner:
             algorithms=self.algorithms,
             call=float(self.framework.collective_call or 0.0),
             reuse=self.parallel.reuse,
+            recompute=RecomputeSpec(),
             inputs=self.inputs,
             assigned=programs.part_of_rank,
+            attention=self.framework.attention_release,
         )
 
     def _reference(self, ways: int, compute: DType) -> Graph:
         """What one device computes of a micro-batch of all ranks."""
         model = self.model.computed(
-            flash=self.framework.attention == "flash",
+            flash=self.framework.attention != "unfused",
             logits=DType.FP32 if self.framework.logits == "fp32" else None,
         )
         tokens = self.training.global_batch * self.training.seq_len
