@@ -44,6 +44,28 @@ def misfit(summary: Document) -> Misfit | None:
     )
 
 
+def fullest(documents: Document) -> Document | None:
+    """Of what is told of memory by stage, that of the fullest device; None in files of earlier versions."""
+    found = documents.get("memory", ())
+    return max(found, key=lambda each: (each["allocated"] + each["outside"]) / each["capacity"], default=None)
+
+
+def fragments(entry: Document) -> float:
+    """The share of what is reserved that is not allocated where most is."""
+    return float((entry["reserved"] - entry["allocated"]) / entry["reserved"])
+
+
+def reserved(documents: Document) -> str:
+    """What the allocator makes of the fullest device's memory, if the profile names one."""
+    entry = fullest(documents)
+    if entry is None or entry["allocator"] is None:
+        return ""
+    kept = f"{units.size(entry['reserved'])} reserved by {entry['allocator']}"
+    spent = f"{units.percent(fragments(entry))} of it fragments"
+    outside = f"{units.size(entry['outside'])} runtime and communicators besides"
+    return f"stage {entry['stage']}: {units.size(entry['allocated'])} of tensors, {kept} ({spent}), {outside}"
+
+
 def throughput(documents: Document) -> tuple[str, str, str]:
     """Tokens per second of all and of one device, and what counts: samples, where one is no sequence."""
     summary, unit = documents["summary"], "tokens" if documents["plan"]["seq_len"] > 1 else "samples"
