@@ -37,9 +37,10 @@ ONE, TENSOR = {}, {"tensor": 4}
 LOG_SUM_EXP = 4 * A / H
 
 
-def peaks(model, mesh, recipe, *, seq=S, micro_batches=1, recompute="none", **profile):
+def peaks(model, mesh, recipe, *, seq=S, micro_batches=1, recompute="none", operators=(), **profile):
     """Bytes of activations at their peak on every stage, in units of s b h."""
     ranks = math.prod(mesh.values())
+    again = {"layers": recompute, "operators": list(operators)}
     scenario = Scenario.of(
         {
             "simcluster": 1,
@@ -50,7 +51,7 @@ def peaks(model, mesh, recipe, *, seq=S, micro_batches=1, recompute="none", **pr
             },
             "model": model,
             "training": {"global_batch": micro_batches * B, "micro_batch": B, "seq_len": seq},
-            "parallel": {"mesh": mesh, "recipe": recipe, "recompute": {"layers": recompute}},
+            "parallel": {"mesh": mesh, "recipe": recipe, "recompute": again},
         }
     )
     vars(scenario)["framework"] = FrameworkSpec.load("ideal").model_copy(update=profile)
@@ -105,6 +106,24 @@ def test_embedding_and_head_keep_what_the_paper_says(mesh, recipe, embedding, sh
 )
 def test_full_recomputation_keeps_the_input_of_a_layer(mesh, recipe, per_layer):
     layer, _ = layer_and_rest(GPT, mesh, recipe, recompute="all", **MEGATRON)
+    assert layer == close(per_layer)
+
+
+CORE = ("layers.*.attention.core.{scores,softmax,dropout}",)
+"""What the paper recomputes selectively: attention up to the product with the values, whose result is kept."""
+
+
+@pytest.mark.parametrize(
+    ("mesh", "recipe", "per_layer"),
+    [
+        (ONE, "data", 34),
+        (TENSOR, "megatron", 10 + 24 / 4),
+        (TENSOR, "megatron_sp", 34 / 4),
+    ],
+)
+def test_selective_recomputation_keeps_no_scores(mesh, recipe, per_layer):
+    """Of attention queries, keys, values and the result are kept."""
+    layer, _ = layer_and_rest(GPT, mesh, recipe, operators=CORE, **MEGATRON)
     assert layer == close(per_layer)
 
 
