@@ -56,7 +56,7 @@ class Plan:
     ``vocab`` the padded vocabulary, ``notes`` what the user should be told, ``algorithms`` those of
     collectives that the scenario names; ``call`` is the host's seconds for each call of collectives, of
     which ``reuse`` that are alike are one; ``inputs`` how ranks get their parts of the batch, if that takes
-    anything.
+    anything; ``attention`` the release of the fused attention kernel, if an earlier one.
     """
 
     graph: Graph
@@ -88,6 +88,7 @@ class Plan:
     call: float
     reuse: int | None
     inputs: Inputs | None = None
+    attention: int | None = None
 
     @property
     def timetable(self) -> Timetable:
@@ -155,7 +156,7 @@ class _Planner:
         check_rates(self.cluster, formats.compute, formats.matmul)
         check_inputs(self.inputs, self.cluster)
         model = self.model.padded(self._vocabulary_multiple(rules)).computed(
-            flash=self.framework.attention == "flash",
+            flash=self.framework.attention != "unfused",
             logits=DType.FP32 if self.framework.logits == "fp32" else None,
         )
         tokens = self.training.global_batch * self.training.seq_len
@@ -274,6 +275,7 @@ class _Planner:
             call=float(self.framework.collective_call or 0.0),
             reuse=self.parallel.reuse,
             inputs=self.inputs,
+            attention=self.framework.attention_release,
         )
 
     # -- what can be wrong before anything is built -----------------------------------------------------

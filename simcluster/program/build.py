@@ -62,6 +62,7 @@ def build(
     conduct: Conduct = FREE,
     tf32: bool = False,
     inputs: Inputs | None = None,
+    attention: int | None = None,
 ) -> Program:
     """The Program of a sharded, optimised, fused graph, with parts for every timetable.
 
@@ -69,9 +70,10 @@ def build(
     ``overlapped`` posts receives one action ahead; otherwise transfers between two actions are posted
     together and waited for. ``conduct`` says what else waits, and what travels together; ``tf32`` lets matrix
     kernels multiply fp32 operands in tf32. ``inputs``: how micro-batches get to the devices; None: they are
-    there.
+    there. ``attention`` is the release of its fused kernel, if an earlier one.
     """
-    codes = CodeTable(Lowering(mesh, prefetch, conduct.blocking_layers, tf32, conduct.storage), conduct)
+    settings = Lowering(mesh, prefetch, conduct.blocking_layers, tf32, attention, conduct.storage)
+    codes = CodeTable(settings, conduct)
     parts = tuple(
         _PartBuilder(graph, stage, actions, codes, overlapped, inputs).build()
         for stage, each in enumerate(zip(*timetables, strict=True))
