@@ -107,6 +107,24 @@ def test_a_turn_that_is_impossible_gives_way_to_a_smaller_one():
     assert tried[-1].fits
 
 
+def test_a_knob_that_may_save_less_when_turned_further_is_turned_in_order():
+    class Stub:
+        """Turn 1 fits, the others lack more and more."""
+
+        def __init__(self, fits):
+            self.fits = fits
+
+        def run(self, kinds, changes):
+            turn = int(changes[0][1])
+            return Trial(tuple(kinds), changes, 1.0, 8 if turn == self.fits else 9 + turn, 8)
+
+    turns = [(("key", str(turn)),) for turn in range(3)]
+    assert [each.changes for each in nearest(Stub(1), "pipeline", turns)] == turns[:2]
+    tried = nearest(Stub(9), "pipeline", turns)
+    assert len(tried) == 3
+    assert tried[-1].changes == turns[0]
+
+
 @pytest.mark.parametrize(
     ("parallel", "absent"),
     [

@@ -110,7 +110,7 @@ def test_full_recomputation_keeps_the_input_of_a_layer(mesh, recipe, per_layer):
 
 
 CORE = ("layers.*.attention.core.{scores,softmax,dropout}",)
-"""What the paper recomputes selectively: attention up to the product with the values, whose result is kept."""
+"""What the paper recomputes selectively: attention up to its product with the values, which is kept."""
 
 
 @pytest.mark.parametrize(
