@@ -167,6 +167,10 @@ class FrameworkSpec(CatalogSection):
     weights alone, cast in every forward pass and kept until its backward (automatic mixed precision), or
     cast once more in the backward. The scenario's precision.master wins."""
 
+    recompute: Literal["whole", "needed"] = "whole"
+    """Of a recomputed layer's forward: all of it, as checkpoints run it again, or what the backward needs, as
+    a compiler leaves of it."""
+
     fp8_transposes: bool = False
     """Whether casts to fp8 also write a transposed copy, for products that sum over another dim of an operand
     than its last, as Hopper's matrix units demand."""

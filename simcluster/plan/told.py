@@ -155,6 +155,10 @@ _PHRASES: Mapping[str, Callable[[Any], str]] = {
         "cast": "fp32 weights, cast per forward",
         "cast_twice": "fp32 weights, cast per forward and per backward",
     }.__getitem__,
+    "recompute": {
+        "whole": "recomputed layers run their whole forward again",
+        "needed": "of a recomputed layer only what the backward needs",
+    }.__getitem__,
     "reduction.overlap": {
         True: "gradients reduced beside the backward",
         False: "gradients reduced after the backward",
