@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.cluster import Cluster, Fleet, Placement
+from simcluster.cluster import Cluster, Dispatch, Fleet, Placement
 from simcluster.cluster.communication import SCALE, Taken
 from simcluster.cluster.price import nanoseconds
 from simcluster.engine.choices import Choices
@@ -28,7 +28,7 @@ class Uneven(Exception):
 
 @dataclass(frozen=True)
 class Prices:
-    """The prices of a Program's instructions; ``dispatch`` scales the devices' host time per operator.
+    """The prices of a Program's instructions; ``dispatch`` is the host time per operator.
 
     ``calls`` is what the host spends on collectives. What goes over links of the ``fabric`` takes what these
     leave it, which is no price; ``transfer`` says what it puts on them.
@@ -37,7 +37,7 @@ class Prices:
     program: Program
     choices: Choices
     calls: Calls
-    dispatch: float
+    dispatch: Dispatch
     fabric: Fabric | None
 
     @property
@@ -55,12 +55,13 @@ class Prices:
         many memory holds them up.
         """
         device = self.cluster.device(self.classes.representatives[index])
+        floor = self.dispatch.of(device)
 
         def price(each: Instruction) -> tuple[int, int, int]:
             if each.action is Action.COMPUTE:
                 if not each.works:
                     return 1, 0, 0
-                found = device.price(each.works, self.dispatch * device.dispatch)
+                found = device.price(each.works, each.dispatches * floor)
                 return found.total_ns, found.host_ns, found.memory_ns
             alone, called = self.moved(index, code, each)
             return alone + called, called, 0
@@ -153,7 +154,7 @@ class SharedPrices:
         takes: dict[int, Shares] = {}
         giving = self.fleet.device.communication is not None
         parts = np.zeros((len(code.instructions) * giving, PARTS, len(self.indices)), dtype=np.int64)
-        floor = self.prices.dispatch * self.fleet.device.dispatch
+        floor = self.prices.dispatch.of(self.fleet.device)
         for row, each in enumerate(code.instructions):
             if each.action is not Action.COMPUTE:
                 duration[row], found = self._moved(code, each)
@@ -164,7 +165,7 @@ class SharedPrices:
                     takes[row] = shares
                 continue
             if each.works:
-                price = self.fleet.price(each.works, floor)
+                price = self.fleet.price(each.works, each.dispatches * floor)
                 duration[row] = price.total_ns
                 host += price.host_ns
                 if giving:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from simcluster.errors import PlanError, Problem
@@ -13,18 +13,27 @@ from simcluster.plan.rule import Roles, Rule, first_rule, stage_devices
 
 
 def cut_axes(
-    graph: Graph, rules: Sequence[Rule], mesh: Mesh, roles: Roles, stage_axis: str
+    graph: Graph,
+    rules: Sequence[Rule],
+    mesh: Mesh,
+    roles: Roles,
+    stage_axis: str,
+    more: Iterable[tuple[str, str, Digit]] = (),
 ) -> tuple[Mesh, Roles]:
     """The mesh with its axes cut where rules that count ranks need it, and the roles that tell by what.
 
-    Without such rules the mesh stays as it is. PlanError where splits cannot be had on one mesh; a rule that
-    does not fit an operator at all is left for ``assign`` to refuse.
+    ``more`` has what else splits ranks off: for whom, where that is written, and what. Without any of both
+    the mesh stays as it is. PlanError where splits cannot be had on one mesh; a rule that does not fit an
+    operator at all is left for ``assign`` to refuse.
     """
-    if not any(rule.numbered for rule in rules):
+    wanted = list(more)
+    if any(rule.numbered for rule in rules):
+        wanted = [*_digits(graph, rules, stage_devices(mesh, roles)), *wanted]
+    if not wanted:
         return mesh, roles
     digits: list[Digit] = []
     found = Cut.of(mesh, stage_axis, digits)
-    for operator, rule, digit in _digits(graph, rules, stage_devices(mesh, roles)):
+    for operator, path, digit in wanted:
         if digit in digits:
             continue
         try:
@@ -35,7 +44,7 @@ def cut_axes(
                 Problem(
                     f"{operator}: a split over {digit} does not fit on mesh {mesh}"
                     f"{f' beside splits over {others}' if others else ''}: {error}",
-                    rule.path,
+                    path,
                     "each axis, and each run of ranks that is split off, must divide the next larger one",
                 )
             ) from None
@@ -43,8 +52,8 @@ def cut_axes(
     return found.mesh, replace(roles, cut=found)
 
 
-def _digits(graph: Graph, rules: Sequence[Rule], devices: int) -> Iterator[tuple[str, Rule, Digit]]:
-    """What the rules split off, with the first operator for which they do."""
+def _digits(graph: Graph, rules: Sequence[Rule], devices: int) -> Iterator[tuple[str, str, Digit]]:
+    """What the rules split off, with the first operator for which they do and where that is written."""
     seen: set[tuple[str, str, int]] = set()
     for instance in graph.instances:
         for node in graph.block_of(instance).phase(Phase.FORWARD):
@@ -59,6 +68,6 @@ def _digits(graph: Graph, rules: Sequence[Rule], devices: int) -> Iterator[tuple
                     everything = (*wish.dims.values(), *(t for out in wish.outputs.values() for t in out))
                     for token in (token for tokens in everything for token in tokens):
                         if isinstance(token, Digit):
-                            yield name, rules[index], token
+                            yield name, rules[index].path, token
             except Unfit:
                 continue

@@ -5,7 +5,7 @@ Which families of operators may join is the framework profile's to say.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from simcluster.layout import FLAT, Kind, Movement
@@ -14,7 +14,9 @@ from simcluster.model import Block, Graph, Node, Phase
 Pairs = Collection[tuple[str, str]]
 
 
-def fuse(graph: Graph, pairs: Pairs, *, together: bool = True, apart: bool = False) -> Graph:
+def fuse(
+    graph: Graph, pairs: Pairs, *, together: bool = True, apart: bool = False, inside: Pairs | None = None
+) -> Graph:
     """The graph with kernel names: nodes that share one are launched together.
 
     ``pairs`` lists (family, next family): a node joins the kernel before it if it directly follows in
@@ -22,16 +24,18 @@ def fuse(graph: Graph, pairs: Pairs, *, together: bool = True, apart: bool = Fal
     Optimizer updates of a block run as one multi-tensor kernel if ``together``; the casts of a unit's weights
     always do; its gathers, and the scatters of its gradients, are one collective unless every collective
     stands ``apart``. What only updates a state by results of the kernel before it, as running statistics
-    are, is always part of that kernel.
+    are, is always part of that kernel. In pieces that are graphs the pairs are those of ``inside``, if given;
+    no kernel reaches over their borders.
     """
+    chosen = {False: pairs, True: pairs if inside is None else inside}
     blocks = {
-        name: replace(block, nodes=_fused(block, pairs, together, apart))
+        name: replace(block, nodes=_fused(block, chosen, together, apart))
         for name, block in graph.blocks.items()
     }
     return graph.with_blocks(blocks)
 
 
-def _fused(block: Block, pairs: Pairs, together: bool, apart: bool) -> tuple[Node, ...]:
+def _fused(block: Block, pairs: Mapping[bool, Pairs], together: bool, apart: bool) -> tuple[Node, ...]:
     made: list[Node] = []
     for node in block.nodes:
         kernel = node.name
@@ -39,7 +43,8 @@ def _fused(block: Block, pairs: Pairs, together: bool, apart: bool) -> tuple[Nod
         if (
             made
             and not alone
-            and (_joins(made, node, pairs, together) or _keeps_book(block, made, node))
+            and made[-1].piece == node.piece
+            and (_joins(made, node, pairs[bool(node.piece)], together) or _keeps_book(block, made, node))
             and _shares(block, made[-1]) == _shares(block, node)
         ):
             kernel = made[-1].kernel

@@ -83,6 +83,15 @@ def outputs_of(
     return found
 
 
+def tensor_of(entries: Sequence[Entry], devices: int) -> tuple[Tokens, ...]:
+    """What splits each dim of one tensor that stands by itself; Unfit if numbers and axes are mixed."""
+    if not any(isinstance(entry, int) for entry in entries):
+        return tuple(_named(entry, None) for entry in entries)
+    numbered = {str(place): entry for place, entry in enumerate(entries)}
+    matrix = _matrix(numbered, devices, "left", "in")
+    return tuple(_factor(matrix, place) for place in numbered)
+
+
 def _numbered(
     entries: Sequence[Entry],
     names: Sequence[str],

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from simcluster.cluster import Cluster
+from simcluster.cluster import Cluster, Dispatch
 from simcluster.collectives import AUTOMATIC, Selection
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Mesh, uncut, whole
 from simcluster.model import Graph, Model
 from simcluster.model.operators.optimizer import Update
 from simcluster.plan.batches import Batches, batches, check_meetings, check_shares
+from simcluster.plan.borders import digits, pins
 from simcluster.plan.conduct import Conduct
 from simcluster.plan.costs import kernel_cost, movement_cost
 from simcluster.plan.cut_axes import cut_axes
@@ -24,6 +25,7 @@ from simcluster.plan.limits import check_passes, check_rates, check_tensors, too
 from simcluster.plan.notes import followed, notes
 from simcluster.plan.optimize import OptimizerPlan
 from simcluster.plan.passes import Passes, differentiated
+from simcluster.plan.piece import Pieces, marked, unlaunchable
 from simcluster.plan.place import default_layers, place
 from simcluster.plan.propagate import propagate
 from simcluster.plan.redistribute import Router
@@ -56,7 +58,8 @@ class Plan:
     ``vocab`` the padded vocabulary, ``notes`` what the user should be told, ``algorithms`` those of
     collectives that the scenario names; ``call`` is the host's seconds for each call of collectives, of
     which ``reuse`` that are alike are one; ``inputs`` how ranks get their parts of the batch, if that takes
-    anything.
+    anything. ``pieces`` of blocks are graphs, each of which the host launches in ``launch`` times what it
+    spends on an operator.
     """
 
     graph: Graph
@@ -73,7 +76,8 @@ class Plan:
     vocab: int
     overlapped: bool
     prefetch: int
-    dispatch: float
+    dispatch: Dispatch
+    launch: float
     conduct: Conduct
     compute: DType
     gradients: DType
@@ -88,6 +92,7 @@ class Plan:
     call: float
     reuse: int | None
     inputs: Inputs | None = None
+    pieces: Pieces = field(default_factory=dict)
 
     @property
     def timetable(self) -> Timetable:
@@ -136,6 +141,7 @@ class _Planner:
     def plan(self) -> Plan:
         """Decides what the passes need to know, and runs them."""
         self.mesh = Mesh.of(self.parallel.mesh)
+        self.shards = [each.build(place) for place, each in enumerate(self.parallel.shard)]
         self.roles = Roles(_roles(self.parallel))
         self._check()
         rules = self._rules()
@@ -166,7 +172,9 @@ class _Planner:
         forward = with_statistics(forward, ways)
         check_tensors(forward)
         placed = place(forward, layers)
-        self.mesh, self.roles = cut_axes(placed, rules, self.mesh, self.roles, stage_axis)
+        placed, pieces = marked(placed, self.shards)
+        split = digits(placed, pieces, self.mesh, self.roles)
+        self.mesh, self.roles = cut_axes(placed, rules, self.mesh, self.roles, stage_axis, split)
         batch_axes = self.roles.resolve((BATCH,), self.mesh)
         check_shares(found, self.mesh)
         sharding = self._sharding(stage_axis)
@@ -175,10 +183,10 @@ class _Planner:
         router = Router(self.mesh, cost)
         sharder = Router(self.mesh, cost, how.infers, how.exchanges)
         strategies = assign(placed, rules, self.mesh, self.roles)
-        if self.parallel.propagate:
-            strategies = propagate(
-                placed, strategies, self.mesh, self.roles, sharder, kernel_cost(self.cluster)
-            )
+        if self.parallel.propagate or pieces:
+            fixed = pins(placed, pieces, strategies, self.mesh, self.roles) if pieces else None
+            price = kernel_cost(self.cluster)
+            strategies = propagate(placed, strategies, self.mesh, self.roles, sharder, price, fixed)
         update = update_of(self.training.optimizer)
         states = states_of(update, self.training.optimizer)
         optimizer = OptimizerPlan(
@@ -225,7 +233,8 @@ class _Planner:
             vocab=model.vocabulary,
             overlapped=(self.parallel.schedule.p2p or self.framework.p2p) == "overlapped",
             prefetch=self.framework.prefetch,
-            dispatch=self.framework.dispatch,
+            dispatch=self.framework.host,
+            launch=self.framework.graphs.launch,
             conduct=Conduct.of(
                 self.framework,
                 sharding,
@@ -272,6 +281,7 @@ class _Planner:
             call=float(self.framework.collective_call or 0.0),
             reuse=self.parallel.reuse,
             inputs=self.inputs,
+            pieces=pieces,
         )
 
     # -- what can be wrong before anything is built -----------------------------------------------------
@@ -290,6 +300,7 @@ class _Planner:
                 )
             )
         problems += too_large(self.mesh, self.model.num_layers)
+        problems += unlaunchable(self.shards, self.cluster, self.framework)
         problems += self._unused_axes()
         for role, axes in self.parallel.roles.items():
             for axis in (axes,) if isinstance(axes, str) else axes:
@@ -318,7 +329,7 @@ class _Planner:
     def _unused_axes(self) -> list[Problem]:
         """Axes that no role and no rule names would only repeat the same work."""
         named = {axis for axes in self.roles.axes.values() for axis in axes}
-        rules = self._rules()
+        rules = [*self._rules(), *(shard.rule for shard in self.shards)]
         if any(rule.numbered for rule in rules):
             return []
         # A role is not the axis of its name: its own axes are named already.
@@ -350,7 +361,7 @@ class _Planner:
         """The recipe that is used: the one that is named, or the usual one for the mesh."""
         if self.parallel.recipe is not None:
             return self.parallel.recipe
-        chosen = self.parallel.mode == "semi_auto" and not self.parallel.propagate
+        chosen = self.parallel.mode == "semi_auto" and not (self.parallel.propagate or self.shards)
         tensor = chosen and "tensor" in uncut(self.mesh).sizes
         return "megatron" if tensor else "data"
 

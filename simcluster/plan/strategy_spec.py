@@ -22,8 +22,8 @@ WrittenEntry = PositiveInt | Name | tuple[Name, ...] | None
 WrittenOperands = tuple[tuple[WrittenEntry, ...] | None, ...]
 
 
-def _read(written: Any) -> Any:
-    """Text such as ``((4, 1), (1, 2))`` as lists; everything else as it is."""
+def read_operands(written: Any, form: str = "tuple of tuples such as ((4, 1), (1, 2))") -> Any:
+    """Text such as ``((4, 1), (1, 2))`` as lists; everything else as it is. ValueError if it is no such."""
     if not isinstance(written, str):
         return written
     stack: list[list[Any]] = [[]]
@@ -31,7 +31,7 @@ def _read(written: Any) -> Any:
     while place < len(written.rstrip()):
         found = _TOKEN.match(written, place)
         if found is None or len(stack) > _MOST_NESTED:
-            raise ValueError(f"'{written}' is no tuple of tuples such as ((4, 1), (1, 2))")
+            raise ValueError(f"'{written}' is no {form}")
         place = found.end()
         if found["open"]:
             stack.append([])
@@ -44,11 +44,15 @@ def _read(written: Any) -> Any:
             word = found["word"].strip("\"'")
             stack[-1].append(int(word) if word.isdecimal() else word)
     if len(stack) > 1 or len(stack[0]) != 1 or not isinstance(stack[0][0], list):
-        raise ValueError(f"'{written}' is no tuple of tuples such as ((4, 1), (1, 2))")
+        raise ValueError(f"'{written}' is no {form}")
     return stack[0][0]
 
 
-OperandsField = Annotated[WrittenOperands, BeforeValidator(_read)]
+def _operands(written: Any) -> Any:
+    return read_operands(written)
+
+
+OperandsField = Annotated[WrittenOperands, BeforeValidator(_operands)]
 
 
 class LayoutSpec(Section):
@@ -171,15 +175,16 @@ class StrategySpec(Section):
             self.alternatives(),
             source,
             path,
-            _operands(self.inputs),
-            _operands(self.outputs),
+            operands_of(self.inputs),
+            operands_of(self.outputs),
             self.layout.build() if self.layout else None,
             self.repeated_on or "left",
             self.forward_reduce_scatter,
         )
 
 
-def _operands(written: WrittenOperands | None) -> Operands | None:
+def operands_of(written: WrittenOperands | None) -> Operands | None:
+    """What is written of operands as rules have it."""
     if written is None:
         return None
     return tuple(None if dims is None else tuple(map(_entry, dims)) for dims in written)

@@ -70,6 +70,7 @@ def build(
     prefetch: int,
     conduct: Conduct = FREE,
     tf32: bool = False,
+    launch: float = 1.0,
     inputs: Inputs | None = None,
 ) -> Program:
     """The Program of a sharded, optimised, fused graph, with parts for every timetable.
@@ -77,10 +78,10 @@ def build(
     ``variants`` are the timetables of the ranks, by their coordinate along ``variant_axis``.
     ``overlapped`` posts receives one action ahead; otherwise transfers between two actions are posted
     together and waited for. ``conduct`` says what else waits, and what travels together; ``tf32`` lets matrix
-    kernels multiply fp32 operands in tf32. ``inputs``: how micro-batches get to the devices; None: they are
-    there.
+    kernels multiply fp32 operands in tf32. ``launch`` is the host time for a graph in multiples of that for
+    an operator. ``inputs``: how micro-batches get to the devices; None: they are there.
     """
-    codes = CodeTable(Lowering(mesh, prefetch, conduct.blocking_layers, tf32), conduct)
+    codes = CodeTable(Lowering(mesh, prefetch, conduct.blocking_layers, tf32, launch), conduct)
     parts = tuple(
         _PartBuilder(graph, stage, actions, codes, overlapped, inputs).build()
         for stage, each in enumerate(zip(*timetables, strict=True))

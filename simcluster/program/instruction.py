@@ -136,7 +136,8 @@ class Instruction:
     transfers, ``num_bytes`` counts as nccl-tests counts, and ``group`` names the axes. Of a copy,
     ``operation`` is its way, which ``group`` holds too, and ``at_most`` the bytes/s that it asks for. An
     all-to-all-v says its ``parts``, group by group; ``num_bytes`` is then what a rank of all groups has on
-    average.
+    average. ``piece`` names the function, launched as one graph, that it belongs to; ``dispatches`` is the
+    host's time for it in multiples of what it spends on one operator.
     """
 
     name: str
@@ -153,6 +154,8 @@ class Instruction:
     at_most: float = math.inf
     why: str = ""
     parts: PartsByGroup | None = None
+    piece: str = ""
+    dispatches: float = 1.0
 
     @property
     def reads(self) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from simcluster.model import Block, Node, Operator, Phase, Role, TensorType, Val
 from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.plan.fuse import kernel_nodes
 from simcluster.plan.redistribute import collective_bytes
+from simcluster.program.graphs import launched
 from simcluster.program.instruction import (
     COMPUTE,
     Action,
@@ -53,13 +54,15 @@ class Lowering:
 
     ``prefetch`` bounds how early an all-gather may start: not before the ``prefetch + 1``-th
     kernel ahead of its first reader has ended. With ``blocking``, kernels and collectives of activations take
-    turns in program order. ``tf32``: matrix kernels on fp32 operands run at the rate of tf32.
+    turns in program order, but inside of pieces that are graphs. ``tf32``: matrix kernels on fp32 operands
+    run at the rate of tf32. ``launch``: host time for a graph, in multiples of that for an operator.
     """
 
     mesh: Mesh
     prefetch: int
     blocking: bool = False
     tf32: bool = False
+    launch: float = 1.0
 
 
 def lower(block: Block, settings: Lowering, given: Mapping[str, Scope] | None = None) -> dict[str, Code]:
@@ -168,6 +171,7 @@ class _CodeWriter:
         self.internal = set(self._internal(kernels))
         for nodes in kernels:
             self.instructions.append(self._instruction(nodes))
+        self.instructions = launched(self.instructions, self.settings.launch)
         instructions = self._with_edges()
         return Code(f"{self.block.name}.{self.name}", self.name, instructions, tuple(self.slots))
 
@@ -228,7 +232,9 @@ class _CodeWriter:
             return self._collective(first, first.operator, calls)
         works = joined([self._works(node) for node in nodes], self._internal_bytes(nodes))
         name = first.kernel or first.name
-        return Instruction(name, Action.COMPUTE, COMPUTE, calls, works=works, why=first.why)
+        return Instruction(
+            name, Action.COMPUTE, COMPUTE, calls, works=works, why=first.why, piece=first.piece
+        )
 
     def _call(self, node: Node) -> Call:
         adds = frozenset(
@@ -259,6 +265,7 @@ class _CodeWriter:
             num_bytes=sum(collective_bytes(movement, before, after) for before, after in sizes),
             in_place=movement.kind is Kind.ALL_REDUCE,
             why=node.why,
+            piece=node.piece,
         )
 
     def _works(self, node: Node) -> tuple[Work, ...]:
@@ -313,6 +320,8 @@ class _CodeWriter:
         """Where collectives of activations block: the kernel before one, and for a kernel all since it."""
         if not self.settings.blocking or self.name not in (FORWARD, BACKWARD):
             return
+        if self._inside(index):
+            return
         kernel = self.instructions[index].action is Action.COMPUTE
         if not kernel and not self._of_activations(self.instructions[index]):
             return
@@ -324,6 +333,11 @@ class _CodeWriter:
                 return
             if kernel and self._of_activations(before):
                 yield other
+
+    def _inside(self, index: int) -> bool:
+        """Whether an instruction of a graph has one of that graph before it: no host comes between them."""
+        piece = self.instructions[index].piece
+        return bool(piece) and any(each.piece == piece for each in self.instructions[:index])
 
     def _of_activations(self, each: Instruction) -> bool:
         roles = {self.block.values[self.slots[slot].name].role for slot in each.reads}
