@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Digit, Layout, Mesh, Strategy
 from simcluster.model import Block, Graph, Node, Operator, Phase
-from simcluster.plan.operands import Tokens, Unfit, tensor_of
+from simcluster.plan.operands import Tokens, Unfit, matrix_of, tensor_of
 from simcluster.plan.piece import Piece, Pieces, general
 from simcluster.plan.rule import Entry, Operands, Roles, stage_devices
 from simcluster.plan.strategies import DEFAULT, Strategies, impossible, remainder, several
@@ -46,12 +46,35 @@ Pins = Mapping[str, Mapping[str, Pin]]
 
 @dataclass(frozen=True, slots=True)
 class _Tensor:
-    """A tensor of which something is written: its name, what is written, where, and the kind of operand."""
+    """A tensor of which something is written: its dims, what is written, where, and the kind of operand."""
 
     name: str
+    dims: tuple[str, ...]
     entries: Sequence[Entry]
     path: str
     noun: str
+
+    @property
+    def numbers(self) -> dict[str, Entry]:
+        """Its dims with numbers of parts, if it is written in numbers; those that are whole have one part."""
+        if not any(isinstance(entry, int) for entry in self.entries):
+            return {}
+        found = zip(self.dims, self.entries, strict=True)
+        return {dim: entry if isinstance(entry, int) else 1 for dim, entry in found}
+
+    def refused(self, factors: Mapping[str, Entry]) -> Unfit | None:
+        """Why it cannot be what is written, where dims have ``factors`` already."""
+        if len(self.entries) != len(self.dims):
+            listed = f"{self.name} ({', '.join(self.dims)})"
+            return Unfit(f"{self.noun} {listed} has {len(self.dims)} dims, but {len(self.entries)} given")
+        if self.numbers and any(entry for entry in self.entries if isinstance(entry, tuple)):
+            reason = f"{self.name}: axes and numbers are mixed"
+            return Unfit(reason, hint="write axes of the mesh or numbers of parts, not both")
+        for dim, parts in self.numbers.items() if self.noun != "output" else ():
+            if factors.get(dim, parts) != parts:
+                reason = f"dim '{dim}' has {parts} parts in {self.name}, but {factors[dim]} before"
+                return Unfit(reason, hint="what the piece has of one dim is split alike; or write axes")
+        return None
 
 
 def digits(graph: Graph, pieces: Pieces, mesh: Mesh, roles: Roles) -> Iterator[tuple[str, str, Digit]]:
@@ -59,12 +82,8 @@ def digits(graph: Graph, pieces: Pieces, mesh: Mesh, roles: Roles) -> Iterator[t
     devices = stage_devices(mesh, roles)
     for block in graph.blocks.values():
         for piece in pieces.get(block.name, ()):
-            for tensor in _tensors(piece):
-                try:
-                    tokens = tensor_of(tensor.entries, devices)
-                except Unfit:
-                    continue
-                for each in (token for found in tokens for token in found):
+            for tensor, tokens in _resolved(_tensors(block, piece), devices):
+                for each in () if isinstance(tokens, Unfit) else (t for found in tokens for t in found):
                     if isinstance(each, Digit):
                         yield f"{piece.shard.source}, {tensor.name}", tensor.path, each
 
@@ -90,19 +109,63 @@ def pins(graph: Graph, pieces: Pieces, found: Strategies, mesh: Mesh, roles: Rol
     return made
 
 
-def _tensors(piece: Piece) -> Iterator[_Tensor]:
-    """The tensors of a piece of which something is written; those of which there are none are left out."""
+def _tensors(block: Block, piece: Piece) -> list[_Tensor]:
+    """The tensors of a piece of which something is written; those that it does not have are left out."""
     shard = piece.shard
-    for key, noun, names, written in (
-        ("in", "input", piece.inputs, shard.inputs),
-        ("out", "output", piece.outputs, shard.outputs),
-    ):
-        for place, (name, entries) in enumerate(zip(names, written or (), strict=False)):
-            if entries is not None:
-                yield _Tensor(name, entries, f"{shard.path}.{key}.{place}", noun)
-    written_for = dict(shard.parameters)
+    plan = dict(shard.parameters)
+    found: list[tuple[str, Sequence[Entry] | None, str, str]] = []
+    for place, (name, entries) in enumerate(zip(piece.inputs, shard.inputs or (), strict=False)):
+        found.append((name, entries, f"in.{place}", "input"))
     for name, key in piece.parameters:
-        yield _Tensor(name, written_for[key], f"{shard.path}.parameter_plan", "parameter")
+        found.append((name, plan[key], "parameter_plan", "parameter"))
+    for place, (name, entries) in enumerate(zip(piece.outputs, shard.outputs or (), strict=False)):
+        found.append((name, entries, f"out.{place}", "output"))
+    return [
+        _Tensor(name, _dims(block, piece, name), entries, f"{shard.path}.{key}", noun)
+        for name, entries, key, noun in found
+        if entries is not None
+    ]
+
+
+def _dims(block: Block, piece: Piece, value: str) -> tuple[str, ...]:
+    """What the first operator of a piece that has a tensor calls its dims."""
+    for node in block.phase(Phase.FORWARD):
+        if node.name in piece.nodes:
+            dims = _operator(node).dims()
+            for names, operands in ((node.inputs, dims.inputs), (node.outputs, dims.outputs)):
+                if value in names:
+                    return operands[names.index(value)]
+    raise AssertionError(f"{value} is no operand of {piece.name}")
+
+
+def _resolved(
+    tensors: Sequence[_Tensor], devices: int
+) -> Iterator[tuple[_Tensor, tuple[Tokens, ...] | Unfit]]:
+    """What splits every dim of the tensors, or why that cannot be.
+
+    Numbers of parts are those of one device matrix for the whole piece, its dims in the order in which they
+    are written, outermost first; a result that wants others than its operators has a matrix of its own.
+    """
+    factors: dict[str, Entry] = {}
+    fitting: list[_Tensor] = []
+    for tensor in tensors:
+        refused = tensor.refused(factors)
+        if refused is not None:
+            yield tensor, refused
+            continue
+        fitting.append(tensor)
+        if tensor.noun != "output":
+            factors |= tensor.numbers
+    for tensor in fitting:
+        shared = tensor.numbers.items() <= factors.items()
+        yield tensor, _tokens(tensor, factors if shared else tensor.numbers, devices)
+
+
+def _tokens(tensor: _Tensor, factors: Mapping[str, Entry], devices: int) -> tuple[Tokens, ...] | Unfit:
+    try:
+        return tensor_of(tensor.dims, tensor.entries, matrix_of(factors, devices))
+    except Unfit as unfit:
+        return unfit
 
 
 @dataclass
@@ -127,8 +190,12 @@ class _Border:
             self._counts("out", "output", self.piece.outputs, shard.outputs),
         ]
         if all(counts):
-            for tensor in _tensors(self.piece):
-                self._fix(tensor)
+            devices = stage_devices(self.mesh, self.roles)
+            for tensor, tokens in _resolved(_tensors(self.block, self.piece), devices):
+                if isinstance(tokens, Unfit):
+                    self._problem(tokens.reason, tensor.path, tokens.hint)
+                else:
+                    self._fix(tensor, tokens)
         free = Pin(self.piece.name, shard.level, shard.source)
         found: dict[str, Pin] = {}
         for node in self.nodes:
@@ -154,41 +221,16 @@ class _Border:
         """Whether as much is written as the piece has of it."""
         if written is None or len(written) == len(names):
             return True
+        listed = ", ".join(f"{name} ({', '.join(_dims(self.block, self.piece, name))})" for name in names)
         self._problem(
             f"{len(names)} {noun}{'s' * (len(names) != 1)}, but {len(written)} given",
             f"{self.piece.shard.path}.{key}",
-            f"its {noun}s are {', '.join(map(self._described, names)) or 'none'}",
+            f"its {noun}s are {listed or 'none'}",
         )
         return False
 
-    def _described(self, value: str) -> str:
-        """``mlp.norm.out (batch, seq, hidden)``."""
-        return f"{value} ({', '.join(self._dims(value))})"
-
-    def _dims(self, value: str) -> tuple[str, ...]:
-        """What an operator of the piece calls the dims of a tensor that it reads or makes."""
-        for node in self.nodes:
-            dims = _operator(node).dims()
-            for names, operands in ((node.inputs, dims.inputs), (node.outputs, dims.outputs)):
-                if value in names:
-                    return operands[names.index(value)]
-        raise AssertionError(f"{value} is no operand of {self.piece.name}")
-
-    def _fix(self, tensor: _Tensor) -> None:
+    def _fix(self, tensor: _Tensor, tokens: Sequence[Tokens]) -> None:
         """Fixes what one tensor says of the operators that read it, or of the one that makes it."""
-        shape = self.block.values[tensor.name].type.shape
-        if len(tensor.entries) != len(shape):
-            self._problem(
-                f"{tensor.noun} {self._described(tensor.name)} has {len(shape)} dims, but "
-                f"{len(tensor.entries)} given",
-                tensor.path,
-            )
-            return
-        try:
-            tokens = tensor_of(tensor.entries, stage_devices(self.mesh, self.roles))
-        except Unfit as unfit:
-            self._problem(f"{tensor.name}: {unfit.reason}", tensor.path, unfit.hint)
-            return
         unknown = list(self._unknown(tokens))
         for name in unknown:
             known = self.roles.known(self.mesh)
@@ -197,7 +239,7 @@ class _Border:
             return
         split = tuple(several(self.roles.resolve(each, self.mesh), self.mesh) for each in tokens)
         if tensor.noun == "output":
-            self._hands_on(tensor, split, shape)
+            self._hands_on(tensor, split)
             return
         for node in self.nodes:
             for value, names in zip(node.inputs, _operator(node).dims().inputs, strict=True):
@@ -222,13 +264,14 @@ class _Border:
                 "what an operator reads of one dim is split alike",
             )
 
-    def _hands_on(self, tensor: _Tensor, split: tuple[tuple[str, ...], ...], shape: Sequence[int]) -> None:
+    def _hands_on(self, tensor: _Tensor, split: tuple[tuple[str, ...], ...]) -> None:
         """Fixes how a result lies behind the operator that makes it."""
         axes = [axis for dim in split for axis in dim]
         if len(set(axes)) < len(axes):
             self._problem(f"{tensor.name} is split twice over one axis: {Layout(split)}", tensor.path)
             return
-        for name, size, over in zip(self._dims(tensor.name), shape, split, strict=True):
+        shape = self.block.values[tensor.name].type.shape
+        for name, size, over in zip(tensor.dims, shape, split, strict=True):
             if size % self.mesh.product(over):
                 self._problem(f"{tensor.name}: {remainder(name, size, over, self.mesh)}", tensor.path)
                 return

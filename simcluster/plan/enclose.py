@@ -14,6 +14,7 @@ from simcluster.layout import Movement
 from simcluster.model import Block, Graph, Node, Phase
 from simcluster.model.operators.cast import Cast
 from simcluster.model.operators.pointwise import Accumulate
+from simcluster.plan.differentiate import GRADIENT_SUM
 
 _GRAPHS = (Phase.FORWARD, Phase.BACKWARD)
 
@@ -42,9 +43,13 @@ def _enclosed(block: Block) -> Block:
                 theirs = {found[other.name] for value in node.outputs for other in readers[value]}
                 found[node.name] = theirs.pop() if len(theirs) == 1 else ""
         for node in nodes:
-            if not found[node.name] and (_serves(node) or _sums(node)):
+            if found[node.name]:
+                continue
+            if _serves(node):
                 theirs = {found[makers[value].name] for value in node.inputs if value in makers}
                 found[node.name] = theirs.pop() if len(theirs) == 1 else ""
+            elif node.name.endswith(GRADIENT_SUM):
+                found[node.name] = _summing(block, node.name.removesuffix(GRADIENT_SUM), found)
     made = tuple(replace(node, piece=found.get(node.name, "")) for node in block.nodes)
     return replace(block, nodes=made)
 
@@ -59,6 +64,7 @@ def _serves(node: Node) -> bool:
     return isinstance(node.operator, Movement | Cast)
 
 
-def _sums(node: Node) -> bool:
-    """Whether it adds the gradients of a value that several read."""
-    return node.phase is Phase.BACKWARD and not node.origin and not isinstance(node.operator, Accumulate)
+def _summing(block: Block, value: str, found: Mapping[str, str]) -> str:
+    """The piece that adds the gradients of a value: the one that alone reads it."""
+    theirs = {found[node.name] for node in block.phase(Phase.FORWARD) if value in node.inputs}
+    return theirs.pop() if len(theirs) == 1 and value not in block.outputs else ""

@@ -83,13 +83,17 @@ def outputs_of(
     return found
 
 
-def tensor_of(entries: Sequence[Entry], devices: int) -> tuple[Tokens, ...]:
-    """What splits each dim of one tensor that stands by itself; Unfit if numbers and axes are mixed."""
-    if not any(isinstance(entry, int) for entry in entries):
-        return tuple(_named(entry, None) for entry in entries)
-    numbered = {str(place): entry for place, entry in enumerate(entries)}
-    matrix = _matrix(numbered, devices, "left", "in")
-    return tuple(_factor(matrix, place) for place in numbered)
+def matrix_of(factors: Mapping[str, Entry], devices: int) -> DeviceMatrix:
+    """The device matrix of numbers of parts by dim, outermost first; Unfit if ranks do not divide so."""
+    return _matrix(factors, devices, "left", "in")
+
+
+def tensor_of(names: Sequence[str], entries: Sequence[Entry], matrix: DeviceMatrix) -> tuple[Tokens, ...]:
+    """What splits each dim of one tensor: axes as they are written, numbers by the matrix."""
+    return tuple(
+        _factor(matrix, name) if isinstance(entry, int) else _named(entry, None)
+        for name, entry in zip(names, entries, strict=True)
+    )
 
 
 def _numbered(

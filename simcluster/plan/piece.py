@@ -118,6 +118,22 @@ def unlaunchable(shards: Sequence[Shard], cluster: Cluster, framework: Framework
             )
 
 
+def pieces_told(graph: Graph, pieces: Pieces) -> Iterator[str]:
+    """What runs as graphs, how many they are, and what crosses their borders."""
+    counts: dict[tuple[Shard, tuple[str, ...], tuple[str, ...]], int] = {}
+    for instance in graph.instances:
+        for piece in pieces.get(instance.block, ()):
+            key = piece.shard, piece.inputs, piece.outputs
+            counts[key] = counts.get(key, 0) + 1
+    for (shard, inputs, outputs), count in counts.items():
+        many = "graph" if count == 1 else "graphs"
+        yield (
+            f"{shard.source} runs as {count:,} {many}: {', '.join(inputs) or 'nothing'} in, "
+            f"{', '.join(outputs) or 'nothing'} out; propagation for {_LEVELS[shard.level]}"
+        )
+
+
+_LEVELS = ("least communication (level 0)", "least memory (level 1)", "least time (level 2)")
 _KINDS = {"ascend": "Ascend", "gpu": "GPU", "cpu": "CPU"}
 
 
@@ -128,7 +144,7 @@ def _pieces(
     members: dict[int, list[Node]] = {}
     for node in block.phase(Phase.FORWARD):
         full = f"{instance.name}.{node.name}"
-        fitting = [number for number, each in enumerate(shards) if _fits(each.match, full)]
+        fitting = [number for number, each in enumerate(shards) if fits(each.match, full)]
         for number in fitting[:1]:
             members.setdefault(number, []).append(node)
         for number in fitting[1:]:
@@ -155,7 +171,7 @@ def _pieces(
         yield number, piece
 
 
-def _fits(match: str, full: str) -> bool:
+def fits(match: str, full: str) -> bool:
     """Whether an operator is what a pattern names, or is in the module that it names."""
     return matches(match, full) or matches(f"{match}.*", full)
 
@@ -241,7 +257,7 @@ def _idle(graph: Graph, shards: Sequence[Shard], said: set[tuple[int, str]]) -> 
     }
     for number, shard in enumerate(shards):
         if (number, "") not in said:
-            if not any(_fits(shard.match, name) for name in names):
+            if not any(fits(shard.match, name) for name in names):
                 yield Problem(
                     f"'{shard.match}' matches no operator and no module",
                     f"{shard.path}.piece",
@@ -264,7 +280,7 @@ def _parameters(graph: Graph, shard: Shard) -> list[str]:
         {
             general(f"{instance.name}.{value}")
             for instance, node in graph.nodes()
-            if _fits(shard.match, f"{instance.name}.{node.name}")
+            if fits(shard.match, f"{instance.name}.{node.name}")
             for value in node.inputs
             if value in graph.block_of(instance).parameters
         }

@@ -25,7 +25,7 @@ from simcluster.plan.limits import check_passes, check_rates, check_tensors, too
 from simcluster.plan.notes import followed, notes
 from simcluster.plan.optimize import OptimizerPlan
 from simcluster.plan.passes import Passes, differentiated
-from simcluster.plan.piece import Pieces, marked, unlaunchable
+from simcluster.plan.piece import Pieces, marked, pieces_told, unlaunchable
 from simcluster.plan.place import default_layers, place
 from simcluster.plan.propagate import propagate
 from simcluster.plan.redistribute import Router
@@ -261,6 +261,7 @@ class _Planner:
                     self.algorithms,
                     (self.model.vocabulary, model.vocabulary),
                 ),
+                *pieces_told(placed, pieces),
                 *followed(strategies, graph, sharder),
                 *idle(fusion, graph, sharding),
                 *hints(

@@ -13,10 +13,10 @@ from simcluster.layout import MindSporeLayout
 from simcluster.model import Operator
 from simcluster.plan.spec import ParallelSpec
 from simcluster.scenario import Scenario
+from simcluster.simulation.piece import GraphPiece
+from simcluster.simulation.written import Operand, written
 from simcluster.work import DType
 
-Entry = int | str | None | Sequence[str]
-Operand = Sequence[Entry] | MindSporeLayout | None
 Dims = tuple[tuple[str, ...], ...]
 
 
@@ -61,7 +61,7 @@ class ShardedGraph:
         for what is no strategy; whether it fits the operators is found when the graph is planned.
         """
         entry: dict[str, Any] = {"match": match, "split": split, "repeated_on": repeated_on}
-        entry["in"], entry["out"] = _written(in_strategy), _written(out_strategy)
+        entry["in"], entry["out"] = written(in_strategy), written(out_strategy)
         layout = _common_layout([*(in_strategy or ()), *(out_strategy or ())])
         if layout is not None:
             names = ("device_matrix", "alias_name", "rank_list")
@@ -70,10 +70,14 @@ class ShardedGraph:
         if forward_reduce_scatter:
             entry["forward_reduce_scatter"] = True
         spec = self.scenario.spec
-        written = spec.parallel.model_dump(mode="json", exclude_unset=True)
-        written["strategies"] = [*written.get("strategies", ()), entry]
-        parallel = validate_data(written, ParallelSpec)
+        before = spec.parallel.model_dump(mode="json", exclude_unset=True)
+        before["strategies"] = [*before.get("strategies", ()), entry]
+        parallel = validate_data(before, ParallelSpec)
         return ShardedGraph(replace(self.scenario, spec=spec.model_copy(update={"parallel": parallel})))
+
+    def piece(self, match: str) -> GraphPiece:
+        """The operators or modules of a pattern as a function, to be sharded by what crosses its border."""
+        return GraphPiece(self, match)
 
     def __str__(self) -> str:
         """Every operator with its dims, equal instances once."""
@@ -94,24 +98,6 @@ def _numbered(name: str) -> tuple[str, str]:
 
 def _listed(operands: Dims) -> str:
     return ", ".join(f"({', '.join(names)})" for names in operands)
-
-
-def _written(operands: Sequence[Operand] | None) -> list[Any] | None:
-    """Operands as a scenario has them."""
-    if operands is None:
-        return None
-    found: list[Any] = []
-    for operand in operands:
-        if isinstance(operand, MindSporeLayout):
-            if operand.dims is None:
-                raise ScenarioError(
-                    "a layout of no tensor stands where one of a tensor should",
-                    hint='call it with the dims: layout("dp", "None")',
-                )
-            found.append([list(dim) or 1 for dim in operand.dims])
-        else:
-            found.append(operand and [list(e) if isinstance(e, tuple) else e for e in operand])
-    return found
 
 
 def _common_layout(operands: Sequence[Operand]) -> MindSporeLayout | None:
