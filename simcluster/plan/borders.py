@@ -185,6 +185,7 @@ class _Border:
         """What is fixed of every operator of the piece."""
         shard = self.piece.shard
         self.nodes = [node for node in self.block.phase(Phase.FORWARD) if node.name in self.piece.nodes]
+        before = len(self.problems)
         counts = [
             self._counts("in", "input", self.piece.inputs, shard.inputs),
             self._counts("out", "output", self.piece.outputs, shard.outputs),
@@ -209,7 +210,9 @@ class _Border:
             if sources[node.name] != DEFAULT:
                 self._agrees(node, chosen[node.name], sources[node.name])
             found[node.name] = replace(free, splits=tuple(splits.items()), outputs=outputs)
-        if not any(pin.fixes or sources[name] != DEFAULT for name, pin in found.items()):
+        unsaid = shard.inputs is None and shard.outputs is None and not shard.parameters
+        unsaid = unsaid or len(self.problems) == before
+        if unsaid and not any(pin.fixes or sources[name] != DEFAULT for name, pin in found.items()):
             self._problem(
                 "nothing says how it is sharded, so its operators have nothing to follow",
                 shard.path,

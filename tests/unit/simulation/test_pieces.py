@@ -1,0 +1,241 @@
+"""Mixed dispatch: pieces are launched as graphs, the rest operator by operator; values, times and traces."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import simcluster
+from simcluster import MindSporeLayout, PlanError, ScenarioError
+from simcluster.program import Action
+from simcluster.scenario import Scenario
+from simcluster.simulation import simulate, verify
+from simcluster.simulation.build import prepare
+from tests.scenarios import TINY_GPT, scenario
+
+MLP = "layers.*.mlp"
+PYNATIVE = "mindspore-pynative"
+DISPATCH_NS = 45_000
+"""What the profile's host spends on an operator; no kernel of the tiny model takes as long."""
+
+COLUMNS = {"up.gate.weight": [1, "tensor"]}
+LAYERS, MICRO_BATCHES = 4, 3
+
+
+def pynative(mesh, *, host="atlas-800t-a2", name=PYNATIVE, **options) -> Scenario:
+    which = scenario(mesh, host=host, devices=8, **options)
+    return Scenario(which.spec.model_copy(update={"framework": name}), None, which.folder)
+
+
+def alone(**options):
+    """Eight ranks that do the same, with nothing to communicate but gradients."""
+    return pynative({"data": 8}, micro_batches=MICRO_BATCHES, **options)
+
+
+def figures(which):
+    return simulate(which).documents["summary"]
+
+
+def test_a_piece_costs_one_launch_forward_and_one_backward():
+    """The closed form: an operator by itself takes what its dispatch takes; the first kernel of a graph what
+    the launch takes, all others of the graph only themselves.
+    """
+    which = alone(shard=[{"piece": MLP, "in": [["data", 1, 1]]}])
+    built = prepare(which)
+    device, one_by_one, in_graphs, launches, seconds = built.cluster.device(0), 0, 0, 0, 0
+    for run in built.program.parts[0].executions:
+        begun = set()
+        for each in built.program.codes[run.code].instructions:
+            if each.action is not Action.COMPUTE or not each.works:
+                continue
+            own = device.price(each.works, 0.0).total_ns
+            assert own < DISPATCH_NS
+            if each.piece and each.piece in begun:
+                in_graphs, seconds = in_graphs + 1, seconds + own
+            else:
+                launches += bool(each.piece)
+                one_by_one += not each.piece
+                seconds += DISPATCH_NS
+            begun.add(each.piece)
+    found = figures(which)
+    assert launches == 2 * LAYERS * MICRO_BATCHES
+    assert found["dispatch"] == {
+        "alone": one_by_one,
+        "in_graphs": in_graphs + launches,
+        "launches": launches,
+        "busy_s": pytest.approx((one_by_one + launches) * DISPATCH_NS * 1e-9, rel=1e-12),
+    }
+    kernels = found["compute_s"] + found["host_s"]
+    assert kernels == pytest.approx(seconds * 1e-9, abs=1e-9 * len(built.program.parts[0].executions))
+
+
+def test_without_pieces_every_operator_is_dispatched_by_itself():
+    found = figures(alone())
+    assert "dispatch" not in found
+    kernels = sum(
+        each.action is Action.COMPUTE and bool(each.works)
+        for built in [prepare(alone())]
+        for run in built.program.parts[0].executions
+        for each in built.program.codes[run.code].instructions
+    )
+    assert found["compute_s"] + found["host_s"] == pytest.approx(kernels * DISPATCH_NS * 1e-9, rel=1e-4)
+
+
+def test_the_whole_network_in_pieces_spares_all_but_casts_sums_and_updates():
+    shard = [{"piece": each, "in": None} for each in ("embedding", "layers.*", "head")]
+    for each, inputs in zip(shard, ([["data", 1]], [["data", 1, 1]], [["data", 1, 1], None]), strict=True):
+        each["in"] = inputs
+    found = figures(alone(shard=shard))["dispatch"]
+    assert found["launches"] == 2 * (LAYERS + 2) * MICRO_BATCHES
+    assert found["in_graphs"] > 4 * found["launches"]
+
+
+def test_a_piece_is_faster_than_the_same_strategies_operator_by_operator():
+    mesh, roles = {"data": 2, "tensor": 4}, {"batch": ["data", "tensor"]}
+    options = {"roles": roles, "micro_batches": 8}
+    piece = {"piece": MLP, "in": [["data", 1, 1]], "parameter_plan": COLUMNS}
+    written = [
+        {"match": f"{MLP}.*", "split": {"batch": "data"}},
+        {"match": f"{MLP}.{{up,activation,down}}", "split": {"batch": "data", "ffn": "tensor"}},
+    ]
+    graph = figures(pynative(mesh, shard=[piece], **options))
+    apart = figures(pynative(mesh, recipe="data", strategies=written, **options))
+    assert graph["communication_bytes"] == apart["communication_bytes"]
+    assert graph["peak_memory_bytes_max"] == apart["peak_memory_bytes_max"]
+    assert graph["step_time_s"] < apart["step_time_s"]
+    # Nor does the host call for collectives inside of graphs.
+    assert graph["collectives"] == apart["collectives"]
+    assert graph["collective_calls"] < apart["collective_calls"]
+
+
+@pytest.mark.parametrize("model", [None, TINY_GPT], ids=["llama", "gpt"])
+@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"piece": MLP, "in": [["data", 1, 1]], "parameter_plan": {"up.{gate.,}weight": [1, "tensor"]}},
+        {"piece": "layers.*.attention", "in": [[["data", "tensor"], 1, 1]], "out": [[1, "data", "tensor"]]},
+        {"piece": f"{MLP}.{{up,activation,down}}", "in": [["data", "tensor", 1]]},
+    ],
+    ids=["mlp", "attention", "products"],
+)  # fmt: skip
+def test_values_are_those_of_one_device(entry, level, model):
+    mesh = {"data": 2, "tensor": 2}
+    roles = {"batch": ["data", "tensor"]}
+    which = scenario(
+        mesh, devices=4, model=model, micro_batches=4, shard=[{**entry, "level": level}], roles=roles,
+        training={"optimizer": "sgd"},
+    )  # fmt: skip
+    found = verify(which)
+    assert found.agrees, (found.fault, found.first_difference)
+
+
+def test_numbers_of_parts_agree_in_values_too():
+    piece = {"piece": MLP, "in": "((2, 1, 1),)", "parameter_plan": {"up.gate.weight": "(1, 2)"}}
+    found = verify(scenario({"data": 4}, devices=4, shard=[piece], training={"precision": "bf16"}))
+    assert found.agrees, found.first_difference
+
+
+def test_folded_is_unfolded():
+    which = pynative(
+        {"pipeline": 2, "data": 2, "tensor": 2},
+        shard=[{"piece": MLP, "parameter_plan": COLUMNS, "in": [["data", 1, 1]]}],
+    )
+    folded, unfolded = simulate(which), simulate(which, unfold=True)
+    for name in ("step_time_s", "host_s", "compute_s", "dispatch"):
+        assert folded.documents["summary"][name] == pytest.approx(unfolded.documents["summary"][name])
+    assert folded.documents["summary"]["num_classes"] < unfolded.documents["summary"]["num_classes"]
+
+
+def test_the_trace_tells_who_is_in_a_graph(tmp_path):
+    which = alone(shard=[{"piece": MLP, "in": [["data", 1, 1]]}])
+    result = simcluster.simulate(which)
+    spans = result.spans(frame=False)
+    names = {
+        str(name): {str(g) for g in spans["graph"][spans["operator"] == name]} for name in spans["operator"]
+    }
+    assert names["layers.2.mlp.up"] == names["layers.2.mlp.down.wgrad"] == {"mlp"}
+    assert names["layers.2.attention.out"] == names["layers.2.mlp.up.gate.weight.update"] == {""}
+    assert "graph" in result.transfers(frame=False).dtype.names
+    result.save(tmp_path / "run")
+    again = simcluster.Result.load(tmp_path / "run").spans(frame=False)
+    assert np.array_equal(spans, again)
+    result.to_perfetto(tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())
+    events = events["traceEvents"] if isinstance(events, dict) else events
+    inside = {
+        e["args"]["operator"]: e["args"].get("graph") for e in events if "operator" in e.get("args", {})
+    }
+    assert inside["layers.2.mlp.up"] == "layers.2.mlp"
+    assert inside["layers.2.attention.out"] is None
+
+
+def test_summary_and_layouts_tell_it():
+    result = simcluster.simulate(alone(shard=[{"piece": MLP, "in": [["data", 1, 1]]}]))
+    told = str(result)
+    assert "launches of graphs" in told.replace("\n", " ")
+    assert "shard(layers.*.mlp) runs as 4 graphs" in " ".join(told.split())
+    nodes = {node["name"]: node for block in result.run.documents["layouts"] for node in block["nodes"]}
+    assert nodes["mlp.up"]["graph"] == "mlp"
+    assert nodes["mlp.norm"]["source"] == "shard(layers.*.mlp)"
+    assert "graph" not in nodes["attention.out"]
+
+
+def test_effective_strategies_give_the_same_layouts():
+    from simcluster.simulation.strategies import strategies
+
+    border = {"in": [["data", 1, 1]], "out": [["data", 1, "tensor"]]}
+    piece = {"piece": MLP, "parameter_plan": COLUMNS, **border}
+    which = pynative({"data": 2, "tensor": 4}, shard=[piece], micro_batches=8)
+    built = prepare(which)
+    parallel = which.spec.parallel
+    pasted = pynative({"data": 2, "tensor": 4}, micro_batches=8, recipe="data", strategies=strategies(built))
+    assert prepare(pasted).plan.strategies.by_instance == built.plan.strategies.by_instance
+    kept = pynative(
+        {"data": 2, "tensor": 4},
+        micro_batches=8,
+        strategies=strategies(built),
+        shard=[each.model_dump(mode="json", exclude_unset=True) for each in parallel.shard],
+    )
+    assert prepare(kept).program.digest() == built.program.digest()
+
+
+def test_python_shards_a_function():
+    which = pynative({"data": 2, "tensor": 4}, micro_batches=8)
+    piece = simcluster.graph(which).piece(MLP)
+    assert piece.inputs == {"attention.residual.out": ("batch", "seq", "hidden")}
+    assert piece.outputs == {"out": ("batch", "seq", "hidden")}
+    plan = {"up.gate.weight": (1, "tensor")}
+    sharded = simcluster.shard(piece, (("data", 1, 1),), None, plan)
+    written = pynative(
+        {"data": 2, "tensor": 4},
+        micro_batches=8,
+        shard=[{"piece": MLP, "in": [["data", 1, 1]], "parameter_plan": {"up.gate.weight": [1, "tensor"]}}],
+    )
+    assert prepare(sharded.scenario).program.digest() == prepare(written).program.digest()
+    both = simcluster.shard(sharded.piece("layers.*.attention"), (("data", 1, 1),), level=2)
+    assert [each.piece for each in both.scenario.spec.parallel.shard] == [MLP, "layers.*.attention"]
+    assert which.spec.parallel.shard == ()
+
+
+def test_what_python_refuses():
+    piece = simcluster.graph(pynative({"data": 8})).piece(MLP)
+    with pytest.raises(ScenarioError, match="level"):
+        simcluster.shard(piece, (("data", 1, 1),), level=3)
+    layout = MindSporeLayout((2, 4), ("dp", "mp"))
+    with pytest.raises(ScenarioError, match="device matrix of its own"):
+        simcluster.shard(piece, (layout("dp", "None", "None"),))
+    with pytest.raises(PlanError, match="matches no operator"):
+        _ = simcluster.graph(pynative({"data": 8})).piece("layers.*.nothing").inputs
+    with pytest.raises(PlanError, match=r"to run on GPU, but the devices of the cluster are Ascend"):
+        simcluster.simulate(simcluster.shard(piece, (("data", 1, 1),), device="GPU"))
+
+
+def test_a_network_that_is_one_graph_has_no_pieces():
+    which = alone(shard=[{"piece": MLP, "in": [["data", 1, 1]]}])
+    graph = replace(which, spec=which.spec.model_copy(update={"framework": "mindspore-graph"}))
+    with pytest.raises(PlanError, match="runs the whole network as one graph"):
+        simulate(graph)
