@@ -37,6 +37,10 @@ LEAST_MOVED, LEAST_HELD, LEAST_TIME = range(3)
 """What is looked for: least communication and then the fastest kernels, as MindSpore chooses and its level 0
 says; the fewest bytes on a rank (level 1); the least time of both together (level 2)."""
 
+_TRAINED = 16
+"""Bytes per element of a parameter with its gradient and Adam's states, in fp32 as in mixed precision (ZeRO,
+arXiv 1910.02054)."""
+
 _PASSES = 3
 """Kernels of a forward and a backward, counted in forwards."""
 
@@ -103,6 +107,7 @@ class _Propagation:
     types: Mapping[Vertex, tuple[tuple[TensorType, ...], tuple[TensorType, ...]]]
     edges: Mapping[Vertex, Sequence[Edge]]
     counts: Mapping[Vertex, int]
+    trained: Mapping[Vertex, frozenset[int]]
     pins: Mapping[Vertex, Pin]
     seeds: list[Vertex]
     chosen: dict[Vertex, Strategy]
@@ -133,6 +138,7 @@ class _Propagation:
         seeds: list[Vertex] = []
         decided: set[Vertex] = set()
         pinned: dict[Vertex, Pin] = {}
+        trained: dict[Vertex, frozenset[int]] = {}
         for instance in graph.instances:
             block, kind = graph.block_of(instance), kinds[instance.name]
             inside = None if pins is None else pins.get(block.name, {})
@@ -145,6 +151,9 @@ class _Propagation:
                 types[vertex] = (
                     tuple(block.values[value].type for value in node.inputs),
                     tuple(block.values[value].type for value in node.outputs),
+                )
+                trained[vertex] = frozenset(
+                    index for index, value in enumerate(node.inputs) if value in block.parameters
                 )
                 chosen[vertex] = found.of(instance.name)[node.name]
                 if inside is not None and node.name in inside:
@@ -161,7 +170,20 @@ class _Propagation:
             if edge.reader.vertex != edge.source.vertex:
                 edges[edge.reader.vertex].append(edge)
         search = cls(
-            mesh, roles, router, price, kinds, nodes, types, edges, counts, pinned, seeds, chosen, decided
+            mesh,
+            roles,
+            router,
+            price,
+            kinds,
+            nodes,
+            types,
+            edges,
+            counts,
+            trained,
+            pinned,
+            seeds,
+            chosen,
+            decided,
         )
         search._fix()
         return search
@@ -307,8 +329,13 @@ class _Propagation:
         )
 
     def _held(self, vertex: Vertex, strategy: Strategy) -> float:
-        """Bytes of what one rank has of the operator's operands and results."""
-        return sum(kind.num_bytes for kinds in self._local(vertex, strategy) for kind in kinds)
+        """Bytes of what one rank has of the operator's operands and results, with states of parameters."""
+        inputs, outputs = self._local(vertex, strategy)
+        trained = self.trained[vertex]
+        return sum(
+            _TRAINED * kind.num_elements if index in trained else kind.num_bytes
+            for index, kind in enumerate((*inputs, *outputs))
+        )
 
     def _between(self, edge: Edge, vertex: Vertex, strategy: Strategy) -> float:
         """Seconds in which a tensor gets from one layout to the other, and its gradient back."""

@@ -12,7 +12,7 @@ from simcluster.model import Phase
 from simcluster.plan.piece import general
 from simcluster.plan.propagate import PROPAGATED
 from simcluster.plan.strategies import DEFAULT
-from tests.unit.plan.planned import GPT, plan
+from tests.unit.plan.planned import GPT, LLAMA, plan
 
 MESH = {"data": 2, "tensor": 4}
 BOTH = {"batch": ["data", "tensor"]}
@@ -110,14 +110,30 @@ def test_configured_operators_are_never_changed():
     assert sources(found)["mlp.down"] == "scenario"
 
 
-@pytest.mark.parametrize("level", [0, 1, 2])
-def test_levels(level):
-    """Level 1 takes the batch apart where ranks would repeat it; 0 and 2 spare the communication."""
-    entry = {"piece": f"{MLP}.{{up,activation,down}}", "parameter_plan": {"down.weight": ["tensor", 1]}}
-    found = planned({**entry, "level": level}, roles=BOTH)
-    chosen = found.strategies.of("layers.0")
-    assert chosen["mlp.down"].axes("ffn") == ("tensor",)
-    assert chosen["mlp.activation"].axes("ffn") == ("tensor",)
+@pytest.mark.parametrize(
+    ("model", "repeating"),
+    [
+        # Small: to take the batch apart only costs time. Large: it saves more in kernels than it costs.
+        ({}, {0: True, 1: False, 2: True}),
+        ({"hidden": 1024, "ffn": 4096}, {0: True, 1: False, 2: False}),
+    ],
+    ids=["small", "large"],
+)
+def test_levels(model, repeating):
+    """The border lets ranks along tensor repeat each other: least communication leaves it so, least memory
+    never, and least time where kernels are short.
+    """
+    for level, wanted in repeating.items():
+        found = planned(
+            {"piece": MLP, "in": [["data", 1, 1]], "level": level},
+            model={**LLAMA, **model},
+            training={"global_batch": 64, "micro_batch": 8, "seq_len": 64},
+        )
+        axes = {
+            found.strategies.of("layers.1")[f"mlp.{name}"].axes("batch")
+            for name in ("up", "activation", "down")
+        }
+        assert axes == {("data",) if wanted else ("data", "tensor")}, level
 
 
 def test_pieces_are_found_by_module_operator_and_layer():
