@@ -13,6 +13,7 @@ from dataclasses import replace
 from simcluster.layout import Movement
 from simcluster.model import Block, Graph, Node, Phase
 from simcluster.model.operators.cast import Cast
+from simcluster.model.operators.fp8 import Fp8Cast
 from simcluster.model.operators.pointwise import Accumulate
 from simcluster.plan.differentiate import GRADIENT_SUM
 
@@ -61,7 +62,7 @@ def _own(node: Node, pieces: Mapping[str, str]) -> str:
 
 def _serves(node: Node) -> bool:
     """Whether it only brings a tensor to others in another layout or format."""
-    return isinstance(node.operator, Movement | Cast)
+    return isinstance(node.operator, Movement | Cast | Fp8Cast)
 
 
 def _summing(block: Block, value: str, found: Mapping[str, str]) -> str:

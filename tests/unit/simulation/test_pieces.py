@@ -10,6 +10,7 @@ import pytest
 
 import simcluster
 from simcluster import MindSporeLayout, PlanError, ScenarioError
+from simcluster.model import Phase
 from simcluster.program import Action
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate, verify
@@ -129,6 +130,45 @@ def test_values_are_those_of_one_device(entry, level, model):
         mesh, devices=4, model=model, micro_batches=4, shard=[{**entry, "level": level}], roles=roles,
         training={"optimizer": "sgd"},
     )  # fmt: skip
+    found = verify(which)
+    assert found.agrees, (found.fault, found.first_difference)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"recompute": {"layers": "all"}},
+        {"recompute": {"operators": ["layers.*.mlp.activation"]}},
+        {"optimizer_sharding": "fsdp"},
+        {"optimizer_sharding": {"mindspore": "level1", "min_bytes": "0 B"}},
+        {"training": {"precision": "fp8"}, "host": "dgx-h100"},
+        {"redistribution": "mindspore"},
+        {"mesh": {"pipeline": 2, "data": 2, "tensor": 2}},
+    ],
+    ids=["recompute", "selective", "fsdp", "mindspore", "fp8", "inferred", "pipeline"],
+)
+def test_values_and_launches_with_everything_else(options):
+    """Two pieces per layer hold all of a layer: forward and backward are two launches each, whatever else."""
+    mesh = options.get("mesh", {"data": 4, "tensor": 2})
+    core = {"out.weight": ["tensor", 1, 1, 1]}
+    which = pynative(
+        mesh,
+        shard=[
+            {"piece": MLP, "in": [["data", 1, 1]], "parameter_plan": COLUMNS},
+            {"piece": "layers.*.attention", "in": [["data", 1, 1]], "parameter_plan": core, "level": 2},
+        ],
+        roles={"batch": ["data", "tensor"]},
+        micro_batches=8,
+        **{name: value for name, value in options.items() if name != "mesh"},
+    )
+    built = prepare(which)
+    stages = built.plan.num_stages
+    launches = 2 * 2 * LAYERS * built.plan.num_micro_batches / stages
+    assert figures(which)["dispatch"]["launches"] == launches
+    for instance in built.plan.graph.instances[1:-1]:
+        nodes = built.plan.graph.block_of(instance).phase(Phase.FORWARD, Phase.BACKWARD)
+        outside = [each.name for each in nodes if not each.piece]
+        assert all(name.endswith("accumulate") for name in outside)
     found = verify(which)
     assert found.agrees, (found.fault, found.first_difference)
 
