@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from simcluster.errors import PlanError, Problem
@@ -18,22 +18,19 @@ def cut_axes(
     mesh: Mesh,
     roles: Roles,
     stage_axis: str,
-    more: Iterable[tuple[str, str, Digit]] = (),
+    more: Sequence[tuple[str, str, Digit]] = (),
 ) -> tuple[Mesh, Roles]:
     """The mesh with its axes cut where rules that count ranks need it, and the roles that tell by what.
 
-    ``more`` has what else splits ranks off: for whom, where that is written, and what. Without any of both
+    ``more`` are (name, key path, digit) of what inputs and pieces need besides. Without such rules and these
     the mesh stays as it is. PlanError where splits cannot be had on one mesh; a rule that does not fit an
     operator at all is left for ``assign`` to refuse.
     """
-    wanted = list(more)
-    if any(rule.numbered for rule in rules):
-        wanted = [*_digits(graph, rules, stage_devices(mesh, roles)), *wanted]
-    if not wanted:
+    if not more and not any(rule.numbered for rule in rules):
         return mesh, roles
     digits: list[Digit] = []
     found = Cut.of(mesh, stage_axis, digits)
-    for operator, path, digit in wanted:
+    for name, path, digit in (*_digits(graph, rules, stage_devices(mesh, roles)), *more):
         if digit in digits:
             continue
         try:
@@ -42,7 +39,7 @@ def cut_axes(
             others = ", ".join(str(each) for each in digits)
             raise PlanError(
                 Problem(
-                    f"{operator}: a split over {digit} does not fit on mesh {mesh}"
+                    f"{name}: a split over {digit} does not fit on mesh {mesh}"
                     f"{f' beside splits over {others}' if others else ''}: {error}",
                     path,
                     "each axis, and each run of ranks that is split off, must divide the next larger one",
@@ -53,7 +50,7 @@ def cut_axes(
 
 
 def _digits(graph: Graph, rules: Sequence[Rule], devices: int) -> Iterator[tuple[str, str, Digit]]:
-    """What the rules split off, with the first operator for which they do and where that is written."""
+    """What the rules split off, with the first operator for which they do, and the rule's key path."""
     seen: set[tuple[str, str, int]] = set()
     for instance in graph.instances:
         for node in graph.block_of(instance).phase(Phase.FORWARD):

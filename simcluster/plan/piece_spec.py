@@ -8,14 +8,14 @@ from pydantic import AliasChoices, BeforeValidator, Field
 
 from simcluster.document import Name, Section
 from simcluster.plan.piece import Shard
-from simcluster.plan.strategy_spec import OperandsField, WrittenEntry, operands_of, read_operands
+from simcluster.plan.strategy_spec import OperandsField, WrittenEntry, operands, read_tuple
 
 DeviceKind = Literal["Ascend", "GPU", "CPU"]
 
 
 def _parameter(written: Any) -> Any:
     """Text such as ``(1, 4)`` as a list; everything else as it is."""
-    return read_operands(written, "tuple such as (1, 4)")
+    return read_tuple(written, "tuple such as (1, 4)")
 
 
 ParameterField = Annotated[tuple[WrittenEntry, ...], BeforeValidator(_parameter)]
@@ -55,11 +55,11 @@ class PieceSpec(Section):
 
     def build(self, place: int) -> Shard:
         """The same as the planner has it; ``place`` is its number in ``parallel.shard``."""
-        plan = operands_of(tuple(self.parameter_plan.values())) or ()
+        plan = operands(tuple(self.parameter_plan.values())) or ()
         return Shard(
             self.piece,
-            operands_of(self.inputs),
-            operands_of(self.outputs),
+            operands(self.inputs),
+            operands(self.outputs),
             tuple(zip(self.parameter_plan, (dims or () for dims in plan), strict=True)),
             self.device,
             self.level,

@@ -29,7 +29,7 @@ from simcluster.plan.piece import Pieces, marked, pieces_told, unlaunchable
 from simcluster.plan.place import default_layers, place
 from simcluster.plan.propagate import propagate
 from simcluster.plan.redistribute import Router
-from simcluster.plan.rule import BATCH, PIPELINE, Roles, Rule
+from simcluster.plan.rule import BATCH, PIPELINE, Roles, Rule, stage_devices
 from simcluster.plan.schedule import Timetable
 from simcluster.plan.sharding import Sharding, chosen
 from simcluster.plan.spec import (
@@ -173,8 +173,10 @@ class _Planner:
         check_tensors(forward)
         placed = place(forward, layers)
         placed, pieces = marked(placed, self.shards)
-        split = digits(placed, pieces, self.mesh, self.roles)
-        self.mesh, self.roles = cut_axes(placed, rules, self.mesh, self.roles, stage_axis, split)
+        counted_parts = list(digits(placed, pieces, self.mesh, self.roles))
+        if self.inputs is not None:
+            counted_parts += self.inputs.digits(placed, stage_devices(self.mesh, self.roles))
+        self.mesh, self.roles = cut_axes(placed, rules, self.mesh, self.roles, stage_axis, counted_parts)
         batch_axes = self.roles.resolve((BATCH,), self.mesh)
         check_shares(found, self.mesh)
         sharding = self._sharding(stage_axis)
@@ -212,7 +214,7 @@ class _Planner:
             optimizer=optimizer,
             recompute=self.parallel.recompute,
             limit=limit,
-            feeds=self.inputs.layouts(logical, self.mesh, stage_axis) if self.inputs else {},
+            feeds=self.inputs.layouts(logical, self.mesh, stage_axis, self.roles.cut) if self.inputs else {},
             apart=fusion.closed,
         )
         graph = passes.run(logical)

@@ -22,7 +22,7 @@ WrittenEntry = PositiveInt | Name | tuple[Name, ...] | None
 WrittenOperands = tuple[tuple[WrittenEntry, ...] | None, ...]
 
 
-def read_operands(written: Any, form: str = "tuple of tuples such as ((4, 1), (1, 2))") -> Any:
+def read_tuple(written: Any, form: str) -> Any:
     """Text such as ``((4, 1), (1, 2))`` as lists; everything else as it is. ValueError if it is no such."""
     if not isinstance(written, str):
         return written
@@ -48,11 +48,12 @@ def read_operands(written: Any, form: str = "tuple of tuples such as ((4, 1), (1
     return stack[0][0]
 
 
-def _operands(written: Any) -> Any:
-    return read_operands(written)
+def read_operands(written: Any) -> Any:
+    """Text such as ``((4, 1), (1, 2))`` as lists; everything else as it is."""
+    return read_tuple(written, "tuple of tuples such as ((4, 1), (1, 2))")
 
 
-OperandsField = Annotated[WrittenOperands, BeforeValidator(_operands)]
+OperandsField = Annotated[WrittenOperands, BeforeValidator(read_operands)]
 
 
 class LayoutSpec(Section):
@@ -175,16 +176,16 @@ class StrategySpec(Section):
             self.alternatives(),
             source,
             path,
-            operands_of(self.inputs),
-            operands_of(self.outputs),
+            operands(self.inputs),
+            operands(self.outputs),
             self.layout.build() if self.layout else None,
             self.repeated_on or "left",
             self.forward_reduce_scatter,
         )
 
 
-def operands_of(written: WrittenOperands | None) -> Operands | None:
-    """What is written of operands as rules have it."""
+def operands(written: WrittenOperands | None) -> Operands | None:
+    """What is written of operands as the planner has it."""
     if written is None:
         return None
     return tuple(None if dims is None else tuple(map(_entry, dims)) for dims in written)

@@ -44,6 +44,15 @@ _PURPOSES = {
     REGATHER: Purpose.WEIGHTS,
     SCATTER: Purpose.GRADIENTS,
 }
+RESIDENT = {
+    Role.PARAMETER: Category.PARAMETERS,
+    Role.COPY: Category.PARAMETERS,
+    Role.ACCUMULATOR: Category.GRADIENTS,
+    Role.STATE: Category.OPTIMIZER,
+    Role.BUFFER: Category.COMMUNICATION,
+}
+"""What values that outlive a step are booked under."""
+
 _ADDED = (Role.ACCUMULATOR, Role.SUM)
 _MATRIX = (Kernel.GEMM, Kernel.ATTENTION, Kernel.CONV)
 
@@ -204,15 +213,8 @@ class _CodeWriter:
         return Slot(value, scope, local, category, size, kind.type, kind.layout, feed, kind.below)
 
     def _category(self, value: str, kind: Value, scope: Scope) -> Category:
-        resident = {
-            Role.PARAMETER: Category.PARAMETERS,
-            Role.COPY: Category.PARAMETERS,
-            Role.ACCUMULATOR: Category.GRADIENTS,
-            Role.STATE: Category.OPTIMIZER,
-            Role.BUFFER: Category.COMMUNICATION,
-        }
-        if kind.role in resident:
-            return resident[kind.role]
+        if kind.role in RESIDENT:
+            return RESIDENT[kind.role]
         if kind.role is Role.GATHERED:
             return Category.COMMUNICATION
         if scope is Scope.MICRO_BATCH and kind.role in (Role.ACTIVATION, Role.FEED):

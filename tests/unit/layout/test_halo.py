@@ -82,7 +82,7 @@ def router(mesh):
     return Router(mesh, lambda movement, size: 1.0 + size)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(pictures())
 def test_neighbours_bring_what_stands_beside_a_part_corners_too(picture):
     mesh, whole, target = picture
@@ -109,7 +109,7 @@ def test_neighbours_bring_what_stands_beside_a_part_corners_too(picture):
     assert kinds == ([Kind.COPY] if target.halos else [])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(pictures(), st.integers(0, 9))
 def test_adding_halos_is_the_transpose_of_reading_them(picture, seed):
     """<read(x), g> = <x, add(g)>, with zeros read beyond the ends."""

@@ -8,11 +8,19 @@ from hypothesis import strategies as st
 
 from simcluster.cluster import ClusterSpec
 from simcluster.document import validate_data
+from simcluster.model import TensorType
+from simcluster.model.builder import BlockBuilder
+from simcluster.model.operators.cross_entropy import CrossEntropy
+from simcluster.model.operators.elementwise import Elementwise
+from simcluster.model.operators.matmul import Matmul
+from simcluster.model.operators.norm import LayerNorm
+from simcluster.model.operators.reshape import Reshape
 from simcluster.plan import make_plan
 from simcluster.plan.framework import FrameworkSpec
 from simcluster.plan.spec import ParallelSpec, TrainingSpec
 from simcluster.simulation.verify import proved
-from tests.random_graphs import BATCH, MESH, SEQ, networks
+from simcluster.work import DType
+from tests.random_graphs import BATCH, MESH, SEQ, Network, networks
 
 SHARDINGS = [None, {"zero": 1}, {"zero": 3}]
 OPTIMIZERS = ["sgd", "momentum", {"kind": "adamw", "eps": 1e-3}]
@@ -51,6 +59,34 @@ def assert_right(drawn, optimizer, sharding, micro_batches):
     assert not fault
     wrong = [each for each in comparisons if not each.agrees]
     assert not wrong, wrong[0]
+
+
+def test_a_small_update_is_compared_by_the_last_place_of_its_weight():
+    """Factors of rows before a norm have almost no gradient: an update of few last places of the weight."""
+    build = BlockBuilder("net", DType.FP32)
+    x = build.feed("x", TensorType((BATCH, 4, 8), DType.FP32))
+    rows = ("batch", "seq", "d1")
+    made = build.add(
+        "n0", Matmul(("batch", "seq", "width"), (("width", "d1"),), (rows,)), x, build.parameter("w0", (8, 8))
+    )
+    made = build.add(
+        "n2", Elementwise("mul", (rows, ("batch",)), rows), made, build.parameter("w2", (BATCH,))
+    )
+    made = build.add("n6", Reshape.of(rows, (BATCH, 4, 8), (BATCH, 32)), made)
+    weights = [build.parameter(name, (32,)) for name in ("w4", "w5")]
+    made = build.add("n8", LayerNorm(("batch", "seq"), 1e-5), made, *weights)
+    product = Matmul(("batch", "seq"), (("seq", "classes"),), (("batch", "classes"),))
+    made = build.add("n9", product, made, build.parameter("w6", (32, 8)))
+    targets = build.feed("targets", TensorType((BATCH,), DType.INT64), 8)
+    loss, _ = build.adds("loss", CrossEntropy(1 / 64, ("batch", "classes")), made, targets)
+    network = Network(build.block(outputs={}, loss=loss))
+    splits = [
+        {"match": f"layers.0.{node.name}", "split": {"batch": []}}
+        for node in build.nodes
+        if node.name != "n2"
+    ]
+    drawn = network, [*splits, {"match": "layers.0.n2", "split": {"batch": [], "d1": "a"}}]
+    assert_right(drawn, {"kind": "adamw", "eps": 1e-3}, None, 2)
 
 
 CASES = {
