@@ -23,9 +23,7 @@ from simcluster.errors import TraceError, nearest
 from simcluster.report import columns, html, result_json, summary_text, write_perfetto
 from simcluster.scenario import Scenario
 from simcluster.simulation import Verification
-from simcluster.simulation.piece import GraphPiece
-from simcluster.simulation.sharded import ShardedGraph
-from simcluster.simulation.written import Entry, Operand
+from simcluster.simulation.sharded import Entry, GraphPiece, Operand, ShardedGraph
 from simcluster.trace import Run, Table
 from simcluster.trace.atomic import atomic
 

@@ -121,13 +121,13 @@ def _tensors(block: Block, piece: Piece) -> list[_Tensor]:
     for place, (name, entries) in enumerate(zip(piece.outputs, shard.outputs or (), strict=False)):
         found.append((name, entries, f"out.{place}", "output"))
     return [
-        _Tensor(name, _dims(block, piece, name), entries, f"{shard.path}.{key}", noun)
+        _Tensor(name, dims_of(block, piece, name), entries, f"{shard.path}.{key}", noun)
         for name, entries, key, noun in found
         if entries is not None
     ]
 
 
-def _dims(block: Block, piece: Piece, value: str) -> tuple[str, ...]:
+def dims_of(block: Block, piece: Piece, value: str) -> tuple[str, ...]:
     """What the first operator of a piece that has a tensor calls its dims."""
     for node in block.phase(Phase.FORWARD):
         if node.name in piece.nodes:
@@ -224,7 +224,7 @@ class _Border:
         """Whether as much is written as the piece has of it."""
         if written is None or len(written) == len(names):
             return True
-        listed = ", ".join(f"{name} ({', '.join(_dims(self.block, self.piece, name))})" for name in names)
+        listed = ", ".join(f"{name} ({', '.join(dims_of(self.block, self.piece, name))})" for name in names)
         self._problem(
             f"{len(names)} {noun}{'s' * (len(names) != 1)}, but {len(written)} given",
             f"{self.piece.shard.path}.{key}",
