@@ -24,7 +24,9 @@ def scenario_of(run: MeasuredRun, entry: HardwareSpec | None = None) -> dict[str
     """
     _check(run)
     words, notes = known_words(), run.words.get("notes", "")
-    profile = words.profile(run.words["framework"], run.words["model"])
+    if unsaid := words.unsaid(notes):
+        raise PlanError(unsaid)
+    profile = words.profile(run.words["framework"], run.words["model"], run.words.get("source", ""))
     if profile is None:
         raise PlanError(f"no profile is known for the framework '{run.words['framework']}'")
     precision = words.precision(run.words["precision"], notes)

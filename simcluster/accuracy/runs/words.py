@@ -39,8 +39,21 @@ class FrameworkWords(Section):
     models: Name = "*"
     """A pattern over the models of these rows."""
 
+    sources: Name = "*"
+    """A pattern over the sources of these rows."""
+
     profile: Name
     """The framework profile."""
+
+
+class UnlikeWords(Section):
+    """What no scenario says, by the notes of rows."""
+
+    notes: Name
+    """A pattern over them."""
+
+    why: Name
+    """What it is."""
 
 
 class PrecisionWords(Section):
@@ -75,6 +88,9 @@ class Words(Section):
     frameworks: tuple[FrameworkWords, ...]
     """Framework profiles."""
 
+    unlike: tuple[UnlikeWords, ...]
+    """What is not simulated."""
+
     precisions: tuple[PrecisionWords, ...]
     """Number formats."""
 
@@ -93,12 +109,17 @@ class Words(Section):
             merged |= each.model
         return merged, all(each.sizes for each in found)
 
-    def profile(self, words: str, model: str) -> str | None:
+    def unsaid(self, notes: str) -> str:
+        """What of a row no scenario says, or nothing."""
+        return next((each.why for each in self.unlike if _fits(each.notes, notes or "-")), "")
+
+    def profile(self, words: str, model: str, source: str) -> str | None:
         """The framework profile, or None if it is not known."""
-        found = (
-            each.profile for each in self.frameworks if _fits(each.words, words) and _fits(each.models, model)
-        )
-        return next(found, None)
+        for each in self.frameworks:
+            said = ((each.words, words), (each.models, model), (each.sources, source or "-"))
+            if all(_fits(pattern, text) for pattern, text in said):
+                return each.profile
+        return None
 
     def precision(self, words: str, notes: str) -> str | Mapping[str, Any] | None:
         """The number formats, or None if they are not known."""

@@ -108,6 +108,8 @@ def test_a_row_is_the_scenario_that_one_would_write(tmp_path):
         ),
         ({"model": "gpt:x_rope_y"}, "model.positions", "rotary"),
         ({"notes": "untied embeddings"}, "model.tied", False),
+        ({"framework": "megatron-lm"}, "framework", "megatron-lm-2022"),
+        ({"framework": "megatron-lm", "source": "Vocabulary Parallelism"}, "framework", "megatron-core"),
         ({"notes": "LAMB"}, "training.optimizer", "lamb"),
         ({"num_devices": "4", "data": "2"}, "cluster.host.devices", 4),
         ({"hardware": "H100-96GB (HBM2e)"}, "cluster.host.device.memory", "96 GB"),
@@ -138,6 +140,7 @@ def test_what_rows_say_otherwise(tmp_path, change, path, value):
         ({"hardware": "abacus"}, "no host of the catalog is known to be 'abacus'"),
         ({"recompute": "some"}, "the recomputation 'some'"),
         ({"offload": "all of it"}, "offload"),
+        ({"notes": "cfg=A; method vocab-2; x"}, "the vocabulary over all stages of the pipeline"),
         ({"schedule": "sideways"}, "the schedule sideways"),
     ],
 )
