@@ -214,13 +214,9 @@ def _piece(
             for value in read
             if value in block.parameters
             for written, _ in shard.parameters
-            if any(
-                matches(pattern, text)
-                for pattern, text in (
-                    (written, f"{instance.name}.{value}"),
-                    (f"{stem}.{written}", value),
-                )
-            )
+            if matches(written, f"{instance.name}.{value}")
+            or matches(written, value)
+            or matches(f"{stem}.{written}", value)
         ),
     )
 

@@ -43,8 +43,8 @@ class PieceSpec(Section):
     """The same for what the piece makes for others."""
 
     parameter_plan: dict[Name, ParameterField] = {}
-    """Parameter -> how it is split, dim by dim: ``{up.weight: [1, tensor]}``. By its name in the piece or its
-    full name, with patterns."""
+    """Parameter -> how it is split, dim by dim: ``{up.weight: [1, tensor]}``. By its name in the piece, in
+    the layer, or in full, with patterns."""
 
     device: DeviceKind | None = None
     """What the piece runs on; it must be what the cluster has. Any if absent."""

@@ -93,6 +93,13 @@ def test_nothing_need_be_said_of_an_input():
         assert sources(found)["mlp.norm"] == PROPAGATED
 
 
+@pytest.mark.parametrize("piece", [MLP, "layers.*", f"{MLP}.down"])
+@pytest.mark.parametrize("name", ["mlp.down.weight", "layers.*.mlp.down.weight", "*down.weight"])
+def test_parameters_go_by_several_names(piece, name):
+    found = planned({"piece": piece, "in": None, "parameter_plan": {name: ["tensor", 1]}})
+    assert found.strategies.of("layers.3")["mlp.down"].axes("ffn") == ("tensor",)
+
+
 def test_a_result_lies_behind_the_piece_as_the_border_says():
     found = planned({"piece": MLP, "out": [["data", "tensor", 1]], "parameter_plan": COLUMNS})
     (index, layout), *rest = found.strategies.of("layers.0")["mlp.residual"].outputs or ((0, None),)
