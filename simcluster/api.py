@@ -191,6 +191,10 @@ class Result:
     collective_calls: float
     """Calls of the host for them per step."""
 
+    dispatch: Mapping[str, float]
+    """Only where pieces run as graphs: operators ``alone`` and ``in_graphs`` per rank and step, ``launches``
+    of graphs, and ``busy_s``, the host's seconds for all of them."""
+
     num_ranks: int
     num_classes: int
     num_events: int

@@ -72,7 +72,7 @@ class _Tensor:
             return Unfit(reason, hint="write axes of the mesh or numbers of parts, not both")
         for dim, parts in self.numbers.items() if self.noun != "output" else ():
             if factors.get(dim, parts) != parts:
-                reason = f"dim '{dim}' has {parts} parts in {self.name}, but {factors[dim]} before"
+                reason = f"dim '{dim}' is in {parts} in {self.name}, but in {factors[dim]} before"
                 return Unfit(reason, hint="what the piece has of one dim is split alike; or write axes")
         return None
 

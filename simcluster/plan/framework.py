@@ -95,6 +95,9 @@ class GraphsSpec(Section):
     fuse: tuple[tuple[Name, Name], ...] | None = None
     """Pairs of operator families that may run in one kernel inside; as everywhere if absent."""
 
+    prefetch: NonNegativeInt | None = None
+    """How many kernels ahead of its first reader an all-gather may start inside; as everywhere if absent."""
+
 
 class FrameworkSpec(CatalogSection):
     """A framework profile: how a training framework would run the plan."""

@@ -63,6 +63,19 @@ class Piece:
     parameters: tuple[tuple[str, str], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Graphs:
+    """How graphs run: ``launch`` is host time for one, in multiples of what the host spends on an operator;
+    inside, a collective may start ``prefetch`` kernels ahead of its first reader.
+    """
+
+    launch: float = 1.0
+    prefetch: int = 1
+
+
+USUAL_GRAPHS = Graphs()
+"""A graph is launched like one operator."""
+
 Pieces = Mapping[str, Sequence[Piece]]
 """Block -> its pieces."""
 
@@ -271,10 +284,10 @@ def _idle(graph: Graph, shards: Sequence[Shard], said: set[tuple[int, str]]) -> 
 
 
 def _parameters(graph: Graph, shard: Shard) -> list[str]:
-    """The parameters that the operators of a piece read."""
+    """The parameters that the operators of a piece read, by their names in the layer."""
     return sorted(
         {
-            general(f"{instance.name}.{value}")
+            value
             for instance, node in graph.nodes()
             if fits(shard.match, f"{instance.name}.{node.name}")
             for value in node.inputs

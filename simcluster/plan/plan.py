@@ -25,7 +25,7 @@ from simcluster.plan.limits import check_passes, check_rates, check_tensors, too
 from simcluster.plan.notes import followed, notes
 from simcluster.plan.optimize import OptimizerPlan
 from simcluster.plan.passes import Passes, differentiated
-from simcluster.plan.piece import Pieces, marked, pieces_told, unlaunchable
+from simcluster.plan.piece import Graphs, Pieces, marked, pieces_told, unlaunchable
 from simcluster.plan.place import default_layers, place
 from simcluster.plan.propagate import propagate
 from simcluster.plan.redistribute import Router
@@ -58,8 +58,7 @@ class Plan:
     ``vocab`` the padded vocabulary, ``notes`` what the user should be told, ``algorithms`` those of
     collectives that the scenario names; ``call`` is the host's seconds for each call of collectives, of
     which ``reuse`` that are alike are one; ``inputs`` how ranks get their parts of the batch, if that takes
-    anything. ``pieces`` of blocks are graphs, each of which the host launches in ``launch`` times what it
-    spends on an operator.
+    anything. ``pieces`` of blocks are graphs, which run as ``graphs`` says.
     """
 
     graph: Graph
@@ -77,7 +76,7 @@ class Plan:
     overlapped: bool
     prefetch: int
     dispatch: Dispatch
-    launch: float
+    graphs: Graphs
     conduct: Conduct
     compute: DType
     gradients: DType
@@ -236,7 +235,7 @@ class _Planner:
             overlapped=(self.parallel.schedule.p2p or self.framework.p2p) == "overlapped",
             prefetch=self.framework.prefetch,
             dispatch=self.framework.host,
-            launch=self.framework.graphs.launch,
+            graphs=self._graphs(),
             conduct=Conduct.of(
                 self.framework,
                 sharding,
@@ -391,6 +390,11 @@ class _Planner:
 
         ways = vocabulary_ways(unpadded, rules, self.mesh, self.roles)
         return self.framework.vocabulary_multiple * ways
+
+    def _graphs(self) -> Graphs:
+        """How pieces run that are graphs."""
+        said = self.framework.graphs
+        return Graphs(said.launch, self.framework.prefetch if said.prefetch is None else said.prefetch)
 
     def _sharding(self, stage_axis: str) -> Sharding:
         """What lies sharded: as the scenario says, or else the recipe."""

@@ -13,6 +13,7 @@ from simcluster.layout import Kind, Mesh, Movement
 from simcluster.model import Block, Node, Operator, Phase, Role, TensorType, Value
 from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.plan.fuse import kernel_nodes
+from simcluster.plan.piece import USUAL_GRAPHS, Graphs
 from simcluster.plan.redistribute import collective_bytes
 from simcluster.program.graphs import launched
 from simcluster.program.instruction import (
@@ -64,14 +65,14 @@ class Lowering:
     ``prefetch`` bounds how early an all-gather may start: not before the ``prefetch + 1``-th
     kernel ahead of its first reader has ended. With ``blocking``, kernels and collectives of activations take
     turns in program order, but inside of pieces that are graphs. ``tf32``: matrix kernels on fp32 operands
-    run at the rate of tf32. ``launch``: host time for a graph, in multiples of that for an operator.
+    run at the rate of tf32. ``graphs``: how pieces run that are graphs.
     """
 
     mesh: Mesh
     prefetch: int
     blocking: bool = False
     tf32: bool = False
-    launch: float = 1.0
+    graphs: Graphs = USUAL_GRAPHS
 
 
 def lower(block: Block, settings: Lowering, given: Mapping[str, Scope] | None = None) -> dict[str, Code]:
@@ -180,7 +181,7 @@ class _CodeWriter:
         self.internal = set(self._internal(kernels))
         for nodes in kernels:
             self.instructions.append(self._instruction(nodes))
-        self.instructions = launched(self.instructions, self.settings.launch)
+        self.instructions = launched(self.instructions, self.settings.graphs.launch)
         instructions = self._with_edges()
         return Code(f"{self.block.name}.{self.name}", self.name, instructions, tuple(self.slots))
 
@@ -373,6 +374,7 @@ class _CodeWriter:
             return
         first = min((index for slot in each.writes for index in readers.get(slot, ())), default=0)
         ahead = [i for i in range(first) if self.instructions[i].stream == COMPUTE]
-        early = [i for i in ahead[: max(len(ahead) - self.settings.prefetch, 0)] if i < index]
+        prefetch = self.settings.graphs.prefetch if each.piece else self.settings.prefetch
+        early = [i for i in ahead[: max(len(ahead) - prefetch, 0)] if i < index]
         if early:
             yield early[-1]

@@ -84,6 +84,6 @@ def lowered(plan: Plan) -> Program:
         prefetch=plan.prefetch,
         conduct=plan.conduct,
         tf32=plan.matmul is DType.TF32,
-        launch=plan.launch,
+        graphs=plan.graphs,
         inputs=plan.inputs,
     )

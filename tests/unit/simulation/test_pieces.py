@@ -15,6 +15,7 @@ from simcluster.program import Action
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate, verify
 from simcluster.simulation.build import prepare
+from simcluster.simulation.strategies import strategies
 from tests.scenarios import TINY_GPT, scenario
 
 MLP = "layers.*.mlp"
@@ -110,6 +111,29 @@ def test_a_piece_is_faster_than_the_same_strategies_operator_by_operator():
     # Nor does the host call for collectives inside of graphs.
     assert graph["collectives"] == apart["collectives"]
     assert graph["collective_calls"] < apart["collective_calls"]
+
+
+def test_inside_a_graph_collectives_wait_for_data_only():
+    """Operator by operator, kernels and collectives take turns in this profile; in a graph they do not."""
+    mesh, roles = {"data": 2, "tensor": 4}, {"batch": ["data", "tensor"]}
+    piece = {"piece": MLP, "in": [["data", 1, 1]], "parameter_plan": COLUMNS}
+    graph = pynative(mesh, shard=[piece], roles=roles, micro_batches=8)
+    effective = strategies(prepare(graph))
+    apart = pynative(mesh, recipe="data", strategies=effective, roles=roles, micro_batches=8)
+
+    def idle(which):
+        """Sums of activations that wait for a kernel of which they read nothing."""
+        found = []
+        for code in prepare(which).program.codes:
+            for each in code.instructions:
+                read = set(each.reads)
+                late = [at for at in each.after if read.isdisjoint(code.instructions[at].writes)]
+                if each.operation == "all_reduce" and each.name.startswith("mlp.") and code.phase != "reduce":
+                    found += [each.name for _ in late]
+        return found
+
+    assert idle(graph) == []
+    assert idle(apart)
 
 
 @pytest.mark.parametrize("model", [None, TINY_GPT], ids=["llama", "gpt"])
@@ -225,8 +249,6 @@ def test_summary_and_layouts_tell_it():
 
 
 def test_effective_strategies_give_the_same_layouts():
-    from simcluster.simulation.strategies import strategies
-
     border = {"in": [["data", 1, 1]], "out": [["data", 1, "tensor"]]}
     piece = {"piece": MLP, "parameter_plan": COLUMNS, **border}
     which = pynative({"data": 2, "tensor": 4}, shard=[piece], micro_batches=8)
