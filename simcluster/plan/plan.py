@@ -58,7 +58,8 @@ class Plan:
     ``vocab`` the padded vocabulary, ``notes`` what the user should be told, ``algorithms`` those of
     collectives that the scenario names; ``call`` is the host's seconds for each call of collectives, of
     which ``reuse`` that are alike are one; ``inputs`` how ranks get their parts of the batch, if that takes
-    anything. ``pieces`` of blocks are graphs, which run as ``graphs`` says.
+    anything; ``attention`` the release of the fused attention kernel, if an earlier one. ``pieces`` of blocks
+    are graphs, which run as ``graphs`` says.
     """
 
     graph: Graph
@@ -92,6 +93,7 @@ class Plan:
     reuse: int | None
     inputs: Inputs | None = None
     pieces: Pieces = field(default_factory=dict)
+    attention: int | None = None
 
     @property
     def timetable(self) -> Timetable:
@@ -160,7 +162,7 @@ class _Planner:
         check_rates(self.cluster, formats.compute, formats.matmul)
         check_inputs(self.inputs, self.cluster)
         model = self.model.padded(self._vocabulary_multiple(rules)).computed(
-            flash=self.framework.attention == "flash",
+            flash=self.framework.attention != "unfused",
             logits=DType.FP32 if self.framework.logits == "fp32" else None,
         )
         tokens = self.training.global_batch * self.training.seq_len
@@ -284,6 +286,7 @@ class _Planner:
             reuse=self.parallel.reuse,
             inputs=self.inputs,
             pieces=pieces,
+            attention=self.framework.attention_release,
         )
 
     # -- what can be wrong before anything is built -----------------------------------------------------

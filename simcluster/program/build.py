@@ -64,6 +64,7 @@ def build(
     tf32: bool = False,
     graphs: Graphs = USUAL_GRAPHS,
     inputs: Inputs | None = None,
+    attention: int | None = None,
 ) -> Program:
     """The Program of a sharded, optimised, fused graph, with parts for every timetable.
 
@@ -71,9 +72,10 @@ def build(
     ``overlapped`` posts receives one action ahead; otherwise transfers between two actions are posted
     together and waited for. ``conduct`` says what else waits, and what travels together; ``tf32`` lets matrix
     kernels multiply fp32 operands in tf32. ``graphs``: how pieces run that are graphs. ``inputs``: how
-    micro-batches get to the devices; None: they are there.
+    micro-batches get to the devices; None: they are there. ``attention`` is the release of its fused kernel,
+    if an earlier one.
     """
-    codes = CodeTable(Lowering(mesh, prefetch, conduct.blocking_layers, tf32, graphs), conduct)
+    codes = CodeTable(Lowering(mesh, prefetch, conduct.blocking_layers, tf32, graphs, attention), conduct)
     parts = tuple(
         _PartBuilder(graph, stage, actions, codes, overlapped, inputs).build()
         for stage, each in enumerate(zip(*timetables, strict=True))

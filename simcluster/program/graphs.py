@@ -11,8 +11,8 @@ from simcluster.program.instruction import Action, Instruction
 def launched(instructions: Sequence[Instruction], launch: float) -> list[Instruction]:
     """The instructions of a code with the host time of each, in multiples of that for one operator.
 
-    The first kernel of a graph takes no less than launching the graph, which costs ``launch``; the others
-    cost the host nothing. Everything else is dispatched by itself.
+    For the first kernel of a graph it launches the graph, which costs ``launch``; the others cost it nothing.
+    Everything else is dispatched by itself.
     """
     begun: set[str] = set()
     made = []

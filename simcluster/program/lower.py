@@ -14,7 +14,6 @@ from simcluster.model import Block, Node, Operator, Phase, Role, TensorType, Val
 from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.plan.fuse import kernel_nodes
 from simcluster.plan.piece import USUAL_GRAPHS, Graphs
-from simcluster.plan.redistribute import collective_bytes
 from simcluster.program.graphs import launched
 from simcluster.program.instruction import (
     COMPUTE,
@@ -65,7 +64,8 @@ class Lowering:
     ``prefetch`` bounds how early an all-gather may start: not before the ``prefetch + 1``-th
     kernel ahead of its first reader has ended. With ``blocking``, kernels and collectives of activations take
     turns in program order, but inside of pieces that are graphs. ``tf32``: matrix kernels on fp32 operands
-    run at the rate of tf32. ``graphs``: how pieces run that are graphs.
+    run at the rate of tf32. ``graphs``: how pieces run that are graphs. ``attention``: the release of the
+    fused attention kernel, where it is not the best there is.
     """
 
     mesh: Mesh
@@ -73,6 +73,7 @@ class Lowering:
     blocking: bool = False
     tf32: bool = False
     graphs: Graphs = USUAL_GRAPHS
+    attention: int | None = None
 
 
 def lower(block: Block, settings: Lowering, given: Mapping[str, Scope] | None = None) -> dict[str, Code]:
@@ -258,6 +259,7 @@ class _CodeWriter:
             (self.slots[call.inputs[0]].type.num_bytes, self.slots[call.outputs[0]].type.num_bytes)
             for call in calls
         ]
+        ways = self.settings.mesh.product(movement.axes)
         return Instruction(
             node.name,
             Action.COLLECTIVE,
@@ -265,7 +267,7 @@ class _CodeWriter:
             calls,
             operation=str(movement.kind),
             group=movement.axes,
-            num_bytes=sum(collective_bytes(movement, before, after) for before, after in sizes),
+            num_bytes=sum(movement.num_bytes(before, after, ways) for before, after in sizes),
             in_place=movement.kind is Kind.ALL_REDUCE,
             why=node.why,
             piece=node.piece,
@@ -283,21 +285,35 @@ class _CodeWriter:
         return (Work(Kernel.COPY, outputs[0].dtype, flops=0, bytes_read=moved, bytes_written=moved),)
 
     def _rated(self, work: Work) -> Work:
-        """The work at the rate of the format in which matrix units multiply."""
+        """The work at the rate of the format in which matrix units multiply, by the kernel there is."""
+        if work.kernel is Kernel.ATTENTION and self.settings.attention is not None:
+            work = replace(work, sizes=(*work.sizes, ("release", self.settings.attention)))
         if self.settings.tf32 and work.kernel in _MATRIX and work.dtype is DType.FP32:
             return replace(work, dtype=DType.TF32)
         return work
 
     def _internal_bytes(self, nodes: Sequence[Node]) -> tuple[int, int]:
-        """Bytes read and written inside the kernel that never reach memory."""
+        """Bytes that operators of a kernel read and write, and the kernel does not.
+
+        It reads nothing that it makes, nor anything a second time for another operator; it writes what others
+        read.
+        """
 
         def total(values: Sequence[str]) -> int:
-            kept = [value for value in values if value in self.internal]
-            return sum(self.slots[self.index[value]].type.num_bytes for value in kept)
+            return sum(self.slots[self.index[value]].type.num_bytes for value in values)
 
-        read = total([value for node in nodes for value in node.inputs])
-        written = total([value for node in nodes for value in node.outputs])
-        return read, written
+        there: set[str] = set()
+        again: list[str] = []
+        inside: list[str] = []
+        for node in nodes:
+            if any(self.block.values[value].role is Role.VIEW for value in node.outputs):
+                # A view moves nothing: it is there if what it shows is.
+                there.update(node.outputs if there.issuperset(node.inputs) else ())
+                continue
+            again += [value for value in node.inputs if value in there]
+            inside += [value for value in node.outputs if value in self.internal]
+            there.update(node.inputs, node.outputs)
+        return total(again), total(inside)
 
     # -- order ------------------------------------------------------------------------------------------
 

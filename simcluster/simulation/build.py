@@ -86,4 +86,5 @@ def lowered(plan: Plan) -> Program:
         tf32=plan.matmul is DType.TF32,
         graphs=plan.graphs,
         inputs=plan.inputs,
+        attention=plan.attention,
     )
