@@ -22,16 +22,17 @@ from simcluster.plan.fusion_ids import fusion_ids
 from simcluster.plan.hints import hints
 from simcluster.plan.inputs import Inputs, check_inputs
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
-from simcluster.plan.notes import followed, notes
+from simcluster.plan.notes import followed, notes, without_effect
 from simcluster.plan.optimize import OptimizerPlan
 from simcluster.plan.passes import Passes, differentiated
 from simcluster.plan.piece import Graphs, Pieces, marked, pieces_told, unlaunchable
 from simcluster.plan.place import default_layers, place
 from simcluster.plan.propagate import propagate
+from simcluster.plan.recompute_spec import RecomputeSpec
 from simcluster.plan.redistribute import Router
 from simcluster.plan.rule import BATCH, PIPELINE, Roles, Rule, stage_devices
 from simcluster.plan.schedule import Timetable
-from simcluster.plan.sharding import Sharding, chosen
+from simcluster.plan.sharding import Sharding, chosen, groups
 from simcluster.plan.spec import (
     FrameworkSpec,
     ParallelSpec,
@@ -57,9 +58,9 @@ class Plan:
     each stage, ``timetables`` what the stages do, for each number of micro-batches that ``batches`` counts,
     ``vocab`` the padded vocabulary, ``notes`` what the user should be told, ``algorithms`` those of
     collectives that the scenario names; ``call`` is the host's seconds for each call of collectives, of
-    which ``reuse`` that are alike are one; ``inputs`` how ranks get their parts of the batch, if that takes
-    anything; ``attention`` the release of the fused attention kernel, if an earlier one. ``pieces`` of blocks
-    are graphs, which run as ``graphs`` says.
+    which ``reuse`` that are alike are one; ``recompute`` says what is computed again, ``inputs`` how ranks
+    get their parts of the batch, if that takes anything, ``attention`` the release of the fused attention
+    kernel, if an earlier one. ``pieces`` of blocks are graphs, which run as ``graphs`` says.
     """
 
     graph: Graph
@@ -91,6 +92,7 @@ class Plan:
     algorithms: Selection
     call: float
     reuse: int | None
+    recompute: RecomputeSpec
     inputs: Inputs | None = None
     pieces: Pieces = field(default_factory=dict)
     attention: int | None = None
@@ -174,10 +176,11 @@ class _Planner:
         check_tensors(forward)
         placed = place(forward, layers)
         placed, pieces = marked(placed, self.shards)
-        counted_parts = list(digits(placed, pieces, self.mesh, self.roles))
+        others = list(digits(placed, pieces, self.mesh, self.roles))
         if self.inputs is not None:
-            counted_parts += self.inputs.digits(placed, stage_devices(self.mesh, self.roles))
-        self.mesh, self.roles = cut_axes(placed, rules, self.mesh, self.roles, stage_axis, counted_parts)
+            others += self.inputs.digits(placed, stage_devices(self.mesh, self.roles))
+        others += groups(sharding, self.mesh, stage_axis)
+        self.mesh, self.roles = cut_axes(placed, rules, self.mesh, self.roles, stage_axis, others)
         batch_axes = self.roles.resolve((BATCH,), self.mesh)
         check_shares(found, self.mesh)
         sharding = self._sharding(stage_axis)
@@ -199,6 +202,7 @@ class _Planner:
             sharding,
             self.framework.main_gradients,
             self.framework.reduction.copies,
+            self.parallel.recompute.gathers,
         )
         limit = self.training.optimizer.clip
         fusion = self.parallel.fused
@@ -216,6 +220,7 @@ class _Planner:
             recompute=self.parallel.recompute,
             limit=limit,
             feeds=self.inputs.layouts(logical, self.mesh, stage_axis, self.roles.cut) if self.inputs else {},
+            alike=tuple(axis for axis in self.mesh.names if axis not in (*batch_axes, stage_axis)),
             apart=fusion.closed,
         )
         graph = passes.run(logical)
@@ -266,6 +271,7 @@ class _Planner:
                 ),
                 *pieces_told(placed, pieces),
                 *followed(strategies, graph, sharder),
+                *without_effect(self.parallel.recompute, graph, sharding),
                 *idle(fusion, graph, sharding),
                 *hints(
                     self.cluster,
@@ -284,6 +290,7 @@ class _Planner:
             algorithms=self.algorithms,
             call=float(self.framework.collective_call or 0.0),
             reuse=self.parallel.reuse,
+            recompute=self.parallel.recompute,
             inputs=self.inputs,
             pieces=pieces,
             attention=self.framework.attention_release,

@@ -137,8 +137,9 @@ class Instruction:
     transfers, ``num_bytes`` counts as nccl-tests counts, and ``group`` names the axes. Of a copy,
     ``operation`` is its way, which ``group`` holds too, and ``at_most`` the bytes/s that it asks for. An
     all-to-all-v says its ``parts``, group by group; ``num_bytes`` is then what a rank of all groups has on
-    average. ``piece`` names the function, launched as one graph, that it belongs to; ``dispatches`` is the
-    host's time for it in multiples of what it spends on one operator.
+    average. ``in_place``: what it writes takes the place of what it drops. ``scratch``: bytes that it holds
+    while it runs, besides its slots. ``piece`` names the function, launched as one graph, that it belongs to;
+    ``dispatches`` is the host's time for it in multiples of what it spends on one operator.
     """
 
     name: str
@@ -155,6 +156,7 @@ class Instruction:
     at_most: float = math.inf
     why: str = ""
     parts: PartsByGroup | None = None
+    scratch: int = 0
     piece: str = ""
     dispatches: float = 1.0
 
