@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from simcluster.layout import Dims, Kind, Layout, Mesh, Movement, Strategy
 from simcluster.model import Block, Node, Operator, Phase, Role, Value
+from simcluster.plan.differentiate import GRADIENT_SUM
 from simcluster.plan.redistribute import Router, local_bytes
 from simcluster.plan.versions import Workbench
 
@@ -164,7 +165,7 @@ class BlockSharder:
         splits = {self.bench.layout(value).dims for value in node.inputs}
         dims = splits.pop()
         if splits:
-            dims = self.bench.layout(node.name.removesuffix(".grad_sum")).dims
+            dims = self.bench.layout(node.name.removesuffix(GRADIENT_SUM)).dims
         return Strategy.of(dict(zip(operator_of(node).dims().inputs[0], dims, strict=True)))
 
     def _wish(self, value: str, nodes: Sequence[Node]) -> Layout:

@@ -22,6 +22,7 @@ from simcluster.document import (
 from simcluster.errors import nearest
 from simcluster.plan.framework import FrameworkSpec as FrameworkSpec
 from simcluster.plan.fusion import BucketsSpec, Ends, FusionSpec, check_ends
+from simcluster.plan.piece_spec import PieceSpec
 from simcluster.plan.quantise import PRODUCTS
 from simcluster.plan.recompute_spec import RecomputeSpec as RecomputeSpec
 from simcluster.plan.redistribution_spec import RedistributionSpec
@@ -243,7 +244,7 @@ class ParallelSpec(Section):
     otherwise."""
 
     recipe: Name | None = None
-    """A shipped recipe; megatron where the mesh has an axis tensor, else data, as with propagate."""
+    """A shipped recipe; megatron where the mesh has an axis tensor, else data, as with propagate or shard."""
 
     strategies: tuple[StrategySpec, ...] = ()
     """Strategies by operator pattern; they win over the recipe, later ones over earlier ones."""
@@ -254,6 +255,10 @@ class ParallelSpec(Section):
     propagate: StrictBool = False
     """Sharding propagation: operators that neither strategies nor a recipe that is named configure follow
     their neighbours, each so that redistribution and its own kernels take least time."""
+
+    shard: tuple[PieceSpec, ...] = ()
+    """Pieces of the network that run as graphs and are sharded by what crosses their borders, as with
+    MindSpore's ``shard(fn, ...)``; everything else is dispatched operator by operator."""
 
     schedule: ScheduleSpec = ScheduleSpec()
     """The pipeline schedule."""
@@ -303,11 +308,17 @@ class ParallelSpec(Section):
         for name in self.mesh:
             if not name.isidentifier():
                 raise Refused(f"'{name}' is no axis name: use letters, digits and _", path=f"mesh.{name}")
-        if self.mode == "data" and (self.recipe or self.strategies):
-            given = "recipe" if self.recipe else "strategies"
+        if self.mode == "data" and (self.recipe or self.strategies or self.shard):
+            given = "recipe" if self.recipe else "strategies" if self.strategies else "shard"
             raise Refused(f"mode data takes no {given}; use mode semi_auto", path=given)
         if self.mode == "data" and self.propagate:
             raise Refused("mode data configures nothing to propagate; use mode semi_auto", path="propagate")
+        if self.shard and self.propagate:
+            raise Refused(
+                "shard propagates inside of its pieces, propagate through the whole network",
+                path="propagate",
+                hint="leave one of them out",
+            )
         number = self.comm_subgraph_reuse
         if number is not None and not isinstance(number, bool) and number != -1 and number < 2:
             raise Refused(

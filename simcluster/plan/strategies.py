@@ -104,10 +104,10 @@ def _strategy(
             if by_dim and BATCH in extent and BATCH not in wish.dims:
                 used = _used(wanted)
                 wanted[BATCH] = tuple(axis for axis in roles.resolve((BATCH,), mesh) if axis not in used)
-            problem = _check(node, wanted, shapes, mesh, rule, instance)
+            problem = impossible(node, wanted, shapes, mesh, rule, instance)
             if problem is None:
                 # An axis of one rank splits nothing, but layouts that name it would differ from others.
-                made = Strategy.of({dim: _several(axes, mesh) for dim, axes in wanted.items()})
+                made = Strategy.of({dim: several(axes, mesh) for dim, axes in wanted.items()})
                 return made if rule is None else _behind(made, dims, wish, rule, extent, mesh, roles)
             failure = failure or problem
     except Unfit as unfit:
@@ -136,7 +136,7 @@ def _behind(
             raise Unfit("no sum is due in its results, so nothing is scattered", "forward_reduce_scatter")
     else:
         found = {
-            index: Layout(tuple(_several(roles.resolve(tokens, mesh), mesh) for tokens in wanted))
+            index: Layout(tuple(several(roles.resolve(tokens, mesh), mesh) for tokens in wanted))
             for index, wanted in wish.outputs.items()
         }
     for index, layout in found.items():
@@ -144,7 +144,7 @@ def _behind(
             raise Unfit(f"output {index} is split twice over one axis: {layout}", "out")
         for dim, axes in zip(dims.outputs[index], layout.dims, strict=True):
             if extent[dim] % mesh.product(axes):
-                raise Unfit(_remainder(dim, extent[dim], axes, mesh), "out")
+                raise Unfit(remainder(dim, extent[dim], axes, mesh), "out")
     kept = tuple((index, layout) for index, layout in found.items() if layout != follows[index])
     return replace(made, outputs=kept, scatter=rule.scatter and bool(kept))
 
@@ -157,7 +157,8 @@ def _scattered(layout: Layout) -> Layout:
     return Layout(((*first, *layout.partial_axes), *rest))
 
 
-def _several(axes: tuple[str, ...], mesh: Mesh) -> tuple[str, ...]:
+def several(axes: tuple[str, ...], mesh: Mesh) -> tuple[str, ...]:
+    """The axes with more than one rank."""
     return tuple(axis for axis in axes if mesh.size(axis) > 1)
 
 
@@ -165,7 +166,7 @@ def _used(split: Split) -> set[str]:
     return {axis for axes in split.values() for axis in axes}
 
 
-def _check(
+def impossible(
     node: Node,
     split: Split,
     shapes: Sequence[Sequence[int]],
@@ -173,7 +174,7 @@ def _check(
     rule: Rule | None,
     instance: str,
 ) -> Problem | None:
-    """What makes this split impossible, or None."""
+    """What makes this split of an operator impossible, or None; a ``rule`` is to blame if there is one."""
     assert isinstance(node.operator, Operator)
     dims = node.operator.dims()
     extent = dims.extents(shapes)
@@ -192,7 +193,7 @@ def _check(
         where = rule.path if rule and rule.path else f"parallel.mesh.{whole(axes[-1])}" if axes else ""
         if extent[dim] % ways:
             return Problem(
-                f"{name}: {_remainder(dim, extent[dim], axes, mesh)}",
+                f"{name}: {remainder(dim, extent[dim], axes, mesh)}",
                 where,
                 _divisors_hint(dim, extent[dim], axes),
             )
@@ -201,7 +202,8 @@ def _check(
     return None
 
 
-def _remainder(dim: str, size: int, axes: Sequence[str], mesh: Mesh) -> str:
+def remainder(dim: str, size: int, axes: Sequence[str], mesh: Mesh) -> str:
+    """That a dim does not divide over axes, with the arithmetic."""
     over = " x ".join(f"{axis} {mesh.size(axis)}" for axis in axes)
     ways = mesh.product(axes)
     return f"{dim} {size} does not divide over {over}: {size} / {ways} = {size / ways:g}"

@@ -123,6 +123,7 @@ def _node(built: Built, block: Block, instance: Instance, node: Node, *, maps: b
         "inputs": [[value, str(block.values[value].layout)] for value in node.inputs],
         "outputs": [[value, str(block.values[value].layout)] for value in node.outputs],
         "kernel": "" if node.kernel == node.name else node.kernel,
+        **({"graph": node.piece} if node.piece else {}),
     }
     if isinstance(node.operator, Operator):
         sources = built.plan.strategies.sources.get(instance.name, {})

@@ -28,6 +28,8 @@ from simcluster.plan.batches import Batches
 from simcluster.plan.dataset_strategy import given
 from simcluster.plan.fusion import FusionSpec
 from simcluster.plan.inputs import DataSpec
+from simcluster.plan.piece import fits
+from simcluster.plan.piece_spec import PieceSpec
 from simcluster.plan.place import default_layers
 from simcluster.plan.rule import BATCH
 from simcluster.plan.sharding import OptimizerShardingSpec
@@ -97,6 +99,7 @@ def shrink(scenario: Scenario) -> Shrunk:
             "optimizer_sharding": sharding,
             "fusion": _small_fusion(spec.parallel.fusion, model, plan),
             "strategies": _small_strategies(built, model),
+            "shard": _small_pieces(built, model),
             "recompute": small_recompute(plan, model.graph(1, model.sequence or 1, plan.compute, 1), layers),
         }
     )
@@ -159,14 +162,26 @@ def _small_strategies(built: Built, model: Model) -> tuple[StrategySpec, ...]:
     """
     parallel = built.scenario.spec.parallel
     entries = parallel.strategies
-    if parallel.propagate or any(entry.rule("scenario").numbered for entry in entries):
+    if parallel.propagate or parallel.shard or any(entry.rule("scenario").numbered for entry in entries):
         adapter = TypeAdapter(tuple[StrategySpec, ...])
         entries = adapter.validate_python(strategies(built, cut=True))
-    if not entries:
-        return ()
-    graph = model.graph(1, model.sequence or 1, built.plan.compute, 1)
-    names = [f"{instance.name}.{node.name}" for instance, node in graph.nodes()]
+    names = _operators(built, model) if entries else []
     return tuple(entry for entry in entries if any(matches(entry.match, name) for name in names))
+
+
+def _small_pieces(built: Built, model: Model) -> tuple[PieceSpec, ...]:
+    """The pieces of the small plan: graphs as in the large one, whose strategies are written out."""
+    pieces = built.scenario.spec.parallel.shard
+    names = _operators(built, model) if pieces else []
+    return tuple(
+        PieceSpec(piece=each.piece) for each in pieces if any(fits(each.piece, name) for name in names)
+    )
+
+
+def _operators(built: Built, model: Model) -> list[str]:
+    """The full names of the operators of the small model."""
+    graph = model.graph(1, model.sequence or 1, built.plan.compute, 1)
+    return [f"{instance.name}.{node.name}" for instance, node in graph.nodes()]
 
 
 def _verifiable(optimizer: OptimizerSpec) -> OptimizerSpec:
