@@ -14,6 +14,7 @@ from simcluster.document import Bytes, Duration, Name, PositiveInt, Section
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Layout, Mesh, pieces
 from simcluster.model import Graph
+from simcluster.plan.redistribute import Router
 from simcluster.plan.samples import Epoch
 
 Entry = Name | Literal[1] | None | tuple[Name, ...]
@@ -98,13 +99,15 @@ class Inputs:
         """What a device asks of its host's cores, in their nanoseconds per second."""
         return self.workers * CORE
 
-    def layouts(self, graph: Graph, mesh: Mesh, stage_axis: str) -> Mapping[str, Layout]:
-        """Feed -> the layout in which it comes; none where the first operator's wish counts.
+    def layouts(self, graph: Graph, router: Router, stage_axis: str) -> Mapping[str, Layout]:
+        """Feed -> the layout in which it comes, on the router's mesh; none where the first operator's wish
+        counts.
 
         Raises PlanError for what does not fit the inputs or the mesh, with every reason.
         """
         if self.strategy is None:
             return {}
+        mesh = router.mesh
         feeds = {
             name: block.values[name].type.shape for block in graph.blocks.values() for name in block.feeds
         }
@@ -116,7 +119,7 @@ class Inputs:
         else:
             assert not isinstance(self.strategy, str)
             found = _written(self.strategy, feeds, mesh, stage_axis)
-        if problems := list(_uneven(found, feeds, mesh)):
+        if not router.pads and (problems := list(_uneven(found, feeds, mesh))):
             raise PlanError(*problems)
         return found
 
@@ -178,7 +181,7 @@ def _uneven(
                     f"dim {dim} of {name}, {size} in a micro-batch of all, does not divide over {over}: "
                     f"{size} / {ways} = {size / ways:g}",
                     "data.strategy",
-                    "use a larger training.micro_batch, or split less",
+                    "use a larger training.micro_batch, split less, or write parallel: {uneven: pad}",
                 )
 
 

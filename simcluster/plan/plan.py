@@ -21,7 +21,7 @@ from simcluster.plan.fusion_ids import fusion_ids
 from simcluster.plan.hints import hints
 from simcluster.plan.inputs import Inputs, check_inputs
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
-from simcluster.plan.notes import followed, notes
+from simcluster.plan.notes import followed, notes, padded
 from simcluster.plan.optimize import OptimizerPlan
 from simcluster.plan.passes import Passes, differentiated
 from simcluster.plan.place import default_layers, place
@@ -172,9 +172,10 @@ class _Planner:
         sharding = self._sharding(stage_axis)
         cost = movement_cost(self.cluster, self.mesh, self.algorithms)
         how = self.parallel.redistribution
-        router = Router(self.mesh, cost)
-        sharder = Router(self.mesh, cost, how.infers, how.exchanges)
-        strategies = assign(placed, rules, self.mesh, self.roles)
+        pads = self.parallel.pads
+        router = Router(self.mesh, cost, pads=pads)
+        sharder = Router(self.mesh, cost, how.infers, how.exchanges, pads)
+        strategies = assign(placed, rules, self.mesh, self.roles, pads=pads)
         if self.parallel.propagate:
             strategies = propagate(
                 placed, strategies, self.mesh, self.roles, sharder, kernel_cost(self.cluster)
@@ -204,7 +205,7 @@ class _Planner:
             optimizer=optimizer,
             recompute=self.parallel.recompute,
             limit=limit,
-            feeds=self.inputs.layouts(logical, self.mesh, stage_axis) if self.inputs else {},
+            feeds=self.inputs.layouts(logical, sharder, stage_axis) if self.inputs else {},
             apart=fusion.closed,
         )
         graph = passes.run(logical)
@@ -253,6 +254,7 @@ class _Planner:
                     (self.model.vocabulary, model.vocabulary),
                 ),
                 *followed(strategies, graph, sharder),
+                *(padded(placed, strategies, self.mesh) if pads else ()),
                 *idle(fusion, graph, sharding),
                 *hints(
                     self.cluster,

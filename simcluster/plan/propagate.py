@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from simcluster.errors import PlanError
-from simcluster.layout import Layout, Mesh, Strategy
+from simcluster.layout import Dims, Layout, Mesh, Strategy, refusal
 from simcluster.model import Graph, Node, Operator, Phase, TensorType
 from simcluster.plan.redistribute import Router
 from simcluster.plan.rule import BATCH, Roles
@@ -211,13 +211,17 @@ class _Propagation:
         made: dict[str, tuple[str, ...]] = {}
         for dim, axes in wanted.items():
             kept = tuple(axis for axis in axes if self.mesh.size(axis) > 1)
-            while kept and extent[dim] % self.mesh.product(kept):
+            while kept and extent[dim] % self.mesh.product(kept) and not self._padded(dims, dim, shapes):
                 kept = kept[:-1]
             while kept and dims.misfit(dim, shapes, self.mesh.product(kept)):
                 kept = kept[:-1]
             if kept and (dim not in whole or operator.decompose(frozenset({dim})) is not None):
                 made[dim] = kept
         return Strategy.of(made)
+
+    def _padded(self, dims: Dims, dim: str, shapes: Sequence[Sequence[int]]) -> bool:
+        """Whether a dim that does not divide may be padded."""
+        return self.router.pads and not refusal(dims, (dim,), shapes)
 
     # -- costs ------------------------------------------------------------------------------------------
 

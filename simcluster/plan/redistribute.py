@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from simcluster.errors import PlanError
-from simcluster.layout import Kind, Layout, Mesh, Movement, inferred, movements
+from simcluster.layout import FLAT, Kind, Layout, Mesh, Movement, inferred, movements
 from simcluster.model import TensorType
 
 Cost = Callable[[Movement, int], float]
@@ -21,20 +21,35 @@ Path = tuple[tuple[Movement, Layout], ...]
 """Movements with the layout each of them reaches."""
 
 
+def part_type(kind: TensorType, layout: Layout, mesh: Mesh) -> TensorType:
+    """The type of what one rank holds of a tensor in a layout."""
+    return TensorType(layout.local_shape(kind.shape, mesh), kind.dtype)
+
+
 def local_bytes(kind: TensorType, layout: Layout, mesh: Mesh) -> int:
     """Bytes one rank holds of a tensor in a layout."""
-    return TensorType(layout.local_shape(kind.shape, mesh), kind.dtype).num_bytes
+    return part_type(kind, layout, mesh).num_bytes
 
 
-def collective_bytes(movement: Movement, before: int, after: int) -> int:
-    """The size of a movement in the convention of nccl-tests, from the local bytes before and after it.
+def collective_bytes(movement: Movement, before: TensorType, after: TensorType, mesh: Mesh) -> int:
+    """The size of a movement in the convention of nccl-tests, from what a rank holds before and after it.
 
     The buffer of an all-reduce or all-to-all, the input of a reduce-scatter, the output of an all-gather; of
-    exchanges with neighbours what a rank with neighbours sends.
+    exchanges with neighbours what a rank with neighbours sends. Padding of dims that do not divide travels
+    too; that of a flat buffer does not count.
     """
-    if movement.kind in (Kind.NEIGHBOR_EXCHANGE, Kind.SHIFT):
-        return abs(after - before)
-    return after if movement.kind in (Kind.ALL_GATHER, Kind.SLICE, Kind.COPY) else before
+    kind = movement.kind
+    if kind in (Kind.NEIGHBOR_EXCHANGE, Kind.SHIFT):
+        return abs(after.num_bytes - before.num_bytes)
+    buffer = after if kind in (Kind.ALL_GATHER, Kind.SLICE, Kind.COPY) else before
+    if kind in (Kind.ALL_GATHER, Kind.REDUCE_SCATTER, Kind.ALL_TO_ALL) and movement.dim != FLAT:
+        part = before if kind is Kind.ALL_GATHER else after
+        split = movement.to_dim if kind is Kind.ALL_TO_ALL else movement.dim
+        length = part.shape[split] * mesh.product(movement.axes)
+        if length != buffer.shape[split]:
+            shape = (*buffer.shape[:split], length, *buffer.shape[split + 1 :])
+            return TensorType(shape, buffer.dtype).num_bytes
+    return buffer.num_bytes
 
 
 @dataclass
@@ -42,13 +57,15 @@ class Router:
     """Finds paths on one mesh by one cost function, remembering what it found.
 
     With ``infers`` it takes MindSpore's sequences where MindSpore has one: not for flat buffers. Without
-    ``all_to_all`` nothing is exchanged: what moves from dim to dim is gathered and sliced.
+    ``all_to_all`` nothing is exchanged: what moves from dim to dim is gathered and sliced. With ``pads``
+    dims need not divide; those with halos must all the same.
     """
 
     mesh: Mesh
     cost: Cost
     infers: bool = False
     all_to_all: bool = True
+    pads: bool = False
     _found: dict[tuple[Layout, Layout, TensorType], tuple[float, Path]] = field(default_factory=dict)
 
     def path(self, kind: TensorType, start: Layout, target: Layout) -> Path:
@@ -71,10 +88,10 @@ class Router:
 
     def price(self, kind: TensorType, start: Layout, steps: Path) -> float:
         """Seconds of a sequence of movements."""
-        total, before = 0.0, local_bytes(kind, start, self.mesh)
+        total, before = 0.0, part_type(kind, start, self.mesh)
         for movement, reached in steps:
-            after = local_bytes(kind, reached, self.mesh)
-            total += self.cost(movement, collective_bytes(movement, before, after))
+            after = part_type(kind, reached, self.mesh)
+            total += self.cost(movement, collective_bytes(movement, before, after, self.mesh))
             before = after
         return total
 
@@ -89,22 +106,23 @@ class Router:
             if layout in settled:
                 continue
             settled.add(layout)
-            before = local_bytes(kind, layout, self.mesh)
+            before = part_type(kind, layout, self.mesh)
             for movement, reached in movements(layout, target):
                 if reached in settled or not self._possible(kind, reached):
                     continue
                 if movement.kind is Kind.ALL_TO_ALL and not self.all_to_all:
                     continue
-                size = collective_bytes(movement, before, local_bytes(kind, reached, self.mesh))
+                after = part_type(kind, reached, self.mesh)
+                size = collective_bytes(movement, before, after, self.mesh)
                 price = spent + self.cost(movement, size)
                 entry = (price, steps + 1, next(order), reached, (*path, (movement, reached)))
                 heapq.heappush(queue, entry)
         raise PlanError(f"no sequence of collectives leads from layout {start} to {target}")
 
     def _possible(self, kind: TensorType, layout: Layout) -> bool:
-        """Whether every dim divides: steps in between must not need padding."""
-        sizes = zip(kind.shape, layout.dims, strict=True)
-        if any(size % self.mesh.product(axes) for size, axes in sizes):
+        """Whether every dim divides, or may be padded."""
+        padded = layout.padded(kind.shape, self.mesh)
+        if padded and (not self.pads or any(halo.dim in padded for halo in layout.halos)):
             return False
         parts = layout.with_halos(()).local_shape(kind.shape, self.mesh) if layout.halos else ()
         return all(max(halo.before, halo.after) <= parts[halo.dim] for halo in layout.halos)

@@ -13,7 +13,7 @@ from simcluster.layout import Kind, Mesh, Movement
 from simcluster.model import Block, Node, Operator, Phase, Role, TensorType, Value
 from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.plan.fuse import kernel_nodes
-from simcluster.plan.redistribute import collective_bytes
+from simcluster.plan.redistribute import collective_bytes, part_type
 from simcluster.program.instruction import (
     COMPUTE,
     Action,
@@ -142,7 +142,7 @@ def _is_collective(node: Node) -> bool:
 def local_type(value: Value, mesh: Mesh) -> TensorType:
     """The type of the part of a value that one rank holds."""
     assert value.layout is not None
-    return TensorType(value.layout.local_shape(value.type.shape, mesh), value.type.dtype)
+    return part_type(value.type, value.layout, mesh)
 
 
 def _stream(code: str, node: Node) -> str:
@@ -246,7 +246,12 @@ class _CodeWriter:
 
     def _collective(self, node: Node, movement: Movement, calls: tuple[Call, ...]) -> Instruction:
         sizes = [
-            (self.slots[call.inputs[0]].type.num_bytes, self.slots[call.outputs[0]].type.num_bytes)
+            collective_bytes(
+                movement,
+                self.slots[call.inputs[0]].type,
+                self.slots[call.outputs[0]].type,
+                self.settings.mesh,
+            )
             for call in calls
         ]
         return Instruction(
@@ -256,7 +261,7 @@ class _CodeWriter:
             calls,
             operation=str(movement.kind),
             group=movement.axes,
-            num_bytes=sum(collective_bytes(movement, before, after) for before, after in sizes),
+            num_bytes=sum(sizes),
             in_place=movement.kind is Kind.ALL_REDUCE,
             why=node.why,
         )

@@ -146,8 +146,8 @@ class _Maker:
         for node in chain:
             if isinstance(node.operator, Movement) and node.operator.is_collective:
                 ends = [block.values[value] for value in (node.inputs[0], node.outputs[0])]
-                before, after = (local_type(value, self.mesh).num_bytes for value in ends)
-                yield node.operator, collective_bytes(node.operator, before, after)
+                before, after = (local_type(value, self.mesh) for value in ends)
+                yield node.operator, collective_bytes(node.operator, before, after, self.mesh)
 
     def _chains(self, block: Block) -> list[list[Node]]:
         """What is done one after another to move each weight or gradient, in the order of ``parts``."""

@@ -9,7 +9,7 @@ from simcluster.cluster import placements_of
 from simcluster.collectives import Operation, collective_time
 from simcluster.layout import Mesh, Movement, pieces, uncut, whole
 from simcluster.model import Block, Instance, Node, Operator, Phase
-from simcluster.plan.redistribute import collective_bytes, local_bytes
+from simcluster.plan.redistribute import collective_bytes, part_type
 from simcluster.program import Action, Code, Instruction
 from simcluster.program.lower import BEGIN, GATHER, REDUCE, REGATHER, SCATTER
 from simcluster.simulation.build import Built
@@ -136,12 +136,11 @@ def _node(built: Built, block: Block, instance: Instance, node: Node, *, maps: b
 
 def _cost(built: Built, block: Block, node: Node, movement: Movement) -> dict[str, Any]:
     """Bytes and seconds of a movement over the worst of its groups."""
-    sizes = []
-    for value in (node.inputs[0], node.outputs[0]):
-        kind = block.values[value]
-        assert kind.layout is not None
-        sizes.append(local_bytes(kind.type, kind.layout, built.plan.mesh))
-    size = collective_bytes(movement, *sizes)
+    before, after = (block.values[value] for value in (node.inputs[0], node.outputs[0]))
+    assert before.layout is not None and after.layout is not None
+    mesh = built.plan.mesh
+    parts = part_type(before.type, before.layout, mesh), part_type(after.type, after.layout, mesh)
+    size = collective_bytes(movement, *parts, mesh)
     if not movement.is_collective:
         return {"bytes": size, "seconds": 0.0}
     return {"bytes": size, "seconds": _worst(built, Operation(str(movement.kind)), movement.axes, size)}

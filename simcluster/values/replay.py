@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,7 +21,7 @@ from simcluster.program import Action, Call, Code, Execution, Instruction, PartP
 from simcluster.program.instruction import RECV_NEXT, RECV_PREV, SEND_NEXT, SEND_PREV, Category
 from simcluster.program.lower import FORWARD, REDUCE
 from simcluster.trace import Table
-from simcluster.values.exchange import exchange, local_part, sliced
+from simcluster.values.exchange import exchange, local_part, sliced, without_padding
 from simcluster.values.source import Source
 
 _Key = tuple[str, int, int]
@@ -211,7 +212,9 @@ class Replay:
             self._fresh[event.rank, key] = event.step
         self._buffers[event.rank][key] = array
         if event.code.phase == FORWARD and slot.category is Category.OPTIMIZER:
-            held = Held(event.rank, array, slot.layout, slot.whole)
+            # What stands in the padding of a state is nobody's.
+            own = without_padding(array, slot.layout, slot.whole.shape, self.mesh, event.rank)
+            held = Held(event.rank, own, slot.layout, slot.whole)
             self.states[event.step, f"{event.execution.instance}.{slot.name}"][event.rank] = held
         once = event.code.phase in (FORWARD, REDUCE) and slot.scope is Scope.STEP
         if once and slot.whole.shape == () and not slot.layout.partial:
@@ -247,22 +250,28 @@ class Replay:
                 made: tuple[Array, ...] = (sliced(call.operator, arrays[0], self.mesh, event.rank),)
             else:
                 assert isinstance(call.operator, Operator)
-                made = call.operator.evaluate(arrays, self._region(event, call.operator, call))
+                region = self._region(event, call.operator, call)
+                # Padding may hold anything, such as the logarithm of a zero, as long as nobody reads it.
+                padded = region.kept != region.sizes
+                with np.errstate(all="ignore") if padded else nullcontext():
+                    made = call.operator.evaluate(arrays, region)
             for position, (index, array) in enumerate(zip(call.outputs, made, strict=True)):
                 self._write(event, index, array, position in call.adds)
             if isinstance(call.operator, OptimizerOperator):
                 self._record(event, call, call.operator)
 
     def _region(self, event: _Event, operator: Operator, call: Call) -> Region:
+        starts: dict[str, int] = {}
         sizes: dict[str, int] = {}
+        kept: dict[str, int] = {}
         if call.strategy.splits:
-            shapes = [event.code.slots[slot].type.shape for slot in call.inputs + call.outputs]
-            split = [dim for dim, _ in call.strategy.splits]
-            extent = operator.dims().extents(shapes, split)
-            sizes = {dim: extent[dim] for dim in split}
-        starts = {dim: self.mesh.index(event.rank, axes) * sizes[dim] for dim, axes in call.strategy.splits}
+            shapes = [event.code.slots[slot].whole.shape for slot in call.inputs + call.outputs]
+            extent = operator.dims().extents(shapes)
+            for dim, axes in call.strategy.splits:
+                starts[dim], kept[dim] = self.mesh.run(event.rank, axes, extent[dim])
+                sizes[dim] = -(-extent[dim] // self.mesh.product(axes))
         run = event.execution
-        return Region(starts, event.step + 1, self.source.seed, run.instance, run.micro_batch, sizes)
+        return Region(starts, event.step + 1, self.source.seed, run.instance, run.micro_batch, sizes, kept)
 
     def _meet(self, members: Sequence[_Event]) -> None:
         """A collective or a transfer, for all who take part at once."""
@@ -285,7 +294,8 @@ class Replay:
         movement = calls[0].operator
         assert isinstance(movement, Movement)
         shape = members[0].code.slots[calls[0].outputs[0]].type.shape
-        for event, call, array in zip(members, calls, exchange(movement, arrays, shape), strict=True):
+        sizes = [self.mesh.size(axis) for axis in movement.axes]
+        for event, call, array in zip(members, calls, exchange(movement, arrays, shape, sizes), strict=True):
             self._write(event, call.outputs[0], array, 0 in call.adds)
 
     def _transfer(self, members: Sequence[_Event]) -> None:

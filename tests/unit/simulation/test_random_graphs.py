@@ -12,20 +12,20 @@ from simcluster.plan import make_plan
 from simcluster.plan.framework import FrameworkSpec
 from simcluster.plan.spec import ParallelSpec, TrainingSpec
 from simcluster.simulation.verify import proved
-from tests.random_graphs import BATCH, MESH, SEQ, networks
+from tests.random_graphs import EVEN, MESH, UNEVEN, networks
 
 SHARDINGS = [None, {"zero": 1}, {"zero": 3}]
 OPTIMIZERS = ["sgd", "momentum", {"kind": "adamw", "eps": 1e-3}]
 
 
-def plan_of(network, strategies, optimizer, sharding, micro_batches):
+def plan_of(network, strategies, optimizer, sharding, micro_batches, sizes=EVEN):
     cluster = validate_data(
         {"host": {"use": "dgx-h100", "devices": 4, "network": {"nics": 4}}, "hosts": 1}, ClusterSpec
     )
     training = {
-        "global_batch": BATCH * micro_batches,
-        "micro_batch": BATCH // MESH["a"],
-        "seq_len": SEQ,
+        "global_batch": sizes.batch * micro_batches,
+        "micro_batch": sizes.batch // MESH["a"],
+        "seq_len": sizes.seq,
         "precision": "fp32",
         "optimizer": optimizer,
     }
@@ -34,6 +34,7 @@ def plan_of(network, strategies, optimizer, sharding, micro_batches):
         "roles": {"batch": "a", "spare": "b"},
         "recipe": "data",
         "strategies": strategies,
+        "uneven": "pad" if sizes.uneven else "refuse",
     }
     return make_plan(
         network,
@@ -44,9 +45,9 @@ def plan_of(network, strategies, optimizer, sharding, micro_batches):
     ), cluster.build()
 
 
-def assert_right(drawn, optimizer, sharding, micro_batches):
+def assert_right(drawn, optimizer, sharding, micro_batches, sizes=EVEN):
     network, strategies = drawn
-    plan, cluster = plan_of(network, strategies, optimizer, sharding, micro_batches)
+    plan, cluster = plan_of(network, strategies, optimizer, sharding, micro_batches, sizes)
     comparisons, fault = proved(plan, cluster, "float64", seed=1)
     assert not fault
     wrong = [each for each in comparisons if not each.agrees]
@@ -72,3 +73,9 @@ def test_random_networks(drawn, optimizer, sharding, micro_batches):
 @given(**CASES)
 def test_ten_thousand_random_networks(drawn, optimizer, sharding, micro_batches):
     assert_right(drawn, optimizer, sharding, micro_batches)
+
+
+@settings(max_examples=200)
+@given(**{**CASES, "drawn": networks(sizes=UNEVEN)})
+def test_random_networks_of_sizes_that_do_not_divide(drawn, optimizer, sharding, micro_batches):
+    assert_right(drawn, optimizer, sharding, micro_batches, UNEVEN)
