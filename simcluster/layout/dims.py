@@ -47,6 +47,7 @@ class Dims:
     value at which what stands in a reduced dim adds nothing, whatever the other inputs have there; without
     it, zeros in all inputs do so where the operator is linear (or the least or largest number, by the
     reduction). ``poles`` are inputs at whose zeros the results may be no numbers, whatever is linear.
+    ``vanishing`` are outputs with inputs in whose zeros they are zero though not linear.
     """
 
     inputs: tuple[tuple[str, ...], ...]
@@ -58,6 +59,7 @@ class Dims:
     windows: tuple[Window, ...] = ()
     neutral: tuple[tuple[int, float], ...] = ()
     poles: frozenset[int] = frozenset()
+    vanishing: tuple[tuple[int, frozenset[int]], ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -50,7 +50,13 @@ def zeros(
             for dim in padded
             if dim in names
             and not any(dim in dims.inputs[index] for index in dims.poles)
-            and all(_vanishes(dims, term, dim) for term in dims.terms_of(output))
+            and (
+                all(_vanishes(dims, term, dim) for term in dims.terms_of(output))
+                or any(
+                    output == made and all(dim in dims.inputs[index] for index in members)
+                    for made, members in dims.vanishing
+                )
+            )
             and all(
                 dim in zero[index]
                 for index, operand in enumerate(dims.inputs)

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from simcluster import units
 from simcluster.collectives import Selection
 from simcluster.layout import Mesh, Movement, pieces, uncut
-from simcluster.model import Block, Graph, Operator, Phase
+from simcluster.model import Block, Graph, Phase
+from simcluster.plan.padding import padded_dims
 from simcluster.plan.propagate import PROPAGATED
 from simcluster.plan.redistribute import Router
 from simcluster.plan.rule import BATCH, PIPELINE, Roles
@@ -77,19 +78,7 @@ def followed(strategies: Strategies, graph: Graph, router: Router) -> Iterator[s
 
 def padded(graph: Graph, strategies: Strategies, mesh: Mesh) -> Iterator[str]:
     """Which dims do not divide over the ranks that split them, and how much of their work is for nothing."""
-    found: dict[tuple[str, int, tuple[str, ...]], int] = {}
-    for instance in graph.instances:
-        block = graph.block_of(instance)
-        for name, strategy in strategies.of(instance.name).items():
-            node = block.node(name)
-            assert isinstance(node.operator, Operator)
-            shapes = [block.values[value].type.shape for value in (*node.inputs, *node.outputs)]
-            extent = node.operator.dims().extents(shapes)
-            for dim, axes in strategy.splits:
-                if extent[dim] % mesh.product(axes):
-                    key = dim, extent[dim], axes
-                    found[key] = found.get(key, 0) + 1
-    for (dim, size, axes), count in found.items():
+    for (dim, size, axes), count in padded_dims(graph, strategies, mesh).items():
         whole = -(-size // mesh.product(axes)) * mesh.product(axes)
         over = " x ".join(f"{axis} ({mesh.size(axis)})" for axis in axes)
         operators = f"{count:,} operator{'s' * (count > 1)}"

@@ -11,12 +11,32 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from simcluster.errors import PlanError
-from simcluster.layout import Dims, Layout, Strategy, needed, refusal, zeros
-from simcluster.model import Node, Role
+from simcluster.layout import Dims, Layout, Mesh, Strategy, needed, refusal, zeros
+from simcluster.model import Graph, Node, Operator, Phase, Role
+from simcluster.plan.strategies import Strategies
 from simcluster.plan.versions import Workbench
 
 Zero = tuple[frozenset[int], ...]
 """For every output the dims, by their place, whose padding is zero."""
+
+
+def padded_dims(
+    graph: Graph, strategies: Strategies, mesh: Mesh
+) -> dict[tuple[str, int, tuple[str, ...]], int]:
+    """Every dim that strategies split unevenly, with its size and its axes: in how many forward operators."""
+    found: dict[tuple[str, int, tuple[str, ...]], int] = {}
+    for instance in graph.instances:
+        block = graph.block_of(instance)
+        chosen = strategies.of(instance.name)
+        for node in block.phase(Phase.FORWARD):
+            assert isinstance(node.operator, Operator)
+            shapes = [block.values[value].type.shape for value in (*node.inputs, *node.outputs)]
+            extent = node.operator.dims().extents(shapes)
+            for dim, axes in chosen[node.source].splits if node.source in chosen else ():
+                if extent.get(dim, 0) % mesh.product(axes):
+                    key = dim, extent[dim], axes
+                    found[key] = found.get(key, 0) + 1
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +57,7 @@ class Padding:
         if isinstance(fills, str):
             raise _refused(node, padded, fills)
         masked = tuple(
-            self._filled(value, names, fill)
+            self._filled(self.bench.cleaned(value), names, fill)
             for value, names, fill in zip(inputs, dims.inputs, fills, strict=True)
         )
         zero = [
@@ -69,12 +89,12 @@ class Padding:
             raise _refused(node, padded, reason)
         return padded
 
-    def _filled(self, value: str, names: Sequence[str], fills: dict[str, float]) -> str:
+    def _filled(self, value: str, names: tuple[str, ...], fills: dict[str, float]) -> str:
         """A version of an input with neutral elements in its padding; all of one input's are the same."""
         for fill in dict.fromkeys(fills.values()):
             places = [names.index(dim) for dim, wanted in fills.items() if wanted == fill]
             if fill or not self.bench.zero.get(value, frozenset()).issuperset(places):
-                value = self.bench.masked(value, places, fill)
+                value = self.bench.masked(value, names, places, fill)
         return value
 
 

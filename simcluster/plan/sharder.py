@@ -198,9 +198,9 @@ class BlockSharder:
         placed = replace(node, inputs=inputs, strategy=strategy, masked=masked)
         bench.nodes.append(placed)
         outputs = []
-        tails: list[tuple[str, Layout, str]] = []
-        made = zip(node.outputs, dims.output_layouts(strategy, axes), zero, strict=True)
-        for value, layout, clean in made:
+        tails: list[tuple[str, Layout, str, tuple[str, ...]]] = []
+        made = zip(node.outputs, dims.output_layouts(strategy, axes), zero, dims.outputs, strict=True)
+        for value, layout, clean, names in made:
             target = self._accumulator_layout(value, layout)
             if target == layout and not self.padding.unknown(value, layout, clean):
                 bench.put(value, layout, node.name)
@@ -212,13 +212,13 @@ class BlockSharder:
                 bench.put(part, layout, node.name)
                 bench.zero[part] = clean
                 outputs.append(part)
-                tails.append((part, target, value))
+                tails.append((part, target, value, names))
         bench.nodes[-1] = replace(placed, outputs=tuple(outputs))
-        for part, target, value in tails:
+        for part, target, value, names in tails:
             last = bench.fetch(part, target, value)
             unknown = self.padding.unknown(value, target, bench.zero.get(last, frozenset()))
             if unknown:
-                bench.masked(last, unknown, 0.0, into=value)
+                bench.masked(last, names, unknown, 0.0, into=value)
             else:
                 bench.nodes[-1] = replace(bench.nodes[-1], outputs=(value,))
             bench.put(value, target, node.name)

@@ -45,7 +45,7 @@ def assign(
     """The strategy of every forward operator; every problem at once as PlanError.
 
     ``rules`` stand in order of precedence: user rules last to first, then the recipe's last to first. With
-    ``pads`` dims need not divide; of alternatives that do not divide the first one counts.
+    ``pads`` dims need not divide; of alternatives none of which divides the first one counts.
     """
     problems = list(_unknown_names(rules, mesh, roles))
     if pads:
@@ -65,7 +65,9 @@ def assign(
             strategies: dict[str, Strategy] = {}
             for node, index in zip(nodes, chosen, strict=True):
                 rule = None if index is None else rules[index]
-                made = _strategy(node, block, rule, mesh, roles, instance.name, pads=pads)
+                # Of several alternatives that are left, one divides.
+                alone = rule is None or len(rule.alternatives) < 2
+                made = _strategy(node, block, rule, mesh, roles, instance.name, pads=pads and alone)
                 if isinstance(made, Problem):
                     refused.append(made)
                     made = Strategy()

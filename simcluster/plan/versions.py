@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from simcluster.layout import Kind, Layout, Movement, Strategy
@@ -31,7 +31,8 @@ class Workbench:
     _versions: dict[str, dict[Layout, str]] = field(default_factory=dict)
     _makers: dict[str, str] = field(default_factory=dict)
     _labels: Counter[str] = field(default_factory=Counter)
-    _masked: dict[tuple[str, Mask], str] = field(default_factory=dict)
+    _masked: dict[tuple[str, frozenset[int], float], str] = field(default_factory=dict)
+    _cleaned: dict[str, str] = field(default_factory=dict)
 
     def kind(self, value: str) -> Value:
         """Type and role of a value, sharded already or not."""
@@ -66,7 +67,7 @@ class Workbench:
     def enter(self, phase: Phase) -> None:
         """Starts another phase: redistributed copies are gone, homes stay."""
         self.phase = phase
-        self._masked = {}
+        self._masked, self._cleaned = {}, {}
         self._versions = {value: dict([next(iter(found.items()))]) for value, found in self._versions.items()}
 
     def fetch(self, value: str, need: Layout, reader: str) -> str:
@@ -122,23 +123,33 @@ class Workbench:
 
     # -- padding ----------------------------------------------------------------------------------------
 
-    def masked(self, name: str, padded: Sequence[int], fill: float, into: str = "") -> str:
-        """The name of a version like ``name`` with ``fill`` in the padding of these dims.
+    def cleaned(self, name: str) -> str:
+        """The version like ``name`` that has most zeros in its padding: as masks have left it for others."""
+        return self._cleaned.get(name, name)
+
+    def masked(
+        self, name: str, labels: tuple[str, ...], padded: Collection[int], fill: float, into: str = ""
+    ) -> str:
+        """The name of a version like ``name``, whose dims are called ``labels``, with ``fill`` in the padding
+        of some of them.
 
         It is made by a mask, if there is none yet; ``into`` is a value that it is to be made as.
         """
-        kind = self.values[name]
+        kind, key = self.values[name], (name, frozenset(padded), fill)
         assert kind.layout is not None
-        labels = tuple(f"dim{index}" for index in range(len(kind.type.shape)))
         mask = Mask(labels, tuple(labels[dim] for dim in sorted(padded)), fill)
-        if not into and (name, mask) in self._masked:
-            return self._masked[name, mask]
+        if not into and key in self._masked:
+            return self._masked[key]
         label = self._label(f"{name}.mask")
         made = into or label
         if not into:
-            self._masked[name, mask] = label
+            self._masked[key] = label
             role = Role.ACTIVATION if kind.role in (Role.FEED, Role.PARAMETER) else kind.role
             self.values[label] = replace(kind, role=role)
+            if not fill:
+                self._cleaned |= {
+                    other: label for other, last in [*self._cleaned.items(), (name, name)] if last == name
+                }
         self.zero[made] = self.zero.get(name, frozenset()) | frozenset(padded) if not fill else frozenset()
         strategy = Strategy.of(dict(zip(labels, kind.layout.dims, strict=True)))
         self.nodes.append(Node(label, mask, (name,), (made,), self.phase, origin=name, strategy=strategy))

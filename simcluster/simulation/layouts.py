@@ -130,8 +130,26 @@ def _node(built: Built, block: Block, instance: Instance, node: Node, *, maps: b
         if maps and node.phase in (Phase.FORWARD, Phase.BACKWARD):
             plan = built.plan
             entry["maps"] = tensor_maps(plan.mesh, plan.stage_axis, node.operator.dims(), node.strategy)
+        padding = _padding(built, block, node, node.operator)
+        if padding:
+            entry["padding"] = padding
         return entry | {"kind": node.operator.kind, "strategy": str(node.strategy), "source": source}
     return entry | {"kind": str(node.operator), "why": node.why} | _cost(built, block, node, node.operator)
+
+
+def _padding(built: Built, block: Block, node: Node, operator: Operator) -> str:
+    """Which dims the operator has padded, and to what: ``heads 6 padded to 8``."""
+    if not node.strategy.splits:
+        return ""
+    mesh = built.plan.mesh
+    shapes = [block.values[value].type.shape for value in (*node.inputs, *node.outputs)]
+    extent = operator.dims().extents(shapes)
+    ways = {dim: mesh.product(axes) for dim, axes in node.strategy.splits}
+    return ", ".join(
+        f"{dim} {extent[dim]:,} padded to {-(-extent[dim] // count) * count:,}"
+        for dim, count in ways.items()
+        if extent[dim] % count
+    )
 
 
 def _cost(built: Built, block: Block, node: Node, movement: Movement) -> dict[str, Any]:

@@ -14,8 +14,11 @@ from tests.contracts.operator_checks import gradient_values, inherited, upstream
 from tests.contracts.operator_mesh import Ranks, allowed, extents
 from tests.contracts.operator_tape import differentiated
 
-UNEVEN = tuple(Ranks(Mesh.of(sizes)) for sizes in ({"a": 3}, {"a": 3, "b": 2}, {"a": 2, "b": 3}))
-"""Sizes of cases mostly divide by 4: over 3 or 6 ranks they do not, and some hold nothing but padding."""
+FEW = Ranks(Mesh.of({"a": 3}))
+"""Sizes of cases mostly divide by 4: over 3 ranks they do not, and one or the other holds only padding."""
+
+UNEVEN = tuple(Ranks(Mesh.of(sizes)) for sizes in ({"a": 3, "b": 2}, {"a": 2, "b": 3}))
+"""Two axes: dims split over both, unevenly over the outer, the inner or all, and two dims at once."""
 
 
 @dataclass(frozen=True)
