@@ -192,6 +192,11 @@ class Conduct:
         fusion = FusionSpec() if fusion is None else fusion
         if fusion.closed:
             buckets = None
+        given = Fusion.of(fusion, ids) if fusion.said else None
+        limited = buckets is not None and reduction.limit is not None
+        if sharding.gradients and limited and fusion.reduce_scatter is None:
+            # Each micro-batch's sharded gradients fill the profile's buckets as those of a step would.
+            given = (given or Fusion(ids=dict(ids))).having({"reduce_scatter": buckets})
         rest = tuple(axis for axis in mesh.names if axis not in (*batch_axes, stage_axis))
         return cls(
             buckets,
@@ -201,7 +206,7 @@ class Conduct:
             framework.layer_collectives == "blocking",
             rest if framework.p2p_scatter else (),
             sharding.gather_once,
-            Fusion.of(fusion, ids) if fusion.said else None,
+            given,
             fusion.closed,
         )
 

@@ -97,6 +97,10 @@ class FrameworkSpec(CatalogSection):
     fuse: tuple[tuple[Name, Name], ...]
     """Pairs of operator families: one may run in the same kernel right after the other."""
 
+    passes: tuple[Name, ...] = ()
+    """Operator families that run as the passes they are made of (``batch_norm``: its statistics, and what
+    reads them), so that each may join a neighbour's kernel; others run whole where their dims allow it."""
+
     accumulate: Literal["all"] | tuple[Name, ...] = "all"
     """Operator families whose kernels add a parameter's gradient to its buffer themselves (``matmul``: fused
     gradient accumulation); the others write it and a kernel of its own adds it."""
@@ -109,7 +113,8 @@ class FrameworkSpec(CatalogSection):
     its use the sharded weights of one may be gathered."""
 
     dispatch: NonNegativeFloat
-    """Host time per operator, as a multiple of the device's figure."""
+    """Host time per operator, as a multiple of the device's figure: one operator here is several calls of an
+    eager framework."""
 
     collective_call: Duration | None = None
     """Host time per collective, a floor under its time; not counted if absent."""
@@ -151,8 +156,9 @@ class FrameworkSpec(CatalogSection):
     vocabulary_multiple: PositiveInt
     """The vocabulary is padded so that every rank that shares it holds a multiple of this."""
 
-    attention: Literal["flash", "unfused"] = "flash"
-    """One kernel that keeps no scores, or products, softmax and dropout as kernels of their own."""
+    attention: Literal["flash", "flash_1", "flash_2", "unfused"] = "flash"
+    """One kernel that keeps no scores: the best that the device has, or that of a release of FlashAttention;
+    or products, softmax and dropout as kernels of their own."""
 
     logits: Literal["fp32", "compute"] = "compute"
     """Number format in which the loss reads logits and keeps them for its backward."""
@@ -167,6 +173,11 @@ class FrameworkSpec(CatalogSection):
         if isinstance(self.gradients, str):
             return self.gradients
         return self.gradients.get(compute, "fp32")  # type: ignore[call-overload, no-any-return]
+
+    @property
+    def attention_release(self) -> int | None:
+        """The release of FlashAttention, if it is not the best kernel there is."""
+        return {"flash_1": 1, "flash_2": 2}.get(self.attention)
 
     def settings(self) -> dict[str, Any]:
         """Every switch by its key path: ``reduction.overlap`` -> value, in the order of the keys."""

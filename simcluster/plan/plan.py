@@ -27,7 +27,7 @@ from simcluster.plan.passes import Passes, differentiated
 from simcluster.plan.place import default_layers, place
 from simcluster.plan.propagate import propagate
 from simcluster.plan.redistribute import Router
-from simcluster.plan.rule import BATCH, PIPELINE, Roles, Rule
+from simcluster.plan.rule import BATCH, PIPELINE, Roles, Rule, stage_devices
 from simcluster.plan.schedule import Timetable
 from simcluster.plan.sharding import Sharding, chosen
 from simcluster.plan.spec import (
@@ -56,7 +56,7 @@ class Plan:
     ``vocab`` the padded vocabulary, ``notes`` what the user should be told, ``algorithms`` those of
     collectives that the scenario names; ``call`` is the host's seconds for each call of collectives, of
     which ``reuse`` that are alike are one; ``inputs`` how ranks get their parts of the batch, if that takes
-    anything.
+    anything; ``attention`` the release of the fused attention kernel, if an earlier one.
     """
 
     graph: Graph
@@ -88,6 +88,7 @@ class Plan:
     call: float
     reuse: int | None
     inputs: Inputs | None = None
+    attention: int | None = None
 
     @property
     def timetable(self) -> Timetable:
@@ -155,7 +156,7 @@ class _Planner:
         check_rates(self.cluster, formats.compute, formats.matmul)
         check_inputs(self.inputs, self.cluster)
         model = self.model.padded(self._vocabulary_multiple(rules)).computed(
-            flash=self.framework.attention == "flash",
+            flash=self.framework.attention != "unfused",
             logits=DType.FP32 if self.framework.logits == "fp32" else None,
         )
         tokens = self.training.global_batch * self.training.seq_len
@@ -166,7 +167,9 @@ class _Planner:
         forward = with_statistics(forward, ways)
         check_tensors(forward)
         placed = place(forward, layers)
-        self.mesh, self.roles = cut_axes(placed, rules, self.mesh, self.roles, stage_axis)
+        devices = stage_devices(self.mesh, self.roles)
+        counted_inputs = [] if self.inputs is None else list(self.inputs.digits(placed, devices))
+        self.mesh, self.roles = cut_axes(placed, rules, self.mesh, self.roles, stage_axis, counted_inputs)
         batch_axes = self.roles.resolve((BATCH,), self.mesh)
         check_shares(found, self.mesh)
         sharding = self._sharding(stage_axis)
@@ -205,7 +208,9 @@ class _Planner:
             optimizer=optimizer,
             recompute=self.parallel.recompute,
             limit=limit,
-            feeds=self.inputs.layouts(logical, sharder, stage_axis) if self.inputs else {},
+            feeds=self.inputs.layouts(logical, self.mesh, stage_axis, self.roles.cut, pads=pads)
+            if self.inputs
+            else {},
             apart=fusion.closed,
         )
         graph = passes.run(logical)
@@ -274,6 +279,7 @@ class _Planner:
             call=float(self.framework.collective_call or 0.0),
             reuse=self.parallel.reuse,
             inputs=self.inputs,
+            attention=self.framework.attention_release,
         )
 
     # -- what can be wrong before anything is built -----------------------------------------------------

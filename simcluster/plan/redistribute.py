@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from simcluster.errors import PlanError
-from simcluster.layout import FLAT, Kind, Layout, Mesh, Movement, inferred, movements
+from simcluster.layout import Kind, Layout, Mesh, Movement, inferred, movements
 from simcluster.model import TensorType
 
 Cost = Callable[[Movement, int], float]
-"""Seconds of a movement that concerns this many bytes, counted as ``collective_bytes`` counts them."""
+"""Seconds of a movement that concerns this many bytes, counted as ``Movement.num_bytes`` counts them."""
 
 Path = tuple[tuple[Movement, Layout], ...]
 """Movements with the layout each of them reaches."""
@@ -32,24 +32,16 @@ def local_bytes(kind: TensorType, layout: Layout, mesh: Mesh) -> int:
 
 
 def collective_bytes(movement: Movement, before: TensorType, after: TensorType, mesh: Mesh) -> int:
-    """The size of a movement in the convention of nccl-tests, from what a rank holds before and after it.
+    """The size of a movement as ``Movement.num_bytes`` counts it, from what a rank holds before and after.
 
-    The buffer of an all-reduce or all-to-all, the input of a reduce-scatter, the output of an all-gather; of
-    exchanges with neighbours what a rank with neighbours sends. Padding of dims that do not divide travels
-    too; that of a flat buffer does not count.
+    What is exchanged all to all is padded before, where it does not divide.
     """
-    kind = movement.kind
-    if kind in (Kind.NEIGHBOR_EXCHANGE, Kind.SHIFT):
-        return abs(after.num_bytes - before.num_bytes)
-    buffer = after if kind in (Kind.ALL_GATHER, Kind.SLICE, Kind.COPY) else before
-    if kind in (Kind.ALL_GATHER, Kind.REDUCE_SCATTER, Kind.ALL_TO_ALL) and movement.dim != FLAT:
-        part = before if kind is Kind.ALL_GATHER else after
-        split = movement.to_dim if kind is Kind.ALL_TO_ALL else movement.dim
-        length = part.shape[split] * mesh.product(movement.axes)
-        if length != buffer.shape[split]:
-            shape = (*buffer.shape[:split], length, *buffer.shape[split + 1 :])
-            return TensorType(shape, buffer.dtype).num_bytes
-    return buffer.num_bytes
+    ways = mesh.product(movement.axes)
+    if movement.kind is Kind.ALL_TO_ALL:
+        dim = movement.to_dim
+        length = after.shape[dim] * ways
+        before = TensorType((*before.shape[:dim], length, *before.shape[dim + 1 :]), before.dtype)
+    return movement.num_bytes(before.num_bytes, after.num_bytes, ways)
 
 
 @dataclass

@@ -75,6 +75,11 @@ def _fuse(pairs: list[list[str]]) -> str:
     return f"fuses only {listed}" if listed else "fuses no operators"
 
 
+def _passes(families: list[str]) -> str:
+    listed = ", ".join(family.replace("_", " ") for family in families)
+    return f"{listed} in passes of their own" if listed else "every norm as a whole"
+
+
 def _accumulate(families: str | list[str]) -> str:
     if families == "all":
         return "every kernel adds its gradient itself"
@@ -110,10 +115,13 @@ def _vocabulary(multiple: int) -> str:
 _PHRASES: Mapping[str, Callable[[Any], str]] = {
     "attention": {
         "flash": "attention in one kernel",
+        "flash_1": "attention by FlashAttention's first release",
+        "flash_2": "attention by FlashAttention-2",
         "unfused": "attention in kernels of their own",
     }.__getitem__,
     "logits": {"fp32": "fp32 logits", "compute": "logits in the compute format"}.__getitem__,
     "fuse": _fuse,
+    "passes": _passes,
     "accumulate": _accumulate,
     "optimizer": {
         "together": "multi-tensor updates",

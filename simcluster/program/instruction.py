@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import math
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -198,6 +199,11 @@ class Code:
     def writers(self) -> dict[int, int]:
         """Slot -> the last instruction that writes it."""
         return {slot: index for index, each in enumerate(self.instructions) for slot in each.writes}
+
+    @cached_property
+    def droppers(self) -> Counter[int]:
+        """Slot -> how many instructions drop it."""
+        return Counter(slot for each in self.instructions for slot in set(each.drops))
 
 
 @dataclass(frozen=True, slots=True)

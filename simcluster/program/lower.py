@@ -43,6 +43,15 @@ _PURPOSES = {
     REGATHER: Purpose.WEIGHTS,
     SCATTER: Purpose.GRADIENTS,
 }
+RESIDENT = {
+    Role.PARAMETER: Category.PARAMETERS,
+    Role.COPY: Category.PARAMETERS,
+    Role.ACCUMULATOR: Category.GRADIENTS,
+    Role.STATE: Category.OPTIMIZER,
+    Role.BUFFER: Category.COMMUNICATION,
+}
+"""What values that outlive a step are booked under."""
+
 _ADDED = (Role.ACCUMULATOR, Role.SUM)
 _MATRIX = (Kernel.GEMM, Kernel.ATTENTION, Kernel.CONV)
 
@@ -53,13 +62,15 @@ class Lowering:
 
     ``prefetch`` bounds how early an all-gather may start: not before the ``prefetch + 1``-th
     kernel ahead of its first reader has ended. With ``blocking``, kernels and collectives of activations take
-    turns in program order. ``tf32``: matrix kernels on fp32 operands run at the rate of tf32.
+    turns in program order. ``tf32``: matrix kernels on fp32 operands run at the rate of tf32. ``attention``:
+    the release of the fused attention kernel, where it is not the best there is.
     """
 
     mesh: Mesh
     prefetch: int
     blocking: bool = False
     tf32: bool = False
+    attention: int | None = None
 
 
 def lower(block: Block, settings: Lowering, given: Mapping[str, Scope] | None = None) -> dict[str, Code]:
@@ -200,15 +211,8 @@ class _CodeWriter:
         return Slot(value, scope, local, category, size, kind.type, kind.layout, feed, kind.below)
 
     def _category(self, value: str, kind: Value, scope: Scope) -> Category:
-        resident = {
-            Role.PARAMETER: Category.PARAMETERS,
-            Role.COPY: Category.PARAMETERS,
-            Role.ACCUMULATOR: Category.GRADIENTS,
-            Role.STATE: Category.OPTIMIZER,
-            Role.BUFFER: Category.COMMUNICATION,
-        }
-        if kind.role in resident:
-            return resident[kind.role]
+        if kind.role in RESIDENT:
+            return RESIDENT[kind.role]
         if kind.role is Role.GATHERED:
             return Category.COMMUNICATION
         if scope is Scope.MICRO_BATCH and kind.role in (Role.ACTIVATION, Role.FEED):
@@ -278,21 +282,35 @@ class _CodeWriter:
         return (Work(Kernel.COPY, outputs[0].dtype, flops=0, bytes_read=moved, bytes_written=moved),)
 
     def _rated(self, work: Work) -> Work:
-        """The work at the rate of the format in which matrix units multiply."""
+        """The work at the rate of the format in which matrix units multiply, by the kernel there is."""
+        if work.kernel is Kernel.ATTENTION and self.settings.attention is not None:
+            work = replace(work, sizes=(*work.sizes, ("release", self.settings.attention)))
         if self.settings.tf32 and work.kernel in _MATRIX and work.dtype is DType.FP32:
             return replace(work, dtype=DType.TF32)
         return work
 
     def _internal_bytes(self, nodes: Sequence[Node]) -> tuple[int, int]:
-        """Bytes read and written inside the kernel that never reach memory."""
+        """Bytes that operators of a kernel read and write, and the kernel does not.
+
+        It reads nothing that it makes, nor anything a second time for another operator; it writes what others
+        read.
+        """
 
         def total(values: Sequence[str]) -> int:
-            kept = [value for value in values if value in self.internal]
-            return sum(self.slots[self.index[value]].type.num_bytes for value in kept)
+            return sum(self.slots[self.index[value]].type.num_bytes for value in values)
 
-        read = total([value for node in nodes for value in node.inputs])
-        written = total([value for node in nodes for value in node.outputs])
-        return read, written
+        there: set[str] = set()
+        again: list[str] = []
+        inside: list[str] = []
+        for node in nodes:
+            if any(self.block.values[value].role is Role.VIEW for value in node.outputs):
+                # A view moves nothing: it is there if what it shows is.
+                there.update(node.outputs if there.issuperset(node.inputs) else ())
+                continue
+            again += [value for value in node.inputs if value in there]
+            inside += [value for value in node.outputs if value in self.internal]
+            there.update(node.inputs, node.outputs)
+        return total(again), total(inside)
 
     # -- order ------------------------------------------------------------------------------------------
 

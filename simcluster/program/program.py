@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from simcluster.layout import Layout, Mesh
 from simcluster.model import TensorType
 from simcluster.program.instruction import Category, Code, Execution, Scope
+from simcluster.work import DType
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,11 @@ class Resident:
     whole: TensorType
     layout: Layout
     origin: str = ""
+
+    @classmethod
+    def room(cls, name: str, category: Category, num_bytes: int) -> Resident:
+        """Memory that is held for no tensor in particular."""
+        return cls(name, category, num_bytes, TensorType((0,), DType.UINT8), Layout.replicated(1))
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ def _inputs(built: Built) -> dict[str, Any]:
     plan, spec = built.plan, built.scenario.spec
     if plan.inputs is None or spec.data is None:
         return {}
-    epoch = plan.inputs.epoch(spec.training.global_batch, plan.batch_ways)
+    epoch = plan.inputs.epoch(plan.graph, plan.mesh, spec.training.global_batch)
     told = {"epoch": asdict(epoch)} if epoch else {}
     written = spec.data
     return {

@@ -25,7 +25,9 @@ from simcluster.model import Model, Operator
 from simcluster.model.operators.lamb import Lamb
 from simcluster.plan import Plan
 from simcluster.plan.batches import Batches
+from simcluster.plan.dataset_strategy import given
 from simcluster.plan.fusion import FusionSpec
+from simcluster.plan.inputs import DataSpec
 from simcluster.plan.padding import padded_dims
 from simcluster.plan.place import default_layers
 from simcluster.plan.rule import BATCH
@@ -101,6 +103,7 @@ def shrink(scenario: Scenario) -> Shrunk:
             "training": training,
             "parallel": parallel,
             "cluster": hosts,
+            "data": _small_data(built),
             "run": spec.run.model_copy(update={"steps": 2}),
             "tenants": (),
         }
@@ -126,6 +129,14 @@ def _small_fusion(fusion: FusionSpec, model: Model, plan: Plan) -> FusionSpec:
     names = [name for name, _ in model.graph(1, model.sequence or 1, plan.compute, 1).parameters()]
     kept = tuple(entry for entry in fusion.ids if any(matches(entry.match, name) for name in names))
     return fusion.model_copy(update={"ids": kept})
+
+
+def _small_data(built: Built) -> DataSpec | None:
+    """The section of inputs; numbers of parts count the ranks of the large mesh, so axes are written out."""
+    data = built.scenario.spec.data
+    if data is None or data.strategy is None or isinstance(data.strategy, str):
+        return data
+    return data.model_copy(update={"strategy": tuple(each.dims for each in given(built.plan.graph).values())})
 
 
 def _small_strategies(built: Built, model: Model) -> tuple[StrategySpec, ...]:
@@ -221,8 +232,13 @@ class _Ways:
 
 
 def _splits(plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Every dim with axes that split it, in an operator or in a result behind it."""
+    """Every dim with axes that split it, in an operator, in a result behind it, or in an input."""
     seen: set[int] = set()
+    for name, layout in given(plan.graph).items():
+        for node in (node for block in plan.logical.blocks.values() for node in block.nodes):
+            if isinstance(node.operator, Operator) and name in node.inputs:
+                names = node.operator.dims().inputs[node.inputs.index(name)]
+                yield from zip(names, layout.dims, strict=True)
     for instance in plan.logical.instances:
         chosen = plan.strategies.of(instance.name)
         if id(chosen) in seen:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.collectives import Operation
 from simcluster.engine import Timing
 from simcluster.engine.account import CATEGORIES
 from simcluster.engine.account import account as engine_account
@@ -239,14 +240,13 @@ def _traffic(built: Built) -> dict[str, dict[str, float]]:
 
 
 def _sent(built: Built, each: Instruction) -> float:
-    """Bytes a member sends, as a ring would: nccl-tests' bus bytes."""
+    """Bytes a member sends on average, as a ring would: nccl-tests' bus bytes."""
     if each.action is Action.SEND:
         return float(each.num_bytes)
     if each.action is not Action.COLLECTIVE:
         return 0.0
     ranks = built.plan.mesh.product(each.group)
-    rounds = 2 if each.operation == "all_reduce" else 1
-    return rounds * (ranks - 1) / ranks * each.num_bytes
+    return Operation(each.operation).copies(ranks) / ranks * each.num_bytes
 
 
 def peaks(built: Built, account: Table) -> list[dict[str, Any]]:

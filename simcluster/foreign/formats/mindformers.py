@@ -22,6 +22,7 @@ from simcluster.foreign.meaning import (
     switch,
     word,
 )
+from simcluster.foreign.mixture import DEEPSEEK, mixture
 from simcluster.foreign.profile import of_profile, say_framework
 from simcluster.foreign.settings import read_settings
 
@@ -36,6 +37,11 @@ _TYPES: Mapping[str, Mapping[str, object]] = {
     "qwen2config": {**_LLAMA, "qkv_bias": True},
     "qwen2": {**_LLAMA, "qkv_bias": True},
     "mistral": _LLAMA,
+    "mixtral": _LLAMA,
+    "deepseekv2config": _LLAMA,
+    "deepseekv3config": _LLAMA,
+    "deepseek_v3": _LLAMA,
+    "qwen3_moe": {**_LLAMA, "qk_norm": True},
     "internlmconfig": _LLAMA,
     "gpt2config": _GPT,
     "gpt2": _GPT,
@@ -61,6 +67,7 @@ class MindFormers(Importer):
         facts.understand(read_settings(text, name), _meaning)
         if given.model is None:
             _model(facts)
+        mixture(facts, chosen=1, groups_best=False)
         _batch(facts)
         _optimizer_parallel(facts)
         _recompute(facts)
@@ -129,12 +136,10 @@ _MODEL: Mapping[str, Meaning] = {
     "pp_interleave_num": states("chunks"),
     "offset": lambda facts, flag: _offset(facts, flag),
     "fine_grain_interleave": lost("layers are not interleaved", unless=(1, None)),
-    "multi_latent_attention": lost("ordinary attention is simulated"),
     "mtp_depth": lost("no further tokens are predicted"),
     "num_nextn_predict_layers": lost("no further tokens are predicted"),
-    "n_routed_experts": lost("a dense model is simulated", unless=(None, 0)),
-    "num_experts": lost("a dense model is simulated", unless=(None, 0)),
     "sliding_window": states("model.window"),
+    **DEEPSEEK,
 }
 
 _MEANINGS: Mapping[str, Meaning] = {
@@ -145,7 +150,7 @@ _MEANINGS: Mapping[str, Meaning] = {
     "parallel_config.model_parallel": states("tensor"),
     "parallel_config.pipeline_stage": states("pipeline"),
     "parallel_config.context_parallel": states("context"),
-    "parallel_config.expert_parallel": lost("a dense model is simulated"),
+    "parallel_config.expert_parallel": states("expert"),
     "parallel_config.micro_batch_num": states("micro_batch_num"),
     "parallel_config.use_seq_parallel": switch("sequence_parallel", True, False),
     "parallel_config.vocab_emb_dp": switch("vocab_emb_dp"),
@@ -175,7 +180,13 @@ _MEANINGS: Mapping[str, Meaning] = {
     "recompute_config.parallel_optimizer_comm_recompute": effectless,
     "recompute_config.recompute_slice_activation": lost("saved activations are whole on every tensor rank"),
     "swap_config.swap": lost(_ON_DEVICE),
-    "moe_config.expert_num": lost("a dense model is simulated", unless=(1, None)),
+    "moe_config.expert_num": states("experts"),
+    "moe_config.num_experts_chosen": states("experts_chosen"),
+    "moe_config.shared_expert_num": states("experts_shared_count"),
+    "moe_config.capacity_factor": states("experts_capacity", number),
+    "moe_config.use_gating_sigmoid": switch("experts_score", "sigmoid"),
+    "moe_config.balance_via_topk_bias": switch("experts_steered"),
+    **{f"moe_config.{name}": meaning for name, meaning in DEEPSEEK.items()},
     "optimizer.type": selects(
         "training.optimizer.kind",
         {

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import Array, Region, Tape
+from simcluster.model.operator import Array, Region
 from simcluster.model.operators.pointwise import Pointwise
 
 Labels = tuple[str, ...]
@@ -19,7 +19,8 @@ Labels = tuple[str, ...]
 class Mask(Pointwise):
     """x with ``fill`` where it is padding along one of ``padded``, which are some of its dims' ``labels``.
 
-    It selects and does not multiply, so that nothing that is no number gets through. One elementwise kernel.
+    It selects and does not multiply, so that nothing that is no number gets through. It has no gradient: masks
+    are made where graphs are sharded, which is behind their differentiation.
     """
 
     labels: Labels
@@ -31,14 +32,6 @@ class Mask(Pointwise):
     def dims(self) -> Dims:
         """Linear if it fills in zeros."""
         return Dims((self.labels,), (self.labels,), linear=() if self.fill else (frozenset({0}),))
-
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
-        """That of what is no padding, where the fill is zero."""
-        if self.fill:
-            raise NotImplementedError(f"{self.kind} has a gradient only where it fills in zeros")
-        return (None,) if grads[0] is None else tape.emit("grad", self, [grads[0]])
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The elements that are of the tensor, and the fill."""

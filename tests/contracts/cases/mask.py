@@ -9,7 +9,7 @@ _X = ("batch", "seq", "hidden")
 _SELECTS = "where there is no padding it changes nothing, but elsewhere a fill that is not zero would add up"
 
 CASES = (
-    Case("mask", Mask(_X, ("seq",)), normal((4, 8, 4)), (0,)),
+    Case("mask", Mask(_X, ("seq",)), normal((4, 8, 4))),
     Case(
         "mask with the least number",
         Mask(_X, ("batch", "hidden"), float("-inf")),

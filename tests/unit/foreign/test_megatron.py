@@ -168,7 +168,6 @@ def test_effectless_and_framework_flags():
     assert fates(found, "--log-interval") == [Fate.EFFECTLESS]
     assert fates(found, "--tp-comm-overlap") == [Fate.PROFILE]
     assert fates(found, "--moe-router-topk") == [Fate.EFFECTLESS]
-    assert fates(read(BASE + "--num-experts 8"), "--num-experts") == [Fate.UNSUPPORTED]
 
 
 @pytest.mark.parametrize(
