@@ -19,8 +19,8 @@ Labels = tuple[str, ...]
 class Mask(Pointwise):
     """x with ``fill`` where it is padding along one of ``padded``, which are some of its dims' ``labels``.
 
-    It selects and does not multiply, so that nothing that is no number gets through. It has no gradient: masks
-    are made where graphs are sharded, which is behind their differentiation.
+    It selects and does not multiply, so that nothing that is no number gets through. It has no gradient:
+    masks are made where graphs are sharded, behind their differentiation.
     """
 
     labels: Labels
