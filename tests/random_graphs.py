@@ -56,7 +56,7 @@ EVEN = Sizes(4, 4, 8, 8, (4, 8), 4, 2)
 UNEVEN = Sizes(6, 5, 7, 9, (3, 6), 3, 3, uneven=True)
 """Most of them divide over none."""
 
-BATCH, SEQ = EVEN.batch, EVEN.seq
+BATCH, SEQ, WIDTH, CLASSES = EVEN.batch, EVEN.seq, EVEN.width, EVEN.classes
 
 
 @dataclass(frozen=True)
