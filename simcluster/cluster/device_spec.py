@@ -239,6 +239,9 @@ class DeviceSpec(CatalogSection):
     communicator: Figure[Bytes]
     """What every communicator takes of the memory."""
 
+    workspace: Figure[Bytes] | None = None
+    """What a handle of its matmul library takes of the framework's memory; absent: nothing is known."""
+
     launch: Figure[Duration]
     """What every kernel costs beside its work."""
 
@@ -282,6 +285,7 @@ class DeviceSpec(CatalogSection):
             memory_bandwidth=self.memory_bandwidth.value,
             reserved=round(self.reserved.value),
             communicator=round(self.communicator.value),
+            workspace=round(self.workspace.value) if self.workspace else 0,
             launch=self.launch.value,
             dispatch=self.dispatch.value,
             gemm=self.gemm.build(self.cores.value),

@@ -15,10 +15,13 @@ from simcluster.document import (
     Name,
     NonNegativeFloat,
     NonNegativeInt,
+    PositiveFloat,
     PositiveInt,
     Refused,
     Section,
 )
+from simcluster.errors import nearest
+from simcluster.plan.allocator import AllocatorSpec
 from simcluster.registry import data_files
 
 IDEAL = "ideal"
@@ -83,6 +86,39 @@ class ReductionSpec(Section):
         return self
 
 
+class StorageSpec(Section):
+    """How memory is handed to tensors, and what kernels take besides their results."""
+
+    allocator: Name | None = None
+    """Who hands it out, and keeps what is released; absent: what is released is given back."""
+
+    in_place: tuple[Name, ...] = ()
+    """Operator families whose backward kernels write their result over an operand of its size that nobody
+    reads after them (``loss``: the gradient takes the place of the logits)."""
+
+    scratch: dict[Name, PositiveFloat] = {}
+    """What kernels of an operator family hold while they run besides what they read and write, in multiples
+    of their largest operand (``loss: 1.0``: a whole copy of the logits)."""
+
+    whole: tuple[Name, ...] = ()
+    """Operator families whose results are parts of one tensor that is held as long as any of them
+    (``matmul``: queries, keys and values of one projection)."""
+
+    placeholders: tuple[Name, ...] = ()
+    """Operator families of layers whose weight gradients, added to their buffers, leave a tensor behind that
+    stands for them: one in the compute format for every shape, held for good."""
+
+    workspaces: NonNegativeInt = 0
+    """Handles of the matmul library, each with the workspace of the device."""
+
+    @model_validator(mode="after")
+    def _allocator_is_known(self) -> StorageSpec:
+        if self.allocator is not None and self.allocator not in AllocatorSpec.entries():
+            hint = nearest(self.allocator, AllocatorSpec.entries())
+            raise Refused(f"unknown allocator '{self.allocator}'", path="allocator", hint=hint)
+        return self
+
+
 class FrameworkSpec(CatalogSection):
     """A framework profile: how a training framework would run the plan."""
 
@@ -131,6 +167,10 @@ class FrameworkSpec(CatalogSection):
     weights alone, cast in every forward pass and kept until its backward (automatic mixed precision), or
     cast once more in the backward. The scenario's precision.master wins."""
 
+    recompute: Literal["whole", "needed"] = "whole"
+    """Of a recomputed layer's forward: all of it, as checkpoints run it again, or what the backward needs, as
+    a compiler leaves of it."""
+
     fp8_transposes: bool = False
     """Whether casts to fp8 also write a transposed copy, for products that sum over another dim of an operand
     than its last, as Hopper's matrix units demand."""
@@ -162,6 +202,9 @@ class FrameworkSpec(CatalogSection):
 
     logits: Literal["fp32", "compute"] = "compute"
     """Number format in which the loss reads logits and keeps them for its backward."""
+
+    storage: StorageSpec = StorageSpec()
+    """Memory that is not said by the mathematics."""
 
     @classmethod
     def entries(cls) -> Mapping[str, Traversable]:

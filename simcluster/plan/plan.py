@@ -21,15 +21,16 @@ from simcluster.plan.fusion_ids import fusion_ids
 from simcluster.plan.hints import hints
 from simcluster.plan.inputs import Inputs, check_inputs
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
-from simcluster.plan.notes import followed, notes, padded
+from simcluster.plan.notes import followed, notes, padded, without_effect
 from simcluster.plan.optimize import OptimizerPlan
 from simcluster.plan.passes import Passes, differentiated
 from simcluster.plan.place import default_layers, place
 from simcluster.plan.propagate import propagate
+from simcluster.plan.recompute_spec import RecomputeSpec
 from simcluster.plan.redistribute import Router
 from simcluster.plan.rule import BATCH, PIPELINE, Roles, Rule, stage_devices
 from simcluster.plan.schedule import Timetable
-from simcluster.plan.sharding import Sharding, chosen
+from simcluster.plan.sharding import Sharding, chosen, groups
 from simcluster.plan.spec import (
     FrameworkSpec,
     ParallelSpec,
@@ -55,8 +56,9 @@ class Plan:
     each stage, ``timetables`` what the stages do, for each number of micro-batches that ``batches`` counts,
     ``vocab`` the padded vocabulary, ``notes`` what the user should be told, ``algorithms`` those of
     collectives that the scenario names; ``call`` is the host's seconds for each call of collectives, of
-    which ``reuse`` that are alike are one; ``inputs`` how ranks get their parts of the batch, if that takes
-    anything; ``attention`` the release of the fused attention kernel, if an earlier one.
+    which ``reuse`` that are alike are one; ``recompute`` says what is computed again, ``inputs`` how ranks
+    get their parts of the batch, if that takes anything, ``attention`` the release of the fused attention
+    kernel, if an earlier one.
     """
 
     graph: Graph
@@ -87,6 +89,7 @@ class Plan:
     algorithms: Selection
     call: float
     reuse: int | None
+    recompute: RecomputeSpec
     inputs: Inputs | None = None
     attention: int | None = None
 
@@ -168,8 +171,9 @@ class _Planner:
         check_tensors(forward)
         placed = place(forward, layers)
         devices = stage_devices(self.mesh, self.roles)
-        counted_inputs = [] if self.inputs is None else list(self.inputs.digits(placed, devices))
-        self.mesh, self.roles = cut_axes(placed, rules, self.mesh, self.roles, stage_axis, counted_inputs)
+        digits = [] if self.inputs is None else list(self.inputs.digits(placed, devices))
+        digits += groups(sharding, self.mesh, stage_axis)
+        self.mesh, self.roles = cut_axes(placed, rules, self.mesh, self.roles, stage_axis, digits)
         batch_axes = self.roles.resolve((BATCH,), self.mesh)
         check_shares(found, self.mesh)
         sharding = self._sharding(stage_axis)
@@ -192,6 +196,7 @@ class _Planner:
             sharding,
             self.framework.main_gradients,
             self.framework.reduction.copies,
+            self.parallel.recompute.gathers,
         )
         limit = self.training.optimizer.clip
         fusion = self.parallel.fused
@@ -211,6 +216,7 @@ class _Planner:
             feeds=self.inputs.layouts(logical, self.mesh, stage_axis, self.roles.cut, pads=pads)
             if self.inputs
             else {},
+            alike=tuple(axis for axis in self.mesh.names if axis not in (*batch_axes, stage_axis)),
             apart=fusion.closed,
         )
         graph = passes.run(logical)
@@ -260,6 +266,7 @@ class _Planner:
                 ),
                 *followed(strategies, graph, sharder),
                 *(padded(placed, strategies, self.mesh) if pads else ()),
+                *without_effect(self.parallel.recompute, graph, sharding),
                 *idle(fusion, graph, sharding),
                 *hints(
                     self.cluster,
@@ -278,6 +285,7 @@ class _Planner:
             algorithms=self.algorithms,
             call=float(self.framework.collective_call or 0.0),
             reuse=self.parallel.reuse,
+            recompute=self.parallel.recompute,
             inputs=self.inputs,
             attention=self.framework.attention_release,
         )

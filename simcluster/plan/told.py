@@ -112,7 +112,18 @@ def _vocabulary(multiple: int) -> str:
     )
 
 
+def _scratch(families: Mapping[str, float] | None) -> str:
+    listed = ", ".join(f"{factor:g} x the operand of {name}" for name, factor in (families or {}).items())
+    return f"kernels hold {listed} besides" if listed else "kernels hold nothing besides"
+
+
 _PHRASES: Mapping[str, Callable[[Any], str]] = {
+    "storage.allocator": lambda name: f"memory by the allocator {name}" if name else "no allocator",
+    "storage.in_place": lambda names: f"gradients written in place: {', '.join(names) or 'none'}",
+    "storage.scratch": _scratch,
+    "storage.placeholders": lambda names: f"placeholders of weight gradients: {', '.join(names) or 'none'}",
+    "storage.workspaces": "{} workspaces of the matmul library".format,
+    "storage.whole": lambda names: f"results held as one tensor: {', '.join(names) or 'none'}",
     "attention": {
         "flash": "attention in one kernel",
         "flash_1": "attention by FlashAttention's first release",
@@ -143,6 +154,10 @@ _PHRASES: Mapping[str, Callable[[Any], str]] = {
         "copied": "16-bit weights beside the master copy",
         "cast": "fp32 weights, cast per forward",
         "cast_twice": "fp32 weights, cast per forward and per backward",
+    }.__getitem__,
+    "recompute": {
+        "whole": "recomputed layers run their whole forward again",
+        "needed": "of a recomputed layer only what the backward needs",
     }.__getitem__,
     "reduction.overlap": {
         True: "gradients reduced beside the backward",

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from simcluster.layout import Kind, Mesh, Movement
-from simcluster.model import Block, Node, Operator, Phase, Role, TensorType, Value
+from simcluster.model import Block, Node, Operator, Phase, Role, Value
 from simcluster.model.operators.optimizer import OptimizerOperator
+from simcluster.plan.framework import StorageSpec
 from simcluster.plan.fuse import kernel_nodes
-from simcluster.plan.redistribute import collective_bytes, part_type
+from simcluster.plan.redistribute import collective_bytes
 from simcluster.program.instruction import (
     COMPUTE,
     Action,
@@ -27,6 +28,7 @@ from simcluster.program.instruction import (
     stream_name,
 )
 from simcluster.program.kernels import joined
+from simcluster.program.storage import internal, local_type, stored, whole_sizes
 from simcluster.program.uses import Uses
 from simcluster.work import DType, Kernel, Work
 
@@ -63,7 +65,8 @@ class Lowering:
     ``prefetch`` bounds how early an all-gather may start: not before the ``prefetch + 1``-th
     kernel ahead of its first reader has ended. With ``blocking``, kernels and collectives of activations take
     turns in program order. ``tf32``: matrix kernels on fp32 operands run at the rate of tf32. ``attention``:
-    the release of the fused attention kernel, where it is not the best there is.
+    the release of the fused attention kernel, where it is not the best there is. ``storage``: what tensors
+    and kernels take besides their bytes.
     """
 
     mesh: Mesh
@@ -71,6 +74,7 @@ class Lowering:
     blocking: bool = False
     tf32: bool = False
     attention: int | None = None
+    storage: StorageSpec = StorageSpec()
 
 
 def lower(block: Block, settings: Lowering, given: Mapping[str, Scope] | None = None) -> dict[str, Code]:
@@ -80,8 +84,9 @@ def lower(block: Block, settings: Lowering, given: Mapping[str, Scope] | None = 
     """
     phases = _phases(block)
     uses = Uses.of(block, phases, given or {}, _stream)
+    sizes = whole_sizes(block, phases[FORWARD], settings.mesh, settings.storage, uses)
     return {
-        name: _CodeWriter(block, name, nodes, settings, uses).write()
+        name: _CodeWriter(block, name, nodes, settings, uses, sizes).write()
         for name, nodes in phases.items()
         if nodes
     }
@@ -150,12 +155,6 @@ def _is_collective(node: Node) -> bool:
     return isinstance(node.operator, Movement) and node.operator.is_collective
 
 
-def local_type(value: Value, mesh: Mesh) -> TensorType:
-    """The type of the part of a value that one rank holds."""
-    assert value.layout is not None
-    return part_type(value.type, value.layout, mesh)
-
-
 def _stream(code: str, node: Node) -> str:
     """The stream on which a node runs in a code."""
     if isinstance(node.operator, Movement) and node.operator.is_collective:
@@ -170,27 +169,18 @@ class _CodeWriter:
     nodes: Sequence[Node]
     settings: Lowering
     uses: Uses
+    sizes: Mapping[str, int]
     slots: list[Slot] = field(default_factory=list)
     index: dict[str, int] = field(default_factory=dict)
     instructions: list[Instruction] = field(default_factory=list)
 
     def write(self) -> Code:
         kernels = kernel_nodes(self.nodes)
-        self.internal = set(self._internal(kernels))
+        self.internal = internal(self.nodes, kernels, self.uses)
         for nodes in kernels:
             self.instructions.append(self._instruction(nodes))
-        instructions = self._with_edges()
+        instructions = tuple(stored(self._with_edges(), self.slots, self.settings.storage, self.name))
         return Code(f"{self.block.name}.{self.name}", self.name, instructions, tuple(self.slots))
-
-    def _internal(self, kernels: Sequence[tuple[Node, ...]]) -> Iterator[str]:
-        """Values that never leave the kernel that makes them, and so never reach memory."""
-        for nodes in kernels:
-            inside = [value for node in nodes for value in node.inputs]
-            for node in nodes[:-1]:
-                for value in node.outputs:
-                    readers = [other for other in self.nodes for each in other.inputs if each == value]
-                    if self.uses.scope(value) is Scope.LOCAL and len(readers) == inside.count(value):
-                        yield value
 
     # -- slots ------------------------------------------------------------------------------------------
 
@@ -204,7 +194,8 @@ class _CodeWriter:
         kind = self.block.values[value]
         local = local_type(kind, self.settings.mesh)
         scope = self.uses.scope(value)
-        size = 0 if kind.role is Role.VIEW or value in self.internal else local.num_bytes
+        size = self.sizes.get(value, local.num_bytes)
+        size = 0 if kind.role is Role.VIEW or value in self.internal else size
         category = self._category(value, kind, scope)
         assert kind.layout is not None
         feed = kind.role is Role.FEED

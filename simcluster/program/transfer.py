@@ -25,7 +25,7 @@ from simcluster.program.instruction import (
     Slot,
     stream_name,
 )
-from simcluster.program.lower import local_type
+from simcluster.program.storage import local_type
 
 TRANSFER = "transfer"
 

@@ -18,7 +18,8 @@ from simcluster.plan.fusion_ids import ALONE
 from simcluster.plan.redistribute import collective_bytes
 from simcluster.program.buckets import Bucket, Naming, readiness, step_by_step
 from simcluster.program.instruction import Scope
-from simcluster.program.lower import gathered_once, local_type, scopes
+from simcluster.program.lower import gathered_once, scopes
+from simcluster.program.storage import local_type
 
 CASTS = "casts"
 """The kernel that casts the shards of a bucket before they travel."""

@@ -36,6 +36,7 @@ from simcluster.plan.spec import OptimizerSpec
 from simcluster.plan.strategy_spec import StrategySpec
 from simcluster.scenario import Scenario
 from simcluster.simulation.build import Built, prepare
+from simcluster.simulation.shrink_recompute import small_recompute
 from simcluster.simulation.strategies import strategies
 
 MOST_RANKS = 64
@@ -85,10 +86,10 @@ def shrink(scenario: Scenario) -> Shrunk:
     auto = spec.parallel.schedule.stages == "auto" and default_layers(sum(layers), stages) == layers
     schedule = spec.parallel.schedule.model_copy(update={"stages": "auto" if auto else layers})
     sharding, threshold = spec.parallel.optimizer_sharding, plan.sharding.min_bytes
-    if threshold:
-        # In a small model every parameter is below it, and nothing would be sharded.
-        written = plan.sharding.document() | {"min_bytes": "0 B"}
-        sharding = validate_data(written, OptimizerShardingSpec)
+    if threshold or plan.sharding.shard_size > 0 or plan.sharding.whole:
+        # In a small model every parameter is below the threshold, and nothing would be sharded.
+        written = plan.sharding.document() | _small_groups_of_shards(plan, mesh, model)
+        sharding = validate_data(written | {"min_bytes": "0 B"}, OptimizerShardingSpec)
     parallel = spec.parallel.model_copy(
         update={
             "mesh": dict(mesh.axes),
@@ -96,6 +97,7 @@ def shrink(scenario: Scenario) -> Shrunk:
             "optimizer_sharding": sharding,
             "fusion": _small_fusion(spec.parallel.fusion, model, plan),
             "strategies": _small_strategies(built, model),
+            "recompute": small_recompute(plan, model.graph(1, model.sequence or 1, plan.compute, 1), layers),
         }
     )
     small = spec.model_copy(
@@ -120,6 +122,16 @@ def shrink(scenario: Scenario) -> Shrunk:
         # Nor on who else is on the links; each tenant is verified as a scenario of its own.
         changes = (*changes, ("tenants", f"{len(spec.tenants):,}", "0"))
     return Shrunk(replace(scenario, spec=small), model, cluster, changes)
+
+
+def _small_groups_of_shards(plan: Plan, mesh: Mesh, model: Model) -> dict[str, Any]:
+    """Groups that share parameters lie along the same axes; patterns of parameters that are gone are, too."""
+    sharding = plan.sharding
+    group = sharding.group(sharding.axes, plan.mesh)
+    size = 1 if sharding.shard_size == 1 else mesh.product(group) if group != sharding.axes else -1
+    names = [name for name, _ in model.graph(1, model.sequence or 1, plan.compute, 1).parameters()]
+    kept = [pattern for pattern in sharding.whole if any(matches(pattern, name) for name in names)]
+    return {"shard_size": size, "whole": kept}
 
 
 def _small_fusion(fusion: FusionSpec, model: Model, plan: Plan) -> FusionSpec:
