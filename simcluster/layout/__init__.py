@@ -9,6 +9,7 @@ from simcluster.layout.layout import Layout
 from simcluster.layout.mesh import Mesh, base_axis, restricted
 from simcluster.layout.mindspore import MindSporeLayout
 from simcluster.layout.movement import FLAT, Kind, Movement, movements
+from simcluster.layout.padding import needed, refusal, zeros
 from simcluster.layout.strategy import Strategy
 
 __all__ = [
@@ -30,10 +31,13 @@ __all__ = [
     "base_axis",
     "inferred",
     "movements",
+    "needed",
     "pieces",
+    "refusal",
     "restricted",
     "spans",
     "uncut",
     "whole",
     "whole_axes",
+    "zeros",
 ]

@@ -88,10 +88,13 @@ def digits(graph: Graph, pieces: Pieces, mesh: Mesh, roles: Roles) -> Iterator[t
                         yield f"{piece.shard.source}, {tensor.name}", tensor.path, each
 
 
-def pins(graph: Graph, pieces: Pieces, found: Strategies, mesh: Mesh, roles: Roles) -> Pins:
+def pins(
+    graph: Graph, pieces: Pieces, found: Strategies, mesh: Mesh, roles: Roles, *, pads: bool = False
+) -> Pins:
     """What is fixed inside of all pieces; every problem at once as PlanError.
 
-    Operators that ``found`` configures are never changed; that they contradict a border is a problem.
+    Operators that ``found`` configures are never changed; that they contradict a border is a problem. With
+    ``pads`` dims need not divide.
     """
     problems: dict[Problem, None] = {}
     made: dict[str, Mapping[str, Pin]] = {}
@@ -102,7 +105,7 @@ def pins(graph: Graph, pieces: Pieces, found: Strategies, mesh: Mesh, roles: Rol
         inside: dict[str, Pin] = {}
         made[block.name] = inside
         for piece in pieces.get(block.name, ()):
-            writer = _Border(block, piece, mesh, roles, general(instance.name), problems)
+            writer = _Border(block, piece, mesh, roles, general(instance.name), pads, problems)
             inside |= writer.pins(found.of(instance.name), found.sources[instance.name])
     if problems:
         raise PlanError(*problems)
@@ -177,6 +180,7 @@ class _Border:
     mesh: Mesh
     roles: Roles
     prefix: str
+    pads: bool
     problems: dict[Problem, None]
     splits: dict[str, dict[str, tuple[tuple[str, ...], str]]] = field(default_factory=dict)
     outputs: dict[str, dict[int, Layout]] = field(default_factory=dict)
@@ -204,7 +208,7 @@ class _Border:
             splits = {dim: axes for dim, (axes, _) in fixed.items()}
             outputs = tuple(sorted(self.outputs.get(node.name, {}).items()))
             shapes = [self.block.values[value].type.shape for value in node.inputs + node.outputs]
-            refused = impossible(node, splits, shapes, self.mesh, shard.rule, self.prefix)
+            refused = impossible(node, splits, shapes, self.mesh, shard.rule, self.prefix, pads=self.pads)
             if refused is not None:
                 self.problems[refused] = None
             if sources[node.name] != DEFAULT:

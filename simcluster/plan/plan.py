@@ -22,7 +22,7 @@ from simcluster.plan.fusion_ids import fusion_ids
 from simcluster.plan.hints import hints
 from simcluster.plan.inputs import Inputs, check_inputs
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
-from simcluster.plan.notes import followed, notes, without_effect
+from simcluster.plan.notes import followed, notes, padded, without_effect
 from simcluster.plan.optimize import OptimizerPlan
 from simcluster.plan.passes import Passes, differentiated
 from simcluster.plan.piece import Graphs, Pieces, marked, pieces_told, unlaunchable
@@ -186,11 +186,12 @@ class _Planner:
         sharding = self._sharding(stage_axis)
         cost = movement_cost(self.cluster, self.mesh, self.algorithms)
         how = self.parallel.redistribution
-        router = Router(self.mesh, cost)
-        sharder = Router(self.mesh, cost, how.infers, how.exchanges)
-        strategies = assign(placed, rules, self.mesh, self.roles)
+        pads = self.parallel.pads
+        router = Router(self.mesh, cost, pads=pads)
+        sharder = Router(self.mesh, cost, how.infers, how.exchanges, pads)
+        strategies = assign(placed, rules, self.mesh, self.roles, pads=pads)
         if self.parallel.propagate or pieces:
-            fixed = pins(placed, pieces, strategies, self.mesh, self.roles) if pieces else None
+            fixed = pins(placed, pieces, strategies, self.mesh, self.roles, pads=pads) if pieces else None
             price = kernel_cost(self.cluster)
             strategies = propagate(placed, strategies, self.mesh, self.roles, sharder, price, fixed)
         update = update_of(self.training.optimizer)
@@ -219,7 +220,9 @@ class _Planner:
             optimizer=optimizer,
             recompute=self.parallel.recompute,
             limit=limit,
-            feeds=self.inputs.layouts(logical, self.mesh, stage_axis, self.roles.cut) if self.inputs else {},
+            feeds=self.inputs.layouts(logical, self.mesh, stage_axis, self.roles.cut, pads=pads)
+            if self.inputs
+            else {},
             alike=tuple(axis for axis in self.mesh.names if axis not in (*batch_axes, stage_axis)),
             apart=fusion.closed,
         )
@@ -271,6 +274,7 @@ class _Planner:
                 ),
                 *pieces_told(placed, pieces),
                 *followed(strategies, graph, sharder),
+                *(padded(placed, strategies, self.mesh) if pads else ()),
                 *without_effect(self.parallel.recompute, graph, sharding),
                 *idle(fusion, graph, sharding),
                 *hints(

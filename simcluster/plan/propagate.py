@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from simcluster.errors import PlanError
-from simcluster.layout import Layout, Mesh, Strategy
+from simcluster.layout import Dims, Layout, Mesh, Strategy, refusal
 from simcluster.model import Graph, Node, Phase, TensorType
 from simcluster.plan.borders import Pin, Pins
 from simcluster.plan.edges import Edge, Place, Vertex, edges_of
@@ -282,7 +282,7 @@ class _Propagation:
         made: dict[str, tuple[str, ...]] = {}
         for dim, axes in wanted.items():
             kept = tuple(axis for axis in axes if self.mesh.size(axis) > 1)
-            while kept and extent[dim] % self.mesh.product(kept):
+            while kept and extent[dim] % self.mesh.product(kept) and not self._padded(dims, dim, shapes):
                 kept = kept[:-1]
             while kept and dims.misfit(dim, shapes, self.mesh.product(kept)):
                 kept = kept[:-1]
@@ -297,6 +297,10 @@ class _Propagation:
             return strategy
         follows = operator_of(self.nodes[vertex]).dims().output_layouts(strategy)
         return replace(strategy, outputs=tuple(each for each in pin.outputs if each[1] != follows[each[0]]))
+
+    def _padded(self, dims: Dims, dim: str, shapes: Sequence[Sequence[int]]) -> bool:
+        """Whether a dim that does not divide may be padded."""
+        return self.router.pads and not refusal(dims, (dim,), shapes)
 
     # -- costs ------------------------------------------------------------------------------------------
 

@@ -249,6 +249,10 @@ class ParallelSpec(Section):
     strategies: tuple[StrategySpec, ...] = ()
     """Strategies by operator pattern; they win over the recipe, later ones over earlier ones."""
 
+    uneven: Literal["refuse", "pad"] = "refuse"
+    """What becomes of a dim that does not divide over the ranks that split it: refused, or padded, so that
+    all hold equally much, some of it for nothing."""
+
     redistribution: RedistributionSpec = RedistributionSpec()
     """How tensors get from one layout to another: by the shortest path, or as MindSpore infers."""
 
@@ -345,6 +349,11 @@ class ParallelSpec(Section):
             return tokens
         divided = self.gradients_degree or ways
         return tokens / ways * (divided if self.gradients_mean else 1)
+
+    @property
+    def pads(self) -> bool:
+        """Whether dims that do not divide are padded."""
+        return self.uneven == "pad"
 
     @property
     def reuse(self) -> int | None:

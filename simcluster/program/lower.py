@@ -15,6 +15,7 @@ from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.plan.framework import StorageSpec
 from simcluster.plan.fuse import kernel_nodes
 from simcluster.plan.piece import USUAL_GRAPHS, Graphs
+from simcluster.plan.redistribute import collective_bytes
 from simcluster.program.graphs import launched
 from simcluster.program.instruction import (
     COMPUTE,
@@ -247,10 +248,14 @@ class _CodeWriter:
 
     def _collective(self, node: Node, movement: Movement, calls: tuple[Call, ...]) -> Instruction:
         sizes = [
-            (self.slots[call.inputs[0]].type.num_bytes, self.slots[call.outputs[0]].type.num_bytes)
+            collective_bytes(
+                movement,
+                self.slots[call.inputs[0]].type,
+                self.slots[call.outputs[0]].type,
+                self.settings.mesh,
+            )
             for call in calls
         ]
-        ways = self.settings.mesh.product(movement.axes)
         return Instruction(
             node.name,
             Action.COLLECTIVE,
@@ -258,7 +263,7 @@ class _CodeWriter:
             calls,
             operation=str(movement.kind),
             group=movement.axes,
-            num_bytes=sum(movement.num_bytes(before, after, ways) for before, after in sizes),
+            num_bytes=sum(sizes),
             in_place=movement.kind is Kind.ALL_REDUCE,
             why=node.why,
             piece=node.piece,

@@ -76,6 +76,8 @@ def _node(node: Node, width: int) -> Iterator[RenderableType]:
         head.append(Text(f"{units.volume(node['bytes'])}{time}"))
     else:
         head.append(Text(node["strategy"]))
+        if "padding" in node:
+            head.append(Text(node["padding"], "magenta"))
         if node["source"]:
             head.append(Text(f"({node['source']})", "dim"))
     if "graph" in node:
