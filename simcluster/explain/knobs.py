@@ -71,10 +71,11 @@ def _recompute(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]
     spec = scenario.spec.parallel.recompute
     if not isinstance(spec.layers, int) and spec.layers != "none":
         return
-    # Layers that are recomputed whole and operators of layers exclude each other only for ``all``.
     present = spec.layers if isinstance(spec.layers, int) else 0
     for count in range(present + 1, max(plan["layers_per_stage"])):
-        yield (("parallel.recompute.layers", str(count)),)
+        # Operators go with some layers, not with all.
+        some = ("parallel.recompute.layers", str(count)) if spec.operators else None
+        yield (some or ("parallel.recompute", f"{{layers: {count}}}"),)
     yield (("parallel.recompute", "{layers: all}"),)
 
 

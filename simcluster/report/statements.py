@@ -63,7 +63,11 @@ def reserved(documents: Document) -> str:
     kept = f"{units.size(entry['reserved'])} reserved by {entry['allocator']}"
     spent = f"{units.percent(fragments(entry))} of it fragments"
     outside = f"{units.size(entry['outside'])} runtime and communicators besides"
-    return f"stage {entry['stage']}: {units.size(entry['allocated'])} of tensors, {kept} ({spent}), {outside}"
+    told = f"stage {entry['stage']}: {units.size(entry['allocated'])} of tensors, {kept} ({spent}), {outside}"
+    room = entry["capacity"] - entry["outside"]
+    if entry["allocated"] <= room < entry["reserved"]:
+        told += f"; {units.size(entry['reserved'] - room)} of it must be given back on the way to fit"
+    return told
 
 
 def throughput(documents: Document) -> tuple[str, str, str]:
@@ -185,8 +189,20 @@ def footing(documents: Document) -> list[str]:
     assumptions = found["assumptions"]
     return [
         f"Simulated {ranks:,} ranks, {folded}: {found['num_events']:,} events{took}.",
+        *_dispatch(found),
         f"Leans on {len(assumptions)} assumptions, listed in the JSON result: {_assumed(assumptions)}.",
         *(f"Note: {note}." for note in documents["plan"]["notes"]),
+    ]
+
+
+def _dispatch(summary: Document) -> list[str]:
+    """What the host dispatches, where pieces of the network are graphs."""
+    found = summary.get("dispatch")
+    if found is None:
+        return []
+    return [
+        f"Dispatch: {found['alone']:,.0f} operators by themselves, {found['in_graphs']:,.0f} in "
+        f"{found['launches']:,.0f} launches of graphs; {units.seconds(found['busy_s'])} of the host per step."
     ]
 
 

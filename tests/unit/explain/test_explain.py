@@ -65,9 +65,10 @@ def test_every_offer_was_simulated_and_fits(found):
 def test_the_nearest_turn_is_offered(found):
     """One layer fewer would not be enough, nor twice the micro-batch."""
     (again,) = (each for each in found.fitting if each.kinds == ("recompute",))
-    ((key, count),) = again.changes
-    assert key == "parallel.recompute.layers"
-    less = scenario(SMALL).changed(((key, str(int(count) - 1)),))
+    ((key, text),) = again.changes
+    assert key == "parallel.recompute"
+    count = int(text.removeprefix("{layers: ").removesuffix("}"))
+    less = scenario(SMALL).changed(((key, f"{{layers: {count - 1}}}"),))
     assert needed(less) > 2800 << 20 >= again.needed
     (batch,) = (each for each in found.fitting if each.kinds == ("micro-batch",))
     ((key, size),) = batch.changes
@@ -129,6 +130,7 @@ def test_a_knob_that_may_save_less_when_turned_further_is_turned_in_order():
     ("parallel", "absent"),
     [
         ({"recompute": {"layers": "all"}}, "recompute"),
+        ({"recompute": {"layers": "auto"}}, "recompute"),
         ({"optimizer_sharding": {"zero": 3}}, "optimizer sharding"),
         ({"optimizer_sharding": {"mindspore": "level1"}}, "optimizer sharding"),
         ({"mesh": {"tensor": 2}}, "tensor parallelism"),

@@ -63,3 +63,10 @@ def test_files_of_earlier_versions_say_less(run):
     assert "Alive at the peak" not in text
     assert reserved(documents) == ""
     assert summary_text(earlier, width=100)
+
+
+def test_what_fits_only_once_blocks_are_given_back_is_said(torch_run):
+    (entry, *_) = torch_run.documents["memory"]
+    tight = entry | {"capacity": entry["outside"] + (entry["allocated"] + entry["reserved"]) // 2}
+    assert "must be given back" in reserved({"memory": [tight]})
+    assert "must be given back" not in reserved({"memory": [entry]})
