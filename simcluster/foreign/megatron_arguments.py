@@ -230,8 +230,8 @@ PARALLEL: Mapping[str, Meaning] = {
     "recompute_method": states("recompute_method", word),
     "recompute_num_layers": states("recompute_layers"),
     "recompute_modules": states("recompute_modules", lambda facts, flag: flag.value),
-    "distribute_saved_activations": lost("saved activations are whole on every tensor rank"),
-    "distribute_checkpointed_activations": lost("saved activations are whole on every tensor rank"),
+    "distribute_saved_activations": switch("slice"),
+    "distribute_checkpointed_activations": switch("slice"),
 }
 """Of the plan."""
 

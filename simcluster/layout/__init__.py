@@ -1,6 +1,6 @@
 """Mesh, layouts, strategies and the steps between layouts: values and their algebra, no costs."""
 
-from simcluster.layout.cut import Cut, pieces, uncut, whole, whole_axes
+from simcluster.layout.cut import Cut, pieces, spans, uncut, whole, whole_axes
 from simcluster.layout.device_matrix import REPEATED, DeviceMatrix, Digit, Side
 from simcluster.layout.dims import Dims, Window
 from simcluster.layout.halo import Halo
@@ -9,6 +9,7 @@ from simcluster.layout.layout import Layout
 from simcluster.layout.mesh import Mesh, base_axis, restricted
 from simcluster.layout.mindspore import MindSporeLayout
 from simcluster.layout.movement import FLAT, Kind, Movement, movements
+from simcluster.layout.padding import needed, refusal, zeros
 from simcluster.layout.strategy import Strategy
 
 __all__ = [
@@ -30,9 +31,13 @@ __all__ = [
     "base_axis",
     "inferred",
     "movements",
+    "needed",
     "pieces",
+    "refusal",
     "restricted",
+    "spans",
     "uncut",
     "whole",
     "whole_axes",
+    "zeros",
 ]

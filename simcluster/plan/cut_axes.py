@@ -18,29 +18,29 @@ def cut_axes(
     mesh: Mesh,
     roles: Roles,
     stage_axis: str,
-    inputs: Sequence[tuple[str, str, Digit]] = (),
+    others: Sequence[tuple[str, str, Digit]] = (),
 ) -> tuple[Mesh, Roles]:
     """The mesh with its axes cut where rules that count ranks need it, and the roles that tell by what.
 
-    ``inputs`` are (name, key path, digit) of what inputs need besides. Without such rules and inputs the mesh
+    ``others`` are (name, key path, digit) of what is needed besides. Without such rules and others the mesh
     stays as it is. PlanError where splits cannot be had on one mesh; a rule that does not fit an operator at
     all is left for ``assign`` to refuse.
     """
-    if not inputs and not any(rule.numbered for rule in rules):
+    if not others and not any(rule.numbered for rule in rules):
         return mesh, roles
     digits: list[Digit] = []
     found = Cut.of(mesh, stage_axis, digits)
-    for name, path, digit in (*_digits(graph, rules, stage_devices(mesh, roles)), *inputs):
+    for name, path, digit in (*_digits(graph, rules, stage_devices(mesh, roles)), *others):
         if digit in digits:
             continue
         try:
             found = Cut.of(mesh, stage_axis, [*digits, digit])
         except ValueError as error:
-            others = ", ".join(str(each) for each in digits)
+            beside = ", ".join(str(each) for each in digits)
             raise PlanError(
                 Problem(
                     f"{name}: a split over {digit} does not fit on mesh {mesh}"
-                    f"{f' beside splits over {others}' if others else ''}: {error}",
+                    f"{f' beside splits over {beside}' if beside else ''}: {error}",
                     path,
                     "each axis, and each run of ranks that is split off, must divide the next larger one",
                 )

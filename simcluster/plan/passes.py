@@ -13,17 +13,18 @@ from simcluster.plan.clip import clip
 from simcluster.plan.copies import once_per_step, per_use, repeated
 from simcluster.plan.decompose import decompose_updates
 from simcluster.plan.differentiate import differentiate
+from simcluster.plan.enclose import enclose
 from simcluster.plan.formats import Formats
 from simcluster.plan.framework import FrameworkSpec
 from simcluster.plan.fuse import fuse
 from simcluster.plan.optimize import OptimizerPlan, optimize
-from simcluster.plan.place import LAYERS
 from simcluster.plan.quantise import quantise
-from simcluster.plan.recompute import recompute
+from simcluster.plan.recompute import recompute, recomputed_layers
+from simcluster.plan.recompute_spec import RecomputeSpec
 from simcluster.plan.redistribute import Router
+from simcluster.plan.saved_slices import slice_inputs
 from simcluster.plan.selective import recompute_operators
 from simcluster.plan.shard import shard
-from simcluster.plan.spec import RecomputeSpec
 from simcluster.plan.strategies import Strategies
 
 
@@ -38,7 +39,8 @@ class Passes:
     """What the passes behind differentiation need to know; ``limit`` is that of the gradients' norm.
 
     ``sharder`` moves activations and their gradients, ``router`` what belongs to parameters. ``feeds`` are
-    the layouts of inputs that come in one of their own. ``apart``: every collective travels by itself.
+    the layouts of inputs that come in one of their own. ``alike`` are the axes along which ranks may keep
+    parts of what is the same on all of them. ``apart``: every collective travels by itself.
     """
 
     mesh: Mesh
@@ -52,6 +54,7 @@ class Passes:
     recompute: RecomputeSpec
     limit: float | None
     feeds: Mapping[str, Layout]
+    alike: tuple[str, ...] = ()
     apart: bool = False
 
     def run(self, graph: Graph) -> Graph:
@@ -66,7 +69,9 @@ class Passes:
             graph = clip(graph, self.limit, self.mesh, self.router, self.stage_axis)
         graph = decompose_updates(graph, self.router)
         together = self.framework.optimizer == "together"
-        return fuse(graph, self.framework.fuse, together=together, apart=self.apart)
+        graph = enclose(graph)
+        inside = self.framework.graphs.fuse
+        return fuse(graph, self.framework.fuse, together=together, apart=self.apart, inside=inside)
 
     def _weights(self, graph: Graph) -> Graph:
         """In which formats weights are read, how often they are cast, and who adds up their gradients."""
@@ -81,10 +86,13 @@ class Passes:
 
     def _again(self, graph: Graph) -> Graph:
         """What is computed or cast once more for the backward."""
-        if self.recompute.layers != "none":
-            count = None if self.recompute.layers == "all" else self.recompute.layers
-            graph = recompute(graph, LAYERS, count)
-        graph = recompute_operators(graph, self.recompute.operators)
+        spec = self.recompute
+        layers = recomputed_layers(graph, spec.layers)
+        needed = self.framework.recompute == "needed"
+        graph = recompute(graph, layers, needed=needed, collectives=spec.collectives)
+        graph = recompute_operators(graph, spec.operators, collectives=spec.collectives)
+        if spec.slice:
+            graph = slice_inputs(graph, self.mesh, self.alike, self.sharder)
         if self.formats.cast and self.framework.weights == "cast_twice":
             graph = cast_again(graph)
         return per_use(graph) if self.optimizer.sharding.weights else graph

@@ -140,6 +140,10 @@ _PHRASES: Mapping[str, Callable[[Any], str]] = {
     }.__getitem__,
     "prefetch": "gathers up to {} kernels ahead".format,
     "dispatch": "host dispatch x {:g}".format,
+    "dispatch_time": "host dispatches an operator in {}".format,
+    "graphs.launch": "a graph launched in {:g} x the time of an operator".format,
+    "graphs.prefetch": "in graphs gathers up to {} kernels ahead".format,
+    "graphs.fuse": lambda pairs: f"in graphs {_fuse(pairs or [])}",
     "collective_call": "host calls for a collective in {}".format,
     "gradients": _gradients,
     "fp8_transposes": {
@@ -154,6 +158,10 @@ _PHRASES: Mapping[str, Callable[[Any], str]] = {
         "copied": "16-bit weights beside the master copy",
         "cast": "fp32 weights, cast per forward",
         "cast_twice": "fp32 weights, cast per forward and per backward",
+    }.__getitem__,
+    "recompute": {
+        "whole": "recomputed layers run their whole forward again",
+        "needed": "of a recomputed layer only what the backward needs",
     }.__getitem__,
     "reduction.overlap": {
         True: "gradients reduced beside the backward",

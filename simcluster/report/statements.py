@@ -163,8 +163,20 @@ def footing(documents: Document) -> list[str]:
     assumptions = found["assumptions"]
     return [
         f"Simulated {ranks:,} ranks, {folded}: {found['num_events']:,} events{took}.",
+        *_dispatch(found),
         f"Leans on {len(assumptions)} assumptions, listed in the JSON result: {_assumed(assumptions)}.",
         *(f"Note: {note}." for note in documents["plan"]["notes"]),
+    ]
+
+
+def _dispatch(summary: Document) -> list[str]:
+    """What the host dispatches, where pieces of the network are graphs."""
+    found = summary.get("dispatch")
+    if found is None:
+        return []
+    return [
+        f"Dispatch: {found['alone']:,.0f} operators by themselves, {found['in_graphs']:,.0f} in "
+        f"{found['launches']:,.0f} launches of graphs; {units.seconds(found['busy_s'])} of the host per step."
     ]
 
 

@@ -79,7 +79,7 @@ def plan_document(built: Built) -> dict[str, Any]:
         "optimizer_sharding": plan.sharding.document(),
         "fusion": fusion_told(plan.conduct),
         "gradient_buckets": plan.conduct.document(),
-        "recompute": scenario.spec.parallel.recompute.model_dump(mode="json"),
+        "recompute": plan.recompute.model_dump(mode="json"),
         "recipe": plan.recipe,
         "vocabulary": plan.vocab,
         "schedule": {"kind": scenario.spec.parallel.schedule.kind, "text": render(plan.timetable)},

@@ -9,7 +9,7 @@ from simcluster.cluster import placements_of
 from simcluster.collectives import Operation, collective_time
 from simcluster.layout import Mesh, Movement, pieces, uncut, whole
 from simcluster.model import Block, Instance, Node, Operator, Phase
-from simcluster.plan.redistribute import local_bytes
+from simcluster.plan.redistribute import collective_bytes, part_type
 from simcluster.program import Action, Code, Instruction
 from simcluster.program.lower import BEGIN, GATHER, REDUCE, REGATHER, SCATTER
 from simcluster.simulation.build import Built
@@ -123,6 +123,7 @@ def _node(built: Built, block: Block, instance: Instance, node: Node, *, maps: b
         "inputs": [[value, str(block.values[value].layout)] for value in node.inputs],
         "outputs": [[value, str(block.values[value].layout)] for value in node.outputs],
         "kernel": "" if node.kernel == node.name else node.kernel,
+        **({"graph": node.piece} if node.piece else {}),
     }
     if isinstance(node.operator, Operator):
         sources = built.plan.strategies.sources.get(instance.name, {})
@@ -130,19 +131,35 @@ def _node(built: Built, block: Block, instance: Instance, node: Node, *, maps: b
         if maps and node.phase in (Phase.FORWARD, Phase.BACKWARD):
             plan = built.plan
             entry["maps"] = tensor_maps(plan.mesh, plan.stage_axis, node.operator.dims(), node.strategy)
+        padding = _padding(built, block, node, node.operator)
+        if padding:
+            entry["padding"] = padding
         return entry | {"kind": node.operator.kind, "strategy": str(node.strategy), "source": source}
     return entry | {"kind": str(node.operator), "why": node.why} | _cost(built, block, node, node.operator)
 
 
+def _padding(built: Built, block: Block, node: Node, operator: Operator) -> str:
+    """Which dims the operator has padded, and to what: ``heads 6 padded to 8``."""
+    if not node.strategy.splits:
+        return ""
+    mesh = built.plan.mesh
+    shapes = [block.values[value].type.shape for value in (*node.inputs, *node.outputs)]
+    extent = operator.dims().extents(shapes)
+    ways = {dim: mesh.product(axes) for dim, axes in node.strategy.splits}
+    return ", ".join(
+        f"{dim} {extent[dim]:,} padded to {-(-extent[dim] // count) * count:,}"
+        for dim, count in ways.items()
+        if extent[dim] % count
+    )
+
+
 def _cost(built: Built, block: Block, node: Node, movement: Movement) -> dict[str, Any]:
     """Bytes and seconds of a movement over the worst of its groups."""
-    sizes = []
-    for value in (node.inputs[0], node.outputs[0]):
-        kind = block.values[value]
-        assert kind.layout is not None
-        sizes.append(local_bytes(kind.type, kind.layout, built.plan.mesh))
-    before, after = sizes
-    size = movement.num_bytes(before, after, built.plan.mesh.product(movement.axes))
+    before, after = (block.values[value] for value in (node.inputs[0], node.outputs[0]))
+    assert before.layout is not None and after.layout is not None
+    mesh = built.plan.mesh
+    parts = part_type(before.type, before.layout, mesh), part_type(after.type, after.layout, mesh)
+    size = collective_bytes(movement, *parts, mesh)
     if not movement.is_collective:
         return {"bytes": size, "seconds": 0.0}
     return {"bytes": size, "seconds": _worst(built, Operation(str(movement.kind)), movement.axes, size)}

@@ -13,7 +13,6 @@ from simcluster.foreign.flag import Flag
 from simcluster.foreign.importer import Given, Importer
 from simcluster.foreign.inert import inert
 from simcluster.foreign.meaning import (
-    boolean,
     effectless,
     lost,
     number,
@@ -22,6 +21,7 @@ from simcluster.foreign.meaning import (
     switch,
     word,
 )
+from simcluster.foreign.mindformers_recompute import meaning_of, recomputation
 from simcluster.foreign.mixture import DEEPSEEK, mixture
 from simcluster.foreign.profile import of_profile, say_framework
 from simcluster.foreign.settings import read_settings
@@ -70,7 +70,7 @@ class MindFormers(Importer):
         mixture(facts, chosen=1, groups_best=False)
         _batch(facts)
         _optimizer_parallel(facts)
-        _recompute(facts)
+        recomputation(facts)
         _pipeline(facts)
         _embedding(facts)
         if facts.get("clip"):
@@ -164,21 +164,13 @@ _MEANINGS: Mapping[str, Meaning] = {
     "parallel.parallel_optimizer_config.optimizer_level": states("optimizer_level", word),
     "parallel.parallel_optimizer_config.gradient_accumulation_shard": switch("gradient_shard"),
     "parallel.parallel_optimizer_config.parallel_optimizer_threshold": states("threshold"),
-    "parallel.parallel_optimizer_config.optimizer_weight_shard_size": lost(
-        "states are sharded over all data-parallel ranks", unless=(-1, None)
-    ),
+    "parallel.parallel_optimizer_config.optimizer_weight_shard_size": states("shard_size"),
     "parallel.pipeline_config.pipeline_interleave": effectless,
     "parallel.pipeline_config.pipeline_scheduler": selects(
         "schedule", {"1f1b": "1f1b", "gpipe": "gpipe", "zero_bubble_v": "zero_bubble_v"}, "1f1b is simulated"
     ),
     "parallel.enable_alltoall": effectless,
     "parallel.comm_fusion": of_profile,
-    "recompute_config.recompute": states("recompute", lambda facts, flag: flag.value),
-    "recompute_config.select_recompute": states("select", lambda facts, flag: flag.value),
-    "recompute_config.select_comm_recompute": states("select_comm", lambda facts, flag: flag.value),
-    "recompute_config.mp_comm_recompute": lambda facts, flag: _collectives(facts, flag),
-    "recompute_config.parallel_optimizer_comm_recompute": effectless,
-    "recompute_config.recompute_slice_activation": lost("saved activations are whole on every tensor rank"),
     "swap_config.swap": lost(_ON_DEVICE),
     "moe_config.expert_num": states("experts"),
     "moe_config.num_experts_chosen": states("experts_chosen"),
@@ -217,8 +209,9 @@ _MEANINGS: Mapping[str, Meaning] = {
 
 
 def _meaning(name: str) -> Meaning | None:
-    if name in _MEANINGS:
-        return _MEANINGS[name]
+    found = _MEANINGS.get(name) or meaning_of(name)
+    if found is not None:
+        return found
     head, _, rest = name.partition(".")
     if head in _INERT["effectless"] or head in (
         "runner_config",
@@ -257,13 +250,6 @@ def _offset(facts: Facts, flag: Flag) -> None:
         facts.say("offset", value, flag)
     else:
         facts.unsupported(flag, "stages of equal size are simulated")
-
-
-def _collectives(facts: Facts, flag: Flag) -> None:
-    if boolean(facts, flag) is False:
-        facts.say("keep_collectives", True, flag)
-    else:
-        facts.effectless(flag, "recomputed layers repeat their collectives")
 
 
 def _model(facts: Facts) -> None:
@@ -342,7 +328,7 @@ def _batch(facts: Facts) -> None:
 
 def _optimizer_parallel(facts: Facts) -> None:
     """Optimizer parallelism shards weights and states over the data-parallel ranks."""
-    names = ("optimizer_level", "gradient_shard", "threshold")
+    names = ("optimizer_level", "gradient_shard", "threshold", "shard_size")
     if not facts.get("optimizer_parallel"):
         for name in names:
             if name in facts.known:
@@ -352,44 +338,15 @@ def _optimizer_parallel(facts: Facts) -> None:
     if level not in _LEVELS:
         facts.wrong(facts.flag("optimizer_level"), "expected level1, level2 or level3")
         return
+    said: dict[str, Any] = {"mindspore": level}
     if facts.get("gradient_shard") and level == "level1":
-        level = "level2"
-    forms: list[dict[str, Any]] = [{"mindspore": level}, {"zero": 1}]
+        said["gradient_accumulation_shard"] = True
     if facts.get("threshold", 64) != 64:
-        forms.insert(0, {"mindspore": level, "min_bytes": f"{facts.get('threshold')} KiB"})
-    choice = Choice(tuple(forms), _LEVELS[level])
+        said["min_bytes"] = f"{facts.get('threshold')} KiB"
+    if facts.get("shard_size", -1) != -1:
+        said["shard_size"] = facts.get("shard_size")
+    choice = Choice((said, {"zero": 1}), _LEVELS[level])
     facts.say("parallel.optimizer_sharding", choice, facts.flag("optimizer_parallel"))
-
-
-def _recompute(facts: Facts) -> None:
-    """All layers or none; lists for single stages are rounded to all."""
-    value = facts.get("recompute")
-    flag = facts.flag("recompute")
-    chosen = value is True
-    if isinstance(value, (list, int)) and not isinstance(value, bool):
-        total = sum(_numbers_in(value))
-        chosen = total > 0
-        if total not in (0, facts.get("model.layers")):
-            facts.unsupported(flag, "every layer is recomputed: less memory and more time than this")
-    elif value is not None and not isinstance(value, bool):
-        facts.wrong(flag, "expected true, false or a list of layers per stage")
-    if chosen:
-        facts.say("parallel.recompute", Choice(({"layers": "all"},)), flag)
-        if facts.get("keep_collectives"):
-            facts.unsupported(facts.flag("keep_collectives"), "recomputed layers repeat their collectives")
-    for name in ("select", "select_comm"):
-        if name not in facts.known:
-            continue
-        if facts.get(name) and not chosen:
-            facts.unsupported(facts.flag(name), "nothing is recomputed: more memory and less time than this")
-        else:
-            facts.effectless(facts.flag(name), "whole layers are recomputed" if facts.get(name) else "off")
-
-
-def _numbers_in(value: object) -> list[int]:
-    if isinstance(value, list):
-        return [number for each in value for number in _numbers_in(each)]
-    return [value] if isinstance(value, int) else []
 
 
 def _pipeline(facts: Facts) -> None:
