@@ -9,6 +9,7 @@ from simcluster.layout.layout import Layout
 from simcluster.layout.mesh import Mesh, base_axis, restricted, rooted, unrooted
 from simcluster.layout.mindspore import MindSporeLayout
 from simcluster.layout.movement import FLAT, ROUTED, WRITTEN, Kind, Movement, Route, movements
+from simcluster.layout.padding import needed, refusal, zeros
 from simcluster.layout.strategy import Strategy
 
 __all__ = [
@@ -33,7 +34,9 @@ __all__ = [
     "base_axis",
     "inferred",
     "movements",
+    "needed",
     "pieces",
+    "refusal",
     "restricted",
     "rooted",
     "spans",
@@ -41,4 +44,5 @@ __all__ = [
     "unrooted",
     "whole",
     "whole_axes",
+    "zeros",
 ]

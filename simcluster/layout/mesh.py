@@ -135,6 +135,19 @@ class Mesh:
             position = position * self.size(axis) + self.coordinate(rank, axis)
         return position
 
+    def run(self, rank: int, axes: Sequence[str], size: int) -> tuple[int, int]:
+        """Where the part of a dim of ``size`` elements begins that a rank holds, and how many they are.
+
+        The axes split one after the other, outer first, each into equal parts of which the last ones may be
+        short or empty; what they lack is padding.
+        """
+        first, held, part = 0, size, size
+        for axis in axes:
+            part = -(-part // self.size(axis))
+            passed = self.coordinate(rank, axis) * part
+            first, held = first + passed, min(max(held - passed, 0), part)
+        return first, held
+
     def groups(self, axes: Sequence[str]) -> NDArray[np.int64]:
         """All groups over ``axes``: shape [groups, members], members ordered with the first axis outermost.
 

@@ -73,7 +73,8 @@ class Node:
     ``origin`` names the forward node it was derived from. ``strategy``, ``masked`` and ``why`` are set when
     it is sharded: ``masked`` lists (input, axes) whose copies count only at coordinate 0, so that they join
     a partial sum; ``why`` tells the user what made a movement necessary. Outputs in the role of accumulators
-    and sums are added, not stored. Neighbours with one ``kernel`` name run as one launch.
+    and sums are added, not stored. Neighbours with one ``kernel`` name run as one launch. ``piece`` names the
+    function of the block that runs as a graph and that it belongs to; without one it is dispatched by itself.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Node:
     masked: tuple[tuple[int, tuple[str, ...]], ...] = ()
     kernel: str = ""
     why: str = ""
+    piece: str = ""
 
     @property
     def source(self) -> str:

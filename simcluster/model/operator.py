@@ -69,7 +69,8 @@ class TensorType:
 class Region:
     """Where in the iteration space a rank's local arrays lie, and of which run of the operator.
 
-    ``starts`` and ``sizes`` are those of the dims that are split. The run is the training step (from 1), the
+    ``starts`` and ``sizes`` are those of the dims that are split; of a dim that is padded, ``kept`` says how
+    many elements are no padding. The run is the training step (from 1), the
     instance of the block, the micro-batch, and the seed of the whole run: what random numbers may depend on.
     """
 
@@ -79,6 +80,7 @@ class Region:
     instance: str = ""
     micro_batch: int = 0
     sizes: Mapping[str, int] = field(default_factory=dict)
+    kept: Mapping[str, int] = field(default_factory=dict)
 
     def start(self, dim: str) -> int:
         """First global index of the local part of ``dim``."""
@@ -87,6 +89,10 @@ class Region:
     def size(self, dim: str, whole: int) -> int:
         """Local size of a dim that no input has; ``whole`` where it is not split."""
         return self.sizes.get(dim, whole)
+
+    def held(self, dim: str, size: int) -> int:
+        """How many of the ``size`` local elements of a dim are no padding: the first ones."""
+        return self.kept.get(dim, size)
 
     def uniform(self, label: str, labels: Sequence[str], shape: Sequence[int]) -> Array:
         """Random numbers in [0, 1) for a local array whose dims are called ``labels``.

@@ -42,6 +42,10 @@ def _shared(graph: Graph) -> dict[str, tuple[str, ...]]:
     return {name: tuple(inputs) for name, inputs in found.items()}
 
 
+GRADIENT_SUM = ".grad_sum"
+"""How the sum of the gradients of a value that several read is called, behind the value's name."""
+
+
 def gradient_name(value: str) -> str:
     """The name of a value's gradient at a block's border, or of a parameter's accumulator."""
     return f"{value}.grad"
@@ -81,7 +85,7 @@ class _Tape:
         """The sum of the gradients that meet at a value used more than once."""
         kind = self.values[value].type
         labels = tuple(f"dim{index}" for index in range(len(kind.shape)))
-        name = f"{value}.grad_sum"
+        name = f"{value}{GRADIENT_SUM}"
         self.values[name] = Value(kind, Role.GRADIENT)
         self.nodes.append(Node(name, Add(labels, len(terms)), tuple(terms), (name,), Phase.BACKWARD))
         return name

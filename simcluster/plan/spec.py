@@ -22,6 +22,7 @@ from simcluster.document import (
 from simcluster.errors import nearest
 from simcluster.plan.framework import FrameworkSpec as FrameworkSpec
 from simcluster.plan.fusion import BucketsSpec, Ends, FusionSpec, check_ends
+from simcluster.plan.piece_spec import PieceSpec
 from simcluster.plan.program_spec import ProgramSpec
 from simcluster.plan.quantise import PRODUCTS
 from simcluster.plan.recompute_spec import RecomputeSpec as RecomputeSpec
@@ -235,6 +236,7 @@ _NOT_MANUAL = (
     "strategies",
     "redistribution",
     "propagate",
+    "shard",
     "optimizer_sharding",
     "gradients_mean",
     "gradients_degree",
@@ -261,10 +263,14 @@ class ParallelSpec(Section):
     otherwise."""
 
     recipe: Name | None = None
-    """A shipped recipe; megatron where the mesh has an axis tensor, else data, as with propagate."""
+    """A shipped recipe; megatron where the mesh has an axis tensor, else data, as with propagate or shard."""
 
     strategies: tuple[StrategySpec, ...] = ()
     """Strategies by operator pattern; they win over the recipe, later ones over earlier ones."""
+
+    uneven: Literal["refuse", "pad"] = "refuse"
+    """What becomes of a dim that does not divide over the ranks that split it: refused, or padded, so that
+    all hold equally much, some of it for nothing."""
 
     redistribution: RedistributionSpec = RedistributionSpec()
     """How tensors get from one layout to another: by the shortest path, or as MindSpore infers."""
@@ -272,6 +278,10 @@ class ParallelSpec(Section):
     propagate: StrictBool = False
     """Sharding propagation: operators that neither strategies nor a recipe that is named configure follow
     their neighbours, each so that redistribution and its own kernels take least time."""
+
+    shard: tuple[PieceSpec, ...] = ()
+    """Pieces of the network that run as graphs and are sharded by what crosses their borders, as with
+    MindSpore's ``shard(fn, ...)``; everything else is dispatched operator by operator."""
 
     schedule: ScheduleSpec = ScheduleSpec()
     """The pipeline schedule."""
@@ -322,11 +332,17 @@ class ParallelSpec(Section):
             if not name.isidentifier():
                 raise Refused(f"'{name}' is no axis name: use letters, digits and _", path=f"mesh.{name}")
         self._is_written_or_not()
-        if self.mode == "data" and (self.recipe or self.strategies):
-            given = "recipe" if self.recipe else "strategies"
+        if self.mode == "data" and (self.recipe or self.strategies or self.shard):
+            given = "recipe" if self.recipe else "strategies" if self.strategies else "shard"
             raise Refused(f"mode data takes no {given}; use mode semi_auto", path=given)
         if self.mode == "data" and self.propagate:
             raise Refused("mode data configures nothing to propagate; use mode semi_auto", path="propagate")
+        if self.shard and self.propagate:
+            raise Refused(
+                "shard propagates inside of its pieces, propagate through the whole network",
+                path="propagate",
+                hint="leave one of them out",
+            )
         number = self.comm_subgraph_reuse
         if number is not None and not isinstance(number, bool) and number != -1 and number < 2:
             raise Refused(
@@ -371,6 +387,11 @@ class ParallelSpec(Section):
             return tokens
         divided = self.gradients_degree or ways
         return tokens / ways * (divided if self.gradients_mean else 1)
+
+    @property
+    def pads(self) -> bool:
+        """Whether dims that do not divide are padded."""
+        return self.uneven == "pad"
 
     @property
     def reuse(self) -> int | None:

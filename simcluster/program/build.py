@@ -10,6 +10,7 @@ from simcluster.layout import Mesh
 from simcluster.model import Block, Graph, Instance, Phase, Role
 from simcluster.plan.conduct import FREE, Conduct
 from simcluster.plan.inputs import Inputs
+from simcluster.plan.piece import USUAL_GRAPHS, Graphs
 from simcluster.plan.schedule import BACKWARD as B_ACTION
 from simcluster.plan.schedule import FORWARD as F_ACTION
 from simcluster.plan.schedule import Action as ScheduleAction
@@ -61,6 +62,7 @@ def build(
     prefetch: int,
     conduct: Conduct = FREE,
     tf32: bool = False,
+    graphs: Graphs = USUAL_GRAPHS,
     inputs: Inputs | None = None,
     attention: int | None = None,
     assigned: tuple[int, ...] = (),
@@ -70,11 +72,11 @@ def build(
     ``variants`` are the timetables of the ranks, by their coordinate along ``variant_axis``.
     ``overlapped`` posts receives one action ahead; otherwise transfers between two actions are posted
     together and waited for. ``conduct`` says what else waits, and what travels together; ``tf32`` lets matrix
-    kernels multiply fp32 operands in tf32. ``inputs``: how micro-batches get to the devices; None: they are
-    there. ``attention`` is the release of its fused kernel, if an earlier one.
-    ``assigned`` says which stage's part each rank runs, where no axis does.
+    kernels multiply fp32 operands in tf32. ``graphs``: how pieces run that are graphs. ``inputs``: how
+    micro-batches get to the devices; None: they are there. ``attention`` is the release of its fused kernel,
+    if an earlier one. ``assigned`` says which stage's part each rank runs, where no axis does.
     """
-    settings = Lowering(mesh, prefetch, conduct.blocking_layers, tf32, attention, conduct.storage)
+    settings = Lowering(mesh, prefetch, conduct.blocking_layers, tf32, graphs, attention, conduct.storage)
     codes = CodeTable(settings, conduct)
     parts = tuple(
         _PartBuilder(graph, stage, actions, codes, overlapped, inputs).build()

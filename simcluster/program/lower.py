@@ -10,11 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from simcluster.layout import Kind, Mesh, Movement
-from simcluster.model import Block, Node, Operator, Phase, Role, Value
+from simcluster.model import Block, Node, Operator, Phase, Role, TensorType, Value
 from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.plan.framework import StorageSpec
 from simcluster.plan.fuse import kernel_nodes
-from simcluster.plan.redistribute import routed_parts
+from simcluster.plan.piece import USUAL_GRAPHS, Graphs
+from simcluster.plan.redistribute import collective_bytes, routed_parts
+from simcluster.program.graphs import launched
 from simcluster.program.instruction import (
     COMPUTE,
     Action,
@@ -64,15 +66,17 @@ class Lowering:
 
     ``prefetch`` bounds how early an all-gather may start: not before the ``prefetch + 1``-th
     kernel ahead of its first reader has ended. With ``blocking``, kernels and collectives of activations take
-    turns in program order. ``tf32``: matrix kernels on fp32 operands run at the rate of tf32. ``attention``:
-    the release of the fused attention kernel, where it is not the best there is. ``storage``: what tensors
-    and kernels take besides their bytes.
+    turns in program order, but inside of pieces that are graphs. ``tf32``: matrix kernels on fp32 operands
+    run at the rate of tf32. ``graphs``: how pieces run that are graphs. ``attention``: the release of the
+    fused attention kernel, where it is not the best there is. ``storage``: what tensors and kernels take
+    besides their bytes.
     """
 
     mesh: Mesh
     prefetch: int
     blocking: bool = False
     tf32: bool = False
+    graphs: Graphs = USUAL_GRAPHS
     attention: int | None = None
     storage: StorageSpec = StorageSpec()
 
@@ -179,6 +183,7 @@ class _CodeWriter:
         self.internal = internal(self.nodes, kernels, self.uses)
         for nodes in kernels:
             self.instructions.append(self._instruction(nodes))
+        self.instructions = launched(self.instructions, self.settings.graphs.launch)
         instructions = tuple(stored(self._with_edges(), self.slots, self.settings.storage, self.name))
         return Code(f"{self.block.name}.{self.name}", self.name, instructions, tuple(self.slots))
 
@@ -223,7 +228,9 @@ class _CodeWriter:
             return self._collective(first, first.operator, calls)
         works = joined([self._works(node) for node in nodes], self._internal_bytes(nodes))
         name = first.kernel or first.name
-        return Instruction(name, Action.COMPUTE, COMPUTE, calls, works=works, why=first.why)
+        return Instruction(
+            name, Action.COMPUTE, COMPUTE, calls, works=works, why=first.why, piece=first.piece
+        )
 
     def _call(self, node: Node) -> Call:
         adds = frozenset(
@@ -240,7 +247,7 @@ class _CodeWriter:
         )
 
     def _collective(self, node: Node, movement: Movement, calls: tuple[Call, ...]) -> Instruction:
-        ways = self.settings.mesh.product(movement.axes)
+        sizes = [collective_bytes(movement, *self._moved(call), self.settings.mesh) for call in calls]
         return Instruction(
             node.name,
             Action.COLLECTIVE,
@@ -248,17 +255,17 @@ class _CodeWriter:
             calls,
             operation=str(movement.kind),
             group=movement.axes,
-            num_bytes=sum(movement.num_bytes(*self._sizes(call), ways) for call in calls),
+            num_bytes=sum(sizes),
             in_place=movement.kind is Kind.ALL_REDUCE,
             why=node.why,
             parts=routed_parts(movement, self.settings.mesh),
+            piece=node.piece,
         )
 
-    def _sizes(self, call: Call) -> tuple[int, int]:
-        """Local bytes of a movement's tensor before and behind it; none where there is no such tensor."""
+    def _moved(self, call: Call) -> tuple[TensorType | None, TensorType | None]:
+        """The first tensor that a movement reads and the first that it writes, where there are any."""
         before, after = (
-            sum(self.slots[slot].type.num_bytes for slot in slots[:1])
-            for slots in (call.inputs, call.outputs)
+            self.slots[slots[0]].type if slots else None for slots in (call.inputs, call.outputs)
         )
         return before, after
 
@@ -333,6 +340,8 @@ class _CodeWriter:
         """Where collectives of activations block: the kernel before one, and for a kernel all since it."""
         if not self.settings.blocking or self.name not in (FORWARD, BACKWARD):
             return
+        if self._inside(index):
+            return
         kernel = self.instructions[index].action is Action.COMPUTE
         if not kernel and not self._of_activations(self.instructions[index]):
             return
@@ -351,6 +360,11 @@ class _CodeWriter:
         if index in barriers:
             last = {self.instructions[number].stream: number for number in range(index)}
             yield from last.values()
+
+    def _inside(self, index: int) -> bool:
+        """Whether an instruction of a graph has one of that graph before it: no host comes between them."""
+        piece = self.instructions[index].piece
+        return bool(piece) and any(each.piece == piece for each in self.instructions[:index])
 
     def _of_activations(self, each: Instruction) -> bool:
         roles = {self.block.values[self.slots[slot].name].role for slot in each.reads}
@@ -384,6 +398,7 @@ class _CodeWriter:
             return
         first = min((index for slot in each.writes for index in readers.get(slot, ())), default=0)
         ahead = [i for i in range(first) if self.instructions[i].stream == COMPUTE]
-        early = [i for i in ahead[: max(len(ahead) - self.settings.prefetch, 0)] if i < index]
+        prefetch = self.settings.graphs.prefetch if each.piece else self.settings.prefetch
+        early = [i for i in ahead[: max(len(ahead) - prefetch, 0)] if i < index]
         if early:
             yield early[-1]

@@ -9,8 +9,8 @@ from simcluster.cluster import placements_of
 from simcluster.collectives import Operation, PartsByGroup, collective_time
 from simcluster.errors import PlanError
 from simcluster.layout import Mesh, Movement, pieces, uncut, whole
-from simcluster.model import Block, Instance, Node, Operator, Phase, Value
-from simcluster.plan.redistribute import local_bytes, routed_parts
+from simcluster.model import Block, Instance, Node, Operator, Phase, TensorType, Value
+from simcluster.plan.redistribute import collective_bytes, part_type, routed_parts
 from simcluster.program import Action, Code, Instruction
 from simcluster.program.lower import BEGIN, GATHER, REDUCE, REGATHER, SCATTER
 from simcluster.simulation.build import Built
@@ -126,6 +126,7 @@ def _node(built: Built, block: Block, instance: Instance, node: Node, *, maps: b
         "inputs": [[value, _lies(built, block.values[value])] for value in node.inputs],
         "outputs": [[value, _lies(built, block.values[value])] for value in node.outputs],
         "kernel": "" if node.kernel == node.name else node.kernel,
+        **({"graph": node.piece} if node.piece else {}),
     }
     if isinstance(node.operator, Operator):
         sources = built.plan.strategies.sources.get(instance.name, {})
@@ -133,10 +134,28 @@ def _node(built: Built, block: Block, instance: Instance, node: Node, *, maps: b
         if maps and node.phase in (Phase.FORWARD, Phase.BACKWARD):
             plan = built.plan
             entry["maps"] = tensor_maps(plan.mesh, plan.stage_axis, node.operator.dims(), node.strategy)
+        padding = _padding(built, block, node, node.operator)
+        if padding:
+            entry["padding"] = padding
         own = built.plan.assigned and not node.strategy.splits
         strategy = "" if own else str(node.strategy)
         return entry | {"kind": node.operator.kind, "strategy": strategy, "source": source}
     return entry | {"kind": str(node.operator), "why": node.why} | _cost(built, block, node, node.operator)
+
+
+def _padding(built: Built, block: Block, node: Node, operator: Operator) -> str:
+    """Which dims the operator has padded, and to what: ``heads 6 padded to 8``."""
+    if not node.strategy.splits:
+        return ""
+    mesh = built.plan.mesh
+    shapes = [block.values[value].type.shape for value in (*node.inputs, *node.outputs)]
+    extent = operator.dims().extents(shapes)
+    ways = {dim: mesh.product(axes) for dim, axes in node.strategy.splits}
+    return ", ".join(
+        f"{dim} {extent[dim]:,} padded to {-(-extent[dim] // count) * count:,}"
+        for dim, count in ways.items()
+        if extent[dim] % count
+    )
 
 
 def _lies(built: Built, value: Value) -> str:
@@ -148,12 +167,16 @@ def _lies(built: Built, value: Value) -> str:
 def _cost(built: Built, block: Block, node: Node, movement: Movement) -> dict[str, Any]:
     """Bytes and seconds of a movement over the worst of its groups."""
     mesh = built.plan.mesh
-    sizes = []
-    for value in (*node.inputs[:1], *node.outputs[:1]):
-        kind = block.values[value]
+
+    def part(names: Sequence[str]) -> TensorType | None:
+        """What a rank has of the first of some values, if there is one."""
+        if not names:
+            return None
+        kind = block.values[names[0]]
         assert kind.layout is not None
-        sizes.append(local_bytes(kind.type, kind.layout, mesh))
-    size = movement.num_bytes(sum(sizes[:1]), sum(sizes[-1:]), mesh.product(movement.axes))
+        return part_type(kind.type, kind.layout, mesh)
+
+    size = collective_bytes(movement, part(node.inputs), part(node.outputs), mesh)
     if not movement.is_collective:
         return {"bytes": size, "seconds": 0.0}
     operation, parts = Operation(str(movement.kind)), routed_parts(movement, mesh)

@@ -24,6 +24,7 @@ from simcluster.program.calls import Calls
 from simcluster.program.instruction import INPUT, stream_axes
 from simcluster.simulation.alive import alive
 from simcluster.simulation.build import Built, host_calls
+from simcluster.simulation.dispatched import dispatched
 from simcluster.simulation.flops import Flops, forward_flops, matrix_flops
 from simcluster.trace import Table
 from simcluster.work import Kernel
@@ -41,7 +42,8 @@ def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
     ``mfu`` and ``hfu`` are shares of the peak in the format that matrix units multiply (fp8 where layers do,
     though attention and head then still run in a slower one): the convention that never flatters. A changed
     device counts with the peak of its file. ``groups``, only in a mixed cluster, has for each group of hosts
-    the means over its ranks.
+    the means over its ranks; ``dispatch``, only where pieces are graphs, how many operators the host
+    dispatches by themselves and in graphs.
     """
     scenario, plan = built.scenario, built.plan
     steps = scenario.spec.run.steps
@@ -85,6 +87,7 @@ def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
         "num_flows": timing.num_flows,
         "num_solves": timing.num_solves,
         **_calls(built, cut.sizes),
+        **({"dispatch": dispatched(built)} if built.plan.pieces else {}),
         "assumptions": assumptions(built),
     }
 

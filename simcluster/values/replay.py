@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,7 +24,7 @@ from simcluster.program import Action, Call, Code, Execution, Instruction, PartP
 from simcluster.program.instruction import RECV_NEXT, RECV_PREV, SEND_NEXT, SEND_PREV, Category
 from simcluster.program.lower import FORWARD, REDUCE
 from simcluster.trace import Table
-from simcluster.values.exchange import exchange, local_part, routed, sliced
+from simcluster.values.exchange import exchange, local_part, routed, sliced, without_padding
 from simcluster.values.source import Source
 from simcluster.values.traffic import Feeding, check_collective, crossed
 
@@ -87,9 +88,7 @@ class Replay:
     _buffers: dict[int, dict[_Key, Array]] = field(default_factory=dict)
     _left: dict[tuple[int, _Key], int] = field(default_factory=dict)
     _fresh: dict[tuple[int, _Key], int] = field(default_factory=dict)
-    _extents: dict[tuple[int, int, int], tuple[Mapping[str, int], Mapping[str, int]]] = field(
-        default_factory=dict
-    )
+    _extents: dict[tuple[int, int, int], tuple[Mapping[str, int], ...]] = field(default_factory=dict)
     _inputs: Feeding = field(default_factory=Feeding)
 
     def run(self) -> None:
@@ -230,7 +229,9 @@ class Replay:
             self._fresh[event.rank, key] = event.step
         self._buffers[event.rank][key] = array
         if event.code.phase == FORWARD and slot.category is Category.OPTIMIZER:
-            held = Held(event.rank, array, slot.layout, slot.whole)
+            # What stands in the padding of a state is nobody's.
+            own = without_padding(array, slot.layout, slot.whole.shape, self.mesh, event.rank)
+            held = Held(event.rank, own, slot.layout, slot.whole)
             self.states[event.step, f"{event.execution.instance}.{slot.name}"][event.rank] = held
         once = event.code.phase in (FORWARD, REDUCE) and slot.scope is Scope.STEP
         if once and slot.whole.shape == () and not slot.layout.partial:
@@ -266,7 +267,11 @@ class Replay:
                 made: tuple[Array, ...] = (sliced(call.operator, arrays[0], self.mesh, event.rank),)
             else:
                 assert isinstance(call.operator, Operator)
-                made = call.operator.evaluate(arrays, self._region(event, call.operator, call))
+                region = self._region(event, call.operator, call)
+                # Padding may hold anything, such as the logarithm of a zero, as long as nobody reads it.
+                padded = region.kept != region.sizes
+                with np.errstate(all="ignore") if padded else nullcontext():
+                    made = call.operator.evaluate(arrays, region)
             for position, (index, array) in enumerate(zip(call.outputs, made, strict=True)):
                 self._write(event, index, array, position in call.adds)
             if isinstance(call.operator, OptimizerOperator):
@@ -277,21 +282,20 @@ class Replay:
         if key not in self._extents:
             # Programs outlive their replay: what is at an address stays there.
             self._extents[key] = self._extent(event, operator, call)
-        starts, sizes = self._extents[key]
+        starts, sizes, kept = self._extents[key]
         run = event.execution
-        return Region(starts, event.step + 1, self.source.seed, run.instance, run.micro_batch, sizes)
+        return Region(starts, event.step + 1, self.source.seed, run.instance, run.micro_batch, sizes, kept)
 
-    def _extent(
-        self, event: _Event, operator: Operator, call: Call
-    ) -> tuple[Mapping[str, int], Mapping[str, int]]:
-        """Where the rank's part of every split dim begins, and how long it is."""
+    def _extent(self, event: _Event, operator: Operator, call: Call) -> tuple[Mapping[str, int], ...]:
+        """Where the rank's part of every split dim begins, how long it is, and how much is no padding."""
         if not call.strategy.splits:
-            return {}, {}
-        shapes = [event.code.slots[slot].type.shape for slot in call.inputs + call.outputs]
-        split = [dim for dim, _ in call.strategy.splits]
-        extent = operator.dims().extents(shapes, split)
-        starts = {dim: self.mesh.index(event.rank, axes) * extent[dim] for dim, axes in call.strategy.splits}
-        return starts, {dim: extent[dim] for dim in split}
+            return {}, {}, {}
+        shapes = [event.code.slots[slot].whole.shape for slot in call.inputs + call.outputs]
+        extent = operator.dims().extents(shapes)
+        runs = {dim: self.mesh.run(event.rank, axes, extent[dim]) for dim, axes in call.strategy.splits}
+        sizes = {dim: -(-extent[dim] // self.mesh.product(axes)) for dim, axes in call.strategy.splits}
+        starts = {dim: first for dim, (first, _) in runs.items()}
+        return starts, sizes, {dim: held for dim, (_, held) in runs.items()}
 
     def _meet(self, members: Sequence[_Event]) -> None:
         """A collective or a transfer, for all who take part at once."""
@@ -329,7 +333,8 @@ class Replay:
         else:
             kind = members[0].code.slots[calls[0].outputs[0]].type
             arrays = [array for (array,) in given]
-            results = exchange(movement, arrays, kind.shape)
+            sizes = [self.mesh.size(axis) for axis in movement.axes]
+            results = exchange(movement, arrays, kind.shape, sizes)
             made = [[array] for array in results]
             moved = kind.dtype.num_bytes(crossed(movement, arrays, results))
         for event, call, results in zip(members, calls, made, strict=True):

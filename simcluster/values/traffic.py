@@ -34,7 +34,10 @@ def crossed(movement: Movement, arrays: Sequence[Array], results: Sequence[Array
         case Kind.BROADCAST | Kind.REDUCE:
             return others * arrays[0].size
         case Kind.ALL_TO_ALL:
-            return sum(result.size - result.size // len(results) for result in results)
+            # Each sends every other one a part of equal length, padded where it does not divide.
+            part = int(results[0].shape[movement.to_dim])
+            rows = sum(int(array.size) // int(array.shape[movement.to_dim]) for array in arrays)
+            return others * rows * part
         case Kind.NEIGHBOR_EXCHANGE | Kind.SHIFT:
             return sum(_beside(movement, array) for array in arrays[:-1])
         case _:

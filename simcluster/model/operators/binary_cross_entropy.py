@@ -29,7 +29,8 @@ Labels = tuple[str, ...]
 class BinaryCrossEntropy(Operator):
     """``scale * sum(log(1 + exp(x)) - t x)`` for logits x and targets t of 0 and 1.
 
-    ``scale`` is one over the *global* number of samples, so that no rank ever divides by its own.
+    ``scale`` is one over the *global* number of samples, so that no rank ever divides by its own. A sample
+    whose target is -1 is padding and does not count.
     """
 
     scale: float
@@ -44,7 +45,7 @@ class BinaryCrossEntropy(Operator):
 
     def dims(self) -> Dims:
         """A sum over samples."""
-        return Dims((self.labels,) * 2, ((),), unit_dims(self.labels))
+        return Dims((self.labels,) * 2, ((),), unit_dims(self.labels), neutral=((1, -1.0),))
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
@@ -67,7 +68,8 @@ class BinaryCrossEntropy(Operator):
         """The scaled loss."""
         x, targets = inputs
         each = np.logaddexp(x.dtype.type(0), x) - targets.astype(x.dtype) * x
-        return (np.asarray(each.sum() * self.scale, dtype=x.dtype),)
+        counted = np.where(targets >= 0, each, x.dtype.type(0))
+        return (np.asarray(counted.sum() * self.scale, dtype=x.dtype),)
 
 
 @dataclass(frozen=True, slots=True)

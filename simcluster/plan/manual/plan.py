@@ -26,6 +26,7 @@ from simcluster.plan.manual.order import check_order
 from simcluster.plan.manual.programs import Programs
 from simcluster.plan.optimize import OptimizerPlan
 from simcluster.plan.passes import Passes, differentiated
+from simcluster.plan.piece import USUAL_GRAPHS
 from simcluster.plan.place import place
 from simcluster.plan.plan import Plan, check_mesh, roles_of
 from simcluster.plan.redistribute import Router
@@ -148,7 +149,8 @@ class _Planner:
             vocab=self.model.vocabulary,
             overlapped=False,
             prefetch=self.framework.prefetch,
-            dispatch=self.framework.dispatch,
+            dispatch=self.framework.host,
+            graphs=USUAL_GRAPHS,
             conduct=conduct,
             compute=formats.compute,
             gradients=formats.gradients,
