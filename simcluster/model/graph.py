@@ -150,12 +150,14 @@ class Graph:
     """Blocks by name and their instances in execution order.
 
     ``ties`` are groups of full parameter names (``embedding.tokens.weight``) that are one parameter; the
-    first is the one that counts.
+    first is the one that counts. ``origins`` are, of a graph that was written by hand, the parameters of
+    another graph that its own are parts of.
     """
 
     blocks: Mapping[str, Block]
     instances: tuple[Instance, ...]
     ties: tuple[tuple[str, ...], ...] = ()
+    origins: Mapping[str, str] = field(default_factory=dict)
 
     def block_of(self, instance: Instance) -> Block:
         """The block an instance uses."""
@@ -178,7 +180,9 @@ class Graph:
                     yield full, block.values[name].type
 
     def canonical(self, parameter: str) -> str:
-        """The name under which a tied parameter counts."""
+        """The name under which a tied parameter counts, or one that is a part of another graph's."""
+        if parameter in self.origins:
+            return self.origins[parameter]
         return next((group[0] for group in self.ties if parameter in group), parameter)
 
     @property

@@ -24,6 +24,17 @@ ONE = "1"
 """The gradient of the loss with respect to itself, where a gradient's name is expected."""
 
 
+def number(gradient: str | None) -> float | None:
+    """The number that stands where a gradient's name is expected, as ``ONE`` does; None for a name.
+
+    Behind the loss there may be sums over ranks and divisions by numbers: its gradient is then a number too.
+    """
+    try:
+        return None if gradient is None else float(gradient)
+    except ValueError:
+        return None
+
+
 UNIT = "one"
 """What a dim of size 1 is called that stands for one which is repeated, or was summed away."""
 
@@ -141,7 +152,8 @@ class Operator(ABC):
     ) -> tuple[str | None, ...]:
         """Records the gradient operators; returns the name of each input's gradient, or None.
 
-        ``grads`` are the outputs' gradients: a value name, None, or ``ONE`` where the output is the loss.
+        ``grads`` are the outputs' gradients: a value name, None, ``ONE`` where the output is the loss, or
+        another number as text where the loss is that multiple of it.
         """
         raise NotImplementedError(f"{self.kind} has no gradient")
 

@@ -85,7 +85,7 @@ def _leaves(block: Block) -> set[str]:
 
 def _keeps_book(block: Block, made: list[Node], node: Node) -> bool:
     """Whether a forward node only updates a state by what the kernel before it makes."""
-    if node.phase is not Phase.FORWARD or not set(node.outputs) <= set(block.states):
+    if node.phase is not Phase.FORWARD or not node.outputs or not set(node.outputs) <= set(block.states):
         return False
     kernel = [other for other in made if other.kernel == made[-1].kernel]
     return any(value in node.inputs for other in kernel for value in other.outputs)

@@ -60,7 +60,10 @@ class Passes:
     def run(self, graph: Graph) -> Graph:
         """Shards, recomputes, optimises and fuses a differentiated graph."""
         passes = self.framework.passes
-        graph = shard(graph, self.strategies, self.mesh, self.sharder, self.feeds, passes)
+        return self.behind(shard(graph, self.strategies, self.mesh, self.sharder, self.feeds, passes))
+
+    def behind(self, graph: Graph) -> Graph:
+        """The passes behind sharding: recomputes, optimises and fuses a graph in which all have layouts."""
         graph = self._weights(graph)
         # What is computed again reads weights as the backward does, which gathering them has to know.
         graph = self._again(graph)

@@ -60,7 +60,8 @@ class Plan:
     collectives that the scenario names; ``call`` is the host's seconds for each call of collectives, of
     which ``reuse`` that are alike are one; ``recompute`` says what is computed again, ``inputs`` how ranks
     get their parts of the batch, if that takes anything, ``attention`` the release of the fused attention
-    kernel, if an earlier one. ``pieces`` of blocks are graphs, which run as ``graphs`` says.
+    kernel, if an earlier one. ``pieces`` of blocks are graphs, which run as ``graphs`` says. ``assigned`` is
+    the part of a hand-written program that each rank runs.
     """
 
     graph: Graph
@@ -96,6 +97,7 @@ class Plan:
     inputs: Inputs | None = None
     pieces: Pieces = field(default_factory=dict)
     attention: int | None = None
+    assigned: tuple[int, ...] = ()
 
     @property
     def timetable(self) -> Timetable:
@@ -118,7 +120,7 @@ class Plan:
         return len(self.layers)
 
 
-def make_plan(
+def layout_plan(
     model: Model,
     training: TrainingSpec,
     parallel: ParallelSpec,
@@ -145,7 +147,7 @@ class _Planner:
         """Decides what the passes need to know, and runs them."""
         self.mesh = Mesh.of(self.parallel.mesh)
         self.shards = [each.build(place) for place, each in enumerate(self.parallel.shard)]
-        self.roles = Roles(_roles(self.parallel))
+        self.roles = Roles(roles_of(self.parallel))
         self._check()
         rules = self._rules()
         stage_axis, num_stages = self._stages()
@@ -303,18 +305,7 @@ class _Planner:
     # -- what can be wrong before anything is built -----------------------------------------------------
 
     def _check(self) -> None:
-        problems = []
-        devices = self.cluster.num_devices
-        if self.mesh.num_ranks != devices:
-            shown = " x ".join(f"{name} {size}" for name, size in self.mesh.axes) or "an empty mesh"
-            owner = "the cluster has" if self.cluster.whole is None else "its hosts have"
-            problems.append(
-                Problem(
-                    f"{shown} = {self.mesh.num_ranks}, but {owner} {devices} devices",
-                    "parallel.mesh",
-                    f"{_hosts(self.cluster)} = {devices}",
-                )
-            )
+        problems = check_mesh(self.mesh, self.cluster)
         problems += too_large(self.mesh, self.model.num_layers)
         problems += unlaunchable(self.shards, self.cluster, self.framework)
         problems += self._unused_axes()
@@ -418,6 +409,17 @@ class _Planner:
         return chosen(written, self.roles, self.mesh, stage_axis)
 
 
+def check_mesh(mesh: Mesh, cluster: Cluster) -> list[Problem]:
+    """What is wrong with a mesh that has another number of ranks than there are devices."""
+    devices = cluster.num_devices
+    if mesh.num_ranks == devices:
+        return []
+    shown = " x ".join(f"{name} {size}" for name, size in mesh.axes) or "an empty mesh"
+    owner = "the cluster has" if cluster.whole is None else "its hosts have"
+    message = f"{shown} = {mesh.num_ranks}, but {owner} {devices} devices"
+    return [Problem(message, "parallel.mesh", f"{_hosts(cluster)} = {devices}")]
+
+
 def _hosts(cluster: Cluster) -> str:
     """``2 hosts x 8 devices``, and so on for every group."""
     return " + ".join(
@@ -425,7 +427,7 @@ def _hosts(cluster: Cluster) -> str:
     )
 
 
-def _roles(parallel: ParallelSpec) -> dict[str, tuple[str, ...]]:
+def roles_of(parallel: ParallelSpec) -> dict[str, tuple[str, ...]]:
     """The default roles with what the scenario says instead."""
     given = {role: (axes,) if isinstance(axes, str) else axes for role, axes in parallel.roles.items()}
     usual = {BATCH: ("data", EXPERT), PIPELINE: (PIPELINE,), EXPERTS: (EXPERT,)}

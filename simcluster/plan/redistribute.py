@@ -10,6 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 
+import numpy as np
+
+from simcluster.collectives import PartsByGroup
 from simcluster.errors import PlanError
 from simcluster.layout import Kind, Layout, Mesh, Movement, inferred, movements
 from simcluster.model import TensorType
@@ -31,17 +34,31 @@ def local_bytes(kind: TensorType, layout: Layout, mesh: Mesh) -> int:
     return part_type(kind, layout, mesh).num_bytes
 
 
-def collective_bytes(movement: Movement, before: TensorType, after: TensorType, mesh: Mesh) -> int:
-    """The size of a movement as ``Movement.num_bytes`` counts it, from what a rank holds before and after.
+def collective_bytes(
+    movement: Movement, before: TensorType | None, after: TensorType | None, mesh: Mesh
+) -> int:
+    """The size of a movement as ``Movement.num_bytes`` counts it, from what a rank holds before and after, if
+    it is of any tensor of the rank.
 
     What is exchanged all to all is padded before, where it does not divide.
     """
     ways = mesh.product(movement.axes)
-    if movement.kind is Kind.ALL_TO_ALL:
+    if movement.kind is Kind.ALL_TO_ALL and before is not None and after is not None:
         dim = movement.to_dim
         length = after.shape[dim] * ways
         before = TensorType((*before.shape[:dim], length, *before.shape[dim + 1 :]), before.dtype)
-    return movement.num_bytes(before.num_bytes, after.num_bytes, ways)
+    held, reached = (0 if each is None else each.num_bytes for each in (before, after))
+    return movement.num_bytes(held, reached, ways)
+
+
+def routed_parts(movement: Movement, mesh: Mesh) -> PartsByGroup | None:
+    """Who has how much for whom in every group; None where that is the same for all, or one only sends."""
+    if movement.kind is not Kind.ALL_TO_ALL_V:
+        return None
+    counts = np.zeros((mesh.product(movement.axes),) * 2, dtype=np.int64)
+    for route in movement.routes:
+        counts[route.sender, route.receiver] += route.num_bytes
+    return PartsByGroup.of([counts] * len(mesh.groups(movement.axes)))
 
 
 @dataclass

@@ -23,6 +23,7 @@ from simcluster.errors import nearest
 from simcluster.plan.framework import FrameworkSpec as FrameworkSpec
 from simcluster.plan.fusion import BucketsSpec, Ends, FusionSpec, check_ends
 from simcluster.plan.piece_spec import PieceSpec
+from simcluster.plan.program_spec import ProgramSpec
 from simcluster.plan.quantise import PRODUCTS
 from simcluster.plan.recompute_spec import RecomputeSpec as RecomputeSpec
 from simcluster.plan.redistribution_spec import RedistributionSpec
@@ -230,14 +231,31 @@ class ScheduleSpec(Section):
         return self
 
 
+_NOT_MANUAL = (
+    "recipe",
+    "strategies",
+    "redistribution",
+    "propagate",
+    "optimizer_sharding",
+    "gradients_mean",
+    "gradients_degree",
+    "recompute",
+)
+"""What asks for something that a hand-written program has in its operators, or not at all."""
+
+
 class ParallelSpec(Section):
     """How the step is spread over the ranks."""
 
-    mode: Literal["data", "semi_auto"] = "semi_auto"
-    """data: batch over the batch axes, nothing else. semi_auto: strategies, recipe, then that default."""
+    mode: Literal["data", "semi_auto", "manual"] = "semi_auto"
+    """data: batch over the batch axes, nothing else. semi_auto: strategies, recipe, then that default. manual
+    (MindSpore's hybrid): what ``program`` says."""
 
     mesh: dict[Name, PositiveInt]
     """Axes with their sizes, outermost first; they multiply to the devices of the cluster."""
+
+    program: ProgramSpec | None = None
+    """Mode manual: what every rank runs, collectives included; the model is its one-device reference."""
 
     roles: dict[Name, Axes] = {}
     """What axes are for; ``batch: [data, expert]``, ``experts: expert``, ``pipeline: pipeline`` unless said
@@ -312,6 +330,7 @@ class ParallelSpec(Section):
         for name in self.mesh:
             if not name.isidentifier():
                 raise Refused(f"'{name}' is no axis name: use letters, digits and _", path=f"mesh.{name}")
+        self._is_written_or_not()
         if self.mode == "data" and (self.recipe or self.strategies or self.shard):
             given = "recipe" if self.recipe else "strategies" if self.strategies else "shard"
             raise Refused(f"mode data takes no {given}; use mode semi_auto", path=given)
@@ -342,6 +361,24 @@ class ParallelSpec(Section):
             if self.fusion.closed or self.fusion.all_reduce is not None:
                 raise Refused("fusion says already what is fused", path=path, hint="leave one of them out")
         return self
+
+    def _is_written_or_not(self) -> None:
+        """Refused if a program stands in another mode than manual, or beside what would insert something."""
+        if self.mode != "manual":
+            if self.program is not None:
+                raise Refused(f"mode {self.mode} runs no program", path="program", hint="write mode: manual")
+            return
+        if self.program is None:
+            raise Refused(
+                "mode manual runs a program, and there is none", hint="write program: {operators: ...}"
+            )
+        for name in _NOT_MANUAL:
+            if name in self.model_fields_set and getattr(self, name) != type(self).model_fields[name].default:
+                raise Refused(
+                    f"mode manual inserts nothing: '{name}' has no meaning", path=name, hint="leave it out"
+                )
+        if self.schedule.stages != "auto":
+            raise Refused("the ranks of a stage are those its operators name", path="schedule.stages")
 
     def tokens_counted(self, tokens: int, ways: int) -> float:
         """By how many the sum of all tokens' losses is divided, with so many tokens on ``ways`` ranks."""

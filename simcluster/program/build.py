@@ -65,6 +65,7 @@ def build(
     graphs: Graphs = USUAL_GRAPHS,
     inputs: Inputs | None = None,
     attention: int | None = None,
+    assigned: tuple[int, ...] = (),
 ) -> Program:
     """The Program of a sharded, optimised, fused graph, with parts for every timetable.
 
@@ -73,7 +74,7 @@ def build(
     together and waited for. ``conduct`` says what else waits, and what travels together; ``tf32`` lets matrix
     kernels multiply fp32 operands in tf32. ``graphs``: how pieces run that are graphs. ``inputs``: how
     micro-batches get to the devices; None: they are there. ``attention`` is the release of its fused kernel,
-    if an earlier one.
+    if an earlier one. ``assigned`` says which stage's part each rank runs, where no axis does.
     """
     settings = Lowering(mesh, prefetch, conduct.blocking_layers, tf32, graphs, attention, conduct.storage)
     codes = CodeTable(settings, conduct)
@@ -83,7 +84,7 @@ def build(
         for actions in each
     )
     workspaces = conduct.storage.workspaces
-    return Program(mesh, stage_axis, tuple(codes.codes), parts, variant_axis, variants, workspaces)
+    return Program(mesh, stage_axis, tuple(codes.codes), parts, variant_axis, variants, workspaces, assigned)
 
 
 @dataclass

@@ -90,5 +90,5 @@ class Calls:
 
 def alike(code: Code, each: Instruction) -> Alike:
     """What a collective has in common with others of one sub-graph."""
-    dtype = str(code.slots[each.calls[0].inputs[0]].type.dtype)
+    dtype = next((str(code.slots[slot].type.dtype) for slot in (*each.reads, *each.writes)), "")
     return each.stream, each.operation, each.group, dtype, each.num_bytes

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from simcluster.collectives import PartsByGroup
-from simcluster.layout import Layout, Movement, Strategy, base_axis, whole
+from simcluster.layout import Layout, Movement, Strategy, base_axis, unrooted, whole
 from simcluster.model import Operator, TensorType
 from simcluster.work import Work
 
@@ -46,7 +46,7 @@ class Purpose(enum.StrEnum):
 
 def stream_name(axes: tuple[str, ...], purpose: Purpose) -> str:
     """The stream of collectives over ``axes`` for one purpose."""
-    return "+".join(axes) + purpose
+    return "+".join(map(unrooted, axes)) + purpose
 
 
 def stream_axes(stream: str, stage_axis: str) -> str:

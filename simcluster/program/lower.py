@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from simcluster.layout import Kind, Mesh, Movement
 from simcluster.model import Block, Node, Operator, Phase, Role, Value
@@ -15,7 +16,7 @@ from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.plan.framework import StorageSpec
 from simcluster.plan.fuse import kernel_nodes
 from simcluster.plan.piece import USUAL_GRAPHS, Graphs
-from simcluster.plan.redistribute import collective_bytes
+from simcluster.plan.redistribute import collective_bytes, routed_parts
 from simcluster.program.graphs import launched
 from simcluster.program.instruction import (
     COMPUTE,
@@ -247,15 +248,6 @@ class _CodeWriter:
         )
 
     def _collective(self, node: Node, movement: Movement, calls: tuple[Call, ...]) -> Instruction:
-        sizes = [
-            collective_bytes(
-                movement,
-                self.slots[call.inputs[0]].type,
-                self.slots[call.outputs[0]].type,
-                self.settings.mesh,
-            )
-            for call in calls
-        ]
         return Instruction(
             node.name,
             Action.COLLECTIVE,
@@ -263,11 +255,19 @@ class _CodeWriter:
             calls,
             operation=str(movement.kind),
             group=movement.axes,
-            num_bytes=sum(sizes),
+            num_bytes=sum(map(partial(self._moved, movement), calls)),
             in_place=movement.kind is Kind.ALL_REDUCE,
             why=node.why,
             piece=node.piece,
+            parts=routed_parts(movement, self.settings.mesh),
         )
+
+    def _moved(self, movement: Movement, call: Call) -> int:
+        """The bytes of one tensor's movement; some have none on one side."""
+        before, after = (
+            next((self.slots[slot].type for slot in slots), None) for slots in (call.inputs, call.outputs)
+        )
+        return collective_bytes(movement, before, after, self.settings.mesh)
 
     def _works(self, node: Node) -> tuple[Work, ...]:
         inputs = [self.slots[self._slot(value)].type for value in node.inputs]
@@ -323,11 +323,16 @@ class _CodeWriter:
             for slot in each.writes:
                 maker.setdefault(slot, index)
         drops = self._drops(readers, maker)
+        barriers = [
+            index for index, each in enumerate(self.instructions) if each.operation == str(Kind.BARRIER)
+        ]
         made = []
         for index, each in enumerate(self.instructions):
             after = {maker[slot] for slot in each.reads if slot in maker and maker[slot] < index}
             after.update(self._prefetch_edge(index, readers))
             after.update(self._turn(index))
+            if barriers:
+                after.update(self._fence(index, barriers))
             made.append(replace(each, after=tuple(sorted(after)), drops=tuple(drops.get(index, ()))))
         return tuple(made)
 
@@ -353,6 +358,13 @@ class _CodeWriter:
         """Whether an instruction of a graph has one of that graph before it: no host comes between them."""
         piece = self.instructions[index].piece
         return bool(piece) and any(each.piece == piece for each in self.instructions[:index])
+
+    def _fence(self, index: int, barriers: Sequence[int]) -> Iterator[int]:
+        """Whom a barrier waits for, the last of every stream before it; and the barrier before all others."""
+        yield from [each for each in barriers if each < index][-1:]
+        if index in barriers:
+            last = {self.instructions[number].stream: number for number in range(index)}
+            yield from last.values()
 
     def _of_activations(self, each: Instruction) -> bool:
         roles = {self.block.values[self.slots[slot].name].role for slot in each.reads}

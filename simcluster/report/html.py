@@ -32,6 +32,7 @@ from simcluster.report.headline import headline
 from simcluster.report.held_html import held
 from simcluster.report.parts import cut
 from simcluster.report.slices import actions, kernels
+from simcluster.report.stages import called
 from simcluster.report.statements import (
     TENANT_FIGURES,
     communication,
@@ -152,12 +153,14 @@ def _tenants(found: Document) -> Iterator[Markup]:
 def _timeline(run: Run) -> Iterator[Markup]:
     """One class of every stage: what its compute stream worked on."""
     first: dict[int, int] = {}
+    names: dict[int, str] = {}
     for each in run.documents["classes"]:
         first.setdefault(each["stage"], each["class"])
+        names[each["stage"]] = called(each)
     stages = sorted(first)
     if len(stages) > MOST_STAGES:
         stages = [stages[at] for at in np.linspace(0, len(stages) - 1, MOST_STAGES).astype(int)]
-    rows = [(f"stage {stage}", _blocks(run, first[stage])) for stage in stages]
+    rows = [(names[stage], _blocks(run, first[stage])) for stage in stages]
     kinds = dict.fromkeys(block.tone for _, blocks in rows for block in blocks)
     if not kinds:
         return

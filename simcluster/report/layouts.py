@@ -75,7 +75,8 @@ def _node(node: Node, width: int) -> Iterator[RenderableType]:
         time = f" in {units.seconds(node['seconds'])}" if node["seconds"] else ""
         head.append(Text(f"{units.volume(node['bytes'])}{time}"))
     else:
-        head.append(Text(node["strategy"]))
+        if node["strategy"]:
+            head.append(Text(node["strategy"]))
         if "padding" in node:
             head.append(Text(node["padding"], "magenta"))
         if node["source"]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from simcluster import units
+from simcluster.report.stages import called
 
 Document = Mapping[str, Any]
 
@@ -36,7 +37,7 @@ def misfit(summary: Document) -> Misfit | None:
     return Misfit(
         f"DOES NOT FIT: {ranks:,} of {summary['num_ranks']:,} ranks need more memory than their device has",
         (
-            f"worst: class {worst['class']} (stage {worst['stage']}, rank {worst['rank']}) holds "
+            f"worst: class {worst['class']} ({called(worst)}, rank {worst['rank']}) holds "
             f"{units.size(worst['total'])}, {excess} over its {device}, {since}",
             f"alive at its peak, {units.seconds(worst['time_s'])} into the run:",
         ),

@@ -92,5 +92,6 @@ def lowered(plan: Plan) -> Program:
         tf32=plan.matmul is DType.TF32,
         graphs=plan.graphs,
         inputs=plan.inputs,
+        assigned=plan.assigned,
         attention=plan.attention,
     )

@@ -20,6 +20,7 @@ from pydantic import TypeAdapter
 from simcluster.cluster import Cluster, ClusterSpec, HostGroupSpec, HostSpec
 from simcluster.document import validate_data
 from simcluster.document.pattern import matches
+from simcluster.errors import PlanError
 from simcluster.layout import Mesh
 from simcluster.model import Model, Operator
 from simcluster.model.operators.lamb import Lamb
@@ -65,6 +66,8 @@ def shrink(scenario: Scenario) -> Shrunk:
     """The small form of a scenario; raises what planning it raises."""
     built = prepare(scenario)
     plan, spec = built.plan, scenario.spec
+    if spec.parallel.mode == "manual":
+        return _as_written(built)
     mesh = Mesh.of(small_mesh(plan.mesh.sizes, plan.stage_axis))
     cluster, hosts = _small_cluster(scenario, plan.mesh, mesh)
     stages = mesh.size(plan.stage_axis)
@@ -125,6 +128,32 @@ def shrink(scenario: Scenario) -> Shrunk:
         # Nor on who else is on the links; each tenant is verified as a scenario of its own.
         changes = (*changes, ("tenants", f"{len(spec.tenants):,}", "0"))
     return Shrunk(replace(scenario, spec=small), model, cluster, changes)
+
+
+def _as_written(built: Built) -> Shrunk:
+    """A hand-written program with the optimizer's constants changed, as its sizes are what was written.
+
+    PlanError if it runs on more ranks than values are computed for.
+    """
+    scenario, ranks = built.scenario, built.plan.mesh.num_ranks
+    if ranks > MOST_RANKS:
+        raise scenario.located(
+            PlanError(
+                f"values are computed for at most {MOST_RANKS} ranks; this program is written for {ranks:,}",
+                path="parallel.mesh",
+                hint="verify the same program written for fewer ranks",
+            )
+        )
+    spec = scenario.spec
+    training = spec.training.model_copy(update={"optimizer": _verifiable(spec.training.optimizer)})
+    small = replace(scenario, spec=spec.model_copy(update={"training": training, "tenants": ()}))
+    given, changed = spec.training.optimizer, training.optimizer
+    changes = tuple(
+        (name, str(getattr(given, name)), str(getattr(changed, name)))
+        for name in _CONSTANTS
+        if getattr(given, name) != getattr(changed, name)
+    )
+    return Shrunk(small, scenario.model, built.cluster, changes)
 
 
 def _small_groups_of_shards(plan: Plan, mesh: Mesh, model: Model) -> dict[str, Any]:

@@ -250,6 +250,10 @@ def _sent(built: Built, each: Instruction) -> float:
     if each.action is not Action.COLLECTIVE:
         return 0.0
     ranks = built.plan.mesh.product(each.group)
+    if each.parts is not None:
+        tables = [each.parts.of_number(group) for group in range(len(each.parts.of_group))]
+        away = sum((int(table.counts.sum()) - int(np.trace(table.counts))) * table.share for table in tables)
+        return each.num_bytes * away / ranks / len(tables)
     return Operation(each.operation).copies(ranks) / ranks * each.num_bytes
 
 
@@ -308,12 +312,18 @@ def _peak(built: Built, index: int, total: int, time: int) -> dict[str, Any]:
         "rank": rank,
         "ranks": built.classes.sizes[index],
         "device": device.name,
+        **program_of(built, rank),
         "total": total,
         "capacity": device.memory,
         "time_s": float(time) * 1e-9,
         "breakdown": {},
         "fits": total <= device.memory,
     }
+
+
+def program_of(built: Built, rank: int) -> dict[str, str]:
+    """Which of several hand-written programs a rank runs; nothing where parts are stages."""
+    return {"program": f"program {built.program.part_of(rank)}"} if built.plan.assigned else {}
 
 
 def _by_category(kinds: NDArray[Any], sizes: NDArray[Any]) -> dict[str, int]:

@@ -35,12 +35,21 @@ def without_padding(part: Array, layout: Layout, shape: Sequence[int], mesh: Mes
     return found
 
 
+def routed(movement: Movement, given: Sequence[Sequence[Array]]) -> list[list[Array]]:
+    """What every member of a group gets of what each gives, in the order in which it expects them."""
+    found: list[dict[int, Array]] = [{} for _ in given]
+    for route in movement.routes:
+        found[route.receiver][route.got] = given[route.sender][route.given]
+    return [[each[place] for place in sorted(each)] for each in found]
+
+
 def exchange(
     movement: Movement, arrays: Sequence[Array], shape: tuple[int, ...], sizes: Sequence[int] = ()
 ) -> list[Array]:
     """What every member of a group ends with; ``shape`` is the local shape of the results.
 
-    ``sizes`` are those of the movement's axes, outer first; without them it is one axis of all members.
+    ``sizes`` are those of the movement's axes, outer first; without them it is one axis of all members. Of a
+    reduce, those that are not its root end with zeros.
     """
     count, sizes = len(arrays), sizes or (len(arrays),)
     if movement.kind is Kind.ALL_REDUCE:
@@ -56,6 +65,11 @@ def exchange(
     if movement.kind in (Kind.NEIGHBOR_EXCHANGE, Kind.SHIFT):
         grows = sum(movement.to_halo) > sum(movement.halo)
         return _with_halos(movement, arrays) if grows else _halos_added(movement, arrays)
+    if movement.kind is Kind.BROADCAST:
+        return [arrays[0]] * count
+    if movement.kind is Kind.REDUCE:
+        total = _reduced(arrays, movement.reduction)
+        return [total, *(np.zeros_like(total) for _ in arrays[1:])]
     raise ValueError(f"a {movement.kind} is no exchange")
 
 
@@ -113,7 +127,7 @@ def sliced(movement: Movement, array: Array, mesh: Mesh, rank: int) -> Array:
 
 def _reduced(arrays: Sequence[Array], reduction: str) -> Array:
     if reduction != "sum":
-        combine = {"max": np.maximum, "min": np.minimum}[reduction]
+        combine = {"max": np.maximum, "min": np.minimum, "prod": np.multiply}[reduction]
         return np.asarray(combine.reduce(list(arrays)))
     return np.asarray(sum(arrays[1:], arrays[0]))
 

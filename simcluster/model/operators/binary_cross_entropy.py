@@ -9,7 +9,16 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import ONE, Array, Operator, Region, Tape, TensorType, memory_bound, unit_dims
+from simcluster.model.operator import (
+    Array,
+    Operator,
+    Region,
+    Tape,
+    TensorType,
+    memory_bound,
+    number,
+    unit_dims,
+)
 from simcluster.model.operators.activation import sigmoid
 from simcluster.work import DType, Kernel, Work
 
@@ -48,9 +57,12 @@ class BinaryCrossEntropy(Operator):
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
     ) -> tuple[str | None, ...]:
         """Reads logits and targets again."""
-        if grads[0] != ONE:
-            raise NotImplementedError("binary cross entropy is the loss itself, not a part of one")
-        return (*tape.emit("grad", BinaryCrossEntropyGrad(self.scale, self.labels), inputs), None)
+        factor = number(grads[0])
+        if factor is None:
+            raise NotImplementedError(
+                "binary cross entropy is the loss itself or a multiple, not a part of one"
+            )
+        return (*tape.emit("grad", BinaryCrossEntropyGrad(self.scale * factor, self.labels), inputs), None)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The scaled loss."""

@@ -15,7 +15,6 @@ import numpy as np
 
 from simcluster.layout import Dims
 from simcluster.model.operator import (
-    ONE,
     Array,
     Decomposition,
     Operator,
@@ -23,6 +22,7 @@ from simcluster.model.operator import (
     Tape,
     TensorType,
     memory_bound,
+    number,
 )
 from simcluster.work import DType, Kernel, Work
 
@@ -88,10 +88,12 @@ class CrossEntropy(_Loss):
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
     ) -> tuple[str | None, ...]:
         """Reads the logits, the targets and the log-sum-exp."""
-        if grads[0] != ONE:
-            raise NotImplementedError("cross entropy is the loss itself, not a part of one")
+        factor = number(grads[0])
+        if factor is None:
+            raise NotImplementedError("cross entropy is the loss itself or a multiple, not a part of one")
         logits, targets = inputs
-        (grad,) = tape.emit("grad", CrossEntropyGrad(self.scale, self.labels), [logits, targets, outputs[1]])
+        operator = CrossEntropyGrad(self.scale * factor, self.labels)
+        (grad,) = tape.emit("grad", operator, [logits, targets, outputs[1]])
         return (grad, None)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:

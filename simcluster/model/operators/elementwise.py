@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import UNIT, Array, Operator, Region, Tape, TensorType, unit_dims
+from simcluster.model.operator import UNIT, Array, Operator, Region, Tape, TensorType, number, unit_dims
 from simcluster.model.operators.activation import sigmoid, silu
 from simcluster.model.operators.reduction import SumTo
 from simcluster.work import DType, Kernel, Work
@@ -244,6 +244,9 @@ class Elementwise(Operator):
             constants = tuple(
                 (position, numbers[each]) for position, each in enumerate(arguments) if each in numbers
             )
+            if "g" in arguments and number(grad) is not None and len(read) == 1:
+                # The loss divided by a number, say: the gradient is a number as well.
+                return _of_number(function, len(arguments), {**dict(constants), arguments.index("g"): grad})
             names = tuple(names for _, names in read)
             operator = Elementwise(function, names, self.result, constants)
             (grad,) = tape.emit(f"d{place}", operator, [value for value, _ in read])
@@ -266,3 +269,9 @@ class Elementwise(Operator):
     def _spread(self, names: Labels, array: Array) -> Array:
         extent = dict(zip(names, array.shape, strict=True))
         return array.reshape([1 if name == UNIT else extent.get(name, 1) for name in self.result])
+
+
+def _of_number(function: str, arity: int, arguments: Mapping[int, float | str]) -> str:
+    """A function of numbers, as the text that stands for a gradient."""
+    values = [np.asarray(float(arguments[place])) for place in range(arity)]
+    return repr(float(FUNCTIONS[function].value(*values)))
