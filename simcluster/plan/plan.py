@@ -60,8 +60,8 @@ class Plan:
     collectives that the scenario names; ``call`` is the host's seconds for each call of collectives, of
     which ``reuse`` that are alike are one; ``recompute`` says what is computed again, ``inputs`` how ranks
     get their parts of the batch, if that takes anything, ``attention`` the release of the fused attention
-    kernel, if an earlier one, ``assigned`` the part of a hand-written program that each rank runs.
-    ``pieces`` of blocks are graphs, which run as ``graphs`` says.
+    kernel, if an earlier one. ``pieces`` of blocks are graphs, which run as ``graphs`` says. ``assigned`` is
+    the part of a hand-written program that each rank runs.
     """
 
     graph: Graph

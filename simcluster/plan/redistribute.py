@@ -14,7 +14,7 @@ import numpy as np
 
 from simcluster.collectives import PartsByGroup
 from simcluster.errors import PlanError
-from simcluster.layout import ROUTED, Kind, Layout, Mesh, Movement, inferred, movements
+from simcluster.layout import Kind, Layout, Mesh, Movement, inferred, movements
 from simcluster.model import TensorType
 
 Cost = Callable[[Movement, int], float]
@@ -37,20 +37,18 @@ def local_bytes(kind: TensorType, layout: Layout, mesh: Mesh) -> int:
 def collective_bytes(
     movement: Movement, before: TensorType | None, after: TensorType | None, mesh: Mesh
 ) -> int:
-    """The size of a movement as ``Movement.num_bytes`` counts it, from what a rank holds before and after.
+    """The size of a movement as ``Movement.num_bytes`` counts it, from what a rank holds before and after, if
+    it is of any tensor of the rank.
 
-    What is exchanged all to all is padded before, where it does not divide. What goes along routes says its
-    size itself: a rank may have nothing before, or nothing after.
+    What is exchanged all to all is padded before, where it does not divide.
     """
     ways = mesh.product(movement.axes)
-    if movement.kind in ROUTED:
-        return movement.num_bytes(0, 0, ways)
-    assert before is not None and after is not None
-    if movement.kind is Kind.ALL_TO_ALL:
+    if movement.kind is Kind.ALL_TO_ALL and before is not None and after is not None:
         dim = movement.to_dim
         length = after.shape[dim] * ways
         before = TensorType((*before.shape[:dim], length, *before.shape[dim + 1 :]), before.dtype)
-    return movement.num_bytes(before.num_bytes, after.num_bytes, ways)
+    held, reached = (0 if each is None else each.num_bytes for each in (before, after))
+    return movement.num_bytes(held, reached, ways)
 
 
 def routed_parts(movement: Movement, mesh: Mesh) -> PartsByGroup | None:

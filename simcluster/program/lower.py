@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from simcluster.layout import Kind, Mesh, Movement
-from simcluster.model import Block, Node, Operator, Phase, Role, TensorType, Value
+from simcluster.model import Block, Node, Operator, Phase, Role, Value
 from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.plan.framework import StorageSpec
 from simcluster.plan.fuse import kernel_nodes
@@ -247,7 +248,6 @@ class _CodeWriter:
         )
 
     def _collective(self, node: Node, movement: Movement, calls: tuple[Call, ...]) -> Instruction:
-        sizes = [collective_bytes(movement, *self._moved(call), self.settings.mesh) for call in calls]
         return Instruction(
             node.name,
             Action.COLLECTIVE,
@@ -255,19 +255,19 @@ class _CodeWriter:
             calls,
             operation=str(movement.kind),
             group=movement.axes,
-            num_bytes=sum(sizes),
+            num_bytes=sum(map(partial(self._moved, movement), calls)),
             in_place=movement.kind is Kind.ALL_REDUCE,
             why=node.why,
-            parts=routed_parts(movement, self.settings.mesh),
             piece=node.piece,
+            parts=routed_parts(movement, self.settings.mesh),
         )
 
-    def _moved(self, call: Call) -> tuple[TensorType | None, TensorType | None]:
-        """The first tensor that a movement reads and the first that it writes, where there are any."""
+    def _moved(self, movement: Movement, call: Call) -> int:
+        """The bytes of one tensor's movement; some have none on one side."""
         before, after = (
-            self.slots[slots[0]].type if slots else None for slots in (call.inputs, call.outputs)
+            next((self.slots[slot].type for slot in slots), None) for slots in (call.inputs, call.outputs)
         )
-        return before, after
+        return collective_bytes(movement, before, after, self.settings.mesh)
 
     def _works(self, node: Node) -> tuple[Work, ...]:
         inputs = [self.slots[self._slot(value)].type for value in node.inputs]
@@ -354,17 +354,17 @@ class _CodeWriter:
             if kernel and self._of_activations(before):
                 yield other
 
+    def _inside(self, index: int) -> bool:
+        """Whether an instruction of a graph has one of that graph before it: no host comes between them."""
+        piece = self.instructions[index].piece
+        return bool(piece) and any(each.piece == piece for each in self.instructions[:index])
+
     def _fence(self, index: int, barriers: Sequence[int]) -> Iterator[int]:
         """Whom a barrier waits for, the last of every stream before it; and the barrier before all others."""
         yield from [each for each in barriers if each < index][-1:]
         if index in barriers:
             last = {self.instructions[number].stream: number for number in range(index)}
             yield from last.values()
-
-    def _inside(self, index: int) -> bool:
-        """Whether an instruction of a graph has one of that graph before it: no host comes between them."""
-        piece = self.instructions[index].piece
-        return bool(piece) and any(each.piece == piece for each in self.instructions[:index])
 
     def _of_activations(self, each: Instruction) -> bool:
         roles = {self.block.values[self.slots[slot].name].role for slot in each.reads}

@@ -134,11 +134,11 @@ def _node(built: Built, block: Block, instance: Instance, node: Node, *, maps: b
         if maps and node.phase in (Phase.FORWARD, Phase.BACKWARD):
             plan = built.plan
             entry["maps"] = tensor_maps(plan.mesh, plan.stage_axis, node.operator.dims(), node.strategy)
+        own = built.plan.assigned and not node.strategy.splits
+        strategy = "" if own else str(node.strategy)
         padding = _padding(built, block, node, node.operator)
         if padding:
             entry["padding"] = padding
-        own = built.plan.assigned and not node.strategy.splits
-        strategy = "" if own else str(node.strategy)
         return entry | {"kind": node.operator.kind, "strategy": strategy, "source": source}
     return entry | {"kind": str(node.operator), "why": node.why} | _cost(built, block, node, node.operator)
 
@@ -168,13 +168,10 @@ def _cost(built: Built, block: Block, node: Node, movement: Movement) -> dict[st
     """Bytes and seconds of a movement over the worst of its groups."""
     mesh = built.plan.mesh
 
-    def part(names: Sequence[str]) -> TensorType | None:
-        """What a rank has of the first of some values, if there is one."""
-        if not names:
-            return None
-        kind = block.values[names[0]]
-        assert kind.layout is not None
-        return part_type(kind.type, kind.layout, mesh)
+    def part(values: tuple[str, ...]) -> TensorType | None:
+        """What a rank holds of the tensor, if there is one."""
+        kind = block.values[values[0]] if values else None
+        return part_type(kind.type, kind.layout, mesh) if kind and kind.layout else None
 
     size = collective_bytes(movement, part(node.inputs), part(node.outputs), mesh)
     if not movement.is_collective:

@@ -24,14 +24,6 @@ def local_part(whole: Array, layout: Layout, mesh: Mesh, rank: int) -> Array:
     return _flat_run(part, mesh.index(rank, layout.flat), mesh.product(layout.flat))
 
 
-def routed(movement: Movement, given: Sequence[Sequence[Array]]) -> list[list[Array]]:
-    """What every member of a group gets of what each gives, in the order in which it expects them."""
-    found: list[dict[int, Array]] = [{} for _ in given]
-    for route in movement.routes:
-        found[route.receiver][route.got] = given[route.sender][route.given]
-    return [[each[place] for place in sorted(each)] for each in found]
-
-
 def without_padding(part: Array, layout: Layout, shape: Sequence[int], mesh: Mesh, rank: int) -> Array:
     """A rank's part of a tensor of this whole shape with zeros for what is padding."""
     split = Layout(layout.dims)
@@ -41,6 +33,14 @@ def without_padding(part: Array, layout: Layout, shape: Sequence[int], mesh: Mes
     found = np.zeros_like(part)
     found[kept] = part[kept]
     return found
+
+
+def routed(movement: Movement, given: Sequence[Sequence[Array]]) -> list[list[Array]]:
+    """What every member of a group gets of what each gives, in the order in which it expects them."""
+    found: list[dict[int, Array]] = [{} for _ in given]
+    for route in movement.routes:
+        found[route.receiver][route.got] = given[route.sender][route.given]
+    return [[each[place] for place in sorted(each)] for each in found]
 
 
 def exchange(

@@ -333,8 +333,8 @@ class Replay:
         else:
             kind = members[0].code.slots[calls[0].outputs[0]].type
             arrays = [array for (array,) in given]
-            sizes = [self.mesh.size(axis) for axis in movement.axes]
-            results = exchange(movement, arrays, kind.shape, sizes)
+            axes = [self.mesh.size(axis) for axis in movement.axes]
+            results = exchange(movement, arrays, kind.shape, axes)
             made = [[array] for array in results]
             moved = kind.dtype.num_bytes(crossed(movement, arrays, results))
         for event, call, results in zip(members, calls, made, strict=True):
