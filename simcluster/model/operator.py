@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from simcluster.layout import Dims
 from simcluster.model.noise import uniform
+from simcluster.model.order import Zigzag
 from simcluster.work import DType, Kernel, Work
 
 Array = NDArray[Any]
@@ -147,6 +148,13 @@ class Operator(ABC):
 
     def grouped(self, ways: int) -> Operator | None:
         """The same with statistics of each of ``ways`` equal parts of its batch; None if it has none."""
+        return None
+
+    def ordered(self, order: Zigzag) -> Operator | None:
+        """The same on sequences whose tokens lie in this order; None if it does not matter where they stand.
+
+        ValueError if that matters and the operator knows no order.
+        """
         return None
 
     def decompose(self, split: frozenset[str]) -> Decomposition | None:

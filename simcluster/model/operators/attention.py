@@ -8,7 +8,7 @@ forward's products. Dropout masks are drawn again too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from simcluster.layout import Dims
 from simcluster.model.operator import Array, Operator, Region, Tape, TensorType
 from simcluster.model.operators.dropout import drawn
+from simcluster.model.order import Zigzag
 from simcluster.model.scores import LABELS, Scores
 from simcluster.work import DType, Kernel, Work
 
@@ -46,6 +47,7 @@ class _Attention(Operator):
     scale: float | None
     biased: bool
     own_values: bool
+    order: Zigzag | None
 
     @property
     def _found(self) -> tuple[str, ...]:
@@ -58,7 +60,9 @@ class _Attention(Operator):
 
     @property
     def _whole(self) -> tuple[tuple[str, str], ...]:
-        return _WHOLE + (_WHOLE_VALUES if self.own_values else ())
+        # Slices of queries are alike where all see all keys, or as many in their order.
+        barred = _WHOLE if self.causal and self.order is None else _WHOLE[1:]
+        return barred + (_WHOLE_VALUES if self.own_values else ())
 
     @property
     def _extra(self) -> tuple[tuple[str, ...], ...]:
@@ -67,7 +71,7 @@ class _Attention(Operator):
     @property
     def rule(self) -> Scores:
         """How scores become weights."""
-        return Scores(self.causal, self.window, self.alibi)
+        return Scores(self.causal, self.window, self.alibi, self.order)
 
     def _factor(self, q: Array) -> Array:
         """What products of queries and keys are multiplied by."""
@@ -120,7 +124,8 @@ class Attention(_Attention):
     ``Scores``; weights are dropped at the rate ``dropout``, their mask drawn under ``label``. ``scale``
     stands for ``1 / sqrt(d)`` if given. ``biased``: a fourth input [heads, group, seq, keys] is added to the
     scaled scores, and gets a gradient (T5's relative positions). ``own_values``: heads of v and o have a size
-    of their own, ``value_dim`` (latent attention, arXiv 2405.04434).
+    of their own, ``value_dim`` (latent attention, arXiv 2405.04434). ``order`` is that of queries and keys;
+    in one, slices of causal queries have equal shares of the work.
     """
 
     causal: bool = True
@@ -131,6 +136,7 @@ class Attention(_Attention):
     scale: float | None = None
     biased: bool = False
     own_values: bool = False
+    order: Zigzag | None = None
 
     kind: ClassVar[str] = "attention"
 
@@ -158,8 +164,13 @@ class Attention(_Attention):
         if grads[0] is None:
             return (None,) * len(inputs)
         rule = (self.causal, self.window, self.alibi)
-        back = AttentionGrad(*rule, self.dropout, self.label, self.scale, self.biased, self.own_values)
+        how = (self.scale, self.biased, self.own_values)
+        back = AttentionGrad(*rule, self.dropout, self.label, *how, order=self.order)
         return tape.emit("grad", back, [*inputs[:3], *outputs, grads[0], *inputs[3:]])
+
+    def ordered(self, order: Zigzag) -> Operator:
+        """A query sees the keys that stand before it."""
+        return replace(self, order=order)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The output and its log-sum-exp."""
@@ -185,6 +196,7 @@ class AttentionGrad(_Attention):
     scale: float | None = None
     biased: bool = False
     own_values: bool = False
+    order: Zigzag | None = None
 
     kind: ClassVar[str] = "attention_grad"
 
