@@ -229,6 +229,9 @@ class _BlockOptimizer:
     def _step(self, value: str, movement: Movement, layout: Layout, nodes: list[Node]) -> None:
         before = self.reduced[value]
         name = f"{before}.{movement.kind}"
+        if name in self.values:
+            # What a micro-batch's gradient goes through on its way to its shard has this name.
+            name += ".once"
         self.values[name] = replace(self.values[value], layout=layout, role=Role.VIEW)
         why = f"{value} is reduced once per step"
         nodes.append(Node(name, movement, (before,), (name,), Phase.END, origin=value, why=why))

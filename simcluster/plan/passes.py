@@ -58,7 +58,8 @@ class Passes:
 
     def run(self, graph: Graph) -> Graph:
         """Shards, recomputes, optimises and fuses a differentiated graph."""
-        graph = shard(graph, self.strategies, self.mesh, self.sharder, self.feeds)
+        passes = self.framework.passes
+        graph = shard(graph, self.strategies, self.mesh, self.sharder, self.feeds, passes)
         graph = self._weights(graph)
         # What is computed again reads weights as the backward does, which gathering them has to know.
         graph = self._again(graph)

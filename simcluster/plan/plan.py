@@ -60,7 +60,8 @@ class Plan:
     ``vocab`` the padded vocabulary, ``notes`` what the user should be told, ``algorithms`` those of
     collectives that the scenario names; ``call`` is the host's seconds for each call of collectives, of
     which ``reuse`` that are alike are one; ``recompute`` says what is computed again, ``inputs`` how ranks
-    get their parts of the batch, if that takes anything.
+    get their parts of the batch, if that takes anything, ``attention`` the release of the fused attention
+    kernel, if an earlier one.
     """
 
     graph: Graph
@@ -93,6 +94,7 @@ class Plan:
     reuse: int | None
     recompute: RecomputeSpec
     inputs: Inputs | None = None
+    attention: int | None = None
 
     @property
     def timetable(self) -> Timetable:
@@ -160,7 +162,7 @@ class _Planner:
         check_rates(self.cluster, formats.compute, formats.matmul)
         check_inputs(self.inputs, self.cluster)
         model = self.model.padded(self._vocabulary_multiple(rules)).computed(
-            flash=self.framework.attention == "flash",
+            flash=self.framework.attention != "unfused",
             logits=DType.FP32 if self.framework.logits == "fp32" else None,
         )
         tokens = self.training.global_batch * self.training.seq_len
@@ -286,6 +288,7 @@ class _Planner:
             reuse=self.parallel.reuse,
             recompute=self.parallel.recompute,
             inputs=self.inputs,
+            attention=self.framework.attention_release,
         )
 
     # -- what can be wrong before anything is built -----------------------------------------------------

@@ -40,7 +40,7 @@ from simcluster.program.lower import (
     Lowering,
 )
 from simcluster.program.program import PartProgram, Program, Resident
-from simcluster.program.residents import residents_of
+from simcluster.program.residents import placeholders, residents_of
 from simcluster.program.ties import crossing_ties
 from simcluster.program.unit_buckets import unit_buckets
 from simcluster.program.units import Codes, Gathers, Scatters, each_alone, with_units
@@ -62,6 +62,7 @@ def build(
     conduct: Conduct = FREE,
     tf32: bool = False,
     inputs: Inputs | None = None,
+    attention: int | None = None,
 ) -> Program:
     """The Program of a sharded, optimised, fused graph, with parts for every timetable.
 
@@ -69,15 +70,17 @@ def build(
     ``overlapped`` posts receives one action ahead; otherwise transfers between two actions are posted
     together and waited for. ``conduct`` says what else waits, and what travels together; ``tf32`` lets matrix
     kernels multiply fp32 operands in tf32. ``inputs``: how micro-batches get to the devices; None: they are
-    there.
+    there. ``attention`` is the release of its fused kernel, if an earlier one.
     """
-    codes = CodeTable(Lowering(mesh, prefetch, conduct.blocking_layers, tf32), conduct)
+    settings = Lowering(mesh, prefetch, conduct.blocking_layers, tf32, attention, conduct.storage)
+    codes = CodeTable(settings, conduct)
     parts = tuple(
         _PartBuilder(graph, stage, actions, codes, overlapped, inputs).build()
         for stage, each in enumerate(zip(*timetables, strict=True))
         for actions in each
     )
-    return Program(mesh, stage_axis, tuple(codes.codes), parts, variant_axis, variants)
+    workspaces = conduct.storage.workspaces
+    return Program(mesh, stage_axis, tuple(codes.codes), parts, variant_axis, variants, workspaces)
 
 
 @dataclass
@@ -115,6 +118,7 @@ class _PartBuilder:
         )
         residents = list(residents_of(self.graph, self.instances, self.codes.settings.mesh, self._buffer))
         residents += self._bucket_buffers(residents)
+        residents += placeholders(self.graph, self.instances, self.codes.settings)
         if self.inputs is not None:
             executions = self._fed(self.inputs, executions, residents)
         return PartProgram(tuple(executions), tuple(residents), self.names)

@@ -62,7 +62,8 @@ class Program:
 
     The stage of a rank is its coordinate along ``stage_axis``. Every stage has the same ``num_variants``
     parts, one behind the other in ``parts``; which of them a rank runs follows from its coordinate along
-    ``variant_axis``, by ``variants``. Where there is one variant, parts are stages.
+    ``variant_axis``, by ``variants``. Where there is one variant, parts are stages. ``workspaces`` is
+    how many the matmul library holds on every device.
     """
 
     mesh: Mesh
@@ -71,6 +72,7 @@ class Program:
     parts: tuple[PartProgram, ...]
     variant_axis: str = ""
     variants: tuple[int, ...] = (0,)
+    workspaces: int = 0
 
     def stage_of(self, rank: int) -> int:
         """The pipeline stage of a rank."""

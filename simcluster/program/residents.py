@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from simcluster.layout import Mesh
-from simcluster.model import Graph, Instance, Role
+from simcluster.document.pattern import matches
+from simcluster.layout import Dims, Mesh
+from simcluster.model import Block, Graph, Instance, Node, Operator, Phase, Role, TensorType
+from simcluster.plan.place import LAYERS
 from simcluster.program.instruction import Category
-from simcluster.program.lower import RESIDENT, local_type
+from simcluster.program.lower import RESIDENT, Lowering
 from simcluster.program.program import Resident
+from simcluster.program.storage import local_type
 
 
 def residents_of(
@@ -31,3 +34,37 @@ def residents_of(
             category = RESIDENT.get(kind.role, Category.PARAMETERS)
             found.setdefault(name, Resident(name, category, size, kind.type, kind.layout, origin))
     yield from found.values()
+
+
+def placeholders(graph: Graph, instances: Sequence[Instance], settings: Lowering) -> Iterator[Resident]:
+    """What weight gradients of layers leave behind where the profile says so: one tensor for every shape.
+
+    The weights of one operator are one; of a stack of matrices (experts) a single one.
+    """
+    families = settings.storage.placeholders
+    found: dict[tuple[tuple[int, ...], ...], int] = {}
+    blocks = {each.block: graph.block_of(each) for each in instances if matches(LAYERS, each.name)}
+    for block in blocks.values() if families else ():
+        for node in block.phase(Phase.FORWARD):
+            if isinstance(node.operator, Operator) and node.operator.family in families:
+                weights = list(_matrices(block, node, node.operator.dims(), settings.mesh))
+                shapes = tuple(kind.shape for kind in weights)
+                found.setdefault(shapes, sum(kind.num_bytes for kind in weights))
+    if found:
+        yield Resident.room("gradient placeholders", Category.TEMPORARY, sum(found.values()))
+
+
+def _matrices(block: Block, node: Node, dims: Dims, mesh: Mesh) -> Iterator[TensorType]:
+    """The weights of an operator as a rank holds them, without the dims along which they are stacked."""
+    for labels, value in zip(dims.inputs, node.inputs, strict=True):
+        kind = block.values[value]
+        if kind.role not in (Role.PARAMETER, Role.COPY) and not kind.copy_of:
+            continue
+        local = local_type(kind, mesh)
+        kept = [size for size, label in zip(local.shape, labels, strict=True) if not _stacked(label, dims)]
+        yield TensorType(tuple(kept), local.dtype)
+
+
+def _stacked(label: str, dims: Dims) -> bool:
+    """Whether a dim is one of all operands and results."""
+    return all(label in labels for labels in (*dims.inputs, *dims.outputs))

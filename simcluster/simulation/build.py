@@ -91,4 +91,5 @@ def lowered(plan: Plan) -> Program:
         conduct=plan.conduct,
         tf32=plan.matmul is DType.TF32,
         inputs=plan.inputs,
+        attention=plan.attention,
     )

@@ -19,6 +19,7 @@ from simcluster.plan.schedule import render
 from simcluster.plan.told import fusion_told, told
 from simcluster.program.calls import Calls
 from simcluster.simulation.build import Built, host_calls
+from simcluster.simulation.held import held, totals
 from simcluster.simulation.layouts import layouts
 from simcluster.simulation.reached import reached
 from simcluster.simulation.startup import startup
@@ -29,8 +30,10 @@ from simcluster.work import DType
 
 def documents(built: Built, timing: Timing, account: Table, gaps: Table) -> dict[str, Any]:
     """Documents by name, all of them JSON-able."""
+    summary = summarise(built, timing, account, gaps)
     return {
-        "summary": summarise(built, timing, account, gaps),
+        "summary": summary | totals(found := held(built, account, summary["peak_memory_bytes"])),
+        "memory": found,
         "scenario": built.scenario.spec.model_dump(mode="json", exclude_unset=True),
         "plan": plan_document(built),
         "layouts": layouts(built),

@@ -10,7 +10,7 @@ from multiprocessing import get_context
 
 from simcluster.accuracy.hardware import HardwareSpec, named_hardware
 from simcluster.accuracy.runs.row import MeasuredRun
-from simcluster.accuracy.runs.translate import scenario_of
+from simcluster.accuracy.runs.translate import framework_of, scenario_of
 from simcluster.errors import SimclusterError
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
@@ -25,7 +25,9 @@ class Figure(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunPrediction:
-    """A row with one figure of it: seconds of a step, or bytes of the fullest device.
+    """A row with one figure of it: seconds of a step, or bytes that a device's tensors take at their peak.
+
+    The latter are what PyTorch calls allocated, and frameworks log: without runtime and communicators.
 
     Either there is a ``reason`` why nothing was predicted, or both numbers and the signed relative ``error``:
     +0.1 is predicted 10% too slow, or too large.
@@ -70,8 +72,12 @@ def _predicted(row: MeasuredRun, entry: HardwareSpec | None) -> Sequence[RunPred
     if not asked:
         return [RunPrediction(row, Figure.STEP, reason=f"no step follows from {row.words['metric']}")]
     try:
-        summary = simulate(Scenario.of(scenario_of(row, entry))).documents["summary"]
+        documents = simulate(Scenario.of(scenario_of(row, entry))).documents
     except SimclusterError as error:
         return [replace(each, reason=error.problems[0].message) for each in asked]
-    found = {Figure.STEP: summary["step_time_s"], Figure.MEMORY: summary["peak_memory_bytes_max"]}
+    stages = documents["memory"][-1:] if framework_of(row).memory == "last" else documents["memory"]
+    found = {
+        Figure.STEP: documents["summary"]["step_time_s"],
+        Figure.MEMORY: max(each["allocated"] for each in stages),
+    }
     return [replace(each, predicted=found[each.figure]) for each in asked]

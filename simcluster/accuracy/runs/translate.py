@@ -7,7 +7,7 @@ from typing import Any
 
 from simcluster.accuracy.hardware import HardwareSpec, hardware_of
 from simcluster.accuracy.runs.row import MeasuredRun
-from simcluster.accuracy.runs.words import known_words
+from simcluster.accuracy.runs.words import FrameworkWords, known_words
 from simcluster.cluster import load_cluster
 from simcluster.errors import PlanError
 
@@ -26,9 +26,7 @@ def scenario_of(run: MeasuredRun, entry: HardwareSpec | None = None) -> dict[str
     words, notes = known_words(), run.words.get("notes", "")
     if unsaid := words.unsaid(notes):
         raise PlanError(unsaid)
-    profile = words.profile(run.words["framework"], run.words["model"], run.words.get("source", ""))
-    if profile is None:
-        raise PlanError(f"no profile is known for the framework '{run.words['framework']}'")
+    profile = framework_of(run).profile
     precision = words.precision(run.words["precision"], notes)
     if precision is None:
         raise PlanError(f"no number formats are known as '{run.words['precision']}'")
@@ -48,6 +46,15 @@ def scenario_of(run: MeasuredRun, entry: HardwareSpec | None = None) -> dict[str
         },
         "parallel": _parallel(run, profile),
     }
+
+
+def framework_of(run: MeasuredRun) -> FrameworkWords:
+    """What is known of a run's framework; PlanError if nothing is."""
+    told = (run.words.get(name, "") for name in ("framework", "model", "source", "notes"))
+    found = known_words().framework(*told)
+    if found is None:
+        raise PlanError(f"no profile is known for the framework '{run.words['framework']}'")
+    return found
 
 
 def _check(run: MeasuredRun) -> None:

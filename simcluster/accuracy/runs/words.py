@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 from simcluster.document import Document, Name, Section, validate
 from simcluster.document.pattern import matches
@@ -42,8 +42,17 @@ class FrameworkWords(Section):
     sources: Name = "*"
     """A pattern over the sources of these rows."""
 
+    notes: Name = "*"
+    """A pattern over the notes of these rows."""
+
     profile: Name
     """The framework profile."""
+
+    memory: Literal["fullest", "last"] = "fullest"
+    """Of which stage they state the memory: that which needs most, or the last one."""
+
+    why: Name | None = None
+    """What of it is inferred."""
 
 
 class UnlikeWords(Section):
@@ -113,12 +122,17 @@ class Words(Section):
         """What of a row no scenario says, or nothing."""
         return next((each.why for each in self.unlike if _fits(each.notes, notes or "-")), "")
 
-    def profile(self, words: str, model: str, source: str) -> str | None:
-        """The framework profile, or None if it is not known."""
+    def framework(self, words: str, model: str, source: str, notes: str) -> FrameworkWords | None:
+        """The framework profile and whose memory is stated, or None if it is not known."""
         for each in self.frameworks:
-            said = ((each.words, words), (each.models, model), (each.sources, source or "-"))
+            said = (
+                (each.words, words),
+                (each.models, model),
+                (each.sources, source or "-"),
+                (each.notes, notes or "-"),
+            )
             if all(_fits(pattern, text) for pattern, text in said):
-                return each.profile
+                return each
         return None
 
     def precision(self, words: str, notes: str) -> str | Mapping[str, Any] | None:

@@ -32,7 +32,7 @@ class Rotary(Operator):
     order: Zigzag | None = None
 
     kind: ClassVar[str] = "rotary"
-    family: ClassVar[str] = "pointwise"
+    family: ClassVar[str] = "rotary"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Outputs like the inputs."""

@@ -179,7 +179,7 @@ def test_predictions_are_those_of_the_scenario(tmp_path):
     summary = simulate(Scenario.of(scenario_of(rows[0]))).documents["summary"]
     assert [each.figure for each in found] == [Figure.STEP, Figure.MEMORY, Figure.STEP]
     assert found[0].predicted == summary["step_time_s"] == found[2].predicted
-    assert found[1].predicted == summary["peak_memory_bytes_max"]
+    assert found[1].predicted == summary["allocated_memory_bytes_max"]
     assert found[0].error == summary["step_time_s"] / 0.5 - 1
     assert found == predict_runs(rows, jobs=2)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from simcluster.errors import PlanError
 from simcluster.layout import Dims, Halo, Kind, Layout, Mesh, Strategy, Window
 from simcluster.model import TensorType
-from simcluster.plan.redistribute import Router, collective_bytes, local_bytes
+from simcluster.plan.redistribute import Router, local_bytes
 from simcluster.values.exchange import exchange, sliced
 from simcluster.work import DType
 from tests.unit.layout.arrays import position
@@ -95,7 +95,7 @@ def test_neighbours_bring_what_stands_beside_a_part_corners_too(picture):
         assert np.array_equal(array, framed(whole, target, mesh, rank))
     sizes = [local_bytes(kind, layout, mesh) for layout in (start, *(reached for _, reached in path))]
     counted = [
-        collective_bytes(movement, before, after)
+        movement.num_bytes(before, after, mesh.product(movement.axes))
         for (movement, _), before, after in zip(path, sizes, sizes[1:], strict=False)
         if movement.is_collective
     ]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from simcluster.errors import PlanError
 from simcluster.layout import FLAT, Kind, Layout, Mesh, Movement, inferred, movements
 from simcluster.model import TensorType
-from simcluster.plan.redistribute import Router, collective_bytes, local_bytes
+from simcluster.plan.redistribute import Router, local_bytes
 from simcluster.work import DType
 from tests.unit.layout.arrays import check, divides, moved, part, spread, tensors
 
@@ -67,7 +67,8 @@ def price(router: Router, kind: TensorType, start: Layout, steps) -> float:
     total = 0.0
     for movement, reached in steps:
         before, after = (local_bytes(kind, layout, router.mesh) for layout in (start, reached))
-        total += router.cost(movement, collective_bytes(movement, before, after))
+        ways = router.mesh.product(movement.axes)
+        total += router.cost(movement, movement.num_bytes(before, after, ways))
         start = reached
     return total
 
@@ -226,10 +227,17 @@ def test_nothing_can_become_partial(tensor):
 
 
 def test_sizes_count_as_the_collectives_count_them():
-    assert collective_bytes(Movement(Kind.ALL_GATHER, ("a",)), 10, 40) == 40
-    assert collective_bytes(Movement(Kind.SLICE, ("a",)), 40, 10) == 10
-    for kind in (Kind.REDUCE_SCATTER, Kind.ALL_REDUCE, Kind.ALL_TO_ALL):
-        assert collective_bytes(Movement(kind, ("a",)), 40, 10) == 40
+    assert Movement(Kind.ALL_GATHER, ("a",)).num_bytes(10, 40, 4) == 40
+    assert Movement(Kind.ALL_GATHER, ("a",)).num_bytes(3, 10, 4) == 12, "padding travels along"
+    assert Movement(Kind.REDUCE_SCATTER, ("a",)).num_bytes(40, 10, 4) == 40
+    assert Movement(Kind.REDUCE_SCATTER, ("a",)).num_bytes(10, 3, 4) == 12
+    assert Movement(Kind.SLICE, ("a",)).num_bytes(40, 10, 4) == 10
+    for kind in (Kind.ALL_REDUCE, Kind.ALL_TO_ALL):
+        assert Movement(kind, ("a",)).num_bytes(40, 40, 4) == 40
+    for kind in (Kind.NEIGHBOR_EXCHANGE, Kind.SHIFT):
+        assert (
+            Movement(kind, ("a",)).num_bytes(40, 56, 4) == Movement(kind, ("a",)).num_bytes(56, 40, 4) == 16
+        )
 
 
 def test_local_bytes_are_those_of_the_part():
