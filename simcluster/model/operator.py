@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.layout import Dims
+from simcluster.layout import Dims, Movement
 from simcluster.model.noise import uniform
 from simcluster.model.order import Zigzag
 from simcluster.work import DType, Kernel, Work
@@ -157,6 +157,13 @@ class Operator(ABC):
         """
         return None
 
+    def ringed(self, turns: int) -> Operator | None:
+        """The same in so many turns over slices of a sequence that need one another; None if they do not.
+
+        ValueError if it does and knows no turns.
+        """
+        return None
+
     def decompose(self, split: frozenset[str]) -> Decomposition | None:
         """Primitive operators under which the dims in ``split`` may be split, if there are any."""
         return None
@@ -166,10 +173,11 @@ class Operator(ABC):
 class Decomposition:
     """An operator rewritten as primitives: (suffix, operator, input names, output names) in order.
 
-    Inputs are called ``in0, in1, ...`` and outputs ``out0, out1, ...``; other names are its own.
+    A movement among them is over the axes that split the dim; what it moves lies as before. Inputs are
+    called ``in0, in1, ...`` and outputs ``out0, out1, ...``; other names are its own.
     """
 
-    parts: tuple[tuple[str, Operator, tuple[str, ...], tuple[str, ...]], ...]
+    parts: tuple[tuple[str, Operator | Movement, tuple[str, ...], tuple[str, ...]], ...]
 
 
 def memory_bound(

@@ -44,7 +44,8 @@ class Scores:
         """The scores with their penalties, -inf where a query does not see a key."""
         rows, columns = scores.shape[-2:]
         distance = np.subtract.outer(
-            positions(self.order, region.start("seq"), rows), positions(self.order, 0, columns)
+            positions(self.order, region.start("seq"), rows),
+            positions(self.order, region.start("keys"), columns),
         )
         if self.alibi is not None:
             heads, group = scores.shape[1:3]

@@ -30,6 +30,27 @@ def in_order(graph: Graph, slices: int, path: str) -> Graph:
     )
 
 
+def in_turns(graph: Graph, slices: int, path: str) -> Graph:
+    """The graph whose attention over sequences in slices takes turns; PlanError if some knows none."""
+    if slices == 1:
+        return graph
+    return graph.with_blocks(
+        {
+            name: replace(block, nodes=tuple(_turning(node, slices, path) for node in block.nodes))
+            for name, block in graph.blocks.items()
+        }
+    )
+
+
+def _turning(node: Node, slices: int, path: str) -> Node:
+    assert isinstance(node.operator, Operator)
+    try:
+        operator = node.operator.ringed(slices)
+    except ValueError as error:
+        raise PlanError(f"{node.name}: {error}", path=path) from None
+    return node if operator is None else replace(node, operator=operator)
+
+
 def _length(node: Node, block: Block) -> int | None:
     """Tokens of the sequences that an operator works on."""
     assert isinstance(node.operator, Operator)

@@ -19,7 +19,7 @@ from simcluster.plan.formats import Formats, states_of, update_of
 from simcluster.plan.fusion import idle, used_by
 from simcluster.plan.fusion_ids import fusion_ids
 from simcluster.plan.hints import hints
-from simcluster.plan.in_order import in_order
+from simcluster.plan.in_order import in_order, in_turns
 from simcluster.plan.inputs import Inputs, check_inputs
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
 from simcluster.plan.notes import followed, notes, without_effect
@@ -173,6 +173,8 @@ class _Planner:
         forward = with_statistics(forward, ways)
         slices = self.roles.resolve((SEQUENCE,), self.mesh)
         forward = in_order(forward, self.mesh.product(slices), f"parallel.mesh.{slices[0] if slices else ''}")
+        if self.parallel.context == "ring":
+            forward = in_turns(forward, self.mesh.product(slices), "parallel.context")
         check_tensors(forward)
         placed = place(forward, layers)
         devices = stage_devices(self.mesh, self.roles)

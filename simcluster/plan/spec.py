@@ -248,6 +248,10 @@ class ParallelSpec(Section):
     strategies: tuple[StrategySpec, ...] = ()
     """Strategies by operator pattern; they win over the recipe, later ones over earlier ones."""
 
+    context: Literal["gather", "ring"] = "gather"
+    """How attention gets keys and values of the other parts of sequences, which the axes of the role sequence
+    split: gathered, or going around the ranks in turns, beside the work on those that are there."""
+
     redistribution: RedistributionSpec = RedistributionSpec()
     """How tensors get from one layout to another: by the shortest path, or as MindSpore infers."""
 

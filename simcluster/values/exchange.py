@@ -32,6 +32,8 @@ def exchange(movement: Movement, arrays: Sequence[Array], shape: tuple[int, ...]
     if movement.kind is Kind.ALL_TO_ALL:
         parts = [[_nth(array, index, count, movement.to_dim) for array in arrays] for index in range(count)]
         return [np.concatenate(part, axis=movement.dim) for part in parts]
+    if movement.kind is Kind.ROTATE:
+        return [arrays[index - 1] for index in range(count)]
     if movement.kind in (Kind.NEIGHBOR_EXCHANGE, Kind.SHIFT):
         grows = sum(movement.to_halo) > sum(movement.halo)
         return _with_halos(movement, arrays) if grows else _halos_added(movement, arrays)

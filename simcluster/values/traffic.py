@@ -31,6 +31,8 @@ def crossed(movement: Movement, arrays: Sequence[Array], results: Sequence[Array
             return others * (arrays[0].size + results[0].size)
         case Kind.ALL_TO_ALL:
             return sum(result.size - result.size // len(results) for result in results)
+        case Kind.ROTATE:
+            return sum(array.size for array in arrays)
         case Kind.NEIGHBOR_EXCHANGE | Kind.SHIFT:
             return sum(_beside(movement, array) for array in arrays[:-1])
         case _:

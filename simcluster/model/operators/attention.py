@@ -14,8 +14,9 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import Array, Operator, Region, Tape, TensorType
+from simcluster.model.operator import Array, Decomposition, Operator, Region, Tape, TensorType
 from simcluster.model.operators.dropout import drawn
+from simcluster.model.operators.ring_attention import ring_backward, ring_forward
 from simcluster.model.order import Zigzag
 from simcluster.model.scores import LABELS, Scores
 from simcluster.work import DType, Kernel, Work
@@ -48,6 +49,7 @@ class _Attention(Operator):
     biased: bool
     own_values: bool
     order: Zigzag | None
+    turns: int
 
     @property
     def _found(self) -> tuple[str, ...]:
@@ -62,6 +64,8 @@ class _Attention(Operator):
     def _whole(self) -> tuple[tuple[str, str], ...]:
         # Slices of queries are alike where all see all keys, or as many in their order.
         barred = _WHOLE if self.causal and self.order is None else _WHOLE[1:]
+        if self.turns:
+            barred = (("seq", "keys and values go around the ranks that split it"), *_WHOLE[1:])
         return barred + (_WHOLE_VALUES if self.own_values else ())
 
     @property
@@ -88,6 +92,11 @@ class _Attention(Operator):
             return np.ones((), dtype=scores.dtype)
         mask = drawn(region, self.label, LABELS, scores.shape, self.dropout)
         return np.asarray(mask * scores.dtype.type(1 / (1 - self.dropout)))
+
+    def _check_ring(self) -> None:
+        """ValueError where scores depend on more than queries, keys and their order."""
+        if self.window or self.biased or self.own_values:
+            raise ValueError("attention in a window, with a bias or with values of their own goes in no ring")
 
     def _priced(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, backward: bool
@@ -125,7 +134,8 @@ class Attention(_Attention):
     stands for ``1 / sqrt(d)`` if given. ``biased``: a fourth input [heads, group, seq, keys] is added to the
     scaled scores, and gets a gradient (T5's relative positions). ``own_values``: heads of v and o have a size
     of their own, ``value_dim`` (latent attention, arXiv 2405.04434). ``order`` is that of queries and keys;
-    in one, slices of causal queries have equal shares of the work.
+    in one, slices of causal queries have equal shares of the work. With ``turns`` a sequence that is split in
+    so many slices is attended to in as many turns (``ring_attention``).
     """
 
     causal: bool = True
@@ -137,6 +147,7 @@ class Attention(_Attention):
     biased: bool = False
     own_values: bool = False
     order: Zigzag | None = None
+    turns: int = 0
 
     kind: ClassVar[str] = "attention"
 
@@ -165,23 +176,34 @@ class Attention(_Attention):
             return (None,) * len(inputs)
         rule = (self.causal, self.window, self.alibi)
         how = (self.scale, self.biased, self.own_values)
-        back = AttentionGrad(*rule, self.dropout, self.label, *how, order=self.order)
+        back = AttentionGrad(*rule, self.dropout, self.label, *how, order=self.order, turns=self.turns)
         return tape.emit("grad", back, [*inputs[:3], *outputs, grads[0], *inputs[3:]])
 
     def ordered(self, order: Zigzag) -> Operator:
         """A query sees the keys that stand before it."""
         return replace(self, order=order)
 
+    def ringed(self, turns: int) -> Operator:
+        """In turns."""
+        self._check_ring()
+        return replace(self, turns=turns)
+
+    def decompose(self, split: frozenset[str]) -> Decomposition | None:
+        """Over ``seq`` in turns."""
+        return ring_forward(self, self.turns, self.causal) if self.turns and split == {"seq"} else None
+
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The output and its log-sum-exp."""
         q, k, v, *bias = inputs
         scores = self._scores(q, k, bias, region)
         peak = scores.max(axis=-1, keepdims=True)
-        weights = np.exp(scores - peak)
+        # A row that sees none of these keys finds nothing: its statistic stays minus infinity.
+        weights = np.exp(scores - np.where(np.isfinite(peak), peak, 0))
         total = weights.sum(axis=-1, keepdims=True)
-        kept = weights / total * self._kept(scores, region)
+        kept = weights / np.where(total, total, 1) * self._kept(scores, region)
         output = np.einsum("bhgqk,bkhd->bqhgd", kept, v, optimize=True)
-        return (np.asarray(output), (peak + np.log(total))[..., 0])
+        statistics = peak + np.log(np.where(total, total, 1))
+        return (np.asarray(output), np.asarray(statistics.astype(scores.dtype))[..., 0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +219,7 @@ class AttentionGrad(_Attention):
     biased: bool = False
     own_values: bool = False
     order: Zigzag | None = None
+    turns: int = 0
 
     kind: ClassVar[str] = "attention_grad"
 
@@ -215,6 +238,15 @@ class AttentionGrad(_Attention):
     ) -> tuple[Work, ...]:
         """Five products per score: the scores again and four gradients."""
         return self._priced(inputs, outputs, backward=True)
+
+    def ringed(self, turns: int) -> Operator:
+        """In turns."""
+        self._check_ring()
+        return replace(self, turns=turns)
+
+    def decompose(self, split: frozenset[str]) -> Decomposition | None:
+        """Over ``seq`` in turns."""
+        return ring_backward(self, self.turns, self.causal) if self.turns and split == {"seq"} else None
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The softmax gradient by ``dS = P (dP - rowsum(do o))``; dropout multiplies P towards v, and dP."""
