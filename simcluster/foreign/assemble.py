@@ -203,11 +203,8 @@ class _Assembly:
             before = facts.get("parallel.strategies", [])
             core = {"match": "layers.*.attention.core", "split": {"heads": axes}}
             facts.say("parallel.strategies", [*before, core], facts.flag("context_kind"))
-        elif facts.get("context_kind") != "gather":
-            facts.remark(
-                f"{facts.flag('context')}: keys and values are gathered at once, not sent around in steps "
-                "beside attention: less of it is hidden, and all of them are held"
-            )
+        elif facts.get("context_kind", "ring") == "ring":
+            facts.say("parallel.context", "ring", facts.flag("context"))
 
     def _experts(self, ways: int, tensor: int) -> int:
         """How many of the ranks that split the batch share the experts of a layer."""

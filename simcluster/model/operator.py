@@ -157,9 +157,10 @@ class Operator(ABC):
         """
         return None
 
-    def ringed(self, turns: int) -> Operator | None:
+    def ringed(self, turns: int, length: int) -> Operator | None:
         """The same in so many turns over slices of a sequence that need one another; None if they do not.
 
+        ``length`` is that of the whole sequence.
         ValueError if it does and knows no turns.
         """
         return None

@@ -31,21 +31,24 @@ def in_order(graph: Graph, slices: int, path: str) -> Graph:
 
 
 def in_turns(graph: Graph, slices: int, path: str) -> Graph:
-    """The graph whose attention over sequences in slices takes turns; PlanError if some knows none."""
-    if slices == 1:
-        return graph
-    return graph.with_blocks(
-        {
-            name: replace(block, nodes=tuple(_turning(node, slices, path) for node in block.nodes))
-            for name, block in graph.blocks.items()
-        }
-    )
+    """The graph whose attention over sequences in slices takes turns; PlanError if it knows none."""
+    blocks = {
+        name: replace(block, nodes=tuple(_turning(node, block, slices, path) for node in block.nodes))
+        for name, block in graph.blocks.items()
+    }
+    if slices > 1 and blocks == graph.blocks:
+        hint = "attention in one kernel does: a framework profile with attention: flash"
+        raise PlanError("nothing in this model takes turns over parts of a sequence", path=path, hint=hint)
+    return graph.with_blocks(blocks)
 
 
-def _turning(node: Node, slices: int, path: str) -> Node:
+def _turning(node: Node, block: Block, slices: int, path: str) -> Node:
+    length = _length(node, block)
     assert isinstance(node.operator, Operator)
+    if length is None or slices == 1:
+        return node
     try:
-        operator = node.operator.ringed(slices)
+        operator = node.operator.ringed(slices, length)
     except ValueError as error:
         raise PlanError(f"{node.name}: {error}", path=path) from None
     return node if operator is None else replace(node, operator=operator)

@@ -173,6 +173,9 @@ class _Planner:
         forward = with_statistics(forward, ways)
         slices = self.roles.resolve((SEQUENCE,), self.mesh)
         forward = in_order(forward, self.mesh.product(slices), f"parallel.mesh.{slices[0] if slices else ''}")
+        if self.parallel.context == "ring" and not slices:
+            hint = f"name an axis {CONTEXT}, or say parallel.roles.{SEQUENCE}"
+            raise PlanError("no axis of the mesh splits sequences", path="parallel.context", hint=hint)
         if self.parallel.context == "ring":
             forward = in_turns(forward, self.mesh.product(slices), "parallel.context")
         check_tensors(forward)

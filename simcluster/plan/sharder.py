@@ -136,8 +136,7 @@ class BlockSharder:
         split = frozenset(dim for dim, _ in self._strategy(node).splits if dim in barred)
         if operator.family in self.passes:
             split = barred
-        ways = math.prod(self.mesh.product(axes) for dim, axes in self._strategy(node).splits if dim in split)
-        operator = (operator.ringed(ways) or operator) if split else operator
+        operator = self._ringed(node, operator, split)
         decomposition = operator.decompose(split) if split else None
         if decomposition is None:
             return [node]
@@ -159,6 +158,15 @@ class BlockSharder:
             found.append(replace(node, name=f"{node.name}.{suffix}", operator=part, origin=node.source))
             found[-1] = replace(found[-1], inputs=bound[0], outputs=bound[1])
         return found
+
+    def _ringed(self, node: Node, operator: Operator, split: frozenset[str]) -> Operator:
+        """The operator in as many turns as it has slices, if it takes turns."""
+        if len(split) != 1:
+            return operator
+        (dim,) = split
+        ways = self.mesh.product(dict(self._strategy(node).splits)[dim])
+        shapes = [self.bench.type(value).shape for value in (*node.inputs, *node.outputs)]
+        return operator.ringed(ways, operator.dims().extents(shapes)[dim]) or operator
 
     def _strategy(self, node: Node) -> Strategy:
         """The strategy of a node's forward operator, as far as it concerns dims that the node has."""

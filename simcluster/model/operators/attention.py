@@ -50,6 +50,7 @@ class _Attention(Operator):
     own_values: bool
     order: Zigzag | None
     turns: int
+    slice_length: int
 
     @property
     def _found(self) -> tuple[str, ...]:
@@ -135,7 +136,7 @@ class Attention(_Attention):
     scaled scores, and gets a gradient (T5's relative positions). ``own_values``: heads of v and o have a size
     of their own, ``value_dim`` (latent attention, arXiv 2405.04434). ``order`` is that of queries and keys;
     in one, slices of causal queries have equal shares of the work. With ``turns`` a sequence that is split in
-    so many slices is attended to in as many turns (``ring_attention``).
+    so many slices, of ``slice_length``, is attended to in as many turns (``ring_attention``).
     """
 
     causal: bool = True
@@ -148,6 +149,7 @@ class Attention(_Attention):
     own_values: bool = False
     order: Zigzag | None = None
     turns: int = 0
+    slice_length: int = 0
 
     kind: ClassVar[str] = "attention"
 
@@ -176,21 +178,27 @@ class Attention(_Attention):
             return (None,) * len(inputs)
         rule = (self.causal, self.window, self.alibi)
         how = (self.scale, self.biased, self.own_values)
-        back = AttentionGrad(*rule, self.dropout, self.label, *how, order=self.order, turns=self.turns)
+        back = AttentionGrad(*rule, self.dropout, self.label, *how, order=self.order)
+        if self.turns:
+            back = replace(back, turns=self.turns, slice_length=self.slice_length)
         return tape.emit("grad", back, [*inputs[:3], *outputs, grads[0], *inputs[3:]])
 
     def ordered(self, order: Zigzag) -> Operator:
         """A query sees the keys that stand before it."""
         return replace(self, order=order)
 
-    def ringed(self, turns: int) -> Operator:
+    def ringed(self, turns: int, length: int) -> Operator:
         """In turns."""
         self._check_ring()
-        return replace(self, turns=turns)
+        return replace(self, turns=turns, slice_length=length // turns)
 
     def decompose(self, split: frozenset[str]) -> Decomposition | None:
         """Over ``seq`` in turns."""
-        return ring_forward(self, self.turns, self.causal) if self.turns and split == {"seq"} else None
+        return (
+            ring_forward(self, self.turns, self.slice_length, self.causal)
+            if self.turns and split == {"seq"}
+            else None
+        )
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The output and its log-sum-exp."""
@@ -220,6 +228,7 @@ class AttentionGrad(_Attention):
     own_values: bool = False
     order: Zigzag | None = None
     turns: int = 0
+    slice_length: int = 0
 
     kind: ClassVar[str] = "attention_grad"
 
@@ -239,14 +248,18 @@ class AttentionGrad(_Attention):
         """Five products per score: the scores again and four gradients."""
         return self._priced(inputs, outputs, backward=True)
 
-    def ringed(self, turns: int) -> Operator:
+    def ringed(self, turns: int, length: int) -> Operator:
         """In turns."""
         self._check_ring()
-        return replace(self, turns=turns)
+        return replace(self, turns=turns, slice_length=length // turns)
 
     def decompose(self, split: frozenset[str]) -> Decomposition | None:
         """Over ``seq`` in turns."""
-        return ring_backward(self, self.turns, self.causal) if self.turns and split == {"seq"} else None
+        return (
+            ring_backward(self, self.turns, self.slice_length, self.causal)
+            if self.turns and split == {"seq"}
+            else None
+        )
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The softmax gradient by ``dS = P (dP - rowsum(do o))``; dropout multiplies P towards v, and dP."""

@@ -34,31 +34,45 @@ _QUERY = ("batch", "seq", "heads", "group", "head_dim")
 _KEY = ("batch", "seq", "heads", "head_dim")
 _ROWS = ("batch", "heads", "group", "seq")
 _WHOLE = (("head_dim", "scores are summed over it inside the operator"),)
+_MERGED = (("head_dim", "all parts of a head share the statistics, which would be merged for each"),)
 
 
 class _Turn(Operator):
-    """What the turns of forward and gradient share: whose keys are there, and the work on them."""
+    """What the turns of forward and gradient share: whose keys are there, and the work on them.
+
+    A sequence has ``turns`` slices of ``length`` tokens. Of the whole sequence, slice ``r`` of the keys holds
+    those of slice ``r - turn``.
+    """
 
     family: ClassVar[str] = "attention"
     whole: Operator
     turn: int
     turns: int
+    length: int
     causal: bool
 
-    def _region(self, region: Region, slice_length: int) -> Region:
-        """Where the keys of this turn lie."""
-        mine = region.start("seq") // slice_length
-        keys = (mine - self.turn) % self.turns * slice_length
-        return replace(region, starts={**region.starts, "keys": keys})
+    def _by_slice(
+        self, inputs: Sequence[Array], axes: Sequence[int], region: Region
+    ) -> list[tuple[Array, ...]]:
+        """What the whole operator makes of every local slice; ``axes`` are those of ``seq`` in the inputs."""
+        found = []
+        for index in range(inputs[0].shape[1] // self.length):
+            place = np.arange(index * self.length, (index + 1) * self.length)
+            start = region.start("seq") + index * self.length
+            keys = (start // self.length - self.turn) % self.turns * self.length
+            here = replace(region, starts={**region.starts, "seq": start, "keys": keys})
+            parts = [np.take(each, place, axis=axis) for each, axis in zip(inputs, axes, strict=True)]
+            found.append(self.whole.evaluate(parts, here))
+        return found
 
     def _priced(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, backward: bool
     ) -> tuple[Work, ...]:
         batch, queries, heads, group, head_dim = inputs[0].shape
         half = self.causal and self.turn > 0
-        keys = queries // 2 if half else queries
+        keys = self.length // 2 if half else self.length
         products = 5 if backward else 2
-        pairs = queries * queries if self.causal else 2 * queries * queries
+        pairs = queries * self.length * (1 if self.causal else 2)
         work = Work(
             Kernel.ATTENTION,
             inputs[0].dtype,
@@ -66,9 +80,9 @@ class _Turn(Operator):
             bytes_read=sum(tensor.num_bytes for tensor in inputs),
             bytes_written=sum(tensor.num_bytes for tensor in outputs),
             sizes=(
-                ("b", batch),
+                ("b", batch * (queries // self.length)),
                 ("h", heads * group),
-                ("sq", queries),
+                ("sq", self.length),
                 ("skv", keys),
                 ("d", head_dim),
                 ("causal", int(self.causal and not half)),
@@ -89,6 +103,7 @@ class AttentionTurn(_Turn):
     whole: Operator
     turn: int
     turns: int
+    length: int
     causal: bool
 
     kind: ClassVar[str] = "attention_turn"
@@ -109,8 +124,12 @@ class AttentionTurn(_Turn):
         return self._priced(inputs, outputs, backward=False)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
-        """The attention to this slice alone."""
-        return self.whole.evaluate(inputs, self._region(region, inputs[0].shape[1]))
+        """The attention of every slice to the keys that it has."""
+        found = self._by_slice(inputs, (1, 1, 1), region)
+        return tuple(
+            np.concatenate(parts, axis=axis)
+            for parts, axis in zip(zip(*found, strict=True), (1, 3), strict=True)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +139,7 @@ class AttentionTurnGrad(_Turn):
     whole: Operator
     turn: int
     turns: int
+    length: int
     causal: bool
 
     kind: ClassVar[str] = "attention_turn_grad"
@@ -141,7 +161,8 @@ class AttentionTurnGrad(_Turn):
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The whole gradient's terms of these queries and keys."""
-        return self.whole.evaluate(inputs, self._region(region, inputs[0].shape[1]))
+        found = self._by_slice(inputs, (1, 1, 1, 1, 3, 1), region)
+        return tuple(np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +177,8 @@ class MergeTurns(Operator):
         return tuple(inputs[:2])
 
     def dims(self) -> Dims:
-        """Every row for itself."""
-        return Dims((_QUERY, _ROWS) * 2, (_QUERY, _ROWS))
+        """Every row for itself; the statistics have no head_dim, of which every part would repeat them."""
+        return Dims((_QUERY, _ROWS) * 2, (_QUERY, _ROWS), whole=_MERGED)
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
@@ -190,8 +211,8 @@ def _around(names: Sequence[str], turn: int) -> list[Part]:
     ]
 
 
-def ring_forward(whole: Operator, turns: int, causal: bool) -> Decomposition:
-    """The turns of an attention with inputs q, k, v and outputs o and statistics."""
+def ring_forward(whole: Operator, turns: int, length: int, causal: bool) -> Decomposition:
+    """The turns of an attention from q, k and v to o and statistics; ``length`` is that of a slice."""
     parts: list[Part] = []
     for turn in range(turns):
         if turn + 1 < turns:
@@ -199,7 +220,9 @@ def ring_forward(whole: Operator, turns: int, causal: bool) -> Decomposition:
             parts += _around(("k=in1", "v=in2"), turn + 1)
         keys = (f"k{turn}", f"v{turn}") if turn else ("in1", "in2")
         found = (f"o{turn}", f"s{turn}") if turns > 1 else ("out0", "out1")
-        parts.append((f"turn{turn}", AttentionTurn(whole, turn, turns, causal), ("in0", *keys), found))
+        parts.append(
+            (f"turn{turn}", AttentionTurn(whole, turn, turns, length, causal), ("in0", *keys), found)
+        )
         if turn:
             before = (f"m{turn - 1}", f"n{turn - 1}") if turn > 1 else ("o0", "s0")
             after = (f"m{turn}", f"n{turn}") if turn < turns - 1 else ("out0", "out1")
@@ -207,7 +230,7 @@ def ring_forward(whole: Operator, turns: int, causal: bool) -> Decomposition:
     return Decomposition(tuple(parts))
 
 
-def ring_backward(whole: Operator, turns: int, causal: bool) -> Decomposition:
+def ring_backward(whole: Operator, turns: int, length: int, causal: bool) -> Decomposition:
     """The turns of its gradient, from q, k, v, o, statistics and do to dq, dk and dv."""
     parts: list[Part] = []
     for turn in range(turns):
@@ -216,7 +239,7 @@ def ring_backward(whole: Operator, turns: int, causal: bool) -> Decomposition:
             parts += _around(("k=in1", "v=in2"), turn + 1)
         keys = (f"k{turn}", f"v{turn}") if turn else ("in1", "in2")
         made = (f"q{turn}", f"dk{turn}", f"dv{turn}")
-        step = AttentionTurnGrad(whole, turn, turns, causal)
+        step = AttentionTurnGrad(whole, turn, turns, length, causal)
         parts.append((f"turn{turn}", step, ("in0", *keys, "in3", "in4", "in5"), made))
         if turn:
             last = turn == turns - 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from simcluster.model.operators.attention import Attention, AttentionGrad
 from simcluster.model.operators.relative_bias import RelativeBias, RelativeBiasGrad
+from simcluster.model.operators.ring_attention import AttentionTurn, AttentionTurnGrad, MergeTurns
 from simcluster.model.operators.rotary import Rotary
 from simcluster.model.operators.softmax import Softmax, SoftmaxGrad
 from simcluster.model.order import Zigzag
@@ -29,6 +30,22 @@ def _attention_grad(operator: Attention, *bias: tuple[int, ...], drawn: Draw = _
         return (q, k, v, *made, rng.standard_normal(q.shape), *added)
 
     return draw
+
+
+_IN_ORDER = Attention(order=Zigzag(8, 16))
+_BACK_IN_ORDER = AttentionGrad(order=Zigzag(8, 16))
+_SIXTEEN = normal((4, 16, 4, 4, 4), (4, 16, 4, 4), (4, 16, 4, 4))
+
+
+def _turn_grad(rng):
+    q, k, v = _SIXTEEN(rng)
+    made = Attention(causal=False).evaluate((q, k, v), WHOLE)
+    return (q, k, v, *made, rng.standard_normal(q.shape))
+
+
+def _merged(rng):
+    rows, found = (4, 4, 4, 8), (4, 8, 4, 4, 4)
+    return normal(found, rows, found, rows)(rng)
 
 
 def _softmax_grad(rng):
@@ -58,7 +75,7 @@ CASES = (
         "attention_grad with a bias",
         AttentionGrad(scale=1.0, biased=True),
         _attention_grad(Attention(scale=1.0, biased=True), (4, 4, 6, 6)),
-        unsplit={"seq": _SHARE},
+        unsplit={"seq": _SHARE, "keys": _KEYS},
     ),
     Case("attention both ways", Attention(causal=False), _EIGHT, (0,)),
     Case("attention in zigzag order", Attention(order=_ZIGZAG), _EIGHT, (0,)),
@@ -72,13 +89,19 @@ CASES = (
         "attention_grad in zigzag order",
         AttentionGrad(order=_ZIGZAG),
         _attention_grad(Attention(order=_ZIGZAG), drawn=_EIGHT),
+        unsplit={"keys": _KEYS},
     ),
-    Case("attention_grad", AttentionGrad(), _attention_grad(Attention()), unsplit={"seq": _SHARE}),
+    Case(
+        "attention_grad",
+        AttentionGrad(),
+        _attention_grad(Attention()),
+        unsplit={"seq": _SHARE, "keys": _KEYS},
+    ),
     Case(
         "attention_grad in a window with slopes and dropout",
         AttentionGrad(True, 3, (4, 4), 0.25, "core"),
         _attention_grad(Attention(True, 3, (4, 4), 0.25, "core")),
-        unsplit={"seq": _SHARE},
+        unsplit={"seq": _SHARE, "keys": _KEYS},
     ),
     Case(
         "attention_grad both ways",
@@ -86,6 +109,10 @@ CASES = (
         _attention_grad(Attention(causal=False), drawn=_EIGHT),
         unsplit={"keys": _KEYS},
     ),
+    Case("attention_turn", AttentionTurn(_IN_ORDER, 0, 8, 2, True), _SIXTEEN),
+    Case("attention_turn both ways", AttentionTurn(Attention(causal=False), 1, 8, 2, False), _SIXTEEN),
+    Case("attention_turn_grad", AttentionTurnGrad(_BACK_IN_ORDER, 3, 8, 2, True), _turn_grad),
+    Case("merge_turns", MergeTurns(), _merged),
     Case("rotary", Rotary((_QUERY, _KEY)), normal((4, 8, 4, 4, 6), (4, 8, 4, 6)), (0, 1)),
     Case(
         "rotary of a third",
