@@ -25,8 +25,10 @@ class Zigzag:
         assert self.length % (2 * self.slices) == 0, "chunks are equal"
 
     def positions(self, start: int, count: int) -> NDArray[np.int64]:
-        """Where the tokens stand in their sequence that lie at ``start`` and behind it."""
-        return _positions(self)[start : start + count]
+        """Where the tokens stand in their sequence that lie at ``start`` and behind it; the last one's for
+        padding behind it.
+        """
+        return np.asarray(_positions(self)[np.minimum(start + np.arange(count), self.length - 1)])
 
 
 @cache

@@ -51,7 +51,13 @@ def _turning(node: Node, block: Block, slices: int, path: str) -> Node:
         operator = node.operator.ringed(slices, length)
     except ValueError as error:
         raise PlanError(f"{node.name}: {error}", path=path) from None
-    return node if operator is None else replace(node, operator=operator)
+    if operator is None:
+        return node
+    if length % slices:
+        raise PlanError(
+            f"turns need equal parts: {length:,} tokens / {slices} ranks = {length / slices:g}", path=path
+        )
+    return replace(node, operator=operator)
 
 
 def _length(node: Node, block: Block) -> int | None:

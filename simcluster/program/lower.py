@@ -8,12 +8,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from simcluster.layout import Kind, Mesh, Movement
 from simcluster.model import Block, Node, Operator, Phase, Role, Value
 from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.plan.framework import StorageSpec
 from simcluster.plan.fuse import kernel_nodes
+from simcluster.plan.piece import USUAL_GRAPHS, Graphs
+from simcluster.plan.redistribute import collective_bytes, routed_parts
+from simcluster.program.graphs import launched
 from simcluster.program.instruction import (
     COMPUTE,
     Action,
@@ -63,15 +67,17 @@ class Lowering:
 
     ``prefetch`` bounds how early an all-gather may start: not before the ``prefetch + 1``-th
     kernel ahead of its first reader has ended. With ``blocking``, kernels and collectives of activations take
-    turns in program order. ``tf32``: matrix kernels on fp32 operands run at the rate of tf32. ``attention``:
-    the release of the fused attention kernel, where it is not the best there is. ``storage``: what tensors
-    and kernels take besides their bytes.
+    turns in program order, but inside of pieces that are graphs. ``tf32``: matrix kernels on fp32 operands
+    run at the rate of tf32. ``graphs``: how pieces run that are graphs. ``attention``: the release of the
+    fused attention kernel, where it is not the best there is. ``storage``: what tensors and kernels take
+    besides their bytes.
     """
 
     mesh: Mesh
     prefetch: int
     blocking: bool = False
     tf32: bool = False
+    graphs: Graphs = USUAL_GRAPHS
     attention: int | None = None
     storage: StorageSpec = StorageSpec()
 
@@ -178,6 +184,7 @@ class _CodeWriter:
         self.internal = internal(self.nodes, kernels, self.uses)
         for nodes in kernels:
             self.instructions.append(self._instruction(nodes))
+        self.instructions = launched(self.instructions, self.settings.graphs.launch)
         instructions = tuple(stored(self._with_edges(), self.slots, self.settings.storage, self.name))
         return Code(f"{self.block.name}.{self.name}", self.name, instructions, tuple(self.slots))
 
@@ -222,7 +229,9 @@ class _CodeWriter:
             return self._collective(first, first.operator, calls)
         works = joined([self._works(node) for node in nodes], self._internal_bytes(nodes))
         name = first.kernel or first.name
-        return Instruction(name, Action.COMPUTE, COMPUTE, calls, works=works, why=first.why)
+        return Instruction(
+            name, Action.COMPUTE, COMPUTE, calls, works=works, why=first.why, piece=first.piece
+        )
 
     def _call(self, node: Node) -> Call:
         adds = frozenset(
@@ -239,11 +248,6 @@ class _CodeWriter:
         )
 
     def _collective(self, node: Node, movement: Movement, calls: tuple[Call, ...]) -> Instruction:
-        sizes = [
-            (self.slots[call.inputs[0]].type.num_bytes, self.slots[call.outputs[0]].type.num_bytes)
-            for call in calls
-        ]
-        ways = self.settings.mesh.product(movement.axes)
         return Instruction(
             node.name,
             Action.COLLECTIVE,
@@ -251,10 +255,19 @@ class _CodeWriter:
             calls,
             operation=str(movement.kind),
             group=movement.axes,
-            num_bytes=sum(movement.num_bytes(before, after, ways) for before, after in sizes),
+            num_bytes=sum(map(partial(self._moved, movement), calls)),
             in_place=movement.kind is Kind.ALL_REDUCE,
             why=node.why,
+            piece=node.piece,
+            parts=routed_parts(movement, self.settings.mesh),
         )
+
+    def _moved(self, movement: Movement, call: Call) -> int:
+        """The bytes of one tensor's movement; some have none on one side."""
+        before, after = (
+            next((self.slots[slot].type for slot in slots), None) for slots in (call.inputs, call.outputs)
+        )
+        return collective_bytes(movement, before, after, self.settings.mesh)
 
     def _works(self, node: Node) -> tuple[Work, ...]:
         inputs = [self.slots[self._slot(value)].type for value in node.inputs]
@@ -310,17 +323,24 @@ class _CodeWriter:
             for slot in each.writes:
                 maker.setdefault(slot, index)
         drops = self._drops(readers, maker)
+        barriers = [
+            index for index, each in enumerate(self.instructions) if each.operation == str(Kind.BARRIER)
+        ]
         made = []
         for index, each in enumerate(self.instructions):
             after = {maker[slot] for slot in each.reads if slot in maker and maker[slot] < index}
             after.update(self._prefetch_edge(index, readers))
             after.update(self._turn(index))
+            if barriers:
+                after.update(self._fence(index, barriers))
             made.append(replace(each, after=tuple(sorted(after)), drops=tuple(drops.get(index, ()))))
         return tuple(made)
 
     def _turn(self, index: int) -> Iterator[int]:
         """Where collectives of activations block: the kernel before one, and for a kernel all since it."""
         if not self.settings.blocking or self.name not in (FORWARD, BACKWARD):
+            return
+        if self._inside(index):
             return
         kernel = self.instructions[index].action is Action.COMPUTE
         if not kernel and not self._of_activations(self.instructions[index]):
@@ -333,6 +353,18 @@ class _CodeWriter:
                 return
             if kernel and self._of_activations(before):
                 yield other
+
+    def _inside(self, index: int) -> bool:
+        """Whether an instruction of a graph has one of that graph before it: no host comes between them."""
+        piece = self.instructions[index].piece
+        return bool(piece) and any(each.piece == piece for each in self.instructions[:index])
+
+    def _fence(self, index: int, barriers: Sequence[int]) -> Iterator[int]:
+        """Whom a barrier waits for, the last of every stream before it; and the barrier before all others."""
+        yield from [each for each in barriers if each < index][-1:]
+        if index in barriers:
+            last = {self.instructions[number].stream: number for number in range(index)}
+            yield from last.values()
 
     def _of_activations(self, each: Instruction) -> bool:
         roles = {self.block.values[self.slots[slot].name].role for slot in each.reads}
@@ -377,6 +409,7 @@ class _CodeWriter:
             return
         first = min((index for slot in each.writes for index in readers.get(slot, ())), default=0)
         ahead = [i for i in range(first) if self.instructions[i].stream == COMPUTE]
-        early = [i for i in ahead[: max(len(ahead) - self.settings.prefetch, 0)] if i < index]
+        prefetch = self.settings.graphs.prefetch if each.piece else self.settings.prefetch
+        early = [i for i in ahead[: max(len(ahead) - prefetch, 0)] if i < index]
         if early:
             yield early[-1]

@@ -90,6 +90,8 @@ def lowered(plan: Plan) -> Program:
         prefetch=plan.prefetch,
         conduct=plan.conduct,
         tf32=plan.matmul is DType.TF32,
+        graphs=plan.graphs,
         inputs=plan.inputs,
+        assigned=plan.assigned,
         attention=plan.attention,
     )

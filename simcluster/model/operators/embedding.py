@@ -153,7 +153,8 @@ class Positions(Operator):
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The sum."""
         x, table = inputs
-        return (x + table[self.offset + positions(self.order, region.start("seq"), x.shape[1])],)
+        where = self.offset + positions(self.order, region.start("seq"), x.shape[1])
+        return (x + _rows(table, where),)
 
     def ordered(self, order: Zigzag) -> Operator:
         """A token gets the row of where it stands."""
@@ -197,7 +198,7 @@ class PositionRows(Operator):
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The rows of the local positions, once per sequence."""
         ids, table = inputs
-        rows = table[positions(self.order, region.start("seq"), ids.shape[1])]
+        rows = _rows(table, positions(self.order, region.start("seq"), ids.shape[1]))
         return (np.broadcast_to(rows, (len(ids), *rows.shape)).copy(),)
 
     def ordered(self, order: Zigzag) -> Operator:
@@ -234,5 +235,15 @@ class PositionsGrad(Operator):
         """Sums over the batch in the rows of the local positions."""
         dy, table = inputs
         found = np.zeros_like(table)
-        found[self.offset + positions(self.order, region.start("seq"), dy.shape[1])] = dy.sum(axis=0)
+        start, count = region.start("seq"), dy.shape[1]
+        where = self.offset + positions(self.order, start, count)
+        held = where < len(table)
+        if self.order is not None:
+            held &= start + np.arange(count) < self.order.length
+        found[where[held]] += dy[:, held].sum(axis=0)
         return (found,)
+
+
+def _rows(table: Array, where: Array) -> Array:
+    """Rows of the table; the last one again for padding, which may lie beyond it."""
+    return np.asarray(table[np.minimum(where, len(table) - 1)])
