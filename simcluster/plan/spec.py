@@ -269,6 +269,10 @@ class ParallelSpec(Section):
     strategies: tuple[StrategySpec, ...] = ()
     """Strategies by operator pattern; they win over the recipe, later ones over earlier ones."""
 
+    context: Literal["gather", "ring"] = "gather"
+    """How attention gets keys and values of the other parts of sequences, which the axes of the role sequence
+    split: gathered, or going around the ranks in turns, beside the work on those that are there."""
+
     uneven: Literal["refuse", "pad"] = "refuse"
     """What becomes of a dim that does not divide over the ranks that split it: refused, or padded, so that
     all hold equally much, some of it for nothing."""
