@@ -236,6 +236,8 @@ _NOT_MANUAL = (
     "strategies",
     "redistribution",
     "propagate",
+    "shard",
+    "uneven",
     "optimizer_sharding",
     "gradients_mean",
     "gradients_degree",
@@ -383,6 +385,8 @@ class ParallelSpec(Section):
                 )
         if self.schedule.stages != "auto":
             raise Refused("the ranks of a stage are those its operators name", path="schedule.stages")
+        if self.schedule.p2p is not None:
+            raise Refused("transfers are the program's own sends and receives", path="schedule.p2p")
 
     def tokens_counted(self, tokens: int, ways: int) -> float:
         """By how many the sum of all tokens' losses is divided, with so many tokens on ``ways`` ranks."""
