@@ -130,12 +130,16 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """One use of a block: ``layers.3``. ``inputs`` name the graph values bound to the block's inputs."""
+    """One use of a block: ``layers.3``. ``inputs`` name the graph values bound to the block's inputs.
+
+    ``stage`` is the pipeline stage that runs it, ``chunk`` which of the pieces that lie there it is in.
+    """
 
     name: str
     block: str
     inputs: tuple[str, ...] = ()
     stage: int = 0
+    chunk: int = 0
 
     def output(self, value: str) -> str:
         """The graph-wide name of a value of this instance."""

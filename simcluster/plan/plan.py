@@ -12,6 +12,7 @@ from simcluster.layout import Mesh, uncut, whole
 from simcluster.model import Graph, Model
 from simcluster.model.operators.optimizer import Update
 from simcluster.plan.batches import Batches, batches, check_meetings, check_shares
+from simcluster.plan.chain import Chain
 from simcluster.plan.conduct import Conduct
 from simcluster.plan.costs import kernel_cost, movement_cost
 from simcluster.plan.cut_axes import cut_axes
@@ -24,7 +25,7 @@ from simcluster.plan.limits import check_passes, check_rates, check_tensors, too
 from simcluster.plan.notes import followed, notes
 from simcluster.plan.optimize import OptimizerPlan
 from simcluster.plan.passes import Passes, differentiated
-from simcluster.plan.place import default_layers, place
+from simcluster.plan.place import default_layers, place, written_layers
 from simcluster.plan.propagate import propagate
 from simcluster.plan.redistribute import Router
 from simcluster.plan.rule import BATCH, PIPELINE, Roles, Rule
@@ -35,7 +36,6 @@ from simcluster.plan.spec import (
     ParallelSpec,
     RecipeSpec,
     TrainingSpec,
-    schedules,
 )
 from simcluster.plan.statistics import with_statistics
 from simcluster.plan.strategies import Strategies, assign
@@ -51,12 +51,12 @@ class Plan:
     """Everything a Program is made of.
 
     ``logical`` is the differentiated graph before sharding: what one device would compute. ``compute`` is the
-    format of activations, ``matmul`` the one in which matrix units multiply. ``layers`` are the layers of
-    each stage, ``timetables`` what the stages do, for each number of micro-batches that ``batches`` counts,
-    ``vocab`` the padded vocabulary, ``notes`` what the user should be told, ``algorithms`` those of
-    collectives that the scenario names; ``call`` is the host's seconds for each call of collectives, of
-    which ``reuse`` that are alike are one; ``inputs`` how ranks get their parts of the batch, if that takes
-    anything.
+    format of activations, ``matmul`` the one in which matrix units multiply. ``chunks`` are the layers of
+    each chunk and stage, ``chain`` the order of these, ``timetables`` what the stages do, for each number of
+    micro-batches that ``batches`` counts, ``vocab`` the padded vocabulary, ``notes`` what the user should be
+    told, ``algorithms`` those of collectives that the scenario names; ``call`` is the host's seconds for each
+    call of collectives, of which ``reuse`` that are alike are one; ``inputs`` how ranks get their parts of
+    the batch, if that takes anything.
     """
 
     graph: Graph
@@ -69,7 +69,8 @@ class Plan:
     batches: Batches
     micro_batch: int
     batch_axes: tuple[str, ...]
-    layers: tuple[int, ...]
+    chain: Chain
+    chunks: tuple[tuple[int, ...], ...]
     vocab: int
     overlapped: bool
     prefetch: int
@@ -107,7 +108,12 @@ class Plan:
     @property
     def num_stages(self) -> int:
         """Pipeline stages."""
-        return len(self.layers)
+        return self.chain.num_stages
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """Layers of each stage, of all its chunks."""
+        return tuple(map(sum, zip(*self.chunks, strict=True)))
 
 
 def make_plan(
@@ -140,7 +146,9 @@ class _Planner:
         self._check()
         rules = self._rules()
         stage_axis, num_stages = self._stages()
-        layers = self._layers(num_stages)
+        schedule = self.parallel.schedule.build()
+        chain = schedule.chain(num_stages)
+        layers = self._layers(chain)
         batch_axes = self.roles.resolve((BATCH,), self.mesh)
         found = batches(
             self.training.global_batch,
@@ -165,7 +173,7 @@ class _Planner:
         forward = model.graph(batch, self.training.seq_len, formats.compute, counted)
         forward = with_statistics(forward, ways)
         check_tensors(forward)
-        placed = place(forward, layers)
+        placed = place(forward, layers, chain)
         self.mesh, self.roles = cut_axes(placed, rules, self.mesh, self.roles, stage_axis)
         batch_axes = self.roles.resolve((BATCH,), self.mesh)
         check_shares(found, self.mesh)
@@ -209,7 +217,6 @@ class _Planner:
         )
         graph = passes.run(logical)
         check_meetings(graph, found, gathered_once=sharding.gather_once)
-        schedule = schedules()[self.parallel.schedule.kind]()
         return Plan(
             graph=graph,
             logical=logical,
@@ -221,9 +228,10 @@ class _Planner:
             batches=found,
             micro_batch=self.training.micro_batch,
             batch_axes=batch_axes,
-            layers=layers,
+            chain=chain,
+            chunks=chain.by_chunk(layers),
             vocab=model.vocabulary,
-            overlapped=(self.parallel.schedule.p2p or self.framework.p2p) == "overlapped",
+            overlapped=self._overlapped(chain),
             prefetch=self.framework.prefetch,
             dispatch=self.framework.dispatch,
             conduct=Conduct.of(
@@ -262,7 +270,7 @@ class _Planner:
                     stage_axis,
                     [axis for axis in batch_axes if axis == whole(axis)],
                     shared=bool(self.training.batch_shares),
-                    staged=self.parallel.schedule.stages != "auto",
+                    staged=self.parallel.schedule.stages != "auto" or chain.num_chunks > 1,
                 ),
             ),
             matmul=formats.matmul,
@@ -360,16 +368,17 @@ class _Planner:
             raise PlanError("one axis carries the pipeline", path="parallel.roles.pipeline")
         return axes[0], self.mesh.size(axes[0])
 
-    def _layers(self, num_stages: int) -> tuple[int, ...]:
+    def _overlapped(self, chain: Chain) -> bool:
+        """Whether kernels go on beside transfers between stages."""
+        interleaved = self.framework.p2p_interleaved if chain.num_chunks > 1 else None
+        return (self.parallel.schedule.p2p or interleaved or self.framework.p2p) == "overlapped"
+
+    def _layers(self, chain: Chain) -> tuple[int, ...]:
+        """Layers of each virtual stage."""
         given = self.parallel.schedule.stages
         if given == "auto":
-            return default_layers(self.model.num_layers, num_stages)
-        if len(given) != num_stages:
-            raise PlanError(
-                f"{len(given)} stages are listed, but the mesh has {num_stages}",
-                path="parallel.schedule.stages",
-            )
-        return given
+            return default_layers(self.model.num_layers, len(chain))
+        return written_layers(given, chain)
 
     def _vocabulary_multiple(self, rules: Sequence[Rule]) -> int:
         def unpadded() -> Graph:

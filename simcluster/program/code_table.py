@@ -38,9 +38,9 @@ class CodeTable:
             self.by_block[block.name] = {phase: self.add(code) for phase, code in made.items()}
         return self.by_block[block.name]
 
-    def transfer(self, stream: str, block: Block, value: str) -> int:
-        """The code that moves a value of a block to or from a neighbouring stage."""
-        kind = block.values[value]
+    def transfer(self, stream: str, block: Block, value: str, *, gradient: bool) -> int:
+        """The code that moves a value of a block, or its gradient, to or from a neighbouring stage."""
+        kind = block.values[block.gradients[value] if gradient else value]
         slot = carried(kind, self.settings.mesh)
         key = (stream, slot)
         if key not in self.transfers:

@@ -78,6 +78,7 @@ def lowered(plan: Plan) -> Program:
         plan.timetables,
         plan.mesh,
         plan.stage_axis,
+        chain=plan.chain,
         variant_axis=plan.batches.axis,
         variants=plan.batches.variants,
         overlapped=plan.overlapped,

@@ -1,0 +1,152 @@
+"""Every schedule computes what one device computes: on several depths, shardings and options, pairwise.
+
+The schedules of one chunk per stage meet the options of models and recipes in ``test_recipes.py`` too.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import MISSING, fields
+
+import pytest
+
+from simcluster.document import validate_data
+from simcluster.errors import PlanError
+from simcluster.plan.schedule_spec import ScheduleSpec, schedules
+from simcluster.scenario import Scenario
+from simcluster.simulation import simulate, verify
+from tests.contracts.test_recipes import pairwise
+
+FOLDED = "F0 F1 F0c1 B0c1 F1c1 B1c1 B0 B1\nF0 F0c1 F1 F1c1 B0c1 B0 B1c1 B1"
+WRITTEN = {
+    "text": [
+        {"kind": "text", "text": "F1 F0 F1c1 F0c1 B1c1 B0c1 B1 B0\nF1 F0 F1c1 B1c1 F0c1 B0c1 B1 B0"},
+        {"kind": "text", "text": FOLDED, "placement": "folded"},
+    ]
+}
+"""Of schedules that must be told more than their kind; these are of two stages and two micro-batches."""
+
+MODELS = {
+    "llama": {"layers": 12, "hidden": 16, "heads": 4, "kv_heads": 2, "ffn": 24, "vocab": 64},
+    "gpt, tied": {
+        "family": "gpt",
+        "layers": 12,
+        "hidden": 16,
+        "heads": 4,
+        "ffn": 32,
+        "vocab": 64,
+        "positions": "learned",
+        "max_positions": 8,
+        "tied": True,
+        "dropout": 0.1,
+    },
+    # The encoder's output crosses every stage of the decoder, and so comes to a stage for each of its chunks.
+    "t5": {
+        "family": "t5",
+        "encoder_layers": 4,
+        "decoder_layers": 8,
+        "hidden": 16,
+        "heads": 2,
+        "head_dim": 8,
+        "ffn": 32,
+        "vocab": 64,
+        "tied": True,
+    },
+}
+OPTIONS = {
+    "stages": [2, 3, 4],
+    "micro_batches": [1, 2, 3, 8],
+    "model": sorted(MODELS),
+    "sharding": [None, {"zero": 1}, {"zero": 2}, {"zero": 3}, {"fsdp": {"reshard_after_forward": False}}],
+    "recompute": [{}, {"layers": "all"}, {"operators": ["{,*.}layers.*.mlp.activation"]}],
+    "beside": [{}, {"data": 2}, {"tensor": 2}],
+    "p2p": ["overlapped", "blocking"],
+    "clip": [None, 0.05],
+    "fusion": [{}, {"all_reduce": {"mode": "index", "config": [3, 10]}}],
+    "precision": ["fp32", "bf16"],
+}
+
+
+KINDS = sorted(schedules().keys() - WRITTEN.keys())
+ROWS = list(pairwise({"schedule": KINDS, **OPTIONS}))
+
+
+def accepted(schedule, row) -> int:
+    """The micro-batches of a row, or the next number that the schedule accepts."""
+
+    def runs(count):
+        try:
+            return bool(validate_data(schedule, ScheduleSpec).build().timetable(row["stages"], count))
+        except PlanError:
+            return False
+
+    first = row["micro_batches"]
+    return next((count for count in range(first, first + row["stages"]) if runs(count)), first)
+
+
+def scenario(schedule, row) -> Scenario:
+    """A small scenario of a row of options."""
+    mesh = {"pipeline": row["stages"], **row["beside"]}
+    ranks = math.prod(mesh.values())
+    sharding = row["sharding"] if "data" in mesh else None
+    return Scenario.of(
+        {
+            "simcluster": 1,
+            "name": "pipeline",
+            "cluster": {"host": {"use": "dgx-h100", "devices": ranks, "network": {"nics": 1}}, "hosts": 1},
+            "model": MODELS[row["model"]],
+            "training": {
+                "global_batch": accepted(schedule, row) * 2 * mesh.get("data", 1),
+                "micro_batch": 2,
+                "seq_len": 8,
+                "precision": row["precision"],
+                "optimizer": {"kind": "adamw", "clip": row["clip"]},
+            },
+            "parallel": {
+                "mesh": mesh,
+                "schedule": {"p2p": row["p2p"], **schedule},
+                "optimizer_sharding": sharding,
+                "recompute": row["recompute"],
+                "fusion": row["fusion"] if "data" in mesh and sharding in (None, {"zero": 1}) else {},
+            },
+        }
+    )
+
+
+def label(row) -> str:
+    return "-".join(str(value) for value in row.values())
+
+
+def prove(schedule, row) -> None:
+    found = verify(scenario(schedule, row))
+    assert found.agrees, f"{schedule} with {row}: {found.fault or found.first_difference}"
+    assert {each.what for each in found.comparisons} == {"loss", "gradient", "update"}
+
+
+def test_schedules_that_need_more_than_their_kind_have_examples():
+    for kind, made in schedules().items():
+        needs = any(each.default is MISSING for each in fields(made))
+        assert needs == (kind in WRITTEN), f"add schedules of kind '{kind}' to WRITTEN in {__file__}"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=label)
+def test_it_computes_what_one_device_computes(row):
+    prove({"kind": row["schedule"]}, row)
+
+
+@pytest.mark.parametrize("schedule", WRITTEN["text"])
+@pytest.mark.parametrize("model", sorted(MODELS))
+def test_what_is_written_out_computes_what_one_device_computes(schedule, model):
+    for p2p in ("overlapped", "blocking") if "placement" not in schedule else ("overlapped",):
+        row = {name: values[0] for name, values in OPTIONS.items()} | {"model": model, "p2p": p2p}
+        prove(schedule, row | {"micro_batches": 2})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("p2p", OPTIONS["p2p"])
+def test_classes_at_once_and_rank_by_rank_take_the_same_time(kind, p2p):
+    row = {name: values[0] for name, values in OPTIONS.items()}
+    row |= {"stages": 3, "micro_batches": 6, "beside": {"data": 2}, "p2p": p2p}
+    which = scenario({"kind": kind}, row)
+    folded, unfolded = simulate(which), simulate(which, unfold=True)
+    assert folded.documents["summary"]["step_time_s"] == unfolded.documents["summary"]["step_time_s"]
