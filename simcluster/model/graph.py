@@ -18,7 +18,8 @@ class Phase(enum.StrEnum):
     """When an operator runs: once per step before, per micro-batch, or once per step after (DESIGN 4.4).
 
     Sharded weights are gathered ahead of a block's forward (``gather``) and backward (``regather``), sharded
-    gradients scattered behind its backward (``scatter``), each on streams of their own.
+    gradients scattered behind its backward (``scatter``), each on streams of their own. ``weights`` is the
+    second half of a backward that is done in two.
     """
 
     BEGIN = "begin"
@@ -26,6 +27,7 @@ class Phase(enum.StrEnum):
     FORWARD = "forward"
     REGATHER = "regather"
     BACKWARD = "backward"
+    WEIGHTS = "weights"
     SCATTER = "scatter"
     END = "end"
 

@@ -52,6 +52,11 @@ class Chain:
         """(stage, chunk) -> virtual stage."""
         return {place: number for number, place in enumerate(self.places)}
 
+    @property
+    def turns(self) -> bool:
+        """Whether it comes back from the last stage to the first, so that values go both ways at once."""
+        return self.places[-1][0] < self.num_stages - 1
+
     def step(self, virtual: int) -> int:
         """Where the virtual stage behind one lies: on the next stage (1), the one before (-1), or here (0).
 

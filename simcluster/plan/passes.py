@@ -24,6 +24,7 @@ from simcluster.plan.redistribute import Router
 from simcluster.plan.selective import recompute_operators
 from simcluster.plan.shard import shard
 from simcluster.plan.spec import RecomputeSpec
+from simcluster.plan.split import split_backward
 from simcluster.plan.strategies import Strategies
 
 
@@ -38,7 +39,8 @@ class Passes:
     """What the passes behind differentiation need to know; ``limit`` is that of the gradients' norm.
 
     ``sharder`` moves activations and their gradients, ``router`` what belongs to parameters. ``feeds`` are
-    the layouts of inputs that come in one of their own. ``apart``: every collective travels by itself.
+    the layouts of inputs that come in one of their own. ``apart``: every collective travels by itself;
+    ``split``: backwards are done in two halves.
     """
 
     mesh: Mesh
@@ -53,6 +55,7 @@ class Passes:
     limit: float | None
     feeds: Mapping[str, Layout]
     apart: bool = False
+    split: bool = False
 
     def run(self, graph: Graph) -> Graph:
         """Shards, recomputes, optimises and fuses a differentiated graph."""
@@ -64,6 +67,8 @@ class Passes:
         if self.limit is not None:
             graph = clip(graph, self.limit, self.mesh, self.router, self.stage_axis)
         graph = decompose_updates(graph, self.router)
+        if self.split:
+            graph = split_backward(graph)
         together = self.framework.optimizer == "together"
         return fuse(graph, self.framework.fuse, together=together, apart=self.apart)
 

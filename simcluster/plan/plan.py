@@ -29,7 +29,7 @@ from simcluster.plan.place import default_layers, place, written_layers
 from simcluster.plan.propagate import propagate
 from simcluster.plan.redistribute import Router
 from simcluster.plan.rule import BATCH, PIPELINE, Roles, Rule
-from simcluster.plan.schedule import Timetable
+from simcluster.plan.schedule import Timetable, splits
 from simcluster.plan.sharding import Sharding, chosen
 from simcluster.plan.spec import (
     FrameworkSpec,
@@ -158,6 +158,7 @@ class _Planner:
             self.mesh,
         )
         check_passes(self.model.num_layers, found.most, swept=False)
+        timetables = tuple(schedule.timetable(num_stages, count) for count in found.counts)
         sharding = self._sharding(stage_axis)
         formats = Formats.of(self.training.precision, self.framework, sharding)
         check_rates(self.cluster, formats.compute, formats.matmul)
@@ -214,6 +215,7 @@ class _Planner:
             limit=limit,
             feeds=self.inputs.layouts(logical, self.mesh, stage_axis) if self.inputs else {},
             apart=fusion.closed,
+            split=any(map(splits, timetables)),
         )
         graph = passes.run(logical)
         check_meetings(graph, found, gathered_once=sharding.gather_once)
@@ -222,7 +224,7 @@ class _Planner:
             logical=logical,
             mesh=self.mesh,
             stage_axis=stage_axis,
-            timetables=tuple(schedule.timetable(num_stages, count) for count in found.counts),
+            timetables=timetables,
             strategies=strategies,
             update=update,
             batches=found,
@@ -370,8 +372,18 @@ class _Planner:
 
     def _overlapped(self, chain: Chain) -> bool:
         """Whether kernels go on beside transfers between stages."""
+        written = self.parallel.schedule
         interleaved = self.framework.p2p_interleaved if chain.num_chunks > 1 else None
-        return (self.parallel.schedule.p2p or interleaved or self.framework.p2p) == "overlapped"
+        found = (written.p2p or interleaved or self.framework.p2p) == "overlapped"
+        if chain.turns and not found:
+            owner = "" if written.p2p else f"with the framework {self.framework.title}, "
+            raise PlanError(
+                f"{owner}kernels wait for transfers: with schedule {written.kind} activations go both ways, "
+                "and two stages would wait for each other",
+                path="parallel.schedule" if written.p2p is None else "parallel.schedule.p2p",
+                hint="write p2p: overlapped",
+            )
+        return found
 
     def _layers(self, chain: Chain) -> tuple[int, ...]:
         """Layers of each virtual stage."""

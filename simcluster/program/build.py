@@ -12,9 +12,9 @@ from simcluster.plan.conduct import FREE, Conduct
 from simcluster.plan.inputs import Inputs
 from simcluster.plan.schedule import BACKWARD as B_ACTION
 from simcluster.plan.schedule import FORWARD as F_ACTION
-from simcluster.plan.schedule import INPUTS, WEIGHTS, Timetable
+from simcluster.plan.schedule import INPUTS, Timetable
+from simcluster.plan.schedule import WEIGHTS as W_ACTION
 from simcluster.plan.schedule import Action as ScheduleAction
-from simcluster.plan.units import gathered_name, whole_name
 from simcluster.program.buckets import Bucket, buckets
 from simcluster.program.code_table import CodeTable
 from simcluster.program.crossing import Crossing, Crossings
@@ -30,9 +30,11 @@ from simcluster.program.lower import (
     PREPARE,
     REDUCE,
     UPDATE,
+    WEIGHTS,
     Lowering,
     local_type,
 )
+from simcluster.program.names import buffer_names, holders
 from simcluster.program.program import PartProgram, Program, Resident
 from simcluster.program.ties import crossing_ties
 from simcluster.program.unit_buckets import unit_buckets
@@ -42,7 +44,7 @@ from simcluster.work import DType
 ONCE = -1
 """The micro-batch of what runs once per step."""
 
-_PHASES = {F_ACTION: (FORWARD,), B_ACTION: (BACKWARD,), INPUTS: (BACKWARD,), WEIGHTS: ()}
+_PHASES = {F_ACTION: (FORWARD,), B_ACTION: (BACKWARD, WEIGHTS), INPUTS: (BACKWARD,), W_ACTION: (WEIGHTS,)}
 """The phases of each half of an action."""
 
 _CATEGORIES = {
@@ -104,7 +106,7 @@ class _PartBuilder:
             chunk: [each for each in self.instances if each.chunk == chunk]
             for chunk in range(self.crossings.chain.num_chunks)
         }
-        self.names = dict(self._border_names()) | dict(self._tied_names()) | dict(self._shared_names())
+        self.names = buffer_names(self.graph, self.crossings, self.instances)
         virtual = {chunk: self.crossings.chain.virtual[self.stage, chunk] for chunk in self.chunks}
         self.arrivals = {chunk: list(self.crossings.arrivals(where)) for chunk, where in virtual.items()}
         self.departures = {chunk: list(self.crossings.departures(where)) for chunk, where in virtual.items()}
@@ -127,6 +129,7 @@ class _PartBuilder:
             once=self.codes.conduct.gather_once,
             weights=self._unit_gathers(codes),
             gradients=self.scatters,
+            tied=holders(self.graph, self.instances),
         )
         residents = list(self._residents())
         if self.inputs is not None:
@@ -142,63 +145,17 @@ class _PartBuilder:
             residents.append(input_buffer(fed))
         return executions
 
-    # -- names ------------------------------------------------------------------------------------------
-
-    def _border_names(self) -> Iterator[tuple[tuple[str, str], str]]:
-        for instance in self.instances:
-            block, virtual = self.graph.block_of(instance), self.crossings.virtual(instance)
-            pairs = [
-                (inner, self.crossings.buffer(outer, virtual))
-                for inner, outer in zip(block.inputs, instance.inputs, strict=True)
-            ]
-            pairs += [(value, instance.output(value)) for value in block.outputs]
-            for inner, outer in pairs:
-                yield (instance.name, inner), outer
-                if inner in block.gradients:
-                    yield (instance.name, block.gradients[inner]), f"{outer}.grad"
-
-    def _tied_names(self) -> Iterator[tuple[tuple[str, str], str]]:
-        """Copies of a tied parameter on this stage share the first copy's buffers."""
-        parameters = {
-            f"{instance.name}.{name}": (instance, name)
-            for instance in self.instances
-            for name in self.graph.block_of(instance).parameters
-        }
-        for group in self.graph.ties:
-            here = [name for name in group if name in parameters]
-            for name in here[1:]:
-                instance, inner = parameters[name]
-                block = self.graph.block_of(instance)
-                yield (instance.name, inner), here[0]
-                made = {value for node in block.nodes for value in node.outputs}
-                if gathered_name(inner) not in made:
-                    yield (instance.name, gathered_name(inner)), gathered_name(here[0])
-                gradient = block.gradients.get(inner)
-                if gradient is not None:
-                    owner, first = parameters[here[0]]
-                    shared = f"{owner.name}.{self.graph.block_of(owner).gradients[first]}"
-                    yield (instance.name, gradient), shared
-                    whole = block.values.get(whole_name(gradient))
-                    if whole is not None and whole.role is Role.SUM:
-                        yield (instance.name, whole_name(gradient)), whole_name(shared)
-
-    def _shared_names(self) -> Iterator[tuple[tuple[str, str], str]]:
-        """Values that the blocks of this stage share are called what they call them."""
-        for instance in self.instances:
-            for value in self.graph.block_of(instance).shared:
-                yield (instance.name, value), value
-
     # -- what crosses stages ----------------------------------------------------------------------------
 
     def _receives(self, action: ScheduleAction) -> Iterator[Execution]:
         """What comes for an action and its overlapped half."""
         for half in action.halves:
-            if half.kind != WEIGHTS:
+            if half.kind != W_ACTION:
                 yield from self._moves(half, action, self.arrivals, self.departures)
 
     def _sends(self, action: ScheduleAction) -> Iterator[Execution]:
         for half in action.halves:
-            if half.kind != WEIGHTS:
+            if half.kind != W_ACTION:
                 yield from self._moves(half, action, self.departures, self.arrivals)
 
     def _moves(
@@ -232,7 +189,7 @@ class _PartBuilder:
         """
         halves = [half for action in self.actions for half in action.halves]
         begun = {half.chunk: half for half in reversed(halves) if half.kind == F_ACTION}
-        over = {half.chunk: half for half in halves if half.kind in (B_ACTION, WEIGHTS)}
+        over = {half.chunk: half for half in halves if half.kind in (B_ACTION, W_ACTION)}
         ends = {*begun.values(), *over.values()}
         turns = self._turns()
         posted = 0

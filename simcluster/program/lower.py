@@ -30,9 +30,12 @@ from simcluster.program.kernels import joined
 from simcluster.program.uses import Uses
 from simcluster.work import DType, Kernel, Work
 
-BEGIN, PREPARE, FORWARD, BACKWARD = "begin", "prepare", "forward", "backward"
+BEGIN, PREPARE, FORWARD, BACKWARD, WEIGHTS = "begin", "prepare", "forward", "backward", "weights"
 REDUCE, NORM, MEASURE, UPDATE = "reduce", "norm", "measure", "update"
 GATHER, REGATHER, SCATTER = "gather", "regather", "scatter"
+
+_COMPUTED = (FORWARD, BACKWARD, WEIGHTS)
+"""What is done for every micro-batch, in order of the kernels."""
 
 _PURPOSES = {
     BEGIN: Purpose.ONCE,
@@ -127,6 +130,7 @@ def _phases(block: Block) -> dict[str, list[Node]]:
         FORWARD: list(block.phase(Phase.FORWARD)),
         REGATHER: list(block.phase(Phase.REGATHER)),
         BACKWARD: list(block.phase(Phase.BACKWARD)),
+        WEIGHTS: list(block.phase(Phase.WEIGHTS)),
         SCATTER: list(block.phase(Phase.SCATTER)),
         REDUCE: end[:reduced],
         NORM: end[reduced:normed],
@@ -311,7 +315,7 @@ class _CodeWriter:
 
     def _turn(self, index: int) -> Iterator[int]:
         """Where collectives of activations block: the kernel before one, and for a kernel all since it."""
-        if not self.settings.blocking or self.name not in (FORWARD, BACKWARD):
+        if not self.settings.blocking or self.name not in _COMPUTED:
             return
         kernel = self.instructions[index].action is Action.COMPUTE
         if not kernel and not self._of_activations(self.instructions[index]):
@@ -353,7 +357,7 @@ class _CodeWriter:
         kernels in between belong to the others.
         """
         each = self.instructions[index]
-        if each.operation != Kind.ALL_GATHER or self.name not in (FORWARD, BACKWARD):
+        if each.operation != Kind.ALL_GATHER or self.name not in _COMPUTED:
             return
         first = min((index for slot in each.writes for index in readers.get(slot, ())), default=0)
         ahead = [i for i in range(first) if self.instructions[i].stream == COMPUTE]

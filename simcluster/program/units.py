@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from simcluster.program.instruction import Execution
-from simcluster.program.lower import BACKWARD, FORWARD, GATHER, REGATHER, SCATTER
+from simcluster.program.lower import BACKWARD, FORWARD, GATHER, REGATHER, SCATTER, WEIGHTS
 
 Codes = Mapping[str, Mapping[str, int]]
 """Instance -> phase -> code."""
@@ -35,17 +36,19 @@ def with_units(
     once: bool = False,
     weights: Gathers | None = None,
     gradients: Scatters | None = None,
+    tied: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Execution]:
     """The executions of a stage with those that gather weights and scatter gradients in their places.
 
     Weights that are not gathered again for the backward serve the micro-batches under way, or with ``once``
     all of the step. Weights of several units that are gathered together, as ``weights`` says, are so when
     the first is due, and gradients that are scattered together, as ``gradients`` says, when the last is made;
-    without these every unit is gathered and scattered by itself.
+    without these every unit is gathered and scattered by itself. ``tied`` names for instances with copies of
+    others' weights the one that holds them: kept weights serve all of these together.
     """
     weights = each_alone(codes) if weights is None else weights
     gradients = scattered_alone(codes) if gradients is None else gradients
-    labelled, gathers = _gathers(executions, codes, weights, once)
+    labelled, gathers = _gathers(executions, codes, weights, once, tied)
     users = [index for index, each in enumerate(executions) if _uses_weights(each, codes, weights)]
     due: dict[int, list[int]] = defaultdict(list)
     for number, index in enumerate(users):
@@ -59,7 +62,7 @@ def with_units(
             for gather in gathers[users[number]]:
                 line.add(replace(gather, after=after))
         line.place[index] = len(line.made)
-        if each.instance in gradients and _is(each, BACKWARD, codes):
+        if each.instance in gradients and _is_last(each, codes):
             line.backward(each, gradients[each.instance])
         else:
             line.add(each)
@@ -107,33 +110,49 @@ def _is(each: Execution, phase: str, codes: Codes) -> bool:
     return codes.get(each.instance, {}).get(phase) == each.code
 
 
+def _is_backward(each: Execution, codes: Codes) -> bool:
+    """Whether it is the backward of an instance, or its first half if it has one."""
+    mine = codes.get(each.instance, {})
+    return mine.get(BACKWARD, mine.get(WEIGHTS)) == each.code
+
+
+def _is_last(each: Execution, codes: Codes) -> bool:
+    """Whether it is the backward of an instance, or its second half if it has one."""
+    mine = codes.get(each.instance, {})
+    return mine.get(WEIGHTS, mine.get(BACKWARD)) == each.code
+
+
 def _uses_weights(each: Execution, codes: Codes, weights: Gathers) -> bool:
-    return each.instance in weights[GATHER] and (_is(each, FORWARD, codes) or _is(each, BACKWARD, codes))
+    return each.instance in weights[GATHER] and (_is(each, FORWARD, codes) or _is_backward(each, codes))
 
 
 def _gathers(
-    executions: Sequence[Execution], codes: Codes, weights: Gathers, once: bool
+    executions: Sequence[Execution], codes: Codes, weights: Gathers, once: bool, tied: Mapping[str, str]
 ) -> tuple[list[Execution], dict[int, list[Execution]]]:
     """The executions, labelled with the gather whose kept weights they use; index -> gathers before it."""
     gathers: dict[int, list[Execution]] = {}
-    flying: defaultdict[str, set[int]] = defaultdict(set)
+    flying: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
+    gathered: defaultdict[str, set[str]] = defaultdict(set)
     label: dict[str, int] = {}
     labelled = []
     for index, each in enumerate(executions):
         if _uses_weights(each, codes, weights):
             again = each.instance in weights[REGATHER]
             forward = _is(each, FORWARD, codes)
-            held = each.instance in label if once else bool(flying[each.instance])
-            if forward and not held:
-                label[each.instance] = each.micro_batch
-            kept = label[each.instance]
+            holder = tied.get(each.instance, each.instance)
+            if forward and not (holder in label if once else flying[holder]):
+                label[holder] = each.micro_batch
+                gathered[holder].clear()
+            kept = label[holder]
             mine = weights[GATHER if forward else REGATHER].get(each.instance, ())
-            if again or not held:
+            if again or each.instance not in gathered[holder]:
+                gathered[holder].add(each.instance)
                 gathers[index] = [
                     replace(run, micro_batch=each.micro_batch, action=each.action, gathered=kept)
                     for run in mine
                 ]
-            (flying[each.instance].add if forward else flying[each.instance].discard)(each.micro_batch)
+            under_way = (each.instance, each.micro_batch)
+            (flying[holder].add if forward else flying[holder].discard)(under_way)
             each = replace(each, gathered=kept)
         labelled.append(each)
     return labelled, gathers

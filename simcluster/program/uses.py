@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from simcluster.model import Block, Node, Phase, Role
 from simcluster.program.instruction import COMPUTE, Scope
 
-_ORDER = (str(Phase.FORWARD), str(Phase.BACKWARD), str(Phase.SCATTER))
+_ORDER = tuple(map(str, (Phase.FORWARD, Phase.BACKWARD, Phase.WEIGHTS, Phase.SCATTER)))
 _RESIDENT = frozenset({Role.PARAMETER, Role.COPY, Role.STATE, Role.ACCUMULATOR, Role.BUFFER, Role.VIEW})
 
 

@@ -11,10 +11,10 @@ from dataclasses import MISSING, fields
 import pytest
 
 from simcluster.document import validate_data
-from simcluster.errors import PlanError
+from simcluster.errors import PlanError, SimclusterError
 from simcluster.plan.schedule_spec import ScheduleSpec, schedules
 from simcluster.scenario import Scenario
-from simcluster.simulation import simulate, verify
+from simcluster.simulation import prepare, simulate, verify
 from tests.contracts.test_recipes import pairwise
 
 FOLDED = "F0 F1 F0c1 B0c1 F1c1 B1c1 B0 B1\nF0 F0c1 F1 F1c1 B0c1 B0 B1c1 B1"
@@ -84,6 +84,12 @@ def accepted(schedule, row) -> int:
     return next((count for count in range(first, first + row["stages"]) if runs(count)), first)
 
 
+def p2p_of(schedule, row) -> str:
+    """The transfers of a row, or those that are the only ones possible."""
+    turns = validate_data(schedule, ScheduleSpec).build().chain(row["stages"]).turns
+    return "overlapped" if turns else row["p2p"]
+
+
 def scenario(schedule, row) -> Scenario:
     """A small scenario of a row of options."""
     mesh = {"pipeline": row["stages"], **row["beside"]}
@@ -104,7 +110,7 @@ def scenario(schedule, row) -> Scenario:
             },
             "parallel": {
                 "mesh": mesh,
-                "schedule": {"p2p": row["p2p"], **schedule},
+                "schedule": {"p2p": p2p_of(schedule, row), **schedule},
                 "optimizer_sharding": sharding,
                 "recompute": row["recompute"],
                 "fusion": row["fusion"] if "data" in mesh and sharding in (None, {"zero": 1}) else {},
@@ -137,7 +143,7 @@ def test_it_computes_what_one_device_computes(row):
 @pytest.mark.parametrize("schedule", WRITTEN["text"])
 @pytest.mark.parametrize("model", sorted(MODELS))
 def test_what_is_written_out_computes_what_one_device_computes(schedule, model):
-    for p2p in ("overlapped", "blocking") if "placement" not in schedule else ("overlapped",):
+    for p2p in OPTIONS["p2p"]:
         row = {name: values[0] for name, values in OPTIONS.items()} | {"model": model, "p2p": p2p}
         prove(schedule, row | {"micro_batches": 2})
 
@@ -150,3 +156,14 @@ def test_classes_at_once_and_rank_by_rank_take_the_same_time(kind, p2p):
     which = scenario({"kind": kind}, row)
     folded, unfolded = simulate(which), simulate(which, unfold=True)
     assert folded.documents["summary"]["step_time_s"] == unfolded.documents["summary"]["step_time_s"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_folded_pipeline_that_waits_for_its_transfers_is_refused(kind):
+    row = {name: values[0] for name, values in OPTIONS.items()} | {"micro_batches": 8}
+    which = scenario({"kind": kind, "p2p": "blocking"}, row)
+    if validate_data({"kind": kind}, ScheduleSpec).build().chain(2).turns:
+        with pytest.raises(SimclusterError, match="two stages would wait for each other"):
+            prepare(which)
+    else:
+        prepare(which)
