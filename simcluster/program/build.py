@@ -110,6 +110,7 @@ class _PartBuilder:
         virtual = {chunk: self.crossings.chain.virtual[self.stage, chunk] for chunk in self.chunks}
         self.arrivals = {chunk: list(self.crossings.arrivals(where)) for chunk, where in virtual.items()}
         self.departures = {chunk: list(self.crossings.departures(where)) for chunk, where in virtual.items()}
+        self.moving: dict[tuple[int, bool, bool], list[tuple[int, str]]] = {}
         self.backward = [each for chunk in self._finished() for each in self.chunks[chunk][::-1]]
         begin = list(self._once(BEGIN, self.instances))
         begin += [run for runs in self._gathers(Phase.BEGIN).values() for run in runs]
@@ -148,31 +149,35 @@ class _PartBuilder:
     # -- what crosses stages ----------------------------------------------------------------------------
 
     def _receives(self, action: ScheduleAction) -> Iterator[Execution]:
-        """What comes for an action and its overlapped half."""
+        """What comes for an action and for what overlaps it."""
         for half in action.halves:
-            if half.kind != W_ACTION:
-                yield from self._moves(half, action, self.arrivals, self.departures)
+            values = half.kind == F_ACTION
+            yield from self._moves(half, action, self.arrivals if values else self.departures)
 
     def _sends(self, action: ScheduleAction) -> Iterator[Execution]:
         for half in action.halves:
-            if half.kind != W_ACTION:
-                yield from self._moves(half, action, self.departures, self.arrivals)
+            values = half.kind == F_ACTION
+            yield from self._moves(half, action, self.departures if values else self.arrivals)
 
     def _moves(
-        self,
-        half: ScheduleAction,
-        action: ScheduleAction,
-        forward: Mapping[int, Sequence[Crossing]],
-        backward: Mapping[int, Sequence[Crossing]],
+        self, half: ScheduleAction, action: ScheduleAction, crossing: Mapping[int, Sequence[Crossing]]
     ) -> Iterator[Execution]:
         """Values at one end of a chunk, or gradients at the other."""
-        values = half.kind == F_ACTION
-        for each in (forward if values else backward)[half.chunk]:
-            stream = each.out if values else each.back
-            code = self.codes.transfer(stream, each.block, each.value, gradient=not values)
-            buffer = each.buffer if values else f"{each.buffer}.grad"
-            self.names[(buffer, "value")] = buffer
+        if half.kind == W_ACTION:
+            return
+        key = (half.chunk, half.kind == F_ACTION, crossing is self.arrivals)
+        if key not in self.moving:
+            self.moving[key] = [self._transfer(each, half) for each in crossing[half.chunk]]
+        for code, buffer in self.moving[key]:
             yield Execution(code, buffer, half.micro_batch, str(action))
+
+    def _transfer(self, crossing: Crossing, half: ScheduleAction) -> tuple[int, str]:
+        """The code that moves a value, or its gradient, and the buffer it is in."""
+        values = half.kind == F_ACTION
+        stream = crossing.out if values else crossing.back
+        buffer = crossing.buffer if values else f"{crossing.buffer}.grad"
+        self.names[(buffer, "value")] = buffer
+        return self.codes.transfer(stream, crossing.block, crossing.value, gradient=not values), buffer
 
     # -- executions -------------------------------------------------------------------------------------
 
