@@ -25,6 +25,7 @@ NAMES = (
     "check",
     "collective",
     "topology",
+    "schedule",
     "catalog",
     "schema",
 )
