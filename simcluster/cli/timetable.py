@@ -151,7 +151,11 @@ def schedule_page(drawn: DrawnSchedule) -> str:
     sections = (
         section("Timeline", "units of time", html_legend(looks.items()), picture),
         section("Stages", drawn.bubble(), html_table(drawn.columns(), drawn.figures())),
-        section("Text", "as parallel.schedule.text", Markup(f"<pre>{escape(drawn.text)}</pre>")),
+        section(
+            "Text",
+            "as parallel.schedule.text",
+            Markup(f'<pre style="overflow-x:auto">{escape(drawn.text)}</pre>'),
+        ),
     )
     body = "".join(sections)
     style = "max-width:1020px;margin:24px auto;font:13px system-ui,sans-serif;line-height:1.45"

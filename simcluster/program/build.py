@@ -80,7 +80,8 @@ def build(
     kernels multiply fp32 operands in tf32. ``inputs``: how micro-batches get to the devices; None: they are
     there.
     """
-    codes = CodeTable(Lowering(mesh, prefetch, conduct.blocking_layers, tf32), conduct)
+    paired = any(action.beside for each in timetables for row in each for action in row)
+    codes = CodeTable(Lowering(mesh, prefetch, conduct.blocking_layers, tf32, paired), conduct)
     crossings = Crossings(graph, chain or Chain.wrapped(len(timetables[0])))
     parts = tuple(
         _PartBuilder(graph, crossings, stage, actions, codes, overlapped, inputs).build()
@@ -204,8 +205,8 @@ class _PartBuilder:
                 yield from self._receives(coming)
             posted = max(posted, ahead)
             for action in turn:
-                for half in action.halves:
-                    yield from self._compute(half, str(action), at_end=half in ends)
+                runs = [self._compute(half, str(action), at_end=half in ends) for half in action.halves]
+                yield from runs[0] if len(runs) == 1 else _woven(*map(list, runs))
             for action in turn:
                 yield from self._sends(action)
 
@@ -240,10 +241,8 @@ class _PartBuilder:
             if forward and at_end and PREPARE in codes:
                 yield Execution(codes[PREPARE], instance.name, ONCE, action)
             for phase in _PHASES[half.kind]:
-                if phase in codes:
-                    yield Execution(
-                        codes[phase], instance.name, half.micro_batch, action, not self.overlapped
-                    )
+                for code in self.codes.run(self.graph.block_of(instance), phase):
+                    yield Execution(code, instance.name, half.micro_batch, action, not self.overlapped)
             if at_end and not forward and not self.codes.conduct.late:
                 for ready, reduction in self.reductions:
                     if ready == instance.name:
@@ -397,3 +396,11 @@ class _PartBuilder:
         size = round(count * full)
         nothing = TensorType((0,), DType.UINT8)
         yield Resident("reduction buffers", Category.COMMUNICATION, size, nothing, Layout.replicated(1))
+
+
+def _woven(one: list[Execution], other: list[Execution]) -> list[Execution]:
+    """Two overlapped actions: what they run in turns, evenly, each in its own order."""
+    places = [
+        ((number + 0.5) / len(each), each[number]) for each in (one, other) for number in range(len(each))
+    ]
+    return [run for _, run in sorted(places, key=lambda place: place[0])]

@@ -56,13 +56,20 @@ class Lowering:
 
     ``prefetch`` bounds how early an all-gather may start: not before the ``prefetch + 1``-th
     kernel ahead of its first reader has ended. With ``blocking``, kernels and collectives of activations take
-    turns in program order. ``tf32``: matrix kernels on fp32 operands run at the rate of tf32.
+    turns in program order. ``tf32``: matrix kernels on fp32 operands run at the rate of tf32. With ``pieces``
+    codes end where a kernel waits for a collective, so that those of overlapped actions may alternate.
     """
 
     mesh: Mesh
     prefetch: int
     blocking: bool = False
     tf32: bool = False
+    pieces: bool = False
+
+
+def phase_of(name: str) -> str:
+    """The phase of a code, which may be a piece of it: ``forward.2`` is the third of ``forward``."""
+    return name.partition(".")[0]
 
 
 def lower(block: Block, settings: Lowering, given: Mapping[str, Scope] | None = None) -> dict[str, Code]:
@@ -71,6 +78,9 @@ def lower(block: Block, settings: Lowering, given: Mapping[str, Scope] | None = 
     ``given`` says how long values live that other blocks read.
     """
     phases = _phases(block)
+    # Where collectives block, no kernel runs beside one, and pieces would lose what waits for what.
+    if settings.pieces and not settings.blocking:
+        phases = _in_pieces(phases)
     uses = Uses.of(block, phases, given or {}, _stream)
     return {
         name: _CodeWriter(block, name, nodes, settings, uses).write()
@@ -139,6 +149,27 @@ def _phases(block: Block) -> dict[str, list[Node]]:
     }
 
 
+def _in_pieces(phases: Mapping[str, list[Node]]) -> dict[str, list[Node]]:
+    """The nodes by code, cut before every kernel that reads what a collective of its piece makes."""
+    found: dict[str, list[Node]] = {}
+    for name, nodes in phases.items():
+        found[name] = piece = []
+        if name not in _COMPUTED:
+            piece += nodes
+            continue
+        count = 0
+        coming: set[str] = set()
+        for kernel in kernel_nodes(nodes):
+            if _is_collective(kernel[0]):
+                coming.update(value for node in kernel for value in node.outputs)
+            elif any(value in coming for node in kernel for value in node.inputs):
+                count += 1
+                coming.clear()
+                found[f"{name}.{count}"] = piece = []
+            piece += kernel
+    return found
+
+
 def _is_collective(node: Node) -> bool:
     return isinstance(node.operator, Movement) and node.operator.is_collective
 
@@ -173,7 +204,7 @@ class _CodeWriter:
         for nodes in kernels:
             self.instructions.append(self._instruction(nodes))
         instructions = self._with_edges()
-        return Code(f"{self.block.name}.{self.name}", self.name, instructions, tuple(self.slots))
+        return Code(f"{self.block.name}.{self.name}", phase_of(self.name), instructions, tuple(self.slots))
 
     def _internal(self, kernels: Sequence[tuple[Node, ...]]) -> Iterator[str]:
         """Values that never leave the kernel that makes them, and so never reach memory."""
@@ -315,7 +346,7 @@ class _CodeWriter:
 
     def _turn(self, index: int) -> Iterator[int]:
         """Where collectives of activations block: the kernel before one, and for a kernel all since it."""
-        if not self.settings.blocking or self.name not in _COMPUTED:
+        if not self.settings.blocking or phase_of(self.name) not in _COMPUTED:
             return
         kernel = self.instructions[index].action is Action.COMPUTE
         if not kernel and not self._of_activations(self.instructions[index]):
@@ -357,7 +388,7 @@ class _CodeWriter:
         kernels in between belong to the others.
         """
         each = self.instructions[index]
-        if each.operation != Kind.ALL_GATHER or self.name not in _COMPUTED:
+        if each.operation != Kind.ALL_GATHER or phase_of(self.name) not in _COMPUTED:
             return
         first = min((index for slot in each.writes for index in readers.get(slot, ())), default=0)
         ahead = [i for i in range(first) if self.instructions[i].stream == COMPUTE]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from simcluster.program.instruction import Execution
-from simcluster.program.lower import BACKWARD, FORWARD, GATHER, REGATHER, SCATTER, WEIGHTS
+from simcluster.program.lower import BACKWARD, FORWARD, GATHER, REGATHER, SCATTER, WEIGHTS, phase_of
 
 Codes = Mapping[str, Mapping[str, int]]
 """Instance -> phase -> code."""
@@ -117,9 +117,12 @@ def _is_backward(each: Execution, codes: Codes) -> bool:
 
 
 def _is_last(each: Execution, codes: Codes) -> bool:
-    """Whether it is the backward of an instance, or its second half if it has one."""
+    """Whether it is the end of an instance's backward, or of its second half if it has one."""
     mine = codes.get(each.instance, {})
-    return mine.get(WEIGHTS, mine.get(BACKWARD)) == each.code
+    for phase in (WEIGHTS, BACKWARD):
+        if phase in mine:
+            return [code for name, code in mine.items() if phase_of(name) == phase][-1] == each.code
+    return False
 
 
 def _uses_weights(each: Execution, codes: Codes, weights: Gathers) -> bool:
@@ -134,6 +137,8 @@ def _gathers(
     flying: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
     gathered: defaultdict[str, set[str]] = defaultdict(set)
     label: dict[str, int] = {}
+    kept_for: dict[tuple[str, int], int] = {}
+    cut = {name: {code for piece, code in mine.items() if "." in piece} for name, mine in codes.items()}
     labelled = []
     for index, each in enumerate(executions):
         if _uses_weights(each, codes, weights):
@@ -153,6 +158,9 @@ def _gathers(
                 ]
             under_way = (each.instance, each.micro_batch)
             (flying[holder].add if forward else flying[holder].discard)(under_way)
+            kept_for[under_way] = kept
             each = replace(each, gathered=kept)
+        elif each.code in cut.get(each.instance, ()) and (each.instance, each.micro_batch) in kept_for:
+            each = replace(each, gathered=kept_for[each.instance, each.micro_batch])
         labelled.append(each)
     return labelled, gathers

@@ -2,9 +2,9 @@
 
 Every axis larger than one stays at least 2, a pipeline at least 3 if it had as many; the largest axis is
 divided by its smallest factor until at most 64 ranks are left. Hosts shrink so that the axes that crossed
-hosts still do. Micro-batches stay one more than stages where there were as many; unequal shares of the batch
-stay unequal and in their order. The model keeps its structure: what was divided still divides, grouped heads
-stay grouped, uneven stages stay uneven.
+hosts still do. Micro-batches stay one more than stages (with chunks: than these on all stages) where there
+were as many; unequal shares of the batch stay unequal and in their order. The model keeps its structure: what
+was divided still divides, grouped heads stay grouped, uneven stages stay uneven.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def shrink(scenario: Scenario) -> Shrunk:
     model = scenario.model.shrunk(
         sum(layers), lambda dim: _ways(plan, mesh, dim), padded=plan.vocab > scenario.model.vocabulary
     )
-    batches = _runnable(small_batches(plan.batches, mesh, stages), schedule, stages, plan.num_micro_batches)
+    wanted = small_batches(plan.batches, mesh, len(layers))
+    batches = _runnable(wanted, schedule, stages, plan.num_micro_batches)
     micro_batch = _micro_batch(plan, mesh, spec.training.micro_batch)
     trained = sum(batches.by_coordinate) / len(batches.by_coordinate)
     batch = round(trained * micro_batch * mesh.product(plan.batch_axes))

@@ -12,6 +12,7 @@ import pytest
 
 from simcluster.document import validate_data
 from simcluster.errors import PlanError, SimclusterError
+from simcluster.plan.schedule import render
 from simcluster.plan.schedule_spec import ScheduleSpec, schedules
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
@@ -167,3 +168,27 @@ def test_a_folded_pipeline_that_waits_for_its_transfers_is_refused(kind):
             prepare(which)
     else:
         prepare(which)
+
+
+def timed(schedule, row, text=None) -> float:
+    """The step of a larger model, in seconds, whose products take longer than their collectives."""
+    written = {"kind": "text", "text": text, "placement": "folded"} if text else schedule
+    which = scenario(written, row)
+    data = which.spec.model_dump(mode="json", exclude_unset=True)
+    data["model"] = {"layers": 2 * row["stages"], "hidden": 2048, "heads": 16, "ffn": 5632, "vocab": 4096}
+    data["training"] |= {"seq_len": 2048, "precision": "bf16"}
+    return float(simulate(Scenario.of(data)).documents["summary"]["step_time_s"])
+
+
+@pytest.mark.parametrize("recipe", ["tensor", "alone"])
+def test_collectives_of_one_half_of_a_pair_run_beside_kernels_of_the_other(recipe):
+    """The same order, with pairs and without: pairs hide collectives, and where there are none, nothing."""
+    row = {name: values[0] for name, values in OPTIONS.items()} | {"micro_batches": 8, "p2p": "overlapped"}
+    row["beside"] = {"tensor": 4} if recipe == "tensor" else {}
+    paired = render(schedules()["dualpipe_v"]().timetable(2, 8))
+    together, apart = timed(None, row, paired), timed(None, row, paired.replace("&", " "))
+    assert timed({"kind": "dualpipe_v"}, row) == together
+    if recipe == "tensor":
+        assert together < 0.98 * apart
+    else:
+        assert together == pytest.approx(apart, rel=2e-3)
