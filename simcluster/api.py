@@ -166,6 +166,12 @@ class Result:
     peak_memory_bytes_max: int
     """The highest peak of any device."""
 
+    allocated_memory_bytes_max: int
+    """The most that the framework's tensors take on any device: without runtime and communicators."""
+
+    reserved_memory_bytes_max: int
+    """The most that the framework's allocator has reserved for them; equal where the profile names none."""
+
     fits: bool
     """Whether every device has the memory it needs."""
 

@@ -76,9 +76,10 @@ class Kernel(enum.StrEnum):
 class Work:
     """One kernel launch on local shapes.
 
-    ``sizes`` are named: gemm ``b, m, n, k``; attention ``b, h, sq, skv, d, causal, backward``, and ``dv``
-    where heads of values have another size; the memory-bound kernels need none. ``flops`` counts a fused
-    multiply-add as two; ``bytes_read`` and ``bytes_written`` are the least traffic to device memory.
+    ``sizes`` are named: gemm ``b, m, n, k``; attention ``b, h, sq, skv, d, causal, backward``, ``dv``
+    where heads of values have another size, and ``release`` where it is not the best kernel there is; the
+    memory-bound kernels need none. ``flops`` counts a fused multiply-add as two; ``bytes_read`` and
+    ``bytes_written`` are the least traffic to device memory.
     """
 
     kernel: Kernel

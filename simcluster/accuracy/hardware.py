@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 from pydantic import model_validator
 
@@ -30,6 +32,9 @@ class HardwareSpec(Section):
 
     places: tuple[NonNegativeInt, ...] | None = None
     """The devices of each host on which ranks sit, in order; the first ones if not given."""
+
+    device: Mapping[str, Any] | None = None
+    """What is different of the devices: ``{use: h100-sxm, memory: 96 GB}``; no collective depends on it."""
 
     apart: bool = False
     """Whether the bytes went through the network cards though a closer way was there: ranks that the rows

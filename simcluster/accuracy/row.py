@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from simcluster.document import text_of
+from simcluster.accuracy.table import read_table
 from simcluster.errors import Problem, ScenarioError
 
 COLUMNS = (
@@ -66,31 +64,13 @@ def read_rows(path: str | Path) -> list[MeasuredRow]:
     Raises ScenarioError, with every problem and its ``file:line``: columns that are missing, numbers that
     are none, counts below one, rows without any figure.
     """
-    reader = csv.reader(io.StringIO(text_of(path)), strict=True)
     problems: list[Problem] = []
     rows: list[MeasuredRow] = []
-    try:
-        head = [title.strip() for title in next(reader, [])]
-        if missing := [column for column in _REQUIRED if column not in head]:
-            hint = f"the file begins with a line of titles: {','.join(COLUMNS)}"
-            where = f"{path}:1"
-            raise ScenarioError(Problem(f"missing columns: {', '.join(missing)}", hint=hint, where=where))
-        for cells in reader:
-            if not any(cell.strip() for cell in cells):
-                continue
-            where = f"{path}:{reader.line_num}"
-            if len(cells) != len(head):
-                problems.append(Problem(f"{len(cells)} cells, but {len(head)} titles", where=where))
-                continue
-            written = dict(zip(head, (cell.strip() for cell in cells), strict=True))
-            try:
-                rows.append(_row(reader.line_num, written))
-            except ValueError as error:
-                problems.append(Problem(str(error), where=where))
-    except csv.Error as error:
-        problems.append(Problem(f"this is no CSV: {error}", where=f"{path}:{reader.line_num}"))
-    if not problems and not rows:
-        problems.append(Problem("the file has titles, but no rows", where=str(path)))
+    for line, written in read_table(path, COLUMNS, _REQUIRED):
+        try:
+            rows.append(_row(line, written))
+        except ValueError as error:
+            problems.append(Problem(str(error), where=f"{path}:{line}"))
     if problems:
         raise ScenarioError(*problems)
     return rows

@@ -6,7 +6,7 @@ import enum
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,15 @@ class SizeClass(enum.StrEnum):
         return cls.FROM if prediction.row.size >= LARGE_BYTES else cls.BELOW
 
 
+class Erring(Protocol):
+    """What was predicted, and how far it is off."""
+
+    @property
+    def error(self) -> float:
+        """Predicted / measured - 1."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Errors:
     """Relative errors of the time: median, 90th percentile and worst of their size, and the median with sign.
@@ -41,7 +50,7 @@ class Errors:
     bias: float
 
     @classmethod
-    def of(cls, predictions: Iterable[Prediction]) -> Errors:
+    def of(cls, predictions: Iterable[Erring]) -> Errors:
         """The errors of at least one row that was predicted."""
         signed = np.array([each.error for each in predictions])
         sizes = np.abs(signed)

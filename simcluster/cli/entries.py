@@ -14,6 +14,7 @@ from simcluster.document import CatalogSection
 from simcluster.draw import Cell, Column, shown, table
 from simcluster.errors import ScenarioError, nearest
 from simcluster.model.spec import ModelSpec
+from simcluster.plan.allocator import AllocatorSpec
 from simcluster.plan.framework import IDEAL, FrameworkSpec
 from simcluster.plan.spec import RecipeSpec
 from simcluster.plan.told import phrase
@@ -24,6 +25,7 @@ FAMILIES: Mapping[str, type[CatalogSection]] = {
     "models": ModelSpec,
     "recipes": RecipeSpec,
     "frameworks": FrameworkSpec,
+    "allocators": AllocatorSpec,
 }
 
 _OWN = {"use", "borrowed"}

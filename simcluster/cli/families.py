@@ -8,5 +8,6 @@ FOLDERS = {
     "models": "simcluster.model.catalog",
     "recipes": "simcluster.plan.recipes",
     "frameworks": "simcluster.plan.frameworks",
+    "allocators": "simcluster.plan.allocators",
 }
 """Family -> the folder of its files."""

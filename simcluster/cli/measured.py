@@ -3,14 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol, TypeVar
 
-from simcluster.accuracy import MeasuredRow
 from simcluster.document.pattern import matches
 from simcluster.errors import Problem, ScenarioError, nearest
 
 
-def chosen(rows: Sequence[MeasuredRow], hardware: str | None, op: str | None) -> list[MeasuredRow]:
-    """The rows of this operation whose hardware matches the pattern, whatever its case.
+class Measured(Protocol):
+    """A row of such a file."""
+
+    @property
+    def name(self) -> str:
+        """Its id."""
+        ...
+
+    @property
+    def hardware(self) -> str:
+        """The publisher's words."""
+        ...
+
+    @property
+    def operation(self) -> str:
+        """What was measured."""
+        ...
+
+
+Row = TypeVar("Row", bound=Measured)
+
+
+def chosen(rows: Sequence[Row], hardware: str | None, op: str | None, name: str | None) -> list[Row]:
+    """The rows of this operation whose hardware and id match the patterns, whatever their case.
 
     Raises ScenarioError for an operation that no row has, and where nothing matches.
     """
@@ -26,4 +48,10 @@ def chosen(rows: Sequence[MeasuredRow], hardware: str | None, op: str | None) ->
             hint = f"the file has: {'; '.join(names)}"
             message = f"no hardware matches '{hardware}'"
             raise ScenarioError(Problem(message, hint=hint, where="--hardware"))
+    if name is not None:
+        found = [row for row in found if matches(name.lower(), row.name.lower())]
+        if not found:
+            raise ScenarioError(
+                Problem(f"no id matches '{name}'", hint=f"one is {rows[0].name}", where="--id")
+            )
     return found

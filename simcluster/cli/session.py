@@ -61,6 +61,8 @@ class Session:
             results.append(result_json(run))
             broken = [bound for bound in judged(scenario, run) if not bound.holds]
             self._say(index, run, broken)
+            if not run.documents["summary"]["fits"]:
+                terminal.note(f"what would make it fit: simcluster explain {self.outputs.scenarios[index]}")
             if not self.quiet:
                 for path in written:
                     terminal.note(f"written: {path}")

@@ -16,7 +16,8 @@ class AttentionModel:
     mask, over the number of keys; between two head dims interpolated on their logarithm.
     ``causal``: speed of the masked kernel, per FLOP it counts, against the unmasked one.
     ``backward``: speed of the backward kernel against the forward one, per FLOP.
-    ``tile``: queries of one block. ``units``: cores that run blocks.
+    ``tile``: queries of one block. ``units``: cores that run blocks. ``earlier``: by release, the speed of
+    older kernels that a framework may still run, against this one; others are as fast.
     """
 
     units: int
@@ -24,9 +25,20 @@ class AttentionModel:
     forward: tuple[tuple[int, Curve], ...]
     causal: float
     backward: float
+    earlier: tuple[tuple[int, float], ...] = ()
 
     def seconds(
-        self, b: int, h: int, sq: int, skv: int, d: int, causal: bool, backward: bool, flops: int, peak: Rate
+        self,
+        b: int,
+        h: int,
+        sq: int,
+        skv: int,
+        d: int,
+        causal: bool,
+        backward: bool,
+        flops: int,
+        peak: Rate,
+        release: int = 0,
     ) -> Rate:
         """Seconds for ``flops`` executed on a device of ``peak`` FLOP/s; a causal mask counts half of them.
 
@@ -36,6 +48,7 @@ class AttentionModel:
         it is counted.
         """
         rate = peak * self._share(skv, d) * (self.backward if backward else 1.0)
+        rate *= dict(self.earlier).get(release, 1.0)
         blocks = b * h * -(-sq // self.tile)
         if not blocks:
             return 0.0

@@ -94,6 +94,7 @@ def _attention(work: Work, models: Models, rates: Rates) -> Rate:
         bool(sizes.get("backward", 0)),
         work.flops,
         _matrix_rate(work, models, rates),
+        sizes.get("release", 0),
     )
     return larger(compute, streaming_time(Kernel.COPY, work.bytes_moved, models, rates))
 

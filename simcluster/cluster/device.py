@@ -21,7 +21,8 @@ class Device:
 
     ``peak``: dense FLOP/s of the matrix units by dtype, a multiply-add counted as two; ``vector``: FLOP/s of
     the other units. ``memory``: bytes a framework may use, before ``reserved`` (what the runtime takes once:
-    context, libraries) and ``communicator`` (what every communicator takes). ``memory_bandwidth``: bytes/s.
+    context, libraries) and ``communicator`` (what every communicator takes); ``workspace``: what a handle of
+    the matmul library takes of the framework's own memory. ``memory_bandwidth``: bytes/s.
     ``launch``: seconds every kernel costs beside its work; ``dispatch``: seconds of host time per operator,
     a floor under its time. ``streaming``: share of the memory bandwidth a memory-bound kernel reaches over
     the bytes it moves, by kernel. ``communication``: what it takes of the device; None: kernels beside it are
@@ -44,6 +45,7 @@ class Device:
     streaming: Mapping[Kernel, Curve]
     communication: Communication | None = None
     convolution: float | None = None
+    workspace: int = 0
     _bodies: dict[Work, float] = field(default_factory=dict, init=False, repr=False)
     _prices: dict[tuple[tuple[Work, ...], float], Price] = field(default_factory=dict, init=False, repr=False)
 

@@ -96,6 +96,16 @@ class ForwardSpec(Section):
     """Share of peak without a mask on a full device, over the number of keys."""
 
 
+class EarlierSpec(Section):
+    """A kernel of an earlier release that a framework may still run."""
+
+    release: PositiveInt
+    """The release: 1 is FlashAttention (arXiv 2205.14135), 2 is FlashAttention-2 (arXiv 2307.08691)."""
+
+    speed: Figure[Fraction]
+    """Its speed against the kernel described here."""
+
+
 class AttentionSpec(Section):
     """How the device's fused attention kernel behaves; the model is explained in attention.py."""
 
@@ -110,6 +120,9 @@ class AttentionSpec(Section):
 
     backward: Figure[Fraction]
     """Speed of the backward kernel, per FLOP, against the forward one."""
+
+    earlier: tuple[EarlierSpec, ...] = ()
+    """Kernels of earlier releases; those that are not listed count as this one."""
 
     @model_validator(mode="after")
     def _head_dims_rise(self) -> AttentionSpec:
@@ -126,6 +139,7 @@ class AttentionSpec(Section):
             forward=tuple((forward.head_dim, Curve(forward.share.value)) for forward in self.forward),
             causal=self.causal.value,
             backward=self.backward.value,
+            earlier=tuple((each.release, each.speed.value) for each in self.earlier),
         )
 
 
@@ -225,11 +239,14 @@ class DeviceSpec(CatalogSection):
     communicator: Figure[Bytes]
     """What every communicator takes of the memory."""
 
+    workspace: Figure[Bytes] | None = None
+    """What a handle of its matmul library takes of the framework's memory; absent: nothing is known."""
+
     launch: Figure[Duration]
     """What every kernel costs beside its work."""
 
     dispatch: Figure[Duration]
-    """Host time per operator, a floor under its time."""
+    """Host time per operator; kernels wait for it where the host is not ahead of them."""
 
     gemm: GemmSpec
     """Matmuls."""
@@ -268,6 +285,7 @@ class DeviceSpec(CatalogSection):
             memory_bandwidth=self.memory_bandwidth.value,
             reserved=round(self.reserved.value),
             communicator=round(self.communicator.value),
+            workspace=round(self.workspace.value) if self.workspace else 0,
             launch=self.launch.value,
             dispatch=self.dispatch.value,
             gemm=self.gemm.build(self.cores.value),

@@ -66,3 +66,21 @@ class Operation(enum.StrEnum):
                 return 1.0 if num_ranks > 2 else 0.5
             case _:
                 return (num_ranks - 1) / num_ranks
+
+    def copies(self, num_ranks: int) -> float:
+        """How often S crosses from one rank to another, all ranks of the group together.
+
+        In a ring or a chain, where nothing crosses twice but what is reduced and then spread. Of an
+        all-to-all-v with equal parts; with others, the parts say it.
+        """
+        match self:
+            case Operation.BARRIER:
+                return 0.0
+            case Operation.ALL_REDUCE:
+                return 2.0 * (num_ranks - 1)
+            case Operation.SEND_RECEIVE:
+                return 1.0
+            case Operation.GATHER | Operation.SCATTER:
+                return (num_ranks - 1) / num_ranks
+            case _:
+                return num_ranks - 1.0

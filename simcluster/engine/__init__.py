@@ -6,7 +6,9 @@ from simcluster.engine.fabric import Background, CapacityChange, Fabric, Links, 
 from simcluster.engine.loaded import fabric, fabrics
 from simcluster.engine.lodger import Lodger, Progress
 from simcluster.engine.memory import memory
+from simcluster.engine.pool import PoolRules
 from simcluster.engine.record import record
+from simcluster.engine.reserve import Reserve, reserve
 from simcluster.engine.spans import instruction_times
 from simcluster.engine.swept import Method
 from simcluster.engine.timing import ClassTiming, Timing
@@ -23,7 +25,9 @@ __all__ = [
     "Lodger",
     "Method",
     "Phase",
+    "PoolRules",
     "Progress",
+    "Reserve",
     "Timing",
     "Transfer",
     "Vectors",
@@ -32,6 +36,7 @@ __all__ = [
     "instruction_times",
     "memory",
     "record",
+    "reserve",
     "run",
     "run_together",
     "waits",

@@ -21,6 +21,9 @@ from simcluster.program.lower import FORWARD
 
 Ints = NDArray[np.int64]
 
+OUTSIDE = ("runtime", "communicators")
+"""Buffers that no allocator of a framework knows: the runtime's and the communication library's."""
+
 CATEGORIES = tuple(str(category) for category in Category)
 
 
@@ -154,6 +157,8 @@ class _Stage:
             for each in self.program.codes[code].instructions
             if each.operation and each.action is not Action.COPY
         }
+        workspaces = self.program.workspaces * self.device.workspace
+        held += [("workspaces", Category.RUNTIME, workspaces)] if workspaces else []
         held.append(("communicators", Category.COMMUNICATION, len(meetings) * self.device.communicator))
         zero = np.zeros(len(held), dtype=np.int64)
         kinds = np.array([CATEGORIES.index(category) for _, category, _ in held])
@@ -173,6 +178,13 @@ class _Stage:
         order = {instance: index for index, instance in enumerate(instances)}
         which = np.array([order[each.instance] for each in executions], dtype=np.int64)
         plan = self.program.parts[self.part]
+        for index, each in enumerate(code.instructions):
+            if each.scratch:
+                names = [f"{instance}.{each.name} (scratch)" for instance in instances]
+                buffers = np.array([self.buffers.number(name) for name in names], dtype=np.int64)[which]
+                for when, latest, size in ((times.arrivals, False, 1), (times.ends, True, -1)):
+                    what = (Category.TEMPORARY, size * each.scratch, buffers, micro_batches)
+                    self._book(when[:, index : index + 1], latest, *what)
         makers, droppers = _makers(code), _droppers(code)
         for index, slot in enumerate(code.slots):
             if slot.scope is Scope.STEP or not slot.num_bytes:
@@ -230,9 +242,14 @@ class _Stage:
         self._add(rows, when, drops, -slot.num_bytes if drops else slot.num_bytes)
 
     def _add(self, rows: _Rows, when: Ints, latest: bool, size: int) -> None:
-        kinds = np.full(len(when), CATEGORIES.index(rows.slot.category), dtype=np.int64)
+        self._book(when, latest, rows.slot.category, size, rows.buffers, rows.micro_batches)
+
+    def _book(
+        self, when: Ints, latest: bool, category: Category, size: int, buffers: Ints, micro_batches: Ints
+    ) -> None:
+        kinds = np.full(len(when), CATEGORIES.index(category), dtype=np.int64)
         sizes = np.full(len(when), size, dtype=np.int64)
-        self.parts.append((when, latest, kinds, sizes, rows.buffers, rows.micro_batches))
+        self.parts.append((when, latest, kinds, sizes, buffers, micro_batches))
 
 
 def _makers(code: Code) -> dict[int, int]:

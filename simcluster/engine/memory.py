@@ -36,11 +36,11 @@ def memory(
     ``parts`` and ``devices`` are those of each class.
     """
     buffers = Vocabulary()
-    known: dict[tuple[int, int, int], Account] = {}
+    known: dict[tuple[int, ...], Account] = {}
     tables = []
     for index, timing in enumerate(timings):
         device = devices[index]
-        key = (parts[index], device.reserved, device.communicator)
+        key = (parts[index], device.reserved, device.communicator, device.workspace)
         if key not in known:
             known[key] = account(program, parts[index], device, timing.linked, buffers)
         tables.append(_table(index, known[key], times[index]))

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from simcluster.cluster import Cluster, Fleet, Placement
 from simcluster.cluster.communication import SCALE, Taken
 from simcluster.cluster.price import nanoseconds
+from simcluster.engine.ahead import waits_for_host
 from simcluster.engine.choices import Choices
 from simcluster.engine.fabric import NEVER, Fabric, Transfer
 from simcluster.engine.pace import PARTS
-from simcluster.engine.timed import Pricer, TimedCode, timed
+from simcluster.engine.timed import Priced, TimedCode, timed
 from simcluster.program import Action, Classes, Code, Instruction, Program
 from simcluster.program.calls import Calls
 from simcluster.program.instruction import with_next
@@ -28,7 +29,8 @@ class Uneven(Exception):
 
 @dataclass(frozen=True)
 class Prices:
-    """The prices of a Program's instructions; ``dispatch`` scales the devices' host time per operator.
+    """The prices of a Program's instructions; ``dispatch`` scales the devices' host time per operator, for
+    which kernels wait as far as the host is not ahead of them.
 
     ``calls`` is what the host spends on collectives. What goes over links of the ``fabric`` takes what these
     leave it, which is no price; ``transfer`` says what it puts on them.
@@ -50,27 +52,35 @@ class Prices:
         """Where they are."""
         return self.choices.cluster
 
-    def pricer(self, index: int, code: Code) -> Pricer:
+    def of_code(self, index: int, code: Code) -> list[Priced]:
         """Nanoseconds of a code's instructions for one class, how many are launches and dispatch, and in how
         many memory holds them up.
         """
         device = self.cluster.device(self.classes.representatives[index])
-
-        def price(each: Instruction) -> tuple[int, int, int]:
-            if each.action is Action.COMPUTE:
-                if not each.works:
-                    return 1, 0, 0
-                found = device.price(each.works, self.dispatch * device.dispatch)
-                return found.total_ns, found.host_ns, found.memory_ns
-            alone, called = self.moved(index, code, each)
-            return alone + called, called, 0
-
-        return price
+        launch = nanoseconds(self.dispatch * device.dispatch)
+        kernels = {
+            row: device.price(each.works, 0.0)
+            for row, each in enumerate(code.instructions)
+            if each.action is Action.COMPUTE and each.works
+        }
+        totals = [found.total_ns for found in kernels.values()]
+        waits = dict(zip(kernels, waits_for_host(totals, [launch] * len(totals)), strict=True))
+        prices: list[Priced] = []
+        for row, each in enumerate(code.instructions):
+            if row in kernels:
+                found, waited = kernels[row], int(waits[row])
+                prices.append((found.total_ns + waited, found.host_ns + waited, found.memory_ns))
+            elif each.action is Action.COMPUTE:
+                prices.append((1, 0, 0))
+            else:
+                alone, called = self.moved(index, code, each)
+                prices.append((alone + called, called, 0))
+        return prices
 
     def timed(self, index: int, used: Sequence[int]) -> dict[int, TimedCode]:
         """Codes, priced for a class."""
         codes = self.program.codes
-        return {code: timed(codes[code], self.pricer(index, codes[code])) for code in used}
+        return {code: timed(codes[code], self.of_code(index, codes[code])) for code in used}
 
     def moved(self, index: int, code: Code, each: Instruction) -> tuple[int, int]:
         """Nanoseconds of a collective or transfer alone on the cluster as it was built, and how much longer
@@ -131,7 +141,7 @@ class PricedCode:
 
 @dataclass(frozen=True)
 class SharedPrices:
-    """The prices of several classes of one stage; equal, one by one, to those of ``Prices.pricer``."""
+    """The prices of several classes of one stage; equal, one by one, to those of ``Prices.of_code``."""
 
     prices: Prices
     indices: Sequence[int]
@@ -153,7 +163,14 @@ class SharedPrices:
         takes: dict[int, Shares] = {}
         giving = self.fleet.device.communication is not None
         parts = np.zeros((len(code.instructions) * giving, PARTS, len(self.indices)), dtype=np.int64)
-        floor = self.prices.dispatch * self.fleet.device.dispatch
+        launch = nanoseconds(self.prices.dispatch * self.fleet.device.dispatch)
+        kernels = {
+            row: self.fleet.price(each.works, 0.0)
+            for row, each in enumerate(code.instructions)
+            if each.action is Action.COMPUTE and each.works
+        }
+        totals = [found.total_ns for found in kernels.values()]
+        waits = dict(zip(kernels, waits_for_host(totals, [launch] * len(totals)), strict=True))
         for row, each in enumerate(code.instructions):
             if each.action is not Action.COMPUTE:
                 duration[row], found = self._moved(code, each)
@@ -163,12 +180,12 @@ class SharedPrices:
                 if shares is not None:
                     takes[row] = shares
                 continue
-            if each.works:
-                price = self.fleet.price(each.works, floor)
-                duration[row] = price.total_ns
-                host += price.host_ns
+            if row in kernels:
+                price, waited = kernels[row], waits[row]
+                duration[row] = price.total_ns + waited
+                host += price.host_ns + waited
                 if giving:
-                    parts[row] = price.busy_ns - price.memory_ns, price.memory_ns, price.host_ns
+                    parts[row] = price.busy_ns - price.memory_ns, price.memory_ns, price.host_ns + waited
             else:
                 duration[row] = 1
                 if giving:

@@ -7,7 +7,7 @@ starts are known offsets inside it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -62,19 +62,19 @@ class TimedCode:
     outgoing: tuple[tuple[int, int, int], ...]
 
 
-Pricer = Callable[[Instruction], tuple[int, int, int]]
+Priced = tuple[int, int, int]
 """Nanoseconds of an instruction, how many are launches and dispatch, and in how many memory holds it up."""
 
 
-def timed(code: Code, price: Pricer) -> TimedCode:
-    """The code with every instruction priced."""
-    return _Timer(code, price).run()
+def timed(code: Code, prices: Sequence[Priced]) -> TimedCode:
+    """The code with the prices of its instructions."""
+    return _Timer(code, prices).run()
 
 
 @dataclass
 class _Timer:
     code: Code
-    price: Pricer
+    prices: Sequence[Priced]
     entries: dict[int, list[tuple[int, int, int, int]]] = field(default_factory=lambda: defaultdict(list))
 
     def run(self) -> TimedCode:
@@ -82,7 +82,7 @@ class _Timer:
         streams = code.streams
         number = {stream: index for index, stream in enumerate(streams)}
         awaited = self._awaited()
-        prices = [self.price(each) for each in code.instructions]
+        prices = self.prices
         entry: list[int] = []
         offset: list[int] = []
         open_segment = False

@@ -4,6 +4,7 @@ Facts with a word of their own, instead of a key path:
 
     hosts, devices_per_host, world     what the launch says about machines
     tensor, pipeline, context, data    sizes of the parallel axes
+    expert, expert_tensor              ranks that share experts, and that split each (see ``mixture``)
     chunks, layers_per_chunk           virtual pipeline stages of each device
     first_layers, last_layers          layers of the first and the last stage
     accumulation                       micro-batches per step on each data-parallel rank
@@ -180,9 +181,11 @@ class _Assembly:
         said = facts.get("data")
         if said is not None and said != ways:
             facts.remark(f"{facts.flag('data')}: the cluster has devices for {ways} data-parallel ways")
+        experts = self._experts(ways, model["tensor"])
         sizes = {
             "pipeline": model["pipeline"],
-            "data": ways,
+            "data": ways // experts,
+            "expert": experts,
             "context": model["context"],
             "tensor": model["tensor"],
         }
@@ -190,6 +193,26 @@ class _Assembly:
             if size > 1 or axis == "data":
                 self.put(f"parallel.mesh.{axis}", size, facts.flag(axis) if axis in facts.known else None)
         self._recipe(model["tensor"])
+
+    def _experts(self, ways: int, tensor: int) -> int:
+        """How many of the ranks that split the batch share the experts of a layer."""
+        facts = self.facts
+        ranks, each = facts.get("expert", 1), facts.get("expert_tensor", tensor)
+        if ranks <= 1:
+            return 1
+        if each == 1 and tensor > 1 and ranks % tensor == 0:
+            # Whole experts lie over tensor ranks too.
+            self.put("parallel.roles.experts", ["expert", "tensor"], facts.flag("expert_tensor"))
+            whole = {"match": "*layers.*.mlp.experts.*", "split": {"experts": "experts"}}
+            self.put("parallel.strategies", [whole], facts.flag("expert_tensor"))
+            ranks //= tensor
+        elif each != tensor:
+            flag = facts.flag("expert_tensor")
+            facts.unsupported(flag, f"experts are split over {tensor} tensor ranks, as everything else")
+        if ways % ranks:
+            facts.wrong(facts.flag("expert"), f"{ways} data-parallel ways / {ranks} = {ways / ranks:g}")
+            return 1
+        return int(ranks)
 
     def _recipe(self, tensor: int) -> None:
         facts = self.facts
@@ -235,7 +258,7 @@ class _Assembly:
                 continue
             if isinstance(fact.value, Choice):
                 self._choose(path, fact)
-            elif knows(path) if _is_amount(fact.value) else accepts(path, fact.value):
+            elif _can_say(path, fact.value):
                 self.put(path, fact.value, fact.flag)
             elif fact.value is False:
                 self.facts.effectless(fact.flag, "off")
@@ -289,9 +312,15 @@ class _Assembly:
 _AXES = ("data", "pipeline", "context", "tensor")
 
 
-def _is_amount(value: Any) -> bool:
-    """Whether a value is a size to be checked, not a word or a switch that may not exist yet."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def _can_say(path: str, value: Any) -> bool:
+    """Whether a scenario has a place for a value: for sizes, and sections of them, the key is enough, since
+    whether they are possible is checked with all others; a word or a switch may not exist yet.
+    """
+    if isinstance(value, Mapping):
+        return all(knows(f"{path}.{key}") for key in value)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return knows(path)
+    return accepts(path, value)
 
 
 def _padded(vocab: int, multiple: int) -> int:

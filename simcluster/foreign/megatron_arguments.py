@@ -23,6 +23,7 @@ from simcluster.foreign.meaning import (
     switch,
     word,
 )
+from simcluster.foreign.mixture import MEGATRON as MIXTURE
 from simcluster.foreign.profile import of_profile
 
 MARKS = frozenset(
@@ -35,9 +36,6 @@ MARKS = frozenset(
     )
 )
 """Flags by which a launch of Megatron is known."""
-
-_MOE = "a dense model is simulated"
-_ATTENTION = "ordinary attention is simulated"
 
 _STATES = {"fp32": "fp32", "fp16": "fp16", "bf16": "bf16", "fp8": "fp8"}
 
@@ -134,9 +132,6 @@ MODEL: Mapping[str, Meaning] = {
     "pad_vocab_size_to": states("padded_vocab"),
     "embed_layernorm": switch("model.embedding_norm"),
     "tokenizer_type": states("tokenizer", word),
-    "num_experts": lost(_MOE, unless=(None, 0, "0")),
-    "num_moe_experts": lost(_MOE, unless=(None, 0, "0")),
-    "multi_latent_attention": lost(_ATTENTION),
     "window_size": lost("attention over the whole sequence is simulated", unless=(None,)),
     "mtp_num_layers": lost("no further tokens are predicted", unless=(None, 0, "0")),
     "is_hybrid_model": lost("transformer layers are simulated"),
@@ -218,8 +213,6 @@ PARALLEL: Mapping[str, Meaning] = {
     "context_parallel_size": states("context"),
     "cp_comm_type": effectless,
     "hierarchical_context_parallel_sizes": lost("one level is simulated", unless=(None,)),
-    "expert_model_parallel_size": lost(_MOE),
-    "expert_tensor_parallel_size": lost(_MOE, unless=(None, 1, "1")),
     "sequence_parallel": switch("sequence_parallel"),
     "use_distributed_optimizer": chooses("parallel.optimizer_sharding", ZERO[1]),
     "num_distributed_optimizer_instances": lost("states are sharded over all data-parallel ranks"),
@@ -237,8 +230,8 @@ PARALLEL: Mapping[str, Meaning] = {
     "recompute_method": states("recompute_method", word),
     "recompute_num_layers": states("recompute_layers"),
     "recompute_modules": states("recompute_modules", lambda facts, flag: flag.value),
-    "distribute_saved_activations": lost("saved activations are whole on every tensor rank"),
-    "distribute_checkpointed_activations": lost("saved activations are whole on every tensor rank"),
+    "distribute_saved_activations": switch("slice"),
+    "distribute_checkpointed_activations": switch("slice"),
 }
 """Of the plan."""
 
@@ -289,6 +282,7 @@ MEANINGS: Mapping[str, Meaning] = {
     **MODEL,
     **TRAINING,
     **PARALLEL,
+    **MIXTURE,
 }
 """All of them by name, without dashes."""
 
@@ -297,8 +291,4 @@ def meaning_of(name: str) -> Meaning | None:
     """What the argument called ``name`` means, or None if it is unknown here."""
     if name in MEANINGS:
         return MEANINGS[name]
-    return _of_experts if name.startswith("moe_") else None
-
-
-def _of_experts(facts: Facts, flag: Flag) -> None:
-    facts.effectless(flag, "there are no experts")
+    return of_profile if name.startswith("moe_") else None

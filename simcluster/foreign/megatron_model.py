@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from simcluster.foreign.accepted import accepts
+from collections.abc import Mapping
+from typing import Any
+
 from simcluster.foreign.facts import Choice, Facts
 from simcluster.foreign.megatron_arguments import PROFILED, PROFILES
 from simcluster.foreign.profile import profile_says, say_framework
@@ -121,7 +123,7 @@ def numbers(facts: Facts) -> None:
 
 
 def recomputation(facts: Facts) -> None:
-    """Full, selective or none; blocks of layers are rounded to all layers."""
+    """Full, for all layers or the first of each stage, selective or none."""
     kind, method = facts.get("recompute"), facts.get("recompute_method")
     if kind is None and method in ("uniform", "block"):
         kind = "full"  # before 2022 the method alone turned it on
@@ -129,41 +131,61 @@ def recomputation(facts: Facts) -> None:
     details = [facts.flag(name) for name in ("recompute_method", "recompute_layers", "recompute_modules")]
     details = [flag for flag in details if flag.where and flag != facts.flag("recompute")]
     if kind is None:
-        for flag in details:
+        for flag in [*details, *([facts.flag("slice")] if "slice" in facts.known else [])]:
             facts.effectless(flag, "nothing is recomputed")
         return
     flag = facts.flag("recompute")
     if kind == "selective":
         _selective(facts)
         return
-    facts.say("parallel.recompute", Choice(({"layers": "all"},)), flag)
     layers = facts.get("recompute_layers", 1)
-    every = facts.get("model.layers", 0) // (facts.get("pipeline", 1) * max(1, facts.get("chunks", 1)))
-    if method == "block" and layers < every:
-        reason = "every layer is recomputed: less memory and more time than this"
+    chunks = max(1, facts.get("chunks", 1))
+    every = facts.get("model.layers", 0) // (facts.get("pipeline", 1) * chunks)
+    chosen: Any = layers * chunks if method == "block" and layers < every else "all"
+    said: dict[str, Any] = {"layers": chosen}
+    if facts.get("slice"):
+        said["slice"] = True
+    facts.say("parallel.recompute", Choice((said,)), flag)
+    if chosen != "all" and facts.get("chunks", 1) > 1:
+        reason = (
+            "so many layers of each stage are recomputed, not of each of its chunks: more memory than this"
+        )
         facts.unsupported(facts.flag("recompute_layers"), reason)
     elif method != "block" and layers > 1:
         reason = "every layer keeps its input: more memory than this"
         facts.unsupported(facts.flag("recompute_layers"), reason)
     for each in details:
-        if each != facts.flag("recompute_layers") or (layers == 1 or (method == "block" and layers >= every)):
-            facts.effectless(each, "every layer keeps its input")
+        if each != facts.flag("recompute_layers") or (layers == 1 and method != "block") or layers >= every:
+            facts.effectless(each, "every layer keeps its input" if chosen == "all" else "")
+
+
+CORE = "layers.*.attention.core.{scores,softmax,dropout}"
+"""What the core of attention is made of, but for what it gives the projection behind it."""
+
+_MODULES: Mapping[str, str] = {
+    "layernorm": "layers.*.{attention,mlp}.norm",
+    "mlp": "layers.*.mlp.{up,activation,down}*",
+}
+"""Modules of Megatron-Core that are recomputed by name, besides the core of attention."""
 
 
 def _selective(facts: Facts) -> None:
-    """Only the core of attention is computed again."""
+    """The core of attention is computed again, or the modules that are named."""
     flag = facts.flag("recompute")
-    if accepts("parallel.recompute", {"layers": "selective"}):
-        facts.say("parallel.recompute", Choice(({"layers": "selective"},)), flag)
-    elif profile_says(facts, "attention") == "unfused":
-        facts.unsupported(flag, "the scores of attention are kept: more memory and less time than this")
-    else:
-        facts.effectless(flag, "attention is simulated as a fused kernel, which keeps no scores either")
-    modules = facts.get("recompute_modules")
-    if modules and modules not in ("core_attn", ["core_attn"]):
-        facts.unsupported(
-            facts.flag("recompute_modules"), "of these only the core of attention is recomputed"
-        )
+    written = facts.get("recompute_modules") or ["core_attn"]
+    modules = written.split() if isinstance(written, str) else list(written)
+    operators = [_MODULES[name] for name in modules if name in _MODULES]
+    if "core_attn" in modules:
+        if profile_says(facts, "attention") == "unfused":
+            operators.insert(0, CORE)
+        elif not operators:
+            facts.effectless(flag, "attention is simulated as a fused kernel, which keeps no scores either")
+    if operators:
+        facts.say("parallel.recompute", Choice(({"operators": operators},)), flag)
+    unknown = [name for name in modules if name not in _MODULES and name != "core_attn"]
+    if unknown:
+        reason = f"{', '.join(unknown)}: kept, which takes more memory and less time"
+        facts.unsupported(facts.flag("recompute_modules"), reason)
 
 
 def stages(facts: Facts) -> None:

@@ -1,6 +1,6 @@
 """Mesh, layouts, strategies and the steps between layouts: values and their algebra, no costs."""
 
-from simcluster.layout.cut import Cut, pieces, uncut, whole, whole_axes
+from simcluster.layout.cut import Cut, pieces, spans, uncut, whole, whole_axes
 from simcluster.layout.device_matrix import REPEATED, DeviceMatrix, Digit, Side
 from simcluster.layout.dims import Dims, Window
 from simcluster.layout.halo import Halo
@@ -32,6 +32,7 @@ __all__ = [
     "movements",
     "pieces",
     "restricted",
+    "spans",
     "uncut",
     "whole",
     "whole_axes",

@@ -32,7 +32,7 @@ class Cut:
 
         Raises ValueError, with the numbers, where digits or axes overlap without one dividing the other.
         """
-        inside = _inside(mesh, stage_axis)
+        inside = spans(mesh, stage_axis)
         marks = {edge for _, span in inside for edge in _edges(span)}
         marks |= {edge for digit in digits for edge in _edges(digit)}
         ordered = sorted(marks)
@@ -43,7 +43,7 @@ class Cut:
             if high % low:
                 raise ValueError(f"{low} does not divide {high}")
         axes: list[tuple[str, int]] = []
-        spans: list[tuple[str, Digit]] = []
+        places: list[tuple[str, Digit]] = []
         place = dict(inside)
         for name, size in mesh.axes:
             if name not in place or size == 1:
@@ -55,8 +55,8 @@ class Cut:
             for index, piece in enumerate(pieces):
                 made = f"{name}.{index}" if len(pieces) > 1 else name
                 axes.append((made, piece.size))
-                spans.append((made, piece))
-        return cls(Mesh(tuple(axes)), tuple(spans), stage_axis)
+                places.append((made, piece))
+        return cls(Mesh(tuple(axes)), tuple(places), stage_axis)
 
     def axes(self, digit: Digit) -> tuple[str, ...]:
         """The axes that make up a digit, outermost first."""
@@ -64,6 +64,17 @@ class Cut:
         return tuple(
             name for name, span in self.spans if low <= span.stride and span.stride * span.size <= high
         )
+
+
+def spans(mesh: Mesh, stage_axis: str) -> list[tuple[str, Digit]]:
+    """The axes with several ranks within a stage, outermost first, as digits of its ranks."""
+    found: list[tuple[str, Digit]] = []
+    stride = 1
+    for name, size in reversed(mesh.axes):
+        if name != stage_axis and size > 1:
+            found.append((name, Digit(stride, size)))
+            stride *= size
+    return found[::-1]
 
 
 def pieces(mesh: Mesh, axis: str) -> tuple[str, ...]:
@@ -89,17 +100,6 @@ def uncut(mesh: Mesh) -> Mesh:
     for name, size in mesh.axes:
         sizes[whole(name)] = sizes.get(whole(name), 1) * size
     return Mesh.of(sizes)
-
-
-def _inside(mesh: Mesh, stage_axis: str) -> list[tuple[str, Digit]]:
-    """The axes within a stage, outermost first, as digits of its ranks."""
-    found: list[tuple[str, Digit]] = []
-    stride = 1
-    for name, size in reversed(mesh.axes):
-        if name != stage_axis and size > 1:
-            found.append((name, Digit(stride, size)))
-            stride *= size
-    return found[::-1]
 
 
 def _edges(digit: Digit) -> tuple[int, int]:

@@ -87,6 +87,8 @@ class Layout:
 
     def with_partial(self, axes: Sequence[str], reduction: str = "sum") -> Layout:
         """The same split, partial over ``axes`` besides."""
+        if not axes:
+            return self
         due = dict(self.partial) | dict.fromkeys(axes, reduction)
         return replace(self, partial=tuple(sorted(due.items())))
 

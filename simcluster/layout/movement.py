@@ -57,6 +57,24 @@ class Movement:
         """False for a slice or a copy, which every rank does alone."""
         return self.kind not in (Kind.SLICE, Kind.COPY)
 
+    def num_bytes(self, before: int, after: int, ways: int) -> int:
+        """Its size as nccl-tests counts, from the bytes each of ``ways`` ranks holds before and after it.
+
+        The buffer of an all-reduce or all-to-all, the input of a reduce-scatter, the output of an all-gather,
+        what they are padded with included; of exchanges with neighbours what a rank with neighbours sends.
+        """
+        match self.kind:
+            case Kind.NEIGHBOR_EXCHANGE | Kind.SHIFT:
+                return abs(after - before)
+            case Kind.SLICE | Kind.COPY:
+                return after
+            case Kind.ALL_GATHER:
+                return before * ways
+            case Kind.REDUCE_SCATTER:
+                return after * ways
+            case _:
+                return before
+
     def __str__(self) -> str:
         if not self.axes:
             return str(self.kind)

@@ -102,7 +102,7 @@ class Block:
     ``inputs`` and ``outputs`` are the activations that cross its border; ``feeds`` come from the batch.
     ``gradients`` maps a value (input, output or parameter) to the name of its gradient; ``loss`` is the
     scalar to minimise, if it is in this block. ``shared`` values are one buffer for all blocks of a stage
-    that have them.
+    that have them. ``recomputed``: its backward runs its whole forward again.
     """
 
     name: str
@@ -115,6 +115,7 @@ class Block:
     gradients: Mapping[str, str] = field(default_factory=dict)
     loss: str | None = None
     shared: tuple[str, ...] = ()
+    recomputed: bool = False
 
     @property
     def states(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, replace
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -28,6 +28,7 @@ from simcluster.model.encoder_decoder import EncoderDecoder
 from simcluster.model.layers import GATED
 from simcluster.model.model import Model
 from simcluster.model.parts import ExpertsSpec, LatentSpec, experts_of, latent_of
+from simcluster.model.possible import refuse_clashes, refuse_impossible, refuse_missing, usual_head_dim
 from simcluster.model.residual import ResidualNetwork
 from simcluster.model.transformer import Transformer
 from simcluster.model.vision import VisionTransformer
@@ -52,6 +53,12 @@ _CLASSES: dict[str, type[_Structured]] = {
     "wide_deep": WideDeep,
 }
 """Families that are no decoder-only transformers; the fields of the class are the keys that they know."""
+
+_CHOICES = tuple(
+    each.name
+    for each in fields(Dimensions)
+    if each.name not in ("kv_heads", "head_dim", "ffn", "flash", "logits")
+)
 
 _ABOUT = {"use", "title", "source", "parameters", "hf", "onnx", "family"}
 _USUAL = {"head_dim", "ffn"}
@@ -250,7 +257,7 @@ class ModelSpec(CatalogSection):
         if self.family in _CLASSES:
             self.structured()
             return self
-        _refuse_missing([name for name in _SIZES if getattr(self, name) is None])
+        refuse_missing([name for name in _SIZES if getattr(self, name) is None])
         self.transformer({})
         return self
 
@@ -288,15 +295,15 @@ class ModelSpec(CatalogSection):
         known = {each.name: getattr(self, each.name) for each in wanted}
         known = {name: value for name, value in known.items() if value is not None}
         needed = [each.name for each in wanted if each.default is MISSING and each.name not in _USUAL]
-        _refuse_missing([name for name in needed if name not in known])
+        refuse_missing([name for name in needed if name not in known])
         if "heads" in needed:
             self._with_usual(known)
-        _possible(known)
+        refuse_impossible(known)
         return _CLASSES[self.family](**known)
 
     def _with_usual(self, known: dict[str, Any]) -> None:
         """Adds the sizes of attention and MLP that are not given."""
-        known.setdefault("head_dim", _head_dim(known))
+        known.setdefault("head_dim", usual_head_dim(known))
         if known.get("activation") in GATED and "ffn" not in known:
             raise Refused("'ffn' is missing: a gated MLP has no usual size", path="ffn")
         known.setdefault("ffn", 4 * known["hidden"])
@@ -316,7 +323,7 @@ class ModelSpec(CatalogSection):
         kv_heads = known.get("kv_heads", heads)
         if heads % kv_heads:
             raise Refused(f"{heads} heads are no multiple of {kv_heads} key-value heads", path="kv_heads")
-        head_dim = _head_dim(known)
+        head_dim = usual_head_dim(known)
         ffn = known.get("ffn")
         if ffn is None and "experts" in known and not known["experts"].dense_layers:
             ffn = known["experts"].ffn
@@ -324,7 +331,7 @@ class ModelSpec(CatalogSection):
             if known["activation"] in GATED:
                 raise Refused("'ffn' is missing: a gated MLP has no usual size", path="ffn")
             ffn = 4 * hidden
-        _check(known)
+        refuse_clashes(known)
         known.setdefault("embedding_dropout", known.get("dropout", 0.0))
         chosen = {name: known[name] for name in _CHOICES if name in known}
         sizes = {"kv_heads": kv_heads, "head_dim": head_dim, "ffn": ffn}
@@ -341,79 +348,3 @@ def _of_file(key: str, folder: Path, file: Path, build: Callable[[Path], Model])
             for problem in error.problems
         )
         raise ScenarioError(*problems) from error
-
-
-_CHOICES = tuple(
-    each.name
-    for each in fields(Dimensions)
-    if each.name not in ("kv_heads", "head_dim", "ffn", "flash", "logits")
-)
-_ONLY_WITH = {
-    "rotary_fraction": ("positions", "rotary"),
-    "position_offset": ("positions", "learned"),
-    "norm_bias": ("norm", "layer"),
-    "latent": ("positions", "rotary"),
-}
-
-_NOT_WITH = {
-    "experts": ("bias", "query_layer"),
-    "latent": ("bias", "qkv_bias", "qk_norm", "query_layer", "rotary_fraction", "kv_heads", "head_dim"),
-}
-"""What the operators of a part have no form for."""
-
-
-def _check(known: Mapping[str, Any]) -> None:
-    """Refused if a choice is given that another one leaves without meaning."""
-    if "max_positions" not in known:
-        if known["positions"] == "learned":
-            raise Refused("'max_positions' is missing: the rows of the learned position table")
-        if known.get("query_layer"):
-            raise Refused("'max_positions' is missing: the rows of the query layer's position table")
-    for part, excluded in _NOT_WITH.items():
-        clashing = [name for name in excluded if part in known and known.get(name)]
-        if clashing:
-            raise Refused(f"'{clashing[0]}' does not go with {part}", path=clashing[0])
-    if "experts" in known and known["experts"].dense_layers >= known["layers"]:
-        dense, layers = known["experts"].dense_layers, known["layers"]
-        raise Refused(f"{dense} of {layers} layers are dense: none has experts", path="experts.dense_layers")
-    for name, (choice, wanted) in _ONLY_WITH.items():
-        if name in known and known[choice] != wanted:
-            raise Refused(f"'{name}' needs {choice}: {wanted}, not {known[choice]}", path=name)
-
-
-def _refuse_missing(names: Sequence[str]) -> None:
-    if names:
-        listed = ", ".join(f"'{name}'" for name in names)
-        verb = "is" if len(names) == 1 else "are"
-        raise Refused(f"{listed} {verb} missing", hint="or name a model: {use: llama3-70b}")
-
-
-def _possible(known: Mapping[str, Any]) -> None:
-    """Refused if sizes of a structure of its own do not go together."""
-    if known.get("patch", 1) > known.get("image", 1):
-        raise Refused(f"a patch of {known['patch']} pixels is larger than the image", path="patch")
-    least = 4 * 2 ** (len(known.get("blocks", (1,))) - 1)
-    if "blocks" in known and known["image"] < least:
-        raise Refused(
-            f"an image of {known['image']} pixels is halved to less than one: {least} at least", path="image"
-        )
-    buckets, farthest = known.get("buckets", 32), known.get("max_distance", 128)
-    if buckets % 4:
-        raise Refused(f"{buckets} buckets are no multiple of 4: two directions, near and far", path="buckets")
-    if farthest <= buckets // 2:
-        raise Refused(
-            f"{buckets // 2} buckets hold one distance each, so that the far ones begin beyond {farthest}",
-            path="max_distance",
-        )
-
-
-def _head_dim(known: Mapping[str, Any]) -> int:
-    """Hidden size by heads, where no size of a head is given."""
-    hidden, heads = known["hidden"], known["heads"]
-    if "latent" in known:
-        return int(known["latent"].head_dim)
-    if "head_dim" in known:
-        return int(known["head_dim"])
-    if hidden % heads:
-        raise Refused(f"hidden {hidden} / heads {heads} = {hidden / heads:g}: give head_dim", path="heads")
-    return int(hidden // heads)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from simcluster.layout import Mesh
-from simcluster.plan.framework import BucketSpec, FrameworkSpec
+from simcluster.plan.framework import BucketSpec, FrameworkSpec, StorageSpec
 from simcluster.plan.fusion import BucketsSpec, FusionSpec
 from simcluster.plan.fusion_ids import USUAL
 from simcluster.plan.sharding import Sharding
@@ -157,7 +157,8 @@ class Conduct:
     gathered. ``blocking_layers``: kernels wait for collectives of activations. ``scatter``: the axes over
     which equal activations cross stages in parts. ``buffers``: memory for buckets under way, in buckets.
     ``gather_once``: sharded weights that are not gathered again serve all micro-batches of a step.
-    ``fusion`` wins over ``buckets``; with ``apart`` nothing travels together at all.
+    ``fusion`` wins over ``buckets``; with ``apart`` nothing travels together at all. ``storage``: what memory
+    tensors and kernels take that the mathematics does not say.
     """
 
     buckets: Buckets | None = None
@@ -169,6 +170,7 @@ class Conduct:
     gather_once: bool = False
     fusion: Fusion | None = None
     apart: bool = False
+    storage: StorageSpec = StorageSpec()
 
     @classmethod
     def of(
@@ -192,6 +194,11 @@ class Conduct:
         fusion = FusionSpec() if fusion is None else fusion
         if fusion.closed:
             buckets = None
+        given = Fusion.of(fusion, ids) if fusion.said else None
+        limited = buckets is not None and reduction.limit is not None
+        if sharding.gradients and limited and fusion.reduce_scatter is None:
+            # Each micro-batch's sharded gradients fill the profile's buckets as those of a step would.
+            given = (given or Fusion(ids=dict(ids))).having({"reduce_scatter": buckets})
         rest = tuple(axis for axis in mesh.names if axis not in (*batch_axes, stage_axis))
         return cls(
             buckets,
@@ -201,8 +208,9 @@ class Conduct:
             framework.layer_collectives == "blocking",
             rest if framework.p2p_scatter else (),
             sharding.gather_once,
-            Fusion.of(fusion, ids) if fusion.said else None,
+            given,
             fusion.closed,
+            framework.storage,
         )
 
     @property

@@ -13,29 +13,35 @@ from simcluster.plan.rule import Roles, Rule, first_rule, stage_devices
 
 
 def cut_axes(
-    graph: Graph, rules: Sequence[Rule], mesh: Mesh, roles: Roles, stage_axis: str
+    graph: Graph,
+    rules: Sequence[Rule],
+    mesh: Mesh,
+    roles: Roles,
+    stage_axis: str,
+    others: Sequence[tuple[str, str, Digit]] = (),
 ) -> tuple[Mesh, Roles]:
     """The mesh with its axes cut where rules that count ranks need it, and the roles that tell by what.
 
-    Without such rules the mesh stays as it is. PlanError where splits cannot be had on one mesh; a rule that
-    does not fit an operator at all is left for ``assign`` to refuse.
+    ``others`` are (name, key path, digit) of what is needed besides. Without such rules and others the mesh
+    stays as it is. PlanError where splits cannot be had on one mesh; a rule that does not fit an operator at
+    all is left for ``assign`` to refuse.
     """
-    if not any(rule.numbered for rule in rules):
+    if not others and not any(rule.numbered for rule in rules):
         return mesh, roles
     digits: list[Digit] = []
     found = Cut.of(mesh, stage_axis, digits)
-    for operator, rule, digit in _digits(graph, rules, stage_devices(mesh, roles)):
+    for name, path, digit in (*_digits(graph, rules, stage_devices(mesh, roles)), *others):
         if digit in digits:
             continue
         try:
             found = Cut.of(mesh, stage_axis, [*digits, digit])
         except ValueError as error:
-            others = ", ".join(str(each) for each in digits)
+            beside = ", ".join(str(each) for each in digits)
             raise PlanError(
                 Problem(
-                    f"{operator}: a split over {digit} does not fit on mesh {mesh}"
-                    f"{f' beside splits over {others}' if others else ''}: {error}",
-                    rule.path,
+                    f"{name}: a split over {digit} does not fit on mesh {mesh}"
+                    f"{f' beside splits over {beside}' if beside else ''}: {error}",
+                    path,
                     "each axis, and each run of ranks that is split off, must divide the next larger one",
                 )
             ) from None
@@ -43,8 +49,8 @@ def cut_axes(
     return found.mesh, replace(roles, cut=found)
 
 
-def _digits(graph: Graph, rules: Sequence[Rule], devices: int) -> Iterator[tuple[str, Rule, Digit]]:
-    """What the rules split off, with the first operator for which they do."""
+def _digits(graph: Graph, rules: Sequence[Rule], devices: int) -> Iterator[tuple[str, str, Digit]]:
+    """What the rules split off, with the first operator for which they do, and the rule's key path."""
     seen: set[tuple[str, str, int]] = set()
     for instance in graph.instances:
         for node in graph.block_of(instance).phase(Phase.FORWARD):
@@ -59,6 +65,6 @@ def _digits(graph: Graph, rules: Sequence[Rule], devices: int) -> Iterator[tuple
                     everything = (*wish.dims.values(), *(t for out in wish.outputs.values() for t in out))
                     for token in (token for tokens in everything for token in tokens):
                         if isinstance(token, Digit):
-                            yield name, rules[index], token
+                            yield name, rules[index].path, token
             except Unfit:
                 continue

@@ -15,10 +15,13 @@ from simcluster.document import (
     Name,
     NonNegativeFloat,
     NonNegativeInt,
+    PositiveFloat,
     PositiveInt,
     Refused,
     Section,
 )
+from simcluster.errors import nearest
+from simcluster.plan.allocator import AllocatorSpec
 from simcluster.registry import data_files
 
 IDEAL = "ideal"
@@ -83,6 +86,39 @@ class ReductionSpec(Section):
         return self
 
 
+class StorageSpec(Section):
+    """How memory is handed to tensors, and what kernels take besides their results."""
+
+    allocator: Name | None = None
+    """Who hands it out, and keeps what is released; absent: what is released is given back."""
+
+    in_place: tuple[Name, ...] = ()
+    """Operator families whose backward kernels write their result over an operand of its size that nobody
+    reads after them (``loss``: the gradient takes the place of the logits)."""
+
+    scratch: dict[Name, PositiveFloat] = {}
+    """What kernels of an operator family hold while they run besides what they read and write, in multiples
+    of their largest operand (``loss: 1.0``: a whole copy of the logits)."""
+
+    whole: tuple[Name, ...] = ()
+    """Operator families whose results are parts of one tensor that is held as long as any of them
+    (``matmul``: queries, keys and values of one projection)."""
+
+    placeholders: tuple[Name, ...] = ()
+    """Operator families of layers whose weight gradients, added to their buffers, leave a tensor behind that
+    stands for them: one in the compute format for every shape, held for good."""
+
+    workspaces: NonNegativeInt = 0
+    """Handles of the matmul library, each with the workspace of the device."""
+
+    @model_validator(mode="after")
+    def _allocator_is_known(self) -> StorageSpec:
+        if self.allocator is not None and self.allocator not in AllocatorSpec.entries():
+            hint = nearest(self.allocator, AllocatorSpec.entries())
+            raise Refused(f"unknown allocator '{self.allocator}'", path="allocator", hint=hint)
+        return self
+
+
 class FrameworkSpec(CatalogSection):
     """A framework profile: how a training framework would run the plan."""
 
@@ -97,6 +133,10 @@ class FrameworkSpec(CatalogSection):
     fuse: tuple[tuple[Name, Name], ...]
     """Pairs of operator families: one may run in the same kernel right after the other."""
 
+    passes: tuple[Name, ...] = ()
+    """Operator families that run as the passes they are made of (``batch_norm``: its statistics, and what
+    reads them), so that each may join a neighbour's kernel; others run whole where their dims allow it."""
+
     accumulate: Literal["all"] | tuple[Name, ...] = "all"
     """Operator families whose kernels add a parameter's gradient to its buffer themselves (``matmul``: fused
     gradient accumulation); the others write it and a kernel of its own adds it."""
@@ -109,7 +149,8 @@ class FrameworkSpec(CatalogSection):
     its use the sharded weights of one may be gathered."""
 
     dispatch: NonNegativeFloat
-    """Host time per operator, as a multiple of the device's figure."""
+    """Host time per operator, as a multiple of the device's figure: one operator here is several calls of an
+    eager framework."""
 
     collective_call: Duration | None = None
     """Host time per collective, a floor under its time; not counted if absent."""
@@ -125,6 +166,10 @@ class FrameworkSpec(CatalogSection):
     """In mixed precision: 16-bit weights that the optimizer writes beside its fp32 master copy; or fp32
     weights alone, cast in every forward pass and kept until its backward (automatic mixed precision), or
     cast once more in the backward. The scenario's precision.master wins."""
+
+    recompute: Literal["whole", "needed"] = "whole"
+    """Of a recomputed layer's forward: all of it, as checkpoints run it again, or what the backward needs, as
+    a compiler leaves of it."""
 
     fp8_transposes: bool = False
     """Whether casts to fp8 also write a transposed copy, for products that sum over another dim of an operand
@@ -154,11 +199,15 @@ class FrameworkSpec(CatalogSection):
     vocabulary_multiple: PositiveInt
     """The vocabulary is padded so that every rank that shares it holds a multiple of this."""
 
-    attention: Literal["flash", "unfused"] = "flash"
-    """One kernel that keeps no scores, or products, softmax and dropout as kernels of their own."""
+    attention: Literal["flash", "flash_1", "flash_2", "unfused"] = "flash"
+    """One kernel that keeps no scores: the best that the device has, or that of a release of FlashAttention;
+    or products, softmax and dropout as kernels of their own."""
 
     logits: Literal["fp32", "compute"] = "compute"
     """Number format in which the loss reads logits and keeps them for its backward."""
+
+    storage: StorageSpec = StorageSpec()
+    """Memory that is not said by the mathematics."""
 
     @classmethod
     def entries(cls) -> Mapping[str, Traversable]:
@@ -170,6 +219,11 @@ class FrameworkSpec(CatalogSection):
         if isinstance(self.gradients, str):
             return self.gradients
         return self.gradients.get(compute, "fp32")  # type: ignore[call-overload, no-any-return]
+
+    @property
+    def attention_release(self) -> int | None:
+        """The release of FlashAttention, if it is not the best kernel there is."""
+        return {"flash_1": 1, "flash_2": 2}.get(self.attention)
 
     def settings(self) -> dict[str, Any]:
         """Every switch by its key path: ``reduction.overlap`` -> value, in the order of the keys."""

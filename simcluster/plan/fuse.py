@@ -5,6 +5,7 @@ Which families of operators may join is the framework profile's to say.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import replace
 
@@ -22,7 +23,8 @@ def fuse(graph: Graph, pairs: Pairs, *, together: bool = True, apart: bool = Fal
     Optimizer updates of a block run as one multi-tensor kernel if ``together``; the casts of a unit's weights
     always do; its gathers, and the scatters of its gradients, are one collective unless every collective
     stands ``apart``. What only updates a state by results of the kernel before it, as running statistics
-    are, is always part of that kernel.
+    are, is always part of that kernel. Kernels that only add to gradients of parameters stand aside: what
+    follows them may join the kernel before them, and then runs before them.
     """
     blocks = {
         name: replace(block, nodes=_fused(block, pairs, together, apart))
@@ -33,18 +35,47 @@ def fuse(graph: Graph, pairs: Pairs, *, together: bool = True, apart: bool = Fal
 
 def _fused(block: Block, pairs: Pairs, together: bool, apart: bool) -> tuple[Node, ...]:
     made: list[Node] = []
+    leaves = _leaves(block)
     for node in block.nodes:
-        kernel = node.name
+        place = len(made)
         alone = apart and _is_collective(node)
-        if (
-            made
-            and not alone
-            and (_joins(made, node, pairs, together) or _keeps_book(block, made, node))
-            and _shares(block, made[-1]) == _shares(block, node)
-        ):
-            kernel = made[-1].kernel
-        made.append(replace(node, kernel=kernel))
+        while not alone and not _joined(block, made[:place], node, pairs, together):
+            place -= 1
+            alone = place < 0 or not _steps_over(made[place], node, leaves)
+        if alone:
+            made.append(replace(node, kernel=node.name))
+        else:
+            made.insert(place, replace(node, kernel=made[place - 1].kernel))
     return tuple(made)
+
+
+def _steps_over(before: Node, node: Node, leaves: set[str]) -> bool:
+    """Whether a node may run ahead of one that stands aside."""
+    return before.name in leaves and set(before.outputs).isdisjoint(node.inputs)
+
+
+def _joined(block: Block, made: list[Node], node: Node, pairs: Pairs, together: bool) -> bool:
+    """Whether a node runs in the kernel that ``made`` ends with."""
+    return (
+        bool(made)
+        and (_joins(made, node, pairs, together) or _keeps_book(block, made, node))
+        and _shares(block, made[-1]) == _shares(block, node)
+    )
+
+
+def _leaves(block: Block) -> set[str]:
+    """The backward's nodes whose results nothing else of the backward reads: the gradients of parameters."""
+    border = {block.gradients[name] for name in block.inputs if name in block.gradients}
+    readers: defaultdict[str, list[str]] = defaultdict(list)
+    found: set[str] = set()
+    for node in reversed(list(block.phase(Phase.BACKWARD))):
+        if not _is_collective(node) and all(
+            value not in border and found.issuperset(readers[value]) for value in node.outputs
+        ):
+            found.add(node.name)
+        for value in node.inputs:
+            readers[value].append(node.name)
+    return found
 
 
 def _keeps_book(block: Block, made: list[Node], node: Node) -> bool:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from simcluster.cluster import Cluster, Way
 from simcluster.cluster.inside import CORE
-from simcluster.document import Bytes, Duration, Name, PositiveInt, Section
-from simcluster.errors import PlanError, Problem, nearest
-from simcluster.layout import Layout, Mesh, pieces
+from simcluster.document import Bytes, Duration, PositiveInt, Section
+from simcluster.errors import PlanError, Problem
+from simcluster.layout import Cut, Digit, Layout, Mesh
 from simcluster.model import Graph
+from simcluster.plan.dataset_strategy import DATA_PARALLEL, FULL_BATCH, Strategy, digits, given, layouts
 from simcluster.plan.samples import Epoch
+from simcluster.plan.strategy_spec import WrittenOperands, operands, read_operands
 
-Entry = Name | Literal[1] | None | tuple[Name, ...]
-"""What splits one dim of an input: an axis, several (outer first), or nothing (null or 1)."""
+
+def _read(written: Any) -> Any:
+    return written if written in (DATA_PARALLEL, FULL_BATCH) else read_operands(written)
 
 
 class DataSpec(Section):
@@ -28,15 +31,14 @@ class DataSpec(Section):
     middle of a long run does.
     """
 
-    strategy: (
-        Literal["data_parallel", "full_batch"]
-        | Annotated[tuple[tuple[Entry, ...], ...], Field(min_length=1)]
-        | None
-    ) = None
+    strategy: Annotated[
+        Literal["data_parallel", "full_batch"] | Annotated[WrittenOperands, Field(min_length=1)] | None,
+        BeforeValidator(_read),
+    ] = None
     """Which part of the global batch a device gets, as MindSpore's dataset_strategy: its own part of the
     first dim (data_parallel), all of it (full_batch), or for every input the axes that split its dims,
-    ``[[data, null], [data, null]]``. What the first operator wants otherwise is redistributed. Absent:
-    exactly what the first operator reads."""
+    ``[[data, null], [data, null]]``, or into how many parts, ``((1, 1, 1, 8), (8,))``. What the first
+    operator wants otherwise is redistributed. Absent: exactly what the first operator reads."""
 
     source: Literal["memory", "disks", "storage"] = "memory"
     """Where samples lie: in the host's memory, on its disks, or on the storage that hosts share."""
@@ -59,7 +61,8 @@ class DataSpec(Section):
     def build(self) -> Inputs:
         """What it says."""
         source = {"disks": Way.FROM_DISKS, "storage": Way.FROM_STORAGE}.get(self.source)
-        return Inputs(self.strategy, source, self.sample, self.decode, self.workers, self.prefetch, self.rows)
+        strategy = self.strategy if isinstance(self.strategy, str) else operands(self.strategy)
+        return Inputs(strategy, source, self.sample, self.decode, self.workers, self.prefetch, self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ class Inputs:
     cores for each device, micro-batches ahead, and samples of the dataset.
     """
 
-    strategy: str | tuple[tuple[Entry, ...], ...] | None
+    strategy: Strategy | None
     way: Way | None
     sample: float | None
     decode: float
@@ -76,13 +79,13 @@ class Inputs:
     prefetch: int
     rows: int | None = None
 
-    def epoch(self, batch: int, ways: int) -> Epoch | None:
-        """The dataset as shards read it, of which each takes its part of the ``batch`` per step: one for each
-        of so many data-parallel ``ways``, or where everybody reads everything one in all.
+    def epoch(self, graph: Graph, mesh: Mesh, batch: int) -> Epoch | None:
+        """The dataset as its shards read it, each its part of the ``batch`` of a step: as many as the feeds
+        of the sharded ``graph`` have parts along their first dim.
         """
         if self.rows is None:
             return None
-        shards = 1 if self.strategy == "full_batch" else ways
+        shards = max(mesh.product(layout.dims[0]) for layout in given(graph).values() if layout.dims)
         return Epoch.of(self.rows, shards, batch // shards)
 
     @property
@@ -98,88 +101,18 @@ class Inputs:
         """What a device asks of its host's cores, in their nanoseconds per second."""
         return self.workers * CORE
 
-    def layouts(self, graph: Graph, mesh: Mesh, stage_axis: str) -> Mapping[str, Layout]:
+    def layouts(
+        self, graph: Graph, mesh: Mesh, stage_axis: str, cut: Cut | None = None
+    ) -> Mapping[str, Layout]:
         """Feed -> the layout in which it comes; none where the first operator's wish counts.
 
         Raises PlanError for what does not fit the inputs or the mesh, with every reason.
         """
-        if self.strategy is None:
-            return {}
-        feeds = {
-            name: block.values[name].type.shape for block in graph.blocks.values() for name in block.feeds
-        }
-        if self.strategy == "full_batch":
-            return {name: Layout.replicated(len(shape)) for name, shape in feeds.items()}
-        axes = tuple(name for name, size in mesh.axes if name != stage_axis and size > 1)
-        if self.strategy == "data_parallel":
-            found = {name: Layout((axes, *((),) * (len(shape) - 1))) for name, shape in feeds.items()}
-        else:
-            assert not isinstance(self.strategy, str)
-            found = _written(self.strategy, feeds, mesh, stage_axis)
-        if problems := list(_uneven(found, feeds, mesh)):
-            raise PlanError(*problems)
-        return found
+        return {} if self.strategy is None else layouts(self.strategy, graph, mesh, stage_axis, cut)
 
-
-def _written(
-    strategy: tuple[tuple[Entry, ...], ...],
-    feeds: Mapping[str, tuple[int, ...]],
-    mesh: Mesh,
-    stage_axis: str,
-) -> dict[str, Layout]:
-    """The layouts that a scenario writes input by input."""
-    told = ", ".join(f"{name} of {len(shape)} dims" for name, shape in feeds.items())
-    if len(strategy) != len(feeds):
-        raise PlanError(
-            f"{len(strategy)} inputs are listed, but the model has {len(feeds)}",
-            path="data.strategy",
-            hint=told,
-        )
-    problems, found = [], {}
-    known = [name for name in mesh.names if name != stage_axis]
-    for number, ((name, shape), entries) in enumerate(zip(feeds.items(), strategy, strict=True)):
-        path = f"data.strategy.{number}"
-        if len(entries) != len(shape):
-            problems.append(Problem(f"{name} has {len(shape)} dims, not {len(entries)}", path))
-            continue
-        dims = tuple(tuple(part for axis in _axes(entry) for part in pieces(mesh, axis)) for entry in entries)
-        used = [axis for axes in dims for axis in axes]
-        problems += [
-            Problem(f"no axis '{axis}' splits inputs", path, nearest(axis, known))
-            for axis in used
-            if axis not in known
-        ]
-        problems += [
-            Problem(f"axis '{axis}' splits two dims of {name} at once", path)
-            for axis in dict.fromkeys(used)
-            if used.count(axis) > 1
-        ]
-        found[name] = Layout(tuple(tuple(axis for axis in axes if mesh.size(axis) > 1) for axes in dims))
-    if problems:
-        raise PlanError(*problems)
-    return found
-
-
-def _axes(entry: Entry) -> tuple[str, ...]:
-    if entry is None or entry == 1:
-        return ()
-    return (entry,) if isinstance(entry, str) else tuple(map(str, entry))
-
-
-def _uneven(
-    layouts: Mapping[str, Layout], feeds: Mapping[str, tuple[int, ...]], mesh: Mesh
-) -> Iterator[Problem]:
-    for name, layout in layouts.items():
-        for dim, (size, axes) in enumerate(zip(feeds[name], layout.dims, strict=True)):
-            ways = mesh.product(axes)
-            if size % ways:
-                over = " x ".join(f"{axis} {mesh.size(axis)}" for axis in axes)
-                yield Problem(
-                    f"dim {dim} of {name}, {size} in a micro-batch of all, does not divide over {over}: "
-                    f"{size} / {ways} = {size / ways:g}",
-                    "data.strategy",
-                    "use a larger training.micro_batch, or split less",
-                )
+    def digits(self, graph: Graph, devices: int) -> Iterator[tuple[str, str, Digit]]:
+        """(input, key path, digit) of what numbers split off the ranks of a stage."""
+        return iter(()) if self.strategy is None else digits(self.strategy, graph, devices)
 
 
 def check_inputs(inputs: Inputs | None, cluster: Cluster) -> None:

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 from simcluster import units
 from simcluster.collectives import Selection
-from simcluster.layout import Mesh, Movement, pieces, uncut
+from simcluster.layout import Mesh, Movement, pieces, uncut, whole_axes
 from simcluster.model import Block, Graph, Phase
 from simcluster.plan.propagate import PROPAGATED
+from simcluster.plan.recompute_spec import RecomputeSpec
 from simcluster.plan.redistribute import Router
 from simcluster.plan.rule import BATCH, PIPELINE, Roles
+from simcluster.plan.saved_slices import is_sliced
 from simcluster.plan.sharding import Sharding, expanded
 from simcluster.plan.spec import ParallelSpec
 from simcluster.plan.strategies import DEFAULT, Strategies
@@ -35,13 +37,22 @@ def notes(
         yield f"recipe {recipe} shards {sharding}; optimizer_sharding may say otherwise"
     if expanded(written, ()).states and not sharding.states:
         yield "optimizer_sharding shards nothing: no batch axis has more than one rank"
+    ways = mesh.product(sharding.axes)
+    if sharding.shard_size > 0 and ways % sharding.shard_size:
+        yield (
+            f"optimizer_sharding.shard_size {sharding.shard_size} does not divide the {ways} ranks of "
+            f"{' x '.join(whole_axes(sharding.axes))}: where they hold the same it is ignored"
+        )
     before, padded = vocabulary
     if padded != before:
         yield f"vocabulary padded from {before:,} to {padded:,}"
     for axis, size in uncut(mesh).axes:
         if axis not in mesh.sizes:
             cut = " x ".join(f"{part} {mesh.size(part)}" for part in pieces(mesh, axis))
-            yield f"strategies cut {axis} {size} into {cut}"
+            counted = any(entry.rule("scenario").numbered for entry in parallel.strategies)
+            grouped = sharding.shard_size > 0 and not counted
+            who = "optimizer_sharding.shard_size cuts" if grouped else "strategies cut"
+            yield f"{who} {axis} {size} into {cut}"
     used = {axis for role in (BATCH, PIPELINE) for axis in roles.axes[role]}
     rest = [f"{axis} ({size})" for axis, size in uncut(mesh).axes if axis not in used and size > 1]
     if strategies.unconfigured and rest:
@@ -52,6 +63,15 @@ def notes(
         yield f"redistribution as MindSpore infers it{exchanges}, whatever it costs"
     if algorithms.named:
         yield f"{algorithms}, as the scenario says; the rest by the fastest"
+
+
+def without_effect(spec: RecomputeSpec, graph: Graph, sharding: Sharding) -> Iterator[str]:
+    """What the scenario says about recomputation that changes nothing in this plan."""
+    if spec.gathers and (not sharding.weights or sharding.regather):
+        why = "are gathered again anyway" if sharding.weights else "lie whole on every rank"
+        yield f"recompute.gathers changes nothing: weights {why}"
+    if spec.slice and not is_sliced(graph):
+        yield "recompute.slice changes nothing: no ranks keep the same input of a recomputed layer"
 
 
 def followed(strategies: Strategies, graph: Graph, router: Router) -> Iterator[str]:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from simcluster.document.pattern import matches
+from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Layout, Mesh, Movement, restricted
 from simcluster.model import Block, Graph, Instance, Node, Phase, Role, TensorType, Value
 from simcluster.model.operators.cast import Cast
@@ -29,6 +31,7 @@ class OptimizerPlan:
     ``master`` is the dtype of the master copy, or None if the parameters are their own; ``states`` the dtypes
     of the optimizer's states; ``sharding`` says what of all this lies sharded. ``main_gradients``: gradients
     are first copied to the master copy's dtype; ``copies``: they travel in buffers of their own.
+    ``regather``: blocks that run their forward again gather sharded weights again for it.
     """
 
     update: Update
@@ -37,22 +40,57 @@ class OptimizerPlan:
     sharding: Sharding = Sharding()
     main_gradients: bool = False
     copies: bool = False
+    regather: bool = False
+
+    def sharding_of(self, block: Block) -> Sharding:
+        """What lies sharded of a block's parameters, and when it is gathered."""
+        again = self.regather and block.recomputed and self.sharding.weights
+        return replace(self.sharding, regather=True) if again else self.sharding
 
 
 def optimize(graph: Graph, plan: OptimizerPlan, mesh: Mesh, router: Router, stage_axis: str) -> Graph:
     """The graph with begin and end phases."""
     ties = _Ties.of(graph, stage_axis)
+    spared = _spared(graph, plan.sharding)
     blocks: dict[str, Block] = {}
     instances = []
     for instance in graph.instances:
         block = graph.block_of(instance)
         special = ties.of_instance(instance, block)
+        whole = frozenset(name for name in block.parameters if f"{instance.name}.{name}" in spared)
         name = f"{block.name}@{instance.name}" if special else block.name
+        if whole and not special:
+            name += f" whole {' '.join(sorted(whole))}"
         if name not in blocks:
-            made = _BlockOptimizer(block, plan, mesh, router, special).run()
+            made = _BlockOptimizer(block, plan, mesh, router, special, whole).run()
             blocks[name] = replace(made, name=name)
         instances.append(replace(instance, block=name))
     return Graph(blocks, tuple(instances), graph.ties)
+
+
+def _spared(graph: Graph, sharding: Sharding) -> set[str]:
+    """The full names of parameters that stay whole though others are sharded; all copies of a tied one do.
+
+    PlanError if a pattern names no parameter.
+    """
+    if not sharding.whole:
+        return set()
+    groups = {name: group for group in graph.ties for name in group}
+    names = [f"{each.name}.{name}" for each in graph.instances for name in graph.block_of(each).parameters]
+    unused = [pattern for pattern in sharding.whole if not any(matches(pattern, name) for name in names)]
+    if unused:
+        path = "parallel.optimizer_sharding.whole"
+        raise PlanError(
+            *(
+                Problem(
+                    f"'{pattern}' matches no parameter",
+                    f"{path}.{sharding.whole.index(pattern)}",
+                    nearest(pattern, names),
+                )
+                for pattern in unused
+            )
+        )
+    return {name for name in names if sharding.spares(groups.get(name, (name,)))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +135,11 @@ class _BlockOptimizer:
     mesh: Mesh
     router: Router
     ties: Mapping[str, Tie]
+    whole: frozenset[str] = frozenset()
 
     def run(self) -> Block:
         """The block with its gradients reduced, its parameters updated and, if sharded, gathered."""
-        sharding = self.plan.sharding
+        sharding = self.plan.sharding_of(self.block)
         self.homes = {name: self._home(name) for name in self.block.parameters}
         self.block = with_units(
             self.block, self.homes, sharding, self._held, self.ties, self.mesh, self.router
@@ -126,7 +165,13 @@ class _BlockOptimizer:
         """Where the states of a parameter lie: sharded, if they are, over axes that hold replicas of it."""
         value = self.block.values[parameter]
         assert value.layout is not None
-        return self.plan.sharding.home(value.layout, value.type, self.mesh)
+        if parameter in self.whole:
+            return value.layout
+        kind = value.type
+        if self.plan.sharding.weights:
+            # What is small is so by what lies in memory.
+            kind = TensorType(kind.shape, self._held(kind.dtype))
+        return self.plan.sharding.home(value.layout, kind, self.mesh)
 
     def _held(self, compute: DType) -> DType:
         """The number format of sharded weights: their master copy's, unless both are kept."""
@@ -184,6 +229,9 @@ class _BlockOptimizer:
     def _step(self, value: str, movement: Movement, layout: Layout, nodes: list[Node]) -> None:
         before = self.reduced[value]
         name = f"{before}.{movement.kind}"
+        if name in self.values:
+            # What a micro-batch's gradient goes through on its way to its shard has this name.
+            name += ".once"
         self.values[name] = replace(self.values[value], layout=layout, role=Role.VIEW)
         why = f"{value} is reduced once per step"
         nodes.append(Node(name, movement, (before,), (name,), Phase.END, origin=value, why=why))

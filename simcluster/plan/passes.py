@@ -17,13 +17,13 @@ from simcluster.plan.formats import Formats
 from simcluster.plan.framework import FrameworkSpec
 from simcluster.plan.fuse import fuse
 from simcluster.plan.optimize import OptimizerPlan, optimize
-from simcluster.plan.place import LAYERS
 from simcluster.plan.quantise import quantise
-from simcluster.plan.recompute import recompute
+from simcluster.plan.recompute import recompute, recomputed_layers
+from simcluster.plan.recompute_spec import RecomputeSpec
 from simcluster.plan.redistribute import Router
+from simcluster.plan.saved_slices import slice_inputs
 from simcluster.plan.selective import recompute_operators
 from simcluster.plan.shard import shard
-from simcluster.plan.spec import RecomputeSpec
 from simcluster.plan.split import split_backward
 from simcluster.plan.strategies import Strategies
 
@@ -39,8 +39,9 @@ class Passes:
     """What the passes behind differentiation need to know; ``limit`` is that of the gradients' norm.
 
     ``sharder`` moves activations and their gradients, ``router`` what belongs to parameters. ``feeds`` are
-    the layouts of inputs that come in one of their own. ``apart``: every collective travels by itself;
-    ``split``: backwards are done in two halves.
+    the layouts of inputs that come in one of their own. ``alike`` are the axes along which ranks may keep
+    parts of what is the same on all of them. ``apart``: every collective travels by itself; ``split``:
+    backwards are done in two halves.
     """
 
     mesh: Mesh
@@ -54,12 +55,14 @@ class Passes:
     recompute: RecomputeSpec
     limit: float | None
     feeds: Mapping[str, Layout]
+    alike: tuple[str, ...] = ()
     apart: bool = False
     split: bool = False
 
     def run(self, graph: Graph) -> Graph:
         """Shards, recomputes, optimises and fuses a differentiated graph."""
-        graph = shard(graph, self.strategies, self.mesh, self.sharder, self.feeds)
+        passes = self.framework.passes
+        graph = shard(graph, self.strategies, self.mesh, self.sharder, self.feeds, passes)
         graph = self._weights(graph)
         # What is computed again reads weights as the backward does, which gathering them has to know.
         graph = self._again(graph)
@@ -85,10 +88,13 @@ class Passes:
 
     def _again(self, graph: Graph) -> Graph:
         """What is computed or cast once more for the backward."""
-        if self.recompute.layers != "none":
-            count = None if self.recompute.layers == "all" else self.recompute.layers
-            graph = recompute(graph, LAYERS, count)
-        graph = recompute_operators(graph, self.recompute.operators)
+        spec = self.recompute
+        layers = recomputed_layers(graph, spec.layers)
+        needed = self.framework.recompute == "needed"
+        graph = recompute(graph, layers, needed=needed, collectives=spec.collectives)
+        graph = recompute_operators(graph, spec.operators, collectives=spec.collectives)
+        if spec.slice:
+            graph = slice_inputs(graph, self.mesh, self.alike, self.sharder)
         if self.formats.cast and self.framework.weights == "cast_twice":
             graph = cast_again(graph)
         return per_use(graph) if self.optimizer.sharding.weights else graph

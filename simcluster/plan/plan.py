@@ -22,15 +22,16 @@ from simcluster.plan.fusion_ids import fusion_ids
 from simcluster.plan.hints import hints
 from simcluster.plan.inputs import Inputs, check_inputs
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
-from simcluster.plan.notes import followed, notes
+from simcluster.plan.notes import followed, notes, without_effect
 from simcluster.plan.optimize import OptimizerPlan
 from simcluster.plan.passes import Passes, differentiated
 from simcluster.plan.place import default_layers, place, written_layers
 from simcluster.plan.propagate import propagate
+from simcluster.plan.recompute_spec import RecomputeSpec
 from simcluster.plan.redistribute import Router
-from simcluster.plan.rule import BATCH, PIPELINE, Roles, Rule
+from simcluster.plan.rule import BATCH, PIPELINE, Roles, Rule, stage_devices
 from simcluster.plan.schedule import Timetable, splits
-from simcluster.plan.sharding import Sharding, chosen
+from simcluster.plan.sharding import Sharding, chosen, groups
 from simcluster.plan.spec import (
     FrameworkSpec,
     ParallelSpec,
@@ -55,8 +56,9 @@ class Plan:
     each chunk and stage, ``chain`` the order of these, ``timetables`` what the stages do, for each number of
     micro-batches that ``batches`` counts, ``vocab`` the padded vocabulary, ``notes`` what the user should be
     told, ``algorithms`` those of collectives that the scenario names; ``call`` is the host's seconds for each
-    call of collectives, of which ``reuse`` that are alike are one; ``inputs`` how ranks get their parts of
-    the batch, if that takes anything.
+    call of collectives, of which ``reuse`` that are alike are one; ``recompute`` says what is computed again,
+    ``inputs`` how ranks get their parts of the batch, if that takes anything, ``attention`` the release of
+    the fused attention kernel, if an earlier one.
     """
 
     graph: Graph
@@ -88,7 +90,9 @@ class Plan:
     algorithms: Selection
     call: float
     reuse: int | None
+    recompute: RecomputeSpec
     inputs: Inputs | None = None
+    attention: int | None = None
 
     @property
     def timetable(self) -> Timetable:
@@ -164,7 +168,7 @@ class _Planner:
         check_rates(self.cluster, formats.compute, formats.matmul)
         check_inputs(self.inputs, self.cluster)
         model = self.model.padded(self._vocabulary_multiple(rules)).computed(
-            flash=self.framework.attention == "flash",
+            flash=self.framework.attention != "unfused",
             logits=DType.FP32 if self.framework.logits == "fp32" else None,
         )
         tokens = self.training.global_batch * self.training.seq_len
@@ -175,7 +179,10 @@ class _Planner:
         forward = with_statistics(forward, ways)
         check_tensors(forward)
         placed = place(forward, layers, chain)
-        self.mesh, self.roles = cut_axes(placed, rules, self.mesh, self.roles, stage_axis)
+        devices = stage_devices(self.mesh, self.roles)
+        digits = [] if self.inputs is None else list(self.inputs.digits(placed, devices))
+        digits += groups(sharding, self.mesh, stage_axis)
+        self.mesh, self.roles = cut_axes(placed, rules, self.mesh, self.roles, stage_axis, digits)
         batch_axes = self.roles.resolve((BATCH,), self.mesh)
         check_shares(found, self.mesh)
         sharding = self._sharding(stage_axis)
@@ -197,6 +204,7 @@ class _Planner:
             sharding,
             self.framework.main_gradients,
             self.framework.reduction.copies,
+            self.parallel.recompute.gathers,
         )
         limit = self.training.optimizer.clip
         fusion = self.parallel.fused
@@ -213,7 +221,8 @@ class _Planner:
             optimizer=optimizer,
             recompute=self.parallel.recompute,
             limit=limit,
-            feeds=self.inputs.layouts(logical, self.mesh, stage_axis) if self.inputs else {},
+            feeds=self.inputs.layouts(logical, self.mesh, stage_axis, self.roles.cut) if self.inputs else {},
+            alike=tuple(axis for axis in self.mesh.names if axis not in (*batch_axes, stage_axis)),
             apart=fusion.closed,
             split=any(map(splits, timetables)),
         )
@@ -263,6 +272,7 @@ class _Planner:
                     (self.model.vocabulary, model.vocabulary),
                 ),
                 *followed(strategies, graph, sharder),
+                *without_effect(self.parallel.recompute, graph, sharding),
                 *idle(fusion, graph, sharding),
                 *hints(
                     self.cluster,
@@ -281,7 +291,9 @@ class _Planner:
             algorithms=self.algorithms,
             call=float(self.framework.collective_call or 0.0),
             reuse=self.parallel.reuse,
+            recompute=self.parallel.recompute,
             inputs=self.inputs,
+            attention=self.framework.attention_release,
         )
 
     # -- what can be wrong before anything is built -----------------------------------------------------

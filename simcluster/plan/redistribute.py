@@ -15,7 +15,7 @@ from simcluster.layout import Kind, Layout, Mesh, Movement, inferred, movements
 from simcluster.model import TensorType
 
 Cost = Callable[[Movement, int], float]
-"""Seconds of a movement that concerns this many bytes, counted as ``collective_bytes`` counts them."""
+"""Seconds of a movement that concerns this many bytes, counted as ``Movement.num_bytes`` counts them."""
 
 Path = tuple[tuple[Movement, Layout], ...]
 """Movements with the layout each of them reaches."""
@@ -24,17 +24,6 @@ Path = tuple[tuple[Movement, Layout], ...]
 def local_bytes(kind: TensorType, layout: Layout, mesh: Mesh) -> int:
     """Bytes one rank holds of a tensor in a layout."""
     return TensorType(layout.local_shape(kind.shape, mesh), kind.dtype).num_bytes
-
-
-def collective_bytes(movement: Movement, before: int, after: int) -> int:
-    """The size of a movement in the convention of nccl-tests, from the local bytes before and after it.
-
-    The buffer of an all-reduce or all-to-all, the input of a reduce-scatter, the output of an all-gather; of
-    exchanges with neighbours what a rank with neighbours sends.
-    """
-    if movement.kind in (Kind.NEIGHBOR_EXCHANGE, Kind.SHIFT):
-        return abs(after - before)
-    return after if movement.kind in (Kind.ALL_GATHER, Kind.SLICE, Kind.COPY) else before
 
 
 @dataclass
@@ -74,7 +63,8 @@ class Router:
         total, before = 0.0, local_bytes(kind, start, self.mesh)
         for movement, reached in steps:
             after = local_bytes(kind, reached, self.mesh)
-            total += self.cost(movement, collective_bytes(movement, before, after))
+            ways = self.mesh.product(movement.axes)
+            total += self.cost(movement, movement.num_bytes(before, after, ways))
             before = after
         return total
 
@@ -95,7 +85,8 @@ class Router:
                     continue
                 if movement.kind is Kind.ALL_TO_ALL and not self.all_to_all:
                     continue
-                size = collective_bytes(movement, before, local_bytes(kind, reached, self.mesh))
+                ways = self.mesh.product(movement.axes)
+                size = movement.num_bytes(before, local_bytes(kind, reached, self.mesh), ways)
                 price = spent + self.cost(movement, size)
                 entry = (price, steps + 1, next(order), reached, (*path, (movement, reached)))
                 heapq.heappush(queue, entry)

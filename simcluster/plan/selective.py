@@ -3,7 +3,8 @@
 What backward reads of a chosen operator is made again just before its first reader, from what is kept anyway.
 A collective is run again where it lies between chosen operators, or where only they read what it gathers;
 whatever nobody reads in the backward is not made again (Megatron's selective recomputation, arXiv 2205.05198,
-with the operators by pattern).
+with the operators by pattern). Without collectives what they gathered or reduced is kept, and serves the
+backward where it would have gathered the same again.
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ from simcluster.document.pattern import matches
 from simcluster.errors import PlanError, Problem
 from simcluster.layout import Movement
 from simcluster.model import Block, Graph, Instance, Node, Phase, Role
-from simcluster.plan.recompute import SUFFIX
+from simcluster.plan.recompute_spec import PATH
+
+SUFFIX = ".recompute"
+"""What the copies of nodes, values and blocks end with."""
 
 
-def recompute_operators(graph: Graph, patterns: Sequence[str]) -> Graph:
+def recompute_operators(graph: Graph, patterns: Sequence[str], *, collectives: bool = True) -> Graph:
     """The graph in which operators with matching names are recomputed, but where whole layers are.
 
-    PlanError if a pattern matches no forward operator.
+    Without ``collectives`` none of them runs again. PlanError if a pattern matches no forward operator.
     """
     unused = dict.fromkeys(patterns)
     blocks: dict[str, Block] = {}
@@ -30,19 +34,20 @@ def recompute_operators(graph: Graph, patterns: Sequence[str]) -> Graph:
     for instance in graph.instances:
         block = graph.block_of(instance)
         chosen = frozenset(_chosen(instance, block, patterns, unused))
-        if block.name.endswith(SUFFIX):
+        if block.recomputed:
             chosen = frozenset()
         key = (block.name, chosen)
         if key not in made:
             count = sum(name == block.name and bool(found) for name, found in made)
             made[key] = f"{block.name}.selective{count or ''}" if chosen else block.name
-            blocks[made[key]] = replace(_Selection(block, chosen).run(), name=made[key])
+            found = selected(block, chosen, collectives=collectives)
+            blocks[made[key]] = replace(found, name=made[key])
         instances.append(replace(instance, block=made[key]))
     if unused:
         places = {pattern: index for index, pattern in enumerate(patterns)}
         raise PlanError(
             *(
-                Problem(f"'{pattern}' matches no operator", f"parallel.recompute.operators.{places[pattern]}")
+                Problem(f"'{pattern}' matches no operator", f"{PATH}.operators.{places[pattern]}")
                 for pattern in unused
             )
         )
@@ -63,10 +68,20 @@ def _chosen(
             yield node.name
 
 
+def selected(block: Block, chosen: frozenset[str], *, collectives: bool = True) -> Block:
+    """The block in which the backward makes again what it reads of the chosen forward nodes.
+
+    Movements are made again where they are chosen, or as what surrounds them asks for; without
+    ``collectives`` only those that every rank does alone.
+    """
+    return _Selection(block, chosen, collectives).run()
+
+
 @dataclass
 class _Selection:
     block: Block
     chosen: frozenset[str]
+    collectives: bool
     makers: dict[str, Node] = field(default_factory=dict)
     copied: set[str] = field(default_factory=set)
     known: dict[str, bool] = field(default_factory=dict)
@@ -75,7 +90,7 @@ class _Selection:
         """The block with the chosen operators made again where backward reads them."""
         if not self.chosen:
             return self.block
-        block = self.block
+        block = self.block = self.block if self.collectives else _gathered_once(self.block)
         self.makers = {value: node for node in block.phase(Phase.FORWARD) for value in node.outputs}
         self.read = {value for node in block.phase(Phase.BACKWARD) for value in node.inputs}
         self.order = {node.name: index for index, node in enumerate(block.nodes)}
@@ -101,7 +116,9 @@ class _Selection:
         maker = self.makers.get(value)
         if maker is None or value in self.block.outputs or value == self.block.loss:
             return False
-        if not isinstance(maker.operator, Movement):
+        if isinstance(maker.operator, Movement) and maker.operator.is_collective and not self.collectives:
+            return False
+        if not isinstance(maker.operator, Movement) or maker.name in self.chosen:
             return maker.name in self.chosen
         (source,) = maker.inputs
         layout = self.block.values[source].layout
@@ -136,3 +153,24 @@ class _Selection:
 
     def _name(self, value: str) -> str:
         return f"{value}{SUFFIX}" if self._again(value) else value
+
+
+def _gathered_once(block: Block) -> Block:
+    """The block in which what the backward would gather as the forward has is the forward's."""
+    made: dict[tuple[tuple[str, ...], Movement], str] = {}
+    known: dict[str, str] = {}
+    nodes: list[Node] = []
+    for node in block.nodes:
+        if node.phase is Phase.BACKWARD:
+            node = replace(node, inputs=tuple(known.get(value, value) for value in node.inputs))
+        movement = node.operator
+        if isinstance(movement, Movement) and movement.is_collective:
+            key = (node.inputs, movement)
+            if node.phase is Phase.FORWARD:
+                made[key] = node.outputs[0]
+            elif node.phase is Phase.BACKWARD and key in made:
+                known[node.outputs[0]] = made[key]
+                continue
+        nodes.append(node)
+    values = {name: value for name, value in block.values.items() if name not in known}
+    return replace(block, nodes=tuple(nodes), values=values)

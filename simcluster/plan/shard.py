@@ -6,7 +6,7 @@ layouts that others want of a result that is still partial. Equal instances shar
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -24,11 +24,17 @@ NO_FEEDS: Mapping[str, Layout] = MappingProxyType({})
 
 
 def shard(
-    graph: Graph, strategies: Strategies, mesh: Mesh, router: Router, feeds: Mapping[str, Layout] = NO_FEEDS
+    graph: Graph,
+    strategies: Strategies,
+    mesh: Mesh,
+    router: Router,
+    feeds: Mapping[str, Layout] = NO_FEEDS,
+    passes: Collection[str] = (),
 ) -> Graph:
     """The graph over specialised blocks in which every value has a layout.
 
-    ``feeds`` are those of inputs that do not come as their first reader wants them.
+    ``feeds`` are those of inputs that do not come as their first reader wants them. Operators of the families
+    ``passes`` become the primitives that they give where no pass of theirs could do the whole.
     """
     wanted = _wanted(graph, strategies)
     tied = _tied_layouts(graph, strategies)
@@ -52,7 +58,7 @@ def shard(
         chosen = strategies.of(instance.name)
         key: _Key = (instance.block, tuple(chosen.values()), incoming, wants, fixed, added)
         if key not in blocks:
-            sharder = BlockSharder(block, chosen, mesh, router)
+            sharder = BlockSharder(block, chosen, mesh, router, passes)
             given = {name: feeds[name] for name in block.feeds if name in feeds}
             made = sharder.run(incoming, wants, {**dict(fixed), **given}, dict(added))
             same = sum(other.name.partition("#")[0] == block.name for other in blocks.values())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from simcluster.layout import Dims, Kind, Layout, Mesh, Movement, Strategy
@@ -28,12 +28,16 @@ def operator_of(node: Node) -> Operator:
 
 @dataclass
 class BlockSharder:
-    """Shards one block under one choice of strategies (forward node -> strategy)."""
+    """Shards one block under one choice of strategies (forward node -> strategy).
+
+    Operators of the families ``passes`` run as the primitives they are made of, whatever is split.
+    """
 
     block: Block
     strategies: Mapping[str, Strategy]
     mesh: Mesh
     router: Router
+    passes: Collection[str] = ()
     bench: Workbench = field(init=False)
     common: Mapping[str, frozenset[str]] = field(init=False, default_factory=dict)
     behind: Mapping[str, tuple[Layout, bool]] = field(init=False)
@@ -124,10 +128,14 @@ class BlockSharder:
     # -- strategies -------------------------------------------------------------------------------------
 
     def _primitives(self, node: Node) -> list[Node]:
-        """The node, or the primitives it is made of where a dim is split that it cannot split itself."""
+        """The node, or the primitives it is made of where a dim is split that it cannot split itself, or
+        where they run as passes of their own.
+        """
         operator = operator_of(node)
-        barred = {dim for dim, _ in operator.dims().whole}
+        barred = frozenset(dim for dim, _ in operator.dims().whole)
         split = frozenset(dim for dim, _ in self._strategy(node).splits if dim in barred)
+        if operator.family in self.passes:
+            split = barred
         decomposition = operator.decompose(split) if split else None
         if decomposition is None:
             return [node]

@@ -23,6 +23,7 @@ from simcluster.errors import nearest
 from simcluster.plan.framework import FrameworkSpec as FrameworkSpec
 from simcluster.plan.fusion import BucketsSpec, Ends, FusionSpec, check_ends
 from simcluster.plan.quantise import PRODUCTS
+from simcluster.plan.recompute_spec import RecomputeSpec as RecomputeSpec
 from simcluster.plan.redistribution_spec import RedistributionSpec
 from simcluster.plan.schedule_spec import ScheduleSpec as ScheduleSpec
 from simcluster.plan.sharding import Written as WrittenSharding
@@ -192,24 +193,6 @@ class RecipeSpec(CatalogSection):
     def entries(cls) -> Mapping[str, Traversable]:
         """The shipped recipes."""
         return data_files("simcluster.plan.recipes")
-
-
-class RecomputeSpec(Section):
-    """What is computed again in the backward instead of kept."""
-
-    layers: Literal["none", "all"] | PositiveInt = "none"
-    """all: every layer keeps only its input and runs its whole forward again; a number: so many layers, the
-    first ones of each stage."""
-
-    operators: tuple[Name, ...] = ()
-    """Operators by name, ``layers.*.attention.core``: their outputs are dropped and made again from their
-    inputs, which are kept. Layers that are recomputed whole are not concerned."""
-
-    @model_validator(mode="after")
-    def _is_not_said_twice(self) -> RecomputeSpec:
-        if self.layers == "all" and any(name.startswith("layers.") for name in self.operators):
-            raise Refused("every layer is recomputed whole already", path="operators")
-        return self
 
 
 class ParallelSpec(Section):

@@ -22,7 +22,7 @@ WrittenEntry = PositiveInt | Name | tuple[Name, ...] | None
 WrittenOperands = tuple[tuple[WrittenEntry, ...] | None, ...]
 
 
-def _read(written: Any) -> Any:
+def read_operands(written: Any) -> Any:
     """Text such as ``((4, 1), (1, 2))`` as lists; everything else as it is."""
     if not isinstance(written, str):
         return written
@@ -48,7 +48,7 @@ def _read(written: Any) -> Any:
     return stack[0][0]
 
 
-OperandsField = Annotated[WrittenOperands, BeforeValidator(_read)]
+OperandsField = Annotated[WrittenOperands, BeforeValidator(read_operands)]
 
 
 class LayoutSpec(Section):
@@ -171,15 +171,16 @@ class StrategySpec(Section):
             self.alternatives(),
             source,
             path,
-            _operands(self.inputs),
-            _operands(self.outputs),
+            operands(self.inputs),
+            operands(self.outputs),
             self.layout.build() if self.layout else None,
             self.repeated_on or "left",
             self.forward_reduce_scatter,
         )
 
 
-def _operands(written: WrittenOperands | None) -> Operands | None:
+def operands(written: WrittenOperands | None) -> Operands | None:
+    """What is written of operands as the planner has it."""
     if written is None:
         return None
     return tuple(None if dims is None else tuple(map(_entry, dims)) for dims in written)

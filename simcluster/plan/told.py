@@ -75,6 +75,11 @@ def _fuse(pairs: list[list[str]]) -> str:
     return f"fuses only {listed}" if listed else "fuses no operators"
 
 
+def _passes(families: list[str]) -> str:
+    listed = ", ".join(family.replace("_", " ") for family in families)
+    return f"{listed} in passes of their own" if listed else "every norm as a whole"
+
+
 def _accumulate(families: str | list[str]) -> str:
     if families == "all":
         return "every kernel adds its gradient itself"
@@ -107,13 +112,27 @@ def _vocabulary(multiple: int) -> str:
     )
 
 
+def _scratch(families: Mapping[str, float] | None) -> str:
+    listed = ", ".join(f"{factor:g} x the operand of {name}" for name, factor in (families or {}).items())
+    return f"kernels hold {listed} besides" if listed else "kernels hold nothing besides"
+
+
 _PHRASES: Mapping[str, Callable[[Any], str]] = {
+    "storage.allocator": lambda name: f"memory by the allocator {name}" if name else "no allocator",
+    "storage.in_place": lambda names: f"gradients written in place: {', '.join(names) or 'none'}",
+    "storage.scratch": _scratch,
+    "storage.placeholders": lambda names: f"placeholders of weight gradients: {', '.join(names) or 'none'}",
+    "storage.workspaces": "{} workspaces of the matmul library".format,
+    "storage.whole": lambda names: f"results held as one tensor: {', '.join(names) or 'none'}",
     "attention": {
         "flash": "attention in one kernel",
+        "flash_1": "attention by FlashAttention's first release",
+        "flash_2": "attention by FlashAttention-2",
         "unfused": "attention in kernels of their own",
     }.__getitem__,
     "logits": {"fp32": "fp32 logits", "compute": "logits in the compute format"}.__getitem__,
     "fuse": _fuse,
+    "passes": _passes,
     "accumulate": _accumulate,
     "optimizer": {
         "together": "multi-tensor updates",
@@ -135,6 +154,10 @@ _PHRASES: Mapping[str, Callable[[Any], str]] = {
         "copied": "16-bit weights beside the master copy",
         "cast": "fp32 weights, cast per forward",
         "cast_twice": "fp32 weights, cast per forward and per backward",
+    }.__getitem__,
+    "recompute": {
+        "whole": "recomputed layers run their whole forward again",
+        "needed": "of a recomputed layer only what the backward needs",
     }.__getitem__,
     "reduction.overlap": {
         True: "gradients reduced beside the backward",

@@ -12,6 +12,7 @@ uses it, which is the owner too; what is dropped behind each use is gathered for
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -204,12 +205,15 @@ class _Unit:
     ) -> None:
         """Nodes that bring values to their targets, under the names given."""
         at = {value: value for value in journeys}
+        taken: Counter[str] = Counter()
         for step in together(journeys, self.mesh, self.router):
             value = step.value
             target = names[value]
-            label = (
-                f"{target.removesuffix('.gathered').removesuffix('.regathered')}.{step.movement.kind}{suffix}"
-            )
+            stem = f"{target.removesuffix('.gathered').removesuffix('.regathered')}.{step.movement.kind}"
+            taken[stem] += 1
+            # A second step of one kind is another one, with a result of its own.
+            again = str(taken[stem]) if taken[stem] > 1 else ""
+            label = f"{stem}{again}{suffix}"
             made = target if step.last else label
             if made not in self.values:
                 self.values[made] = Value(journeys[value].type, role, step.layout)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from simcluster.layout import Layout, Mesh
-from simcluster.model import Graph, Instance, Phase, Role, TensorType
+from simcluster.layout import Mesh
+from simcluster.model import Graph, Instance, Phase, Role
 from simcluster.plan.chain import Chain
 from simcluster.plan.conduct import FREE, Conduct
 from simcluster.plan.inputs import Inputs
@@ -32,28 +32,19 @@ from simcluster.program.lower import (
     UPDATE,
     WEIGHTS,
     Lowering,
-    local_type,
 )
 from simcluster.program.names import buffer_names, holders
 from simcluster.program.program import PartProgram, Program, Resident
+from simcluster.program.residents import placeholders, residents_of
 from simcluster.program.ties import crossing_ties
 from simcluster.program.unit_buckets import unit_buckets
 from simcluster.program.units import Codes, Gathers, Scatters, each_alone, with_units
-from simcluster.work import DType
 
 ONCE = -1
 """The micro-batch of what runs once per step."""
 
 _PHASES = {F_ACTION: (FORWARD,), B_ACTION: (BACKWARD, WEIGHTS), INPUTS: (BACKWARD,), W_ACTION: (WEIGHTS,)}
 """The phases of each half of an action."""
-
-_CATEGORIES = {
-    Role.PARAMETER: Category.PARAMETERS,
-    Role.COPY: Category.PARAMETERS,
-    Role.ACCUMULATOR: Category.GRADIENTS,
-    Role.STATE: Category.OPTIMIZER,
-    Role.BUFFER: Category.COMMUNICATION,
-}
 
 
 def build(
@@ -70,6 +61,7 @@ def build(
     conduct: Conduct = FREE,
     tf32: bool = False,
     inputs: Inputs | None = None,
+    attention: int | None = None,
 ) -> Program:
     """The Program of a sharded, optimised, fused graph, with parts for every timetable.
 
@@ -78,17 +70,19 @@ def build(
     ``overlapped`` posts receives one action ahead; otherwise transfers between two actions are posted
     together and waited for. ``conduct`` says what else waits, and what travels together; ``tf32`` lets matrix
     kernels multiply fp32 operands in tf32. ``inputs``: how micro-batches get to the devices; None: they are
-    there.
+    there. ``attention`` is the release of its fused kernel, if an earlier one.
     """
     paired = any(action.beside for each in timetables for row in each for action in row)
-    codes = CodeTable(Lowering(mesh, prefetch, conduct.blocking_layers, tf32, paired), conduct)
+    settings = Lowering(mesh, prefetch, conduct.blocking_layers, tf32, attention, conduct.storage, paired)
+    codes = CodeTable(settings, conduct)
     crossings = Crossings(graph, chain or Chain.wrapped(len(timetables[0])))
     parts = tuple(
         _PartBuilder(graph, crossings, stage, actions, codes, overlapped, inputs).build()
         for stage, each in enumerate(zip(*timetables, strict=True))
         for actions in each
     )
-    return Program(mesh, stage_axis, tuple(codes.codes), parts, variant_axis, variants)
+    workspaces = conduct.storage.workspaces
+    return Program(mesh, stage_axis, tuple(codes.codes), parts, variant_axis, variants, workspaces)
 
 
 @dataclass
@@ -133,7 +127,9 @@ class _PartBuilder:
             gradients=self.scatters,
             tied=holders(self.graph, self.instances),
         )
-        residents = list(self._residents())
+        residents = list(residents_of(self.graph, self.instances, self.codes.settings.mesh, self._buffer))
+        residents += self._bucket_buffers(residents)
+        residents += placeholders(self.graph, self.instances, self.codes.settings)
         if self.inputs is not None:
             executions = self._fed(self.inputs, executions, residents)
         return PartProgram(tuple(executions), tuple(residents), self.names)
@@ -361,41 +357,21 @@ class _PartBuilder:
                 execution, streams = replace(execution, behind=streams), ()
             yield execution
 
-    def _residents(self) -> Iterator[Resident]:
-        """Buffers that outlive the step; views of others take no memory but hold values."""
-        found: dict[str, Resident] = {}
-        for instance in self.instances:
-            block = self.graph.block_of(instance)
-            for value, kind in block.values.items():
-                if kind.role not in _CATEGORIES and not kind.copy_of:
-                    continue
-                assert kind.layout is not None
-                name = self._buffer(instance.name, value)
-                size = 0 if kind.role is Role.VIEW else local_type(kind, self.codes.settings.mesh).num_bytes
-                source = value if kind.role is Role.PARAMETER else kind.copy_of
-                origin = self.graph.canonical(f"{instance.name}.{source}") if source else ""
-                category = _CATEGORIES.get(kind.role, Category.PARAMETERS)
-                found.setdefault(name, Resident(name, category, size, kind.type, kind.layout, origin))
-        yield from found.values()
-        yield from self._bucket_buffers(
-            each.whole.dtype for each in found.values() if each.category is Category.GRADIENTS
-        )
-
-    def _bucket_buffers(self, dtypes: Iterator[DType]) -> Iterator[Resident]:
+    def _bucket_buffers(self, residents: Sequence[Resident]) -> Iterator[Resident]:
         """What is held for buckets under way, where gradients travel at all."""
         conduct = self.codes.conduct
         policy, count = conduct.buckets, conduct.buffers
         if policy is None or not count or not self.reductions:
             return
-        full = policy.num_bytes(max(dtype.itemsize for dtype in dtypes))
-        if conduct.fusion is not None and conduct.fusion.reduces:
+        gradients = [each.whole.dtype for each in residents if each.category is Category.GRADIENTS]
+        full = policy.num_bytes(max(dtype.itemsize for dtype in gradients))
+        fusion = conduct.fusion
+        if fusion is not None and not {fusion.all_reduce, fusion.reduce_scatter} <= {None, policy}:
             # The profile's limit is not what fills them: the largest that travels.
             runs = [run for _, run in self.reductions]
             runs += [run for run in (self.scatters or {}).values() if run is not None]
             full = max(each.num_bytes for run in runs for each in self.codes.codes[run.code].instructions)
-        size = round(count * full)
-        nothing = TensorType((0,), DType.UINT8)
-        yield Resident("reduction buffers", Category.COMMUNICATION, size, nothing, Layout.replicated(1))
+        yield Resident.room("reduction buffers", Category.COMMUNICATION, round(count * full))
 
 
 def _woven(one: list[Execution], other: list[Execution]) -> list[Execution]:

@@ -7,14 +7,13 @@ long one, and its step is what a long one's is.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from simcluster.cluster import Way
-from simcluster.layout import Layout
-from simcluster.model import TensorType
 from simcluster.plan.inputs import Inputs
 from simcluster.program.instruction import (
     COMPUTE,
@@ -27,7 +26,6 @@ from simcluster.program.instruction import (
 )
 from simcluster.program.lower import FORWARD
 from simcluster.program.program import Resident
-from simcluster.work import DType
 
 READ, DECODE, TO_DEVICE = f"{INPUT} (read)", f"{INPUT} (decode)", f"{INPUT} (copy)"
 """The streams of the input pipeline."""
@@ -74,8 +72,7 @@ def _copy(name: str, stream: str, way: Way, size: int) -> Instruction:
 
 def input_buffer(fed: Fed) -> Resident:
     """What the next micro-batch lies in on the device."""
-    nothing = TensorType((0,), DType.UINT8)
-    return Resident("input buffer", Category.ACTIVATIONS, fed.num_bytes, nothing, Layout.replicated(1))
+    return Resident.room("input buffer", Category.ACTIVATIONS, fed.num_bytes)
 
 
 def with_inputs(
@@ -101,6 +98,11 @@ class _Fed:
     def run(self) -> list[Execution]:
         readers = list(self._readers())
         self.first = [places[0] for places in readers]
+        self.kernels = [
+            place
+            for place, execution in enumerate(self.executions)
+            if COMPUTE in self.codes[execution.code].streams
+        ]
         shift = np.zeros(len(self.executions), dtype=np.int64)
         shift[self.first] = len(self.stages)
         self.place: list[int] = (np.arange(len(shift)) + np.cumsum(shift)).tolist()
@@ -150,10 +152,5 @@ class _Fed:
 
     def _free(self, turn: int) -> tuple[int, int]:
         """The kernels before those of a turn: with their end the place of an earlier micro-batch is free."""
-        kernels = [
-            place
-            for place, execution in enumerate(self.executions)
-            if COMPUTE in self.codes[execution.code].streams
-        ]
-        before = [place for place in kernels if place < self.first[turn]]
-        return (self.place[before[-1]], 0) if before else (self.place[kernels[-1]], 1)
+        before = bisect_left(self.kernels, self.first[turn])
+        return (self.place[self.kernels[before - 1]], 0 if before else 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import math
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -160,7 +161,8 @@ class Instruction:
     transfers, ``num_bytes`` counts as nccl-tests counts, and ``group`` names the axes. Of a copy,
     ``operation`` is its way, which ``group`` holds too, and ``at_most`` the bytes/s that it asks for. An
     all-to-all-v says its ``parts``, group by group; ``num_bytes`` is then what a rank of all groups has on
-    average.
+    average. ``in_place``: what it writes takes the place of what it drops. ``scratch``: bytes that it holds
+    while it runs, besides its slots.
     """
 
     name: str
@@ -177,6 +179,7 @@ class Instruction:
     at_most: float = math.inf
     why: str = ""
     parts: PartsByGroup | None = None
+    scratch: int = 0
 
     @property
     def reads(self) -> tuple[int, ...]:
@@ -222,6 +225,11 @@ class Code:
     def writers(self) -> dict[int, int]:
         """Slot -> the last instruction that writes it."""
         return {slot: index for index, each in enumerate(self.instructions) for slot in each.writes}
+
+    @cached_property
+    def droppers(self) -> Counter[int]:
+        """Slot -> how many instructions drop it."""
+        return Counter(slot for each in self.instructions for slot in set(each.drops))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,9 @@ _LEADING = (
 def joined(parts: Sequence[tuple[Work, ...]], internal: tuple[int, int]) -> tuple[Work, ...]:
     """The work of operators launched together.
 
-    ``internal`` are the bytes read and written of values that never leave the kernel. The kind of the leading
-    kernel decides how it is priced. A single operator keeps its kernels.
+    ``internal`` are the bytes that parts read of what others make or have read, and write of values that
+    never leave the kernel. The kind of the leading kernel decides how it is priced. A single operator keeps
+    its kernels.
     """
     if len(parts) == 1:
         return parts[0]

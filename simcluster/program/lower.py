@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from simcluster.layout import Kind, Mesh, Movement
-from simcluster.model import Block, Node, Operator, Phase, Role, TensorType, Value
+from simcluster.model import Block, Node, Operator, Phase, Role, Value
 from simcluster.model.operators.optimizer import OptimizerOperator
+from simcluster.plan.framework import StorageSpec
 from simcluster.plan.fuse import kernel_nodes
-from simcluster.plan.redistribute import collective_bytes
 from simcluster.program.instruction import (
     COMPUTE,
     Action,
@@ -27,6 +27,7 @@ from simcluster.program.instruction import (
     stream_name,
 )
 from simcluster.program.kernels import joined
+from simcluster.program.storage import internal, local_type, stored, whole_sizes
 from simcluster.program.uses import Uses
 from simcluster.work import DType, Kernel, Work
 
@@ -46,6 +47,15 @@ _PURPOSES = {
     REGATHER: Purpose.WEIGHTS,
     SCATTER: Purpose.GRADIENTS,
 }
+RESIDENT = {
+    Role.PARAMETER: Category.PARAMETERS,
+    Role.COPY: Category.PARAMETERS,
+    Role.ACCUMULATOR: Category.GRADIENTS,
+    Role.STATE: Category.OPTIMIZER,
+    Role.BUFFER: Category.COMMUNICATION,
+}
+"""What values that outlive a step are booked under."""
+
 _ADDED = (Role.ACCUMULATOR, Role.SUM)
 _MATRIX = (Kernel.GEMM, Kernel.ATTENTION, Kernel.CONV)
 
@@ -56,14 +66,18 @@ class Lowering:
 
     ``prefetch`` bounds how early an all-gather may start: not before the ``prefetch + 1``-th
     kernel ahead of its first reader has ended. With ``blocking``, kernels and collectives of activations take
-    turns in program order. ``tf32``: matrix kernels on fp32 operands run at the rate of tf32. With ``pieces``
-    codes end where a kernel waits for a collective, so that those of overlapped actions may alternate.
+    turns in program order. ``tf32``: matrix kernels on fp32 operands run at the rate of tf32. ``attention``:
+    the release of the fused attention kernel, where it is not the best there is. ``storage``: what tensors
+    and kernels take besides their bytes. With ``pieces`` codes end where a kernel waits for a collective, so
+    that those of overlapped actions may alternate.
     """
 
     mesh: Mesh
     prefetch: int
     blocking: bool = False
     tf32: bool = False
+    attention: int | None = None
+    storage: StorageSpec = StorageSpec()
     pieces: bool = False
 
 
@@ -82,8 +96,10 @@ def lower(block: Block, settings: Lowering, given: Mapping[str, Scope] | None = 
     if settings.pieces and not settings.blocking:
         phases = _in_pieces(phases)
     uses = Uses.of(block, phases, given or {}, _stream)
+    forward = [node for name, nodes in phases.items() if phase_of(name) == FORWARD for node in nodes]
+    sizes = whole_sizes(block, forward, settings.mesh, settings.storage, uses)
     return {
-        name: _CodeWriter(block, name, nodes, settings, uses).write()
+        name: _CodeWriter(block, name, nodes, settings, uses, sizes).write()
         for name, nodes in phases.items()
         if nodes
     }
@@ -174,12 +190,6 @@ def _is_collective(node: Node) -> bool:
     return isinstance(node.operator, Movement) and node.operator.is_collective
 
 
-def local_type(value: Value, mesh: Mesh) -> TensorType:
-    """The type of the part of a value that one rank holds."""
-    assert value.layout is not None
-    return TensorType(value.layout.local_shape(value.type.shape, mesh), value.type.dtype)
-
-
 def _stream(code: str, node: Node) -> str:
     """The stream on which a node runs in a code."""
     if isinstance(node.operator, Movement) and node.operator.is_collective:
@@ -194,27 +204,19 @@ class _CodeWriter:
     nodes: Sequence[Node]
     settings: Lowering
     uses: Uses
+    sizes: Mapping[str, int]
     slots: list[Slot] = field(default_factory=list)
     index: dict[str, int] = field(default_factory=dict)
     instructions: list[Instruction] = field(default_factory=list)
 
     def write(self) -> Code:
         kernels = kernel_nodes(self.nodes)
-        self.internal = set(self._internal(kernels))
+        self.internal = internal(self.nodes, kernels, self.uses)
         for nodes in kernels:
             self.instructions.append(self._instruction(nodes))
-        instructions = self._with_edges()
-        return Code(f"{self.block.name}.{self.name}", phase_of(self.name), instructions, tuple(self.slots))
-
-    def _internal(self, kernels: Sequence[tuple[Node, ...]]) -> Iterator[str]:
-        """Values that never leave the kernel that makes them, and so never reach memory."""
-        for nodes in kernels:
-            inside = [value for node in nodes for value in node.inputs]
-            for node in nodes[:-1]:
-                for value in node.outputs:
-                    readers = [other for other in self.nodes for each in other.inputs if each == value]
-                    if self.uses.scope(value) is Scope.LOCAL and len(readers) == inside.count(value):
-                        yield value
+        phase = phase_of(self.name)
+        instructions = tuple(stored(self._with_edges(), self.slots, self.settings.storage, phase))
+        return Code(f"{self.block.name}.{self.name}", phase, instructions, tuple(self.slots))
 
     # -- slots ------------------------------------------------------------------------------------------
 
@@ -228,22 +230,16 @@ class _CodeWriter:
         kind = self.block.values[value]
         local = local_type(kind, self.settings.mesh)
         scope = self.uses.scope(value)
-        size = 0 if kind.role is Role.VIEW or value in self.internal else local.num_bytes
+        size = self.sizes.get(value, local.num_bytes)
+        size = 0 if kind.role is Role.VIEW or value in self.internal else size
         category = self._category(value, kind, scope)
         assert kind.layout is not None
         feed = kind.role is Role.FEED
         return Slot(value, scope, local, category, size, kind.type, kind.layout, feed, kind.below)
 
     def _category(self, value: str, kind: Value, scope: Scope) -> Category:
-        resident = {
-            Role.PARAMETER: Category.PARAMETERS,
-            Role.COPY: Category.PARAMETERS,
-            Role.ACCUMULATOR: Category.GRADIENTS,
-            Role.STATE: Category.OPTIMIZER,
-            Role.BUFFER: Category.COMMUNICATION,
-        }
-        if kind.role in resident:
-            return resident[kind.role]
+        if kind.role in RESIDENT:
+            return RESIDENT[kind.role]
         if kind.role is Role.GATHERED:
             return Category.COMMUNICATION
         if scope is Scope.MICRO_BATCH and kind.role in (Role.ACTIVATION, Role.FEED):
@@ -284,6 +280,7 @@ class _CodeWriter:
             (self.slots[call.inputs[0]].type.num_bytes, self.slots[call.outputs[0]].type.num_bytes)
             for call in calls
         ]
+        ways = self.settings.mesh.product(movement.axes)
         return Instruction(
             node.name,
             Action.COLLECTIVE,
@@ -291,7 +288,7 @@ class _CodeWriter:
             calls,
             operation=str(movement.kind),
             group=movement.axes,
-            num_bytes=sum(collective_bytes(movement, before, after) for before, after in sizes),
+            num_bytes=sum(movement.num_bytes(before, after, ways) for before, after in sizes),
             in_place=movement.kind is Kind.ALL_REDUCE,
             why=node.why,
         )
@@ -308,21 +305,35 @@ class _CodeWriter:
         return (Work(Kernel.COPY, outputs[0].dtype, flops=0, bytes_read=moved, bytes_written=moved),)
 
     def _rated(self, work: Work) -> Work:
-        """The work at the rate of the format in which matrix units multiply."""
+        """The work at the rate of the format in which matrix units multiply, by the kernel there is."""
+        if work.kernel is Kernel.ATTENTION and self.settings.attention is not None:
+            work = replace(work, sizes=(*work.sizes, ("release", self.settings.attention)))
         if self.settings.tf32 and work.kernel in _MATRIX and work.dtype is DType.FP32:
             return replace(work, dtype=DType.TF32)
         return work
 
     def _internal_bytes(self, nodes: Sequence[Node]) -> tuple[int, int]:
-        """Bytes read and written inside the kernel that never reach memory."""
+        """Bytes that operators of a kernel read and write, and the kernel does not.
+
+        It reads nothing that it makes, nor anything a second time for another operator; it writes what others
+        read.
+        """
 
         def total(values: Sequence[str]) -> int:
-            kept = [value for value in values if value in self.internal]
-            return sum(self.slots[self.index[value]].type.num_bytes for value in kept)
+            return sum(self.slots[self.index[value]].type.num_bytes for value in values)
 
-        read = total([value for node in nodes for value in node.inputs])
-        written = total([value for node in nodes for value in node.outputs])
-        return read, written
+        there: set[str] = set()
+        again: list[str] = []
+        inside: list[str] = []
+        for node in nodes:
+            if any(self.block.values[value].role is Role.VIEW for value in node.outputs):
+                # A view moves nothing: it is there if what it shows is.
+                there.update(node.outputs if there.issuperset(node.inputs) else ())
+                continue
+            again += [value for value in node.inputs if value in there]
+            inside += [value for value in node.outputs if value in self.internal]
+            there.update(node.inputs, node.outputs)
+        return total(again), total(inside)
 
     # -- order ------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from simcluster.layout import Layout, Mesh
 from simcluster.model import TensorType
 from simcluster.program.instruction import Category, Code, Execution, Scope, with_next
+from simcluster.work import DType
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,11 @@ class Resident:
     whole: TensorType
     layout: Layout
     origin: str = ""
+
+    @classmethod
+    def room(cls, name: str, category: Category, num_bytes: int) -> Resident:
+        """Memory that is held for no tensor in particular."""
+        return cls(name, category, num_bytes, TensorType((0,), DType.UINT8), Layout.replicated(1))
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,8 @@ class Program:
 
     The stage of a rank is its coordinate along ``stage_axis``. Every stage has the same ``num_variants``
     parts, one behind the other in ``parts``; which of them a rank runs follows from its coordinate along
-    ``variant_axis``, by ``variants``. Where there is one variant, parts are stages.
+    ``variant_axis``, by ``variants``. Where there is one variant, parts are stages. ``workspaces`` is
+    how many the matmul library holds on every device.
     """
 
     mesh: Mesh
@@ -65,6 +72,7 @@ class Program:
     parts: tuple[PartProgram, ...]
     variant_axis: str = ""
     variants: tuple[int, ...] = (0,)
+    workspaces: int = 0
 
     def stage_of(self, rank: int) -> int:
         """The pipeline stage of a rank."""

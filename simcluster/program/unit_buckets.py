@@ -15,10 +15,10 @@ from simcluster.model import Block, Graph, Instance, Node, Phase, Value
 from simcluster.model.operators.cast import Cast
 from simcluster.plan.conduct import SINGLE, Buckets, Fusion
 from simcluster.plan.fusion_ids import ALONE
-from simcluster.plan.redistribute import collective_bytes
 from simcluster.program.buckets import Bucket, Naming, readiness, step_by_step
 from simcluster.program.instruction import Scope
-from simcluster.program.lower import gathered_once, local_type, scopes
+from simcluster.program.lower import gathered_once, scopes
+from simcluster.program.storage import local_type
 
 CASTS = "casts"
 """The kernel that casts the shards of a bucket before they travel."""
@@ -147,7 +147,8 @@ class _Maker:
             if isinstance(node.operator, Movement) and node.operator.is_collective:
                 ends = [block.values[value] for value in (node.inputs[0], node.outputs[0])]
                 before, after = (local_type(value, self.mesh).num_bytes for value in ends)
-                yield node.operator, collective_bytes(node.operator, before, after)
+                ways = self.mesh.product(node.operator.axes)
+                yield node.operator, node.operator.num_bytes(before, after, ways)
 
     def _chains(self, block: Block) -> list[list[Node]]:
         """What is done one after another to move each weight or gradient, in the order of ``parts``."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -66,15 +67,40 @@ def _plan(plan: Mapping[str, Any]) -> str:
     if len(plan["layers_per_stage"]) > 1:
         parts.append(f"{plan['schedule']['kind']}, {_summed(plan['layers_per_stage'])} layers")
     parts.append(f"recipe {plan['recipe']}")
-    again = plan["recompute"]
-    if again["layers"] != "none":
-        whole = again["layers"] == "all"
-        parts.append("recompute all layers" if whole else f"recompute {again['layers']} layers of each stage")
-    if again["operators"]:
-        parts.append(f"recompute {', '.join(again['operators'])}")
+    parts += _recomputed(plan["recompute"])
     # Files of earlier versions say nothing about it.
     parts += plan.get("fusion", [])
     return "; ".join(parts)
+
+
+def _recomputed(again: Mapping[str, Any]) -> Iterator[str]:
+    """``recompute all layers``, and so on; nothing if everything is kept."""
+    layers = again["layers"]
+    told = ""
+    if isinstance(layers, int):
+        told = f"recompute {layers} layers of each stage"
+    elif isinstance(layers, str) and layers != "none":
+        told = f"recompute {layers} layers"
+    elif isinstance(layers, list):
+        counted = all(isinstance(each, int) for each in layers)
+        named = ", ".join(map(str, layers))
+        told = f"recompute {_summed(layers)} layers of the stages" if counted else f"recompute {named}"
+    # Files of earlier versions know neither of these.
+    how = "" if again.get("collectives", True) else ", not their collectives"
+    if told:
+        sliced = ", keeping slices of their inputs" if again.get("slice") else ""
+        gathered = ", gathering their weights again" if again.get("gathers") else ""
+        yield f"{told}{how}{gathered}{sliced}"
+    if again["operators"]:
+        yield f"recompute {', '.join(map(_operators, again['operators']))}{'' if told else how}"
+
+
+def _operators(pattern: str) -> str:
+    """Operators by pattern; of many layers that are listed one by one their number."""
+    listed = re.fullmatch(r"layers\.\{([\d,]+)\}\.(.*)", pattern)
+    if listed is None or listed[1].count(",") < 4:
+        return pattern
+    return f"{listed[2]} of {listed[1].count(',') + 1} layers"
 
 
 def _summed(counts: Sequence[int]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -51,6 +52,19 @@ class Scenario:
     def of(cls, data: Mapping[str, Any], folder: str | Path = ".") -> Scenario:
         """A scenario from plain data, as a YAML file would hold it."""
         return cls(validate_data(data, ScenarioSpec), None, Path(folder))
+
+    def changed(self, changes: Iterable[tuple[str, str]]) -> Scenario:
+        """The scenario with (key path, YAML text) pairs that replace what it says.
+
+        Raises ScenarioError for what cannot be read or does not go together.
+        """
+        document = self.document
+        if document is None:
+            data = self.spec.model_dump(mode="json", exclude_unset=True)
+            document = Document.parse(json.dumps(data), self.name)
+        for key, text in changes:
+            document = document.with_value(key, text)
+        return Scenario(validate(document, ScenarioSpec), document, self.folder)
 
     @property
     def name(self) -> str:

@@ -18,18 +18,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from simcluster import units
 from simcluster.cluster import Cluster
-from simcluster.engine import Timing, instruction_times, memory, run
 from simcluster.plan import Plan
 from simcluster.plan.conduct import SINGLE, Buckets, Fusion
 from simcluster.plan.fusion import AUTO_MB, MB
-from simcluster.program import Classes, Program
+from simcluster.program import Program
 from simcluster.program.calls import HostCalls
 from simcluster.simulation.bucket_lines import best_buckets
-from simcluster.simulation.classes import classes_on_links
 from simcluster.simulation.probe import Probe
 
 Lower = Callable[[Plan], Program]
@@ -143,20 +139,10 @@ class _Search:
     def _run(self, choice: Choice) -> Probe:
         """A step with some buckets."""
         plan = replace(self.plan, conduct=replace(self.plan.conduct, fusion=self.fusion.having(dict(choice))))
-        program = self.lower(plan)
-        classes, fabric = classes_on_links(program, self.cluster, plan.algorithms)
-        timing = run(
-            program,
-            self.cluster,
-            classes,
-            dispatch=plan.dispatch,
-            algorithms=plan.algorithms,
-            fabric=fabric,
-            host=self.host,
-        )
-        excess = _excess(program, self.cluster, classes, timing)
-        self.known[choice] = _Trial(plan, excess, timing.end, timing.num_events)
-        return Probe(plan, program, classes, timing)
+        probe = Probe.of(plan, self.lower(plan), self.cluster, self.host)
+        excess = max(0, *probe.excesses(self.cluster).values())
+        self.known[choice] = _Trial(plan, excess, probe.timing.end, probe.timing.num_events)
+        return probe
 
     def _note(self, choice: Choice) -> str:
         """What was found, and what a step would lose with other buckets for all that was searched."""
@@ -184,17 +170,3 @@ class _Search:
                 return name
         assert buckets is not None
         return f"up to {self.lines[operation].most(buckets.behind)} buckets on a stage"
-
-
-def _excess(program: Program, cluster: Cluster, classes: Classes, timing: Timing) -> int:
-    """The most bytes by which a device's memory is exceeded, of one class of every part and device."""
-    chosen: dict[tuple[int, str], int] = {}
-    for index, rank in enumerate(classes.representatives):
-        chosen.setdefault((program.part_of(rank), cluster.device(rank).name), index)
-    most = 0
-    for (part, _), index in chosen.items():
-        device = cluster.device(classes.representatives[index])
-        mine = timing.classes[index]
-        account = memory(program, [part], [device], [mine], [instruction_times(mine)])
-        most = max(most, int(np.cumsum(account["bytes"]).max(initial=0)) - device.memory)
-    return most

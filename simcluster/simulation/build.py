@@ -10,11 +10,13 @@ from simcluster.engine import Fabric
 from simcluster.errors import SimclusterError
 from simcluster.plan import Plan, make_plan
 from simcluster.plan.limits import check_passes
+from simcluster.plan.recompute_spec import RecomputeSpec
 from simcluster.program import Classes, Program, build, check
 from simcluster.program.calls import HostCalls
 from simcluster.scenario import Scenario
 from simcluster.simulation.bucket_search import searched
 from simcluster.simulation.classes import classes_on_links
+from simcluster.simulation.recompute_search import fitted
 from simcluster.work import DType
 
 
@@ -40,15 +42,19 @@ def prepare(scenario: Scenario, *, unfold: bool = False) -> Built:
     try:
         cluster = scenario.cluster
         spec = scenario.spec
-        plan = make_plan(
-            scenario.model,
-            spec.training,
-            spec.parallel,
-            scenario.framework,
-            cluster,
-            spec.collectives.build(),
-            spec.data.build() if spec.data else None,
-        )
+
+        def planned(again: RecomputeSpec) -> Plan:
+            return make_plan(
+                scenario.model,
+                spec.training,
+                spec.parallel.model_copy(update={"recompute": again}),
+                scenario.framework,
+                cluster,
+                spec.collectives.build(),
+                spec.data.build() if spec.data else None,
+            )
+
+        plan = fitted(spec.parallel.recompute, planned, cluster, lowered, host_calls)
         plan = searched(plan, cluster, lowered, host_calls(plan))
         beside = plan.mesh.num_ranks // plan.num_stages if unfold else 1
         swept = not cluster.mixed
@@ -86,4 +92,5 @@ def lowered(plan: Plan) -> Program:
         conduct=plan.conduct,
         tf32=plan.matmul is DType.TF32,
         inputs=plan.inputs,
+        attention=plan.attention,
     )

@@ -19,6 +19,7 @@ from simcluster.plan.schedule import render
 from simcluster.plan.told import fusion_told, told
 from simcluster.program.calls import Calls
 from simcluster.simulation.build import Built, host_calls
+from simcluster.simulation.held import held, totals
 from simcluster.simulation.layouts import layouts
 from simcluster.simulation.reached import reached
 from simcluster.simulation.startup import startup
@@ -29,8 +30,10 @@ from simcluster.work import DType
 
 def documents(built: Built, timing: Timing, account: Table, gaps: Table) -> dict[str, Any]:
     """Documents by name, all of them JSON-able."""
+    summary = summarise(built, timing, account, gaps)
     return {
-        "summary": summarise(built, timing, account, gaps),
+        "summary": summary | totals(found := held(built, account, summary["peak_memory_bytes"])),
+        "memory": found,
         "scenario": built.scenario.spec.model_dump(mode="json", exclude_unset=True),
         "plan": plan_document(built),
         "layouts": layouts(built),
@@ -77,7 +80,7 @@ def plan_document(built: Built) -> dict[str, Any]:
         "optimizer_sharding": plan.sharding.document(),
         "fusion": fusion_told(plan.conduct),
         "gradient_buckets": plan.conduct.document(),
-        "recompute": scenario.spec.parallel.recompute.model_dump(mode="json"),
+        "recompute": plan.recompute.model_dump(mode="json"),
         "recipe": plan.recipe,
         "vocabulary": plan.vocab,
         "schedule": {"kind": scenario.spec.parallel.schedule.kind, "text": render(plan.timetable)},
@@ -118,7 +121,7 @@ def _inputs(built: Built) -> dict[str, Any]:
     plan, spec = built.plan, built.scenario.spec
     if plan.inputs is None or spec.data is None:
         return {}
-    epoch = plan.inputs.epoch(spec.training.global_batch, plan.batch_ways)
+    epoch = plan.inputs.epoch(plan.graph, plan.mesh, spec.training.global_batch)
     told = {"epoch": asdict(epoch)} if epoch else {}
     written = spec.data
     return {

@@ -9,7 +9,7 @@ from simcluster.cluster import placements_of
 from simcluster.collectives import Operation, collective_time
 from simcluster.layout import Mesh, Movement, pieces, uncut, whole
 from simcluster.model import Block, Instance, Node, Operator, Phase
-from simcluster.plan.redistribute import collective_bytes, local_bytes
+from simcluster.plan.redistribute import local_bytes
 from simcluster.program import Action, Code, Instruction
 from simcluster.program.lower import BEGIN, GATHER, REDUCE, REGATHER, SCATTER
 from simcluster.simulation.build import Built
@@ -141,7 +141,8 @@ def _cost(built: Built, block: Block, node: Node, movement: Movement) -> dict[st
         kind = block.values[value]
         assert kind.layout is not None
         sizes.append(local_bytes(kind.type, kind.layout, built.plan.mesh))
-    size = collective_bytes(movement, *sizes)
+    before, after = sizes
+    size = movement.num_bytes(before, after, built.plan.mesh.product(movement.axes))
     if not movement.is_collective:
         return {"bytes": size, "seconds": 0.0}
     return {"bytes": size, "seconds": _worst(built, Operation(str(movement.kind)), movement.axes, size)}

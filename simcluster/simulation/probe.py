@@ -10,12 +10,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.engine import ClassTiming, Timing
+from simcluster.cluster import Cluster
+from simcluster.engine import ClassTiming, Timing, instruction_times, memory, run
 from simcluster.model import Instance
 from simcluster.plan import Plan
 from simcluster.program import Action, Classes, Code, PartProgram, Program
+from simcluster.program.calls import HostCalls
 from simcluster.program.instruction import COMPUTE, Execution
 from simcluster.program.lower import MEASURE, NORM, REDUCE, UPDATE
+from simcluster.simulation.classes import classes_on_links
 
 Ints = NDArray[np.int64]
 
@@ -28,6 +31,40 @@ class Probe:
     program: Program
     classes: Classes
     timing: Timing
+
+    @classmethod
+    def of(cls, plan: Plan, program: Program, cluster: Cluster, host: HostCalls) -> Probe:
+        """A step of a plan, whose Program is given, by itself on a cluster."""
+        classes, fabric = classes_on_links(program, cluster, plan.algorithms)
+        timing = run(
+            program,
+            cluster,
+            classes,
+            dispatch=plan.dispatch,
+            algorithms=plan.algorithms,
+            fabric=fabric,
+            host=host,
+        )
+        return cls(plan, program, classes, timing)
+
+    def excesses(self, cluster: Cluster) -> dict[int, int]:
+        """Stage -> the most bytes by which a device's memory is exceeded, below zero where some are left.
+
+        One class of every part and device is looked at.
+        """
+        chosen: dict[tuple[int, str], int] = {}
+        for index, rank in enumerate(self.classes.representatives):
+            chosen.setdefault((self.program.part_of(rank), cluster.device(rank).name), index)
+        found: dict[int, int] = {}
+        for (part, _), index in chosen.items():
+            rank = self.classes.representatives[index]
+            device = cluster.device(rank)
+            mine = self.timing.classes[index]
+            account = memory(self.program, [part], [device], [mine], [instruction_times(mine)])
+            excess = int(np.cumsum(account["bytes"]).max(initial=0)) - device.memory
+            stage = self.program.stage_of(rank)
+            found[stage] = max(excess, found.get(stage, excess))
+        return found
 
     def stages(self) -> Iterator[StageProbe]:
         """What each stage did, first to last."""

@@ -26,7 +26,9 @@ from simcluster.model import Model, Operator
 from simcluster.model.operators.lamb import Lamb
 from simcluster.plan import Plan
 from simcluster.plan.batches import Batches
+from simcluster.plan.dataset_strategy import given
 from simcluster.plan.fusion import FusionSpec
+from simcluster.plan.inputs import DataSpec
 from simcluster.plan.place import default_layers
 from simcluster.plan.rule import BATCH
 from simcluster.plan.schedule import Schedule
@@ -35,6 +37,7 @@ from simcluster.plan.spec import OptimizerSpec
 from simcluster.plan.strategy_spec import StrategySpec
 from simcluster.scenario import Scenario
 from simcluster.simulation.build import Built, prepare
+from simcluster.simulation.shrink_recompute import small_recompute
 from simcluster.simulation.strategies import strategies
 
 MOST_RANKS = 64
@@ -90,10 +93,10 @@ def shrink(scenario: Scenario) -> Shrunk:
     written = "auto" if auto else chunks if len(chunks) > 1 else layers
     scheduled = spec.parallel.schedule.model_copy(update={"stages": written})
     sharding, threshold = spec.parallel.optimizer_sharding, plan.sharding.min_bytes
-    if threshold:
-        # In a small model every parameter is below it, and nothing would be sharded.
-        explicit = plan.sharding.document() | {"min_bytes": "0 B"}
-        sharding = validate_data(explicit, OptimizerShardingSpec)
+    if threshold or plan.sharding.shard_size > 0 or plan.sharding.whole:
+        # In a small model every parameter is below the threshold, and nothing would be sharded.
+        explicit = plan.sharding.document() | _small_groups_of_shards(plan, mesh, model)
+        sharding = validate_data(explicit | {"min_bytes": "0 B"}, OptimizerShardingSpec)
     parallel = spec.parallel.model_copy(
         update={
             "mesh": dict(mesh.axes),
@@ -101,6 +104,7 @@ def shrink(scenario: Scenario) -> Shrunk:
             "optimizer_sharding": sharding,
             "fusion": _small_fusion(spec.parallel.fusion, model, plan),
             "strategies": _small_strategies(built, model),
+            "recompute": small_recompute(plan, model.graph(1, model.sequence or 1, plan.compute, 1), layers),
         }
     )
     small = spec.model_copy(
@@ -108,6 +112,7 @@ def shrink(scenario: Scenario) -> Shrunk:
             "training": training,
             "parallel": parallel,
             "cluster": hosts,
+            "data": _small_data(built),
             "run": spec.run.model_copy(update={"steps": 2}),
             "tenants": (),
         }
@@ -126,6 +131,16 @@ def shrink(scenario: Scenario) -> Shrunk:
     return Shrunk(replace(scenario, spec=small), model, cluster, changes)
 
 
+def _small_groups_of_shards(plan: Plan, mesh: Mesh, model: Model) -> dict[str, Any]:
+    """Groups that share parameters lie along the same axes; patterns of parameters that are gone are, too."""
+    sharding = plan.sharding
+    group = sharding.group(sharding.axes, plan.mesh)
+    size = 1 if sharding.shard_size == 1 else mesh.product(group) if group != sharding.axes else -1
+    names = [name for name, _ in model.graph(1, model.sequence or 1, plan.compute, 1).parameters()]
+    kept = [pattern for pattern in sharding.whole if any(matches(pattern, name) for name in names)]
+    return {"shard_size": size, "whole": kept}
+
+
 def _small_fusion(fusion: FusionSpec, model: Model, plan: Plan) -> FusionSpec:
     """The section without fusion ids of parameters that only layers have which are gone."""
     if not fusion.ids:
@@ -133,6 +148,14 @@ def _small_fusion(fusion: FusionSpec, model: Model, plan: Plan) -> FusionSpec:
     names = [name for name, _ in model.graph(1, model.sequence or 1, plan.compute, 1).parameters()]
     kept = tuple(entry for entry in fusion.ids if any(matches(entry.match, name) for name in names))
     return fusion.model_copy(update={"ids": kept})
+
+
+def _small_data(built: Built) -> DataSpec | None:
+    """The section of inputs; numbers of parts count the ranks of the large mesh, so axes are written out."""
+    data = built.scenario.spec.data
+    if data is None or data.strategy is None or isinstance(data.strategy, str):
+        return data
+    return data.model_copy(update={"strategy": tuple(each.dims for each in given(built.plan.graph).values())})
 
 
 def _small_strategies(built: Built, model: Model) -> tuple[StrategySpec, ...]:
@@ -236,8 +259,13 @@ def _ways(plan: Plan, mesh: Mesh, dim: str) -> int:
 
 
 def _splits(plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Every dim with axes that split it, in an operator or in a result behind it."""
+    """Every dim with axes that split it, in an operator, in a result behind it, or in an input."""
     seen: set[int] = set()
+    for name, layout in given(plan.graph).items():
+        for node in (node for block in plan.logical.blocks.values() for node in block.nodes):
+            if isinstance(node.operator, Operator) and name in node.inputs:
+                names = node.operator.dims().inputs[node.inputs.index(name)]
+                yield from zip(names, layout.dims, strict=True)
     for instance in plan.logical.instances:
         chosen = plan.strategies.of(instance.name)
         if id(chosen) in seen:

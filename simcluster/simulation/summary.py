@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.collectives import Operation
 from simcluster.engine import Timing
 from simcluster.engine.account import CATEGORIES
 from simcluster.engine.account import account as engine_account
@@ -22,6 +22,7 @@ from simcluster.engine.waits import IDLE, PIPELINE_WAIT
 from simcluster.program import Action, Code, Instruction
 from simcluster.program.calls import Calls
 from simcluster.program.instruction import INPUT, stream_axes
+from simcluster.simulation.alive import alive
 from simcluster.simulation.build import Built, host_calls
 from simcluster.simulation.flops import Flops, forward_flops, matrix_flops
 from simcluster.trace import Table
@@ -29,7 +30,6 @@ from simcluster.work import Kernel
 
 Floats = NDArray[Any]
 
-_NUMBERED = re.compile(r"(?<=\.)\d+(?=[.:])")
 _CUT = ("compute_s", "slowed_s", "host_s", "pipeline_wait_s", "offload_wait_s", "input_wait_s", "idle_s")
 
 
@@ -104,6 +104,8 @@ METRICS = (
     *_CUT,
     *(f"{name}_max" for name in _CUT),
     "peak_memory_bytes_max",
+    "allocated_memory_bytes_max",
+    "reserved_memory_bytes_max",
     "num_ranks",
     "num_classes",
     "num_events",
@@ -239,14 +241,13 @@ def _traffic(built: Built) -> dict[str, dict[str, float]]:
 
 
 def _sent(built: Built, each: Instruction) -> float:
-    """Bytes a member sends, as a ring would: nccl-tests' bus bytes."""
+    """Bytes a member sends on average, as a ring would: nccl-tests' bus bytes."""
     if each.action is Action.SEND:
         return float(each.num_bytes)
     if each.action is not Action.COLLECTIVE:
         return 0.0
     ranks = built.plan.mesh.product(each.group)
-    rounds = 2 if each.operation == "all_reduce" else 1
-    return rounds * (ranks - 1) / ranks * each.num_bytes
+    return Operation(each.operation).copies(ranks) / ranks * each.num_bytes
 
 
 def peaks(built: Built, account: Table) -> list[dict[str, Any]]:
@@ -261,8 +262,10 @@ def peaks(built: Built, account: Table) -> list[dict[str, Any]]:
         entry["breakdown"] = _by_category(kinds, sizes)
         if level[top] > entry["capacity"]:
             first = int(np.argmax(level > entry["capacity"]))
-            buffers = rows["buffer"][: top + 1]
-            entry |= _excess(entry, int(rows["time"][first]), alive(buffers, sizes, rows.names["buffer"]))
+            living = alive(
+                rows["buffer"][: top + 1], sizes, rows["micro_batch"][: top + 1], rows.names["buffer"]
+            )
+            entry |= _excess(entry, int(rows["time"][first]), living)
         found.append(entry)
     return found
 
@@ -285,7 +288,8 @@ def swept_peaks(built: Built, swept: Swept) -> list[dict[str, Any]]:
                 entry = _peak(built, index, int(most.total[column]), int(most.time[column]))
                 entry["breakdown"] = dict(breakdown)
                 if not entry["fits"]:
-                    living = living or alive(rows.buffers[held.rows], sizes, names)
+                    batches = rows.micro_batches[held.rows]
+                    living = living or alive(rows.buffers[held.rows], sizes, batches, names)
                     entry |= _excess(entry, int(most.exceeded[column]), living)
                 found[index] = entry
     return [found[index] for index in range(len(found))]
@@ -319,22 +323,6 @@ def _excess(entry: Mapping[str, Any], first: int, living: list[dict[str, Any]]) 
         "excess": entry["total"] - entry["capacity"],
         "alive": living,
     }
-
-
-def alive(
-    buffers: NDArray[Any], sizes: NDArray[Any], names: Sequence[str], count: int = 8
-) -> list[dict[str, Any]]:
-    """The largest buffers alive after some rows, those of one name over layers and micro-batches together.
-
-    ``layers.*.mlp.up.out`` stands for that buffer of every layer.
-    """
-    held = np.bincount(buffers, weights=sizes.astype(np.float64))
-    together: dict[str, int] = {}
-    for number in np.flatnonzero(held > 0).tolist():
-        name = _NUMBERED.sub("*", names[number])
-        together[name] = together.get(name, 0) + int(held[number])
-    largest = sorted(together.items(), key=lambda entry: -entry[1])[:count]
-    return [{"buffer": name, "bytes": held_bytes} for name, held_bytes in largest]
 
 
 def assumptions(built: Built) -> list[dict[str, str]]:

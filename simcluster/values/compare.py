@@ -88,7 +88,9 @@ def compare(
         largest = _largest_of(changes.values())
         for name, change in changes.items():
             held = judge.changes(replay.weights[step, name], before[name], learning_rate)
-            found.append(judge.compare(step, "update", name, held, change, largest, noise))
+            # A weight itself is no closer to the truth than its last place.
+            place = tolerance.last_place * _largest(values.weights[name]) / learning_rate
+            found.append(judge.compare(step, "update", name, held, change, largest, noise + place))
         largest = _largest_of(values.states.values())
         for name, state in values.states.items():
             held = list(replay.states[step, name].values())

@@ -1,17 +1,20 @@
 """The replay: every instruction of every rank on arrays, in the order in which the trace says it started.
 
 Buffers are keyed by (rank, name, micro-batch). Reading one that is not there yet or was released is an error
-that names the instruction, so a schedule that breaks a dependency fails here.
+that names the instruction, so a schedule that breaks a dependency fails here. So is an instruction that says
+it moves other than it does: the bytes that are timed are those of the arrays.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from simcluster.cluster import Way
+from simcluster.collectives import Operation
 from simcluster.errors import SimulationError
 from simcluster.layout import Layout, Mesh, Movement
 from simcluster.model import Array, Operator, Region, TensorType
@@ -22,6 +25,7 @@ from simcluster.program.lower import FORWARD, REDUCE
 from simcluster.trace import Table
 from simcluster.values.exchange import exchange, local_part, sliced
 from simcluster.values.source import Source
+from simcluster.values.traffic import Feeding, check_collective, crossed
 
 _Key = tuple[str, int, int]
 
@@ -77,9 +81,16 @@ class Replay:
     _buffers: dict[int, dict[_Key, Array]] = field(default_factory=dict)
     _left: dict[tuple[int, _Key], int] = field(default_factory=dict)
     _fresh: dict[tuple[int, _Key], int] = field(default_factory=dict)
+    _extents: dict[tuple[int, int, int], tuple[Mapping[str, int], Mapping[str, int]]] = field(
+        default_factory=dict
+    )
+    _inputs: Feeding = field(default_factory=Feeding)
 
     def run(self) -> None:
-        """Replays the whole trace; SimulationError where an instruction reads what is not there."""
+        """Replays the whole trace.
+
+        SimulationError where an instruction reads what is not there, or moves other than it says.
+        """
         self.mesh: Mesh = self.program.mesh
         for rank in range(self.mesh.num_ranks):
             self._buffers[rank] = dict(self._residents(rank))
@@ -90,12 +101,15 @@ class Replay:
             if index in done:
                 continue
             if event.instruction.action in _ALONE:
+                if event.instruction.operation == Way.TO_DEVICE:
+                    self._inputs.copied[event.rank] = event.instruction.num_bytes
                 self._compute(event)
                 self._drop(event)
                 continue
             members = meetings[index]
             done.update(members)
             self._meet([events[member] for member in members])
+        self._inputs.check()
 
     # -- the order --------------------------------------------------------------------------------------
 
@@ -185,6 +199,8 @@ class Replay:
     def _fed(self, event: _Event, slot: Slot) -> Array:
         whole = self.source.feed(slot.name, slot.whole, event.step, event.execution.micro_batch, slot.below)
         found = local_part(whole, slot.layout, self.mesh, event.rank)
+        when = (event.rank, event.step, event.execution.micro_batch)
+        self._inputs.read.setdefault(when, {})[slot.name] = slot.type.dtype.num_bytes(found.size)
         self._buffers[event.rank][self._key(event, slot)] = found
         return found
 
@@ -221,7 +237,7 @@ class Replay:
 
     def _references(self, event: _Event, slot: Slot, index: int) -> int:
         if slot.scope is Scope.LOCAL:
-            return sum(index in each.drops for each in event.code.instructions)
+            return event.code.droppers[index]
         part = self.program.part_of(event.rank)
         name = self._key(event, slot)[0]
         if slot.scope is Scope.KEPT:
@@ -247,15 +263,25 @@ class Replay:
                 self._record(event, call, call.operator)
 
     def _region(self, event: _Event, operator: Operator, call: Call) -> Region:
-        sizes: dict[str, int] = {}
-        if call.strategy.splits:
-            shapes = [event.code.slots[slot].type.shape for slot in call.inputs + call.outputs]
-            split = [dim for dim, _ in call.strategy.splits]
-            extent = operator.dims().extents(shapes, split)
-            sizes = {dim: extent[dim] for dim in split}
-        starts = {dim: self.mesh.index(event.rank, axes) * sizes[dim] for dim, axes in call.strategy.splits}
+        key = (id(event.code), id(call), event.rank)
+        if key not in self._extents:
+            # Programs outlive their replay: what is at an address stays there.
+            self._extents[key] = self._extent(event, operator, call)
+        starts, sizes = self._extents[key]
         run = event.execution
         return Region(starts, event.step + 1, self.source.seed, run.instance, run.micro_batch, sizes)
+
+    def _extent(
+        self, event: _Event, operator: Operator, call: Call
+    ) -> tuple[Mapping[str, int], Mapping[str, int]]:
+        """Where the rank's part of every split dim begins, and how long it is."""
+        if not call.strategy.splits:
+            return {}, {}
+        shapes = [event.code.slots[slot].type.shape for slot in call.inputs + call.outputs]
+        split = [dim for dim, _ in call.strategy.splits]
+        extent = operator.dims().extents(shapes, split)
+        starts = {dim: self.mesh.index(event.rank, axes) * extent[dim] for dim, axes in call.strategy.splits}
+        return starts, {dim: extent[dim] for dim in split}
 
     def _meet(self, members: Sequence[_Event]) -> None:
         """A collective or a transfer, for all who take part at once."""
@@ -267,25 +293,38 @@ class Replay:
             ordered = sorted(members, key=lambda event: self.mesh.index(event.rank, axes))
             if len(ordered) != self.mesh.product(axes):
                 raise SimulationError(f"{members[0].label} misses members of its group")
-            for number in range(len(first.calls)):
-                self._exchange(ordered, number)
+            moved = sum(self._exchange(ordered, number) for number in range(len(first.calls)))
+            for event in ordered:
+                each = event.instruction
+                check_collective(event.label, Operation(each.operation), each.num_bytes, len(ordered), moved)
         for event in members:
             self._drop(event)
 
-    def _exchange(self, members: Sequence[_Event], number: int) -> None:
+    def _exchange(self, members: Sequence[_Event], number: int) -> int:
+        """Performs a collective's exchange of one tensor; the bytes that cross between ranks."""
         calls = [event.instruction.calls[number] for event in members]
         arrays = [self._read(event, call.inputs[0]) for event, call in zip(members, calls, strict=True)]
         movement = calls[0].operator
         assert isinstance(movement, Movement)
-        shape = members[0].code.slots[calls[0].outputs[0]].type.shape
-        for event, call, array in zip(members, calls, exchange(movement, arrays, shape), strict=True):
+        first = members[0].instruction
+        if (first.operation, first.group) != (movement.kind, movement.axes):
+            timed = f"{first.operation} over {'+'.join(first.group)}"
+            raise SimulationError(f"{members[0].label} is timed as {timed}, but does {movement}")
+        kind = members[0].code.slots[calls[0].outputs[0]].type
+        results = exchange(movement, arrays, kind.shape)
+        for event, call, array in zip(members, calls, results, strict=True):
             self._write(event, call.outputs[0], array, 0 in call.adds)
+        return kind.dtype.num_bytes(crossed(movement, arrays, results))
 
     def _transfer(self, members: Sequence[_Event]) -> None:
         if len(members) != 2:
             raise SimulationError(f"{members[0].label} has no counterpart")
         sender, receiver = sorted(members, key=lambda event: event.instruction.action is Action.RECEIVE)
-        array = self._read(sender, sender.instruction.calls[0].inputs[0])
+        index = sender.instruction.calls[0].inputs[0]
+        array = self._read(sender, index)
+        moved = sender.code.slots[index].type.dtype.num_bytes(array.size)
+        for event in (sender, receiver):
+            check_collective(event.label, Operation.SEND_RECEIVE, event.instruction.num_bytes, 2, moved)
         self._write(receiver, receiver.instruction.calls[0].outputs[0], array, adds=False)
 
     # -- what is compared -------------------------------------------------------------------------------

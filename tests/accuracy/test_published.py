@@ -22,7 +22,7 @@ START, END = "<!-- published -->\n", "<!-- /published -->\n"
 SHOWN = {
     "step_time_s": ("step", units.seconds),
     "tokens_per_s_per_device": ("tokens/s per device", lambda value: f"{value:,.0f}"),
-    "peak_memory_bytes_max": ("peak memory", units.size),
+    "allocated_memory_bytes_max": ("allocated memory", units.size),
 }
 
 

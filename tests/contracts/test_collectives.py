@@ -48,7 +48,7 @@ def test_it_computes_its_operation_for_every_group(kind, operation):
 
 
 @pytest.mark.parametrize(("kind", "operation"), PAIRS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_it_computes_its_operation_on_any_arrays(kind, operation, data):
     site = data.draw(st.sampled_from(able(kind, operation)))

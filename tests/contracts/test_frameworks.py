@@ -8,6 +8,7 @@ import itertools
 
 import pytest
 
+from simcluster.model import Operator
 from simcluster.plan.framework import IDEAL, FrameworkSpec
 from simcluster.plan.told import told
 from simcluster.scenario import Scenario
@@ -52,6 +53,21 @@ def test_it_has_a_title_a_source_and_a_phrase_for_every_change(name):
     phrases = told(spec.changes())
     assert all(phrases)
     assert bool(phrases) == (name != IDEAL)
+
+
+def _families(kind):
+    return {getattr(kind, "family", None)}.union(*map(_families, kind.__subclasses__()))
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_it_names_families_of_operators_that_there_are(name):
+    spec = FrameworkSpec.load(name)
+    named = {
+        *itertools.chain(*spec.fuse),
+        *spec.passes,
+        *(() if spec.accumulate == "all" else spec.accumulate),
+    }
+    assert named <= _families(Operator)
 
 
 @pytest.mark.parametrize("name", PROFILES)

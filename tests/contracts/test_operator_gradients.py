@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
 import pytest
 
 from simcluster.model import ONE
-from tests.contracts.operator_case import WHOLE
 from tests.contracts.operator_cases import cases
-from tests.contracts.operator_checks import gradient_values, upstream_of
+from tests.contracts.operator_slopes import Slopes
 from tests.contracts.operator_tape import differentiated, subsets
 
 recorded = pytest.mark.parametrize("case", [case for case in cases() if case.live is not None], ids=str)
@@ -19,43 +15,7 @@ recorded = pytest.mark.parametrize("case", [case for case in cases() if case.liv
 @recorded
 def test_gradients_agree_with_finite_differences(case):
     for live in subsets(case.live):
-        tape, found = differentiated(case, live=live)
-        rng = np.random.default_rng(1)
-        upstream = upstream_of(case, live, rng)
-        values = gradient_values(case, tape, upstream)
-
-        def loss(arrays, upstream=upstream):
-            outputs = case.operator.evaluate(arrays, WHOLE)
-            return sum(float((outputs[index] * weight).sum()) for index, weight in upstream.items())
-
-        for index in case.floating:
-            if found[index] is None:
-                gradient = np.zeros_like(case.inputs[index])
-            else:
-                gradient = values[found[index]]
-            assert gradient.shape == case.inputs[index].shape
-            for direction in directions(gradient.shape, rng):
-                slope = central_difference(loss, case.inputs, index, direction)
-                assert (gradient * direction).sum() == pytest.approx(slope, rel=1e-6, abs=1e-7), index
-
-
-def directions(shape, rng):
-    """Random ones, and some elements one by one."""
-    yield from rng.standard_normal((3, *shape))
-    size = math.prod(shape)
-    for element in rng.permutation(size)[:12]:
-        unit = np.zeros(size)
-        unit[element] = 1
-        yield unit.reshape(shape)
-
-
-def central_difference(loss, arrays, index, direction, step=1e-5):
-    def at(distance):
-        moved = [*arrays]
-        moved[index] = arrays[index] + distance * direction
-        return loss(moved)
-
-    return (at(step) - at(-step)) / (2 * step)
+        assert not Slopes.of(case, live).wrong(*differentiated(case, live=live))
 
 
 @recorded

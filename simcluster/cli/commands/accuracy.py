@@ -12,18 +12,25 @@ from simcluster.cli.options import completed
 EXAMPLES = (
     "simcluster accuracy collectives.csv --worst 10",
     "simcluster accuracy collectives.csv --hardware '*H100*' --op all_reduce",
+    "simcluster accuracy training.csv --id 'megatron-*' --jobs 2",
     "simcluster accuracy ours.csv --cluster dgx-h200 --csv > predicted.csv",
 )
 
 
 def accuracy(
     file: Annotated[
-        str, typer.Argument(metavar="FILE.csv", help="Measured collectives.", show_default=False)
+        str, typer.Argument(metavar="FILE.csv", help="Measured collectives, or runs.", show_default=False)
     ],
     hardware: Annotated[
         str | None, typer.Option(metavar="PATTERN", help="Only rows whose hardware matches, as '*A100*'.")
     ] = None,
     op: Annotated[str | None, typer.Option(metavar="NAME", help="Only rows of this operation.")] = None,
+    id_: Annotated[
+        str | None, typer.Option("--id", metavar="PATTERN", help="Only rows whose id matches.")
+    ] = None,
+    every: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Of these every N-th row, for a quick look.")
+    ] = 1,
     cluster: Annotated[
         str | None,
         typer.Option(
@@ -35,20 +42,30 @@ def accuracy(
     worst: Annotated[
         int, typer.Option(metavar="N", min=0, help="Show the N rows that are farthest off.")
     ] = 0,
+    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Processes that simulate runs.")] = 1,
     csv: Annotated[
         bool, typer.Option("--csv", help="Print every row with its prediction, comma-separated.")
     ] = False,
 ) -> ExitCode:
-    """Compare published collectives with their prediction, by hardware, operation and size.
+    """Compare published collectives, or training runs, with their prediction.
 
-    FILE.csv begins with the titles id,source,op,hardware,num_devices,num_hosts,message_bytes,time_us,
-    algbw_gb_s,busbw_gb_s,notes; sizes and rates count as in nccl-tests. A row needs a time or a rate;
-    a rate without a size is compared at 1 GiB. Rows that cannot be predicted are counted by reason.
+    A file of collectives begins with the titles id,source,op,hardware,num_devices,num_hosts,
+    message_bytes,time_us,algbw_gb_s,busbw_gb_s,notes; sizes and rates count as in nccl-tests. A row needs
+    a time or a rate; a rate without a size is compared at 1 GiB. A file of training runs has the column
+    metric, and those that the message names where they are missing. What cannot be predicted is counted
+    by reason.
     """
     from simcluster.accuracy import accuracy_csv, accuracy_text, predict, read_rows
+    from simcluster.accuracy.runs import predict_runs, read_runs, runs_csv, runs_text
+    from simcluster.accuracy.table import titles
     from simcluster.cli.measured import chosen
     from simcluster.cli.terminal import has_colour, out
 
-    found = predict(chosen(read_rows(file), hardware, op), cluster)
-    out(accuracy_csv(found) if csv else accuracy_text(found, worst, colour=has_colour()))
+    if "metric" in titles(file):
+        runs = chosen(read_runs(file), hardware, op, id_)[::every]
+        found = predict_runs(runs, cluster, jobs=jobs)
+        out(runs_csv(found) if csv else runs_text(found, worst, colour=has_colour()))
+        return ExitCode.DONE
+    rows = predict(chosen(read_rows(file), hardware, op, id_)[::every], cluster)
+    out(accuracy_csv(rows) if csv else accuracy_text(rows, worst, colour=has_colour()))
     return ExitCode.DONE

@@ -11,6 +11,7 @@ from simcluster.foreign.importer import Given, Importer
 from simcluster.foreign.launcher import understand_launcher
 from simcluster.foreign.meaning import integer, lost
 from simcluster.foreign.megatron_arguments import MARKS, ZERO, meaning_of
+from simcluster.foreign.mixture import mixture
 from simcluster.foreign.shell import find_launch, read_script
 
 
@@ -37,6 +38,7 @@ class Megatron(Importer):
                 "squared ReLU without --position-embedding-type: learned positions, Megatron's default"
             )
         model.dimensions(facts, grouped=bool(facts.get("grouped")))
+        mixture(facts, chosen=2, groups_best=True)
         model.dropout(facts, 0.1)
         model.numbers(facts)
         facts.default("training.optimizer.clip", 1.0, "--clip-grad 1.0 (Megatron's default)")

@@ -13,7 +13,6 @@ from simcluster.foreign.flag import Flag
 from simcluster.foreign.importer import Given, Importer
 from simcluster.foreign.inert import inert
 from simcluster.foreign.meaning import (
-    boolean,
     effectless,
     lost,
     number,
@@ -22,6 +21,8 @@ from simcluster.foreign.meaning import (
     switch,
     word,
 )
+from simcluster.foreign.mindformers_recompute import meaning_of, recomputation
+from simcluster.foreign.mixture import DEEPSEEK, mixture
 from simcluster.foreign.profile import of_profile, say_framework
 from simcluster.foreign.settings import read_settings
 
@@ -36,6 +37,11 @@ _TYPES: Mapping[str, Mapping[str, object]] = {
     "qwen2config": {**_LLAMA, "qkv_bias": True},
     "qwen2": {**_LLAMA, "qkv_bias": True},
     "mistral": _LLAMA,
+    "mixtral": _LLAMA,
+    "deepseekv2config": _LLAMA,
+    "deepseekv3config": _LLAMA,
+    "deepseek_v3": _LLAMA,
+    "qwen3_moe": {**_LLAMA, "qk_norm": True},
     "internlmconfig": _LLAMA,
     "gpt2config": _GPT,
     "gpt2": _GPT,
@@ -61,9 +67,10 @@ class MindFormers(Importer):
         facts.understand(read_settings(text, name), _meaning)
         if given.model is None:
             _model(facts)
+        mixture(facts, chosen=1, groups_best=False)
         _batch(facts)
         _optimizer_parallel(facts)
-        _recompute(facts)
+        recomputation(facts)
         _pipeline(facts)
         _embedding(facts)
         if facts.get("clip"):
@@ -129,12 +136,10 @@ _MODEL: Mapping[str, Meaning] = {
     "pp_interleave_num": states("chunks"),
     "offset": lambda facts, flag: _offset(facts, flag),
     "fine_grain_interleave": lost("layers are not interleaved", unless=(1, None)),
-    "multi_latent_attention": lost("ordinary attention is simulated"),
     "mtp_depth": lost("no further tokens are predicted"),
     "num_nextn_predict_layers": lost("no further tokens are predicted"),
-    "n_routed_experts": lost("a dense model is simulated", unless=(None, 0)),
-    "num_experts": lost("a dense model is simulated", unless=(None, 0)),
     "sliding_window": states("model.window"),
+    **DEEPSEEK,
 }
 
 _MEANINGS: Mapping[str, Meaning] = {
@@ -145,7 +150,7 @@ _MEANINGS: Mapping[str, Meaning] = {
     "parallel_config.model_parallel": states("tensor"),
     "parallel_config.pipeline_stage": states("pipeline"),
     "parallel_config.context_parallel": states("context"),
-    "parallel_config.expert_parallel": lost("a dense model is simulated"),
+    "parallel_config.expert_parallel": states("expert"),
     "parallel_config.micro_batch_num": states("micro_batch_num"),
     "parallel_config.use_seq_parallel": switch("sequence_parallel", True, False),
     "parallel_config.vocab_emb_dp": switch("vocab_emb_dp"),
@@ -159,23 +164,21 @@ _MEANINGS: Mapping[str, Meaning] = {
     "parallel.parallel_optimizer_config.optimizer_level": states("optimizer_level", word),
     "parallel.parallel_optimizer_config.gradient_accumulation_shard": switch("gradient_shard"),
     "parallel.parallel_optimizer_config.parallel_optimizer_threshold": states("threshold"),
-    "parallel.parallel_optimizer_config.optimizer_weight_shard_size": lost(
-        "states are sharded over all data-parallel ranks", unless=(-1, None)
-    ),
+    "parallel.parallel_optimizer_config.optimizer_weight_shard_size": states("shard_size"),
     "parallel.pipeline_config.pipeline_interleave": effectless,
     "parallel.pipeline_config.pipeline_scheduler": selects(
         "schedule", {"1f1b": "1f1b", "gpipe": "gpipe", "zero_bubble_v": "zero_bubble_v"}, "1f1b is simulated"
     ),
     "parallel.enable_alltoall": effectless,
     "parallel.comm_fusion": of_profile,
-    "recompute_config.recompute": states("recompute", lambda facts, flag: flag.value),
-    "recompute_config.select_recompute": states("select", lambda facts, flag: flag.value),
-    "recompute_config.select_comm_recompute": states("select_comm", lambda facts, flag: flag.value),
-    "recompute_config.mp_comm_recompute": lambda facts, flag: _collectives(facts, flag),
-    "recompute_config.parallel_optimizer_comm_recompute": effectless,
-    "recompute_config.recompute_slice_activation": lost("saved activations are whole on every tensor rank"),
     "swap_config.swap": lost(_ON_DEVICE),
-    "moe_config.expert_num": lost("a dense model is simulated", unless=(1, None)),
+    "moe_config.expert_num": states("experts"),
+    "moe_config.num_experts_chosen": states("experts_chosen"),
+    "moe_config.shared_expert_num": states("experts_shared_count"),
+    "moe_config.capacity_factor": states("experts_capacity", number),
+    "moe_config.use_gating_sigmoid": switch("experts_score", "sigmoid"),
+    "moe_config.balance_via_topk_bias": switch("experts_steered"),
+    **{f"moe_config.{name}": meaning for name, meaning in DEEPSEEK.items()},
     "optimizer.type": selects(
         "training.optimizer.kind",
         {
@@ -206,8 +209,9 @@ _MEANINGS: Mapping[str, Meaning] = {
 
 
 def _meaning(name: str) -> Meaning | None:
-    if name in _MEANINGS:
-        return _MEANINGS[name]
+    found = _MEANINGS.get(name) or meaning_of(name)
+    if found is not None:
+        return found
     head, _, rest = name.partition(".")
     if head in _INERT["effectless"] or head in (
         "runner_config",
@@ -246,13 +250,6 @@ def _offset(facts: Facts, flag: Flag) -> None:
         facts.say("offset", value, flag)
     else:
         facts.unsupported(flag, "stages of equal size are simulated")
-
-
-def _collectives(facts: Facts, flag: Flag) -> None:
-    if boolean(facts, flag) is False:
-        facts.say("keep_collectives", True, flag)
-    else:
-        facts.effectless(flag, "recomputed layers repeat their collectives")
 
 
 def _model(facts: Facts) -> None:
@@ -331,7 +328,7 @@ def _batch(facts: Facts) -> None:
 
 def _optimizer_parallel(facts: Facts) -> None:
     """Optimizer parallelism shards weights and states over the data-parallel ranks."""
-    names = ("optimizer_level", "gradient_shard", "threshold")
+    names = ("optimizer_level", "gradient_shard", "threshold", "shard_size")
     if not facts.get("optimizer_parallel"):
         for name in names:
             if name in facts.known:
@@ -341,44 +338,15 @@ def _optimizer_parallel(facts: Facts) -> None:
     if level not in _LEVELS:
         facts.wrong(facts.flag("optimizer_level"), "expected level1, level2 or level3")
         return
+    said: dict[str, Any] = {"mindspore": level}
     if facts.get("gradient_shard") and level == "level1":
-        level = "level2"
-    forms: list[dict[str, Any]] = [{"mindspore": level}, {"zero": 1}]
+        said["gradient_accumulation_shard"] = True
     if facts.get("threshold", 64) != 64:
-        forms.insert(0, {"mindspore": level, "min_bytes": f"{facts.get('threshold')} KiB"})
-    choice = Choice(tuple(forms), _LEVELS[level])
+        said["min_bytes"] = f"{facts.get('threshold')} KiB"
+    if facts.get("shard_size", -1) != -1:
+        said["shard_size"] = facts.get("shard_size")
+    choice = Choice((said, {"zero": 1}), _LEVELS[level])
     facts.say("parallel.optimizer_sharding", choice, facts.flag("optimizer_parallel"))
-
-
-def _recompute(facts: Facts) -> None:
-    """All layers or none; lists for single stages are rounded to all."""
-    value = facts.get("recompute")
-    flag = facts.flag("recompute")
-    chosen = value is True
-    if isinstance(value, (list, int)) and not isinstance(value, bool):
-        total = sum(_numbers_in(value))
-        chosen = total > 0
-        if total not in (0, facts.get("model.layers")):
-            facts.unsupported(flag, "every layer is recomputed: less memory and more time than this")
-    elif value is not None and not isinstance(value, bool):
-        facts.wrong(flag, "expected true, false or a list of layers per stage")
-    if chosen:
-        facts.say("parallel.recompute", Choice(({"layers": "all"},)), flag)
-        if facts.get("keep_collectives"):
-            facts.unsupported(facts.flag("keep_collectives"), "recomputed layers repeat their collectives")
-    for name in ("select", "select_comm"):
-        if name not in facts.known:
-            continue
-        if facts.get(name) and not chosen:
-            facts.unsupported(facts.flag(name), "nothing is recomputed: more memory and less time than this")
-        else:
-            facts.effectless(facts.flag(name), "whole layers are recomputed" if facts.get(name) else "off")
-
-
-def _numbers_in(value: object) -> list[int]:
-    if isinstance(value, list):
-        return [number for each in value for number in _numbers_in(each)]
-    return [value] if isinstance(value, int) else []
 
 
 def _pipeline(facts: Facts) -> None:

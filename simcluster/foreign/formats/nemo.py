@@ -22,6 +22,7 @@ from simcluster.foreign.meaning import (
     word,
 )
 from simcluster.foreign.megatron_arguments import FP8, ZERO, meaning_of
+from simcluster.foreign.mixture import mixture
 from simcluster.foreign.profile import of_profile, say_framework
 from simcluster.foreign.settings import read_settings
 from simcluster.model.spec import ModelSpec
@@ -71,6 +72,11 @@ _TARGETS: Mapping[str, str] = {
     "qwen3config8b": "qwen3-8b",
     "qwen3config14b": "qwen3-14b",
     "qwen3config32b": "qwen3-32b",
+    "mixtralconfig8x7b": "mixtral-8x7b",
+    "deepseekv2config": "deepseek-v2",
+    "deepseekv3config": "deepseek-v3",
+    "qwen3config30b_a3b": "qwen3-30b-a3b",
+    "qwen3config235b_a22b": "qwen3-235b-a22b",
 }
 """Configuration classes that name a model of the catalog."""
 
@@ -90,6 +96,7 @@ class Nemo(Importer):
             facts.absorb(facts.drop("model.use"))  # its dimensions are written out
         if given.model is None and "model.use" not in facts.known:
             megatron.dimensions(facts, grouped=True)
+            mixture(facts, chosen=2, groups_best=True)
         else:
             _keep_to_the_catalog(facts)
         megatron.dropout(facts, 0.0)
@@ -223,7 +230,6 @@ _OWN: Mapping[str, Meaning] = {
     "model.ub_tp_comm_overlap": of_profile,
     "model.nccl_communicator_config_path": effectless,
     "model.fsdp": switch("parallel.optimizer_sharding", ZERO[3]),
-    "model.expert_model_parallel_size": lost("a dense model is simulated"),
     "model._target_": _target,
     "model.config._target_": _target,
     "model.provider": _target,

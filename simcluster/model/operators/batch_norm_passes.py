@@ -23,7 +23,7 @@ _PAIR = (("sums", "the two sums are read together"),)
 class BatchNormOperator(Operator):
     """What batch norm, its gradient and their passes share."""
 
-    family: ClassVar[str] = "norm"
+    family: ClassVar[str] = "batch_norm"
     statistics: Statistics
 
     def _pass(
@@ -32,13 +32,10 @@ class BatchNormOperator(Operator):
         outputs: Sequence[TensorType],
         accumulate: bool,
         again: Sequence[TensorType] = (),
+        kernel: Kernel = Kernel.REDUCTION,
     ) -> tuple[Work, ...]:
         """One kernel that reads its inputs, and some of them ``again``."""
-        return (
-            memory_bound(
-                Kernel.REDUCTION, (*inputs, *again), outputs, flops_per_element=5, accumulate=accumulate
-            ),
-        )
+        return (memory_bound(kernel, (*inputs, *again), outputs, flops_per_element=5, accumulate=accumulate),)
 
     def _statistic(self, x: TensorType) -> TensorType:
         return TensorType(self.statistics.shape(x.shape), DType.FP32)
@@ -54,6 +51,7 @@ class BatchNormSums(BatchNormOperator):
     statistics: Statistics
 
     kind: ClassVar[str] = "batch_norm_sums"
+    family: ClassVar[str] = "statistics"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Two numbers per statistic."""
@@ -105,8 +103,8 @@ class BatchNormalise(BatchNormOperator):
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
     ) -> tuple[Work, ...]:
-        """One pass."""
-        return self._pass(inputs, outputs, accumulate)
+        """One pass without sums."""
+        return self._pass(inputs, outputs, accumulate, kernel=Kernel.ELEMENTWISE)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The normalised pictures, and the statistics of the sums."""
@@ -150,8 +148,8 @@ class RunningStatistics(BatchNormOperator):
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
     ) -> tuple[Work, ...]:
-        """One pass."""
-        return self._pass(inputs, outputs, accumulate)
+        """One pass without sums."""
+        return self._pass(inputs, outputs, accumulate, kernel=Kernel.ELEMENTWISE)
 
     def grouped(self, ways: int) -> RunningStatistics | None:
         """Of smaller groups, unless statistics are synchronised."""
@@ -174,6 +172,7 @@ class BatchNormGradSums(BatchNormOperator):
     statistics: Statistics
 
     kind: ClassVar[str] = "batch_norm_grad_sums"
+    family: ClassVar[str] = "statistics"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Two numbers per statistic; dw and db in the type of x."""
@@ -234,8 +233,8 @@ class BatchNormInputGrad(BatchNormOperator):
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
     ) -> tuple[Work, ...]:
-        """One pass."""
-        return self._pass(inputs, outputs, accumulate)
+        """One pass without sums."""
+        return self._pass(inputs, outputs, accumulate, kernel=Kernel.ELEMENTWISE)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The gradient of every pixel."""

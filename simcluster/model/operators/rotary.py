@@ -29,7 +29,7 @@ class Rotary(Operator):
     fraction: float = 1.0
 
     kind: ClassVar[str] = "rotary"
-    family: ClassVar[str] = "pointwise"
+    family: ClassVar[str] = "rotary"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Outputs like the inputs."""

@@ -22,6 +22,7 @@ NAMES = (
     "lint",
     "verify",
     "layouts",
+    "explain",
     "check",
     "collective",
     "topology",

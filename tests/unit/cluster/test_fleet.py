@@ -69,7 +69,7 @@ def works(device):
 
 
 @pytest.mark.parametrize("name", device_names())
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 @given(data=st.data())
 def test_a_fleet_costs_what_its_devices_cost(name, data):
     device = load_device(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil, log2
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from simcluster.cluster import Cluster, Protocol, Wiring, load_cluster
@@ -30,7 +30,6 @@ operations = st.sampled_from(sorted(HALVES))
 sizes = st.integers(1, 10**12)
 
 
-@settings(deadline=None)
 @given(st.integers(2, 8), operations, sizes)
 def test_a_mesh_takes_one_wait_and_a_block_over_each_link(ranks, operation, size):
     """HCCL: alpha + n/p beta; all-reduce twice that."""
@@ -39,7 +38,6 @@ def test_a_mesh_takes_one_wait_and_a_block_over_each_link(ranks, operation, size
     assert found.seconds == pytest.approx(BASE + waits * (HOST_HOP + size / ranks / HOST_RATE))
 
 
-@settings(deadline=None)
 @given(st.integers(2, 70), operations, sizes)
 def test_nhr_takes_logarithmic_waits_and_a_rings_bytes(hosts, operation, size):
     """HCCL: rounded-up log2 p alpha + (p - 1)/p n beta."""
@@ -49,7 +47,6 @@ def test_nhr_takes_logarithmic_waits_and_a_rings_bytes(hosts, operation, size):
     assert found.seconds == pytest.approx(BASE + waits * NETWORK_HOP + sent / NETWORK_RATE)
 
 
-@settings(deadline=None)
 @given(st.integers(2, 20), st.integers(2, 8), operations, sizes)
 def test_the_pipeline_overlaps_its_levels(hosts, mates, operation, size):
     """HCCL: max(b beta_x + alpha_x, b beta_i + alpha_i) (q - 1) + b beta_i + alpha_i, for blocks b."""
@@ -60,7 +57,6 @@ def test_the_pipeline_overlaps_its_levels(hosts, mates, operation, size):
     assert found.seconds == pytest.approx(BASE + HALVES[operation] * half)
 
 
-@settings(deadline=None)
 @given(st.integers(2, 20), st.integers(1, 8), sizes)
 def test_the_hierarchy_reduces_inside_then_across_then_gathers_inside(hosts, mates, size):
     found = collective_time(Operation.ALL_REDUCE, even(hosts, mates, MESH), size, MESH, "hierarchical")
@@ -69,7 +65,6 @@ def test_the_hierarchy_reduces_inside_then_across_then_gathers_inside(hosts, mat
     assert found.seconds == pytest.approx(BASE + inside + across)
 
 
-@settings(deadline=None)
 @given(st.integers(2, 20), st.integers(2, 8), sizes)
 def test_a_hierarchical_all_to_all_stays_on_its_rail(hosts, mates, size):
     found = collective_time(Operation.ALL_TO_ALL, even(hosts, mates, MESH), size, MESH, "hierarchical")
@@ -89,7 +84,6 @@ def simple(cluster: Cluster, algorithm: str) -> Protocol:
     return found
 
 
-@settings(deadline=None)
 @given(st.integers(2, 8), sizes)
 def test_a_reducing_switch_takes_one_part_more_than_all(ranks, size):
     cluster, rate = reducing()

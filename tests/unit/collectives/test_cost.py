@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from simcluster.cluster import (
@@ -52,7 +52,6 @@ def even(hosts: int, mates: int, cluster: Cluster = PLAIN) -> Placement:
     return cluster.placement([host * size + mate for host in range(hosts) for mate in range(mates)])
 
 
-@settings(deadline=None)
 @given(st.integers(2, 64), st.integers(0, 10**12))
 def test_a_ring_on_one_host(ranks, num_bytes):
     span = even(1, ranks, BIG)
@@ -65,7 +64,6 @@ def test_a_ring_on_one_host(ranks, num_bytes):
         assert half.seconds - BASE == pytest.approx((reduce.seconds - BASE) / 2)
 
 
-@settings(deadline=None)
 @given(st.integers(2, 64), st.integers(1, 8), st.integers(0, 10**12))
 def test_a_ring_over_hosts_waits_for_the_network_only_where_it_leaves_a_host(hosts, mates, num_bytes):
     ranks = hosts * mates
@@ -89,7 +87,6 @@ def test_a_ring_broadcast_streams_behind_its_first_byte():
     assert found.seconds == pytest.approx(BASE + 7 * HOST_HOP + 1e9 / HOST_RATE)
 
 
-@settings(deadline=None)
 @given(st.sampled_from([2, 4, 8, 16, 64, 1024]), st.integers(1, 8), st.integers(0, 10**12))
 def test_a_tree_has_logarithmic_latency_and_sends_twice_the_data(hosts, mates, num_bytes):
     found = collective_time(Operation.ALL_REDUCE, even(hosts, mates), num_bytes, PLAIN, "tree")

@@ -39,7 +39,6 @@ LEAVES = reducing(partial(LeafSpine, hosts_per_leaf=2))
 SHARP = load_cluster("dgx-h100-sharp", 48)
 
 
-@settings(deadline=None)
 @given(st.integers(2, 64), st.integers(1, 8), sizes)
 def test_a_card_sends_its_part_once_and_gets_it_once(hosts, mates, size):
     """Reduce-scatter and all-gather inside stream behind one another, beside the way up and down."""
@@ -49,7 +48,6 @@ def test_a_card_sends_its_part_once_and_gets_it_once(hosts, mates, size):
     assert found.seconds == pytest.approx(waits + max(inside, across))
 
 
-@settings(deadline=None)
 @given(st.integers(2, 64), sizes, st.floats(1e8, 1e12))
 def test_no_reduction_is_faster_than_its_switches(hosts, size, rate):
     limited = reducing(rate=rate)
@@ -88,7 +86,7 @@ def test_hosts_of_one_leaf_meet_there():
 
 
 @pytest.mark.parametrize("kind", TREES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_the_tree_is_all_ways_between_members_together(kind, data):
     """In a tree, the links between any two members are those up to where all meet, and down again."""

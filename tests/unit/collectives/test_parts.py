@@ -86,7 +86,7 @@ def journeys(kind, cluster, ranks, counts):
     return legs if len(columns[0]) > 1 else legs[1:]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(groups(), st.sampled_from(KINDS))
 def test_every_link_carries_what_is_sent_over_it(group, kind):
     cluster, ranks, counts = group
@@ -106,7 +106,7 @@ def test_every_link_carries_what_is_sent_over_it(group, kind):
         assert sizes == pytest.approx([want[link] for link in got.links.tolist()])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(groups(), st.sampled_from(KINDS))
 def test_no_collective_is_faster_than_its_most_loaded_link(group, kind):
     cluster, ranks, counts = group
@@ -142,7 +142,7 @@ def test_equal_parts_take_as_long_as_the_plain_all_to_all(kind, name):
         assert collective_time(V, placement, size, cluster, kind, almost).duration_ns == plain.duration_ns
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(2, 64), st.integers(1, 10**9), st.data())
 def test_one_hot_rank_is_an_incast_on_its_card(hosts, size, data):
     to = data.draw(st.integers(0, hosts - 1))

@@ -380,7 +380,7 @@ PATHS = [
 ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.dictionaries(st.sampled_from(PATHS), VALUES, min_size=1, max_size=4))
 def test_whatever_is_written_the_answer_is_in_our_words(changes):
     data: dict = {}

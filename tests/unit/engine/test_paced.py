@@ -57,14 +57,14 @@ def communications(draw):
     return Communication(draw(share), draw(share), draw(st.floats(0, 50)), draw(st.floats(0, 50)))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_random_plans(data):
     built = prepare(plans(data.draw, "dgx-h100"), unfold=data.draw(st.booleans()))
     assert_sweep_is_events(giving_way(built, communications(data.draw)))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_random_plans_whose_transfers_meet(data):
     draw = data.draw
@@ -75,7 +75,7 @@ def test_random_plans_whose_transfers_meet(data):
     assert_equal(giving_way(built, communications(draw)), fabric)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(data=st.data())
 def test_copies_of_inputs_take_of_the_memory(data):
     built = prepare(
@@ -154,7 +154,7 @@ TAKEN = st.builds(Taken, st.integers(0, SCALE), st.integers(0, SCALE))
 
 
 @pytest.mark.parametrize("scale", [1, 2**31])
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_parts_end_as_they_do_with_events(scale, data):
     """Of several columns at once; also where floating point would not be exact."""

@@ -73,7 +73,7 @@ def assert_equal(built, fabric):
     return events.num_solves, swept.num_solves
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_random_plans_on_few_links(data):
     draw = data.draw

@@ -114,7 +114,7 @@ def test_shipped_scenarios_with_jitter(path):
         assert_sweep_is_events(prepare(which, unfold=True))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_random_plans(data):
     mesh = {
@@ -198,7 +198,7 @@ def test_progress_of_a_sweep():
 
 @pytest.mark.parametrize("fits", [True, False])
 @pytest.mark.parametrize("host", ["atlas-800t-a2", "dgx-h100"])
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 @given(data=st.data())
 def test_a_result_is_the_same_however_it_is_timed(fits, host, data):
     """Summaries with peaks, breakdowns and what was alive, and all tables; on too small devices too."""

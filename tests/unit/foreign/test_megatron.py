@@ -92,7 +92,7 @@ def test_number_formats(arguments, compute, gradients):
         ("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1", "all", False),
         ("--recompute-granularity full --recompute-method uniform --recompute-num-layers 2", "all", True),
         ("--recompute-granularity full --recompute-method block --recompute-num-layers 8", "all", False),
-        ("--recompute-granularity full --recompute-method block --recompute-num-layers 3", "all", True),
+        ("--recompute-granularity full --recompute-method block --recompute-num-layers 3", 3, False),
         ("--checkpoint-activations", "all", False),
         ("--activations-checkpoint-method uniform", "all", False),
         ("--recompute-method uniform --no-load-rng", "all", False),
@@ -102,6 +102,34 @@ def test_recomputation(arguments, layers, aloud):
     found = read(BASE + "--use-mcore-models --hidden-dropout 0 --attention-dropout 0 " + arguments)
     assert found.data["parallel"].get("recompute", {}).get("layers") == layers
     assert (Fate.UNSUPPORTED in fates(found, "--recompute-num-layers")) == aloud
+
+
+@pytest.mark.parametrize(
+    ("arguments", "recompute"),
+    [
+        (
+            "--recompute-granularity full --recompute-method uniform --distribute-saved-activations",
+            {"layers": "all", "slice": True},
+        ),
+        (
+            "--recompute-granularity selective --recompute-modules layernorm mlp",
+            {"operators": ["layers.*.{attention,mlp}.norm", "layers.*.mlp.{up,activation,down}*"]},
+        ),
+        ("--recompute-granularity selective --recompute-modules core_attn", None),
+        ("--distribute-saved-activations", None),
+    ],
+)
+def test_what_of_it_is_recomputed(arguments, recompute):
+    found = read(BASE + "--use-mcore-models --hidden-dropout 0 --attention-dropout 0 " + arguments)
+    assert found.data["parallel"].get("recompute") == recompute
+
+
+def test_unfused_attention_is_recomputed_without_what_it_gives():
+    found = read(BASE + "--recompute-activations --hidden-dropout 0 --attention-dropout 0")
+    assert found.data["framework"] == "megatron-lm-2022"
+    assert found.data["parallel"]["recompute"] == {
+        "operators": ["layers.*.attention.core.{scores,softmax,dropout}"]
+    }
 
 
 @pytest.mark.parametrize(
@@ -168,7 +196,6 @@ def test_effectless_and_framework_flags():
     assert fates(found, "--log-interval") == [Fate.EFFECTLESS]
     assert fates(found, "--tp-comm-overlap") == [Fate.PROFILE]
     assert fates(found, "--moe-router-topk") == [Fate.EFFECTLESS]
-    assert fates(read(BASE + "--num-experts 8"), "--num-experts") == [Fate.UNSUPPORTED]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from ruamel.yaml import YAML
 
 from simcluster.errors import ScenarioError
 from simcluster.foreign import Fate, Given, importer, translate
-from simcluster.foreign.accepted import accepts
 from tests.unit.foreign.samples import text_of
 
 NAME = "llama3_8b_mindformers.yaml"
@@ -67,9 +66,11 @@ def test_the_inner_size(changes, ffn):
     [
         (True, "all", False),
         (False, None, False),
+        (2, 2, False),
         ([16, 16], "all", False),
-        ([8, 0], "all", True),
-        ([[4, 4], [0, 0]], "all", True),
+        ([8, 0], [8, 0], False),
+        ([[4, 4], [2, 0]], [6, 4], True),
+        ([[8, 8], [8, 8]], "all", True),
         ([0, 0], None, False),
     ],
 )
@@ -79,21 +80,73 @@ def test_recomputation(recompute, layers, aloud):
     assert (Fate.UNSUPPORTED in listed(found, "recompute_config.recompute")) == aloud
 
 
-def test_selective_recomputation_is_listed():
-    found = read(recompute_config__recompute=False, recompute_config__select_recompute=True)
-    assert listed(found, "select_recompute") == [Fate.UNSUPPORTED]
-    assert listed(read(recompute_config__select_recompute=True), "select_recompute") == [Fate.EFFECTLESS]
+@pytest.mark.parametrize("recompute", [[8], [[8, 0], [8]], "some", [True, "x"]])
+def test_recomputation_that_fits_no_stages(recompute):
+    with pytest.raises(ScenarioError, match=r"recompute: .*expected"):
+        read(recompute_config__recompute=recompute)
+
+
+def test_how_layers_are_recomputed():
+    found = read(
+        recompute_config__recompute=True,
+        recompute_config__mp_comm_recompute=False,
+        recompute_config__parallel_optimizer_comm_recompute=True,
+        recompute_config__recompute_slice_activation=True,
+    )
+    wanted = {"layers": "all", "collectives": False, "gathers": True, "slice": True}
+    assert found.data["parallel"]["recompute"] == wanted
+    for name in ("mp_comm_recompute", "recompute_slice_activation"):
+        assert Fate.UNSUPPORTED not in listed(found, name)
+
+
+@pytest.mark.parametrize(
+    ("select", "operators", "aloud"),
+    [
+        (True, ["layers.*.mlp.activation"], False),
+        (
+            [r"feed_forward\.mul", r"attention_norm"],
+            ["layers.*.mlp.activation", "layers.*.attention.norm"],
+            False,
+        ),
+        ({r".*_norm": True}, ["layers.*.attention.norm", "layers.*.mlp.norm"], False),
+        ({r"feed_forward\.mul": [4, 4]}, ["layers.*.mlp.activation"], True),
+        (["something"], None, True),
+        (7, None, True),
+    ],
+)
+def test_selective_recomputation(select, operators, aloud):
+    found = read(recompute_config__recompute=False, recompute_config__select_recompute=select)
+    assert found.data["parallel"].get("recompute", {}).get("operators") == operators
+    fates = [each.fate for each in found.untranslated if "select_recompute" in each.flag.name]
+    assert (Fate.UNSUPPORTED in fates) == aloud
+
+
+def test_whole_layers_win_over_operators():
+    found = read(recompute_config__recompute=True, recompute_config__select_recompute=True)
+    assert "operators" not in found.data["parallel"]["recompute"]
+    assert listed(found, "select_recompute") == [Fate.EFFECTLESS]
 
 
 @pytest.mark.parametrize("level", ["level1", "level2", "level3"])
 def test_optimizer_levels(level):
     found = read(parallel__parallel_optimizer_config__optimizer_level=level)
-    written = found.data["parallel"]["optimizer_sharding"]
-    if accepts("parallel.optimizer_sharding", {"mindspore": level}):
-        assert written == {"mindspore": level}
-    else:
-        assert written == {"zero": 1}
-        assert listed(found, "enable_parallel_optimizer") == [Fate.UNSUPPORTED]
+    assert found.data["parallel"]["optimizer_sharding"] == {"mindspore": level}
+
+
+def test_how_optimizer_parallelism_shards():
+    found = read(
+        parallel__parallel_optimizer_config={
+            "gradient_accumulation_shard": True,
+            "parallel_optimizer_threshold": 32,
+            "optimizer_weight_shard_size": 2,
+        }
+    )
+    assert found.data["parallel"]["optimizer_sharding"] == {
+        "mindspore": "level1",
+        "gradient_accumulation_shard": True,
+        "min_bytes": "32 KiB",
+        "shard_size": 2,
+    }
 
 
 def test_without_optimizer_parallelism():
@@ -119,9 +172,8 @@ def test_number_formats():
     assert found.data["training"]["precision"] == {"compute": "bf16", "gradients": "bf16", "master": "none"}
 
 
-def test_experts_and_other_families_are_listed():
-    found = read(moe_config__expert_num=8, model__model_config__type="DeepseekV3Config")
-    assert listed(found, "expert_num") == [Fate.UNSUPPORTED]
+def test_other_families_are_listed():
+    found = read(model__model_config__type="Blip2Config")
     assert listed(found, "model_config.type") == [Fate.UNSUPPORTED]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from simcluster.errors import ScenarioError
@@ -114,7 +114,6 @@ def test_deep_nesting_is_refused():
         read_script("a " + "${X:-" * 60 + "1" + "}" * 60, "s.sh", {})
 
 
-@settings(deadline=None)
 @given(st.text(alphabet="ab \t'\"-", max_size=30))
 def test_words_are_those_of_the_standard_library(text):
     """Blanks and quotes, where both agree on what they mean."""
@@ -127,7 +126,6 @@ def test_words_are_those_of_the_standard_library(text):
     assert words(text) == ([expected] if expected else [])
 
 
-@settings(deadline=None)
 @given(st.lists(PIECES, max_size=60).map("".join) | st.text(max_size=80))
 @example("$((" + "(" * 100 + "))")
 @example("X=$((X))")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from simcluster.errors import PlanError
 from simcluster.layout import Dims, Halo, Kind, Layout, Mesh, Strategy, Window
 from simcluster.model import TensorType
-from simcluster.plan.redistribute import Router, collective_bytes, local_bytes
+from simcluster.plan.redistribute import Router, local_bytes
 from simcluster.values.exchange import exchange, sliced
 from simcluster.work import DType
 from tests.unit.layout.arrays import position
@@ -82,7 +82,7 @@ def router(mesh):
     return Router(mesh, lambda movement, size: 1.0 + size)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(pictures())
 def test_neighbours_bring_what_stands_beside_a_part_corners_too(picture):
     mesh, whole, target = picture
@@ -95,7 +95,7 @@ def test_neighbours_bring_what_stands_beside_a_part_corners_too(picture):
         assert np.array_equal(array, framed(whole, target, mesh, rank))
     sizes = [local_bytes(kind, layout, mesh) for layout in (start, *(reached for _, reached in path))]
     counted = [
-        collective_bytes(movement, before, after)
+        movement.num_bytes(before, after, mesh.product(movement.axes))
         for (movement, _), before, after in zip(path, sizes, sizes[1:], strict=False)
         if movement.is_collective
     ]
@@ -109,7 +109,7 @@ def test_neighbours_bring_what_stands_beside_a_part_corners_too(picture):
     assert kinds == ([Kind.COPY] if target.halos else [])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(pictures(), st.integers(0, 9))
 def test_adding_halos_is_the_transpose_of_reading_them(picture, seed):
     """<read(x), g> = <x, add(g)>, with zeros read beyond the ends."""

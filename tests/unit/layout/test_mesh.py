@@ -52,7 +52,7 @@ def test_it_prints_its_axes():
     assert str(MESH) == "pipeline 2 x data 3 x tensor 4"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(mesh=meshes(), data=st.data())
 def test_the_groups_of_any_axes_are_a_partition(mesh, data):
     axes = tuple(data.draw(st.lists(st.sampled_from(mesh.names), unique=True)))
@@ -65,7 +65,7 @@ def test_the_groups_of_any_axes_are_a_partition(mesh, data):
         assert [position(rank, axes, mesh) for rank in members] == list(range(len(members)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(mesh=meshes())
 def test_coordinates_are_those_of_row_major_order(mesh):
     for rank in range(mesh.num_ranks):
@@ -102,7 +102,7 @@ def test_a_rank_outside_a_restricted_axis_has_no_place_in_it():
         mesh.coordinate(2, axis)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(mesh=meshes(), data=st.data())
 def test_restricted_groups_are_the_whole_ones_less_what_is_not_kept(mesh, data):
     name = data.draw(st.sampled_from(mesh.names))

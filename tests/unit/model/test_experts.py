@@ -56,7 +56,7 @@ def test_weights_that_are_not_normalised_are_those_of_all_experts_times_the_scal
     assert np.allclose(weights, 16 * np.take_along_axis(softmax(logits), ids, axis=-1))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 999), st.sampled_from([(1, "softmax"), (2, "sigmoid")]))
 def test_experts_come_out_of_the_best_groups_only(seed, kind):
     """DeepSeek's device- and node-limited routing: no expert of a worse group, however good it is."""
@@ -79,7 +79,7 @@ def test_a_steering_bias_decides_who_is_chosen_and_not_with_which_weight():
     assert np.allclose(weights, np.take_along_axis(1 / (1 + np.exp(-logits)), ids, axis=-1))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(0, 999), st.integers(1, 5), st.integers(1, 3))
 def test_places_are_given_in_order_and_nobody_sits_on_another(seed, capacity, top_k):
     rng = np.random.default_rng(seed)

@@ -215,10 +215,12 @@ def test_running_statistics_are_states_of_every_norm_and_no_parameters():
     assert str(stem.values["conv.norm.running"].layout) == "(data, -, -)"
 
 
-def test_a_norm_its_statistics_and_its_activation_are_one_kernel():
+def test_a_norm_its_running_statistics_and_its_activation_are_one_kernel():
     stem = prepare(resnet({"data": 2}, {})).plan.graph.blocks["stem"]
     kernels = {node.name: node.kernel for node in stem.phase(Phase.FORWARD)}
-    assert kernels["conv.norm"] == kernels["conv.norm.running"] == kernels["relu"] != kernels["conv"]
+    assert kernels["conv.norm.sums"] == kernels["conv"]
+    assert kernels["conv.norm.running"] == kernels["relu"] == kernels["conv.norm.normalise"]
+    assert kernels["relu"] != kernels["conv"]
 
 
 def test_a_cut_picture_is_simulated_once_for_every_class_exactly():

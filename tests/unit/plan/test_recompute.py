@@ -1,8 +1,16 @@
 from __future__ import annotations
 
-from simcluster.layout import Movement
+import numpy as np
+import pytest
+
+from simcluster.document import validate_data
+from simcluster.errors import PlanError, ScenarioError
+from simcluster.layout import Layout, Movement
 from simcluster.model import Phase, Role
 from simcluster.plan.recompute import recompute
+from simcluster.plan.recompute_spec import RecomputeSpec
+from simcluster.simulation import simulate, verify
+from tests.scenarios import scenario
 from tests.unit.plan.graphs import told
 from tests.unit.plan.planned import plan
 
@@ -51,12 +59,207 @@ def test_recomputed_values_are_laid_out_like_the_first_ones():
 
 
 def test_a_recomputed_loss_is_not_added_again():
-    graph = recompute(plan({"data": 2}).graph, "head")
+    graph = recompute(plan({"data": 2}).graph, {"head"})
     head = graph.blocks["head.recompute"]
     assert head.values[head.loss].role is Role.ACCUMULATOR
     assert head.values[f"{head.loss}.recompute"].role is Role.ACTIVATION
 
 
-def test_a_pattern_that_fits_nothing_changes_nothing():
+def test_no_layers_change_nothing():
     graph = plan({"data": 2}).graph
-    assert recompute(graph, "nothing") == graph
+    assert recompute(graph, set()) == graph
+
+
+PIPELINE = {"pipeline": 2, "data": 2}
+
+
+def recomputed(layers, mesh=PIPELINE):
+    """The numbers of the layers that are recomputed, of four."""
+    graph = plan(mesh, recompute=layers).graph
+    return [
+        int(each.name.removeprefix("layers.")) for each in graph.instances if graph.block_of(each).recomputed
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        ("none", []),
+        (False, []),
+        (True, [0, 1, 2, 3]),
+        ("all", [0, 1, 2, 3]),
+        (1, [0, 2]),
+        (2, [0, 1, 2, 3]),
+        ([2, 0], [0, 1]),
+        ([1, 2], [0, 2, 3]),
+        ([[0, 1]], [2]),
+        (["layers.{0,3}", "layers.1"], [0, 1, 3]),
+        ({"layers": [0, 2]}, [2, 3]),
+    ],
+)
+def test_which_layers_are_recomputed(written, found):
+    assert recomputed(written) == found
+
+
+@pytest.mark.parametrize(
+    ("written", "message", "path"),
+    [
+        (3, "no stage has more than 2", "layers"),
+        ([1, 1, 1], "for 3 stages, but the mesh has 2", "layers"),
+        ([1, 3], "stage 1 has 2 layers, so 3", "layers"),
+        ([[1, 1], [1, 1]], "one chunk of layers", "layers"),
+        (["layers.1", "layer.2"], "'layer.2' matches no layer", "layers.1"),
+    ],
+)
+def test_layers_that_are_not_there(written, message, path):
+    with pytest.raises(PlanError, match=message) as error:
+        recomputed(written)
+    assert error.value.problems[0].path == f"parallel.recompute.{path}"
+
+
+@pytest.mark.parametrize(
+    ("written", "path", "message"),
+    [
+        ({"slice": True}, "slice", "none is recomputed"),
+        ({"gathers": True}, "gathers", "none is recomputed"),
+        ({"collectives": False}, "collectives", "so no collective is"),
+        ({"layers": "auto", "operators": ["layers.*.mlp.*"]}, "operators", "chooses operators"),
+        ({"layers": "some"}, "layers", "'none', 'all' or 'auto'"),
+        ({"layers": -1}, "layers", "1"),
+    ],
+)
+def test_what_says_nothing_is_refused(written, path, message):
+    with pytest.raises(ScenarioError, match=message) as error:
+        validate_data(written, RecomputeSpec)
+    assert error.value.problems[0].path.startswith(path)
+
+
+def test_mindspores_names_are_known():
+    names = {
+        "mp_comm_recompute": False,
+        "parallel_optimizer_comm_recompute": True,
+        "recompute_slice_activation": True,
+    }
+    own = {"collectives": False, "gathers": True, "slice": True}
+    found = [validate_data({"layers": "all", **each}, RecomputeSpec) for each in (names, own)]
+    assert found[0] == found[1]
+
+
+def layer(recipe="megatron", **parallel):
+    graph = plan(MESH, recipe=recipe, **parallel).graph
+    return next(graph.block_of(each) for each in graph.instances if each.name == "layers.0")
+
+
+def test_kept_collectives_do_not_run_again():
+    again = layer(recompute="all")
+    kept = layer(recompute={"layers": "all", "collectives": False})
+    assert told(again, Phase.BACKWARD) == ["all_reduce tensor"] * 4
+    assert told(kept, Phase.BACKWARD) == ["all_reduce tensor"] * 2
+    read = {value for node in kept.phase(Phase.BACKWARD) for value in node.inputs}
+    assert "attention.out.all_reduce" in read
+    # Nobody needs the products in front of a sum that is kept, nor the layer's result.
+    copies = [node.name for node in kept.nodes if node.name.endswith(".recompute")]
+    assert "mlp.up.recompute" in copies
+    assert not {"attention.out.recompute", "mlp.down.recompute", "mlp.residual.recompute"} & {*copies}
+
+
+def test_what_was_gathered_and_kept_is_not_gathered_for_weight_gradients_either():
+    """Of sequence parallelism's four gathers in the backward, those of gradients are left."""
+    again = layer("megatron_sp", recompute="all")
+    kept = layer("megatron_sp", recompute={"layers": "all", "collectives": False})
+    plain = layer("megatron_sp")
+    assert told(again, Phase.BACKWARD).count("all_gather tensor") == 6
+    assert told(plain, Phase.BACKWARD).count("all_gather tensor") == 4
+    assert told(kept, Phase.BACKWARD).count("all_gather tensor") == 2
+    assert kept.node("mlp.up.wgrad").inputs[0] == "mlp.norm.all_gather"
+
+
+def test_only_what_the_backward_needs():
+    """MindSpore's graph: what makes the layer's output is not made again."""
+    graph = plan(MESH, recipe="megatron").graph
+    made = recompute(graph, {"layers.1"}, needed=True)
+    block = made.block_of(made.instances[2])
+    assert [each.block for each in made.instances].count(block.name) == 1
+    assert told(block, Phase.BACKWARD) == ["all_reduce tensor"] * 3
+    copies = [node.name.removesuffix(".recompute") for node in block.nodes if "recompute" in node.name]
+    forward = [node.name for node in block.phase(Phase.FORWARD)]
+    assert copies == forward[: forward.index("mlp.down")]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [{"mindspore": "level1", "min_bytes": "8 B"}, {"fsdp": {"reshard_after_forward": False}}],
+)
+def test_weights_are_gathered_again_if_that_is_asked_for(form):
+    for wanted in (False, True):
+        graph = plan(PIPELINE, recompute={"layers": 1, "gathers": wanted}, optimizer_sharding=form).graph
+        found = [any(graph.block_of(each).phase(Phase.REGATHER)) for each in graph.instances]
+        assert found == [wanted and graph.block_of(each).recomputed for each in graph.instances]
+
+
+def test_an_input_is_kept_in_parts():
+    block = layer(recompute={"layers": "all", "slice": True})
+    assert block.values["in.part"].layout == Layout((("data",), ("tensor",), ()))
+    assert told(block, Phase.BACKWARD)[0] == "all_gather tensor"
+    read = {value for node in block.phase(Phase.BACKWARD) for value in node.inputs}
+    assert "in" not in read and "in.part" in read
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ({"layers": "all", "gathers": True}, "recompute.gathers changes nothing: weights lie whole"),
+        ({"layers": "all", "slice": True}, "recompute.slice changes nothing"),
+    ],
+)
+def test_what_changes_nothing_is_said(written, message):
+    assert any(message in note for note in plan({"data": 2}, recompute=written).notes)
+    sharded = plan(MESH, recompute=written, optimizer_sharding={"mindspore": "level1"})
+    assert not any("changes nothing" in note for note in sharded.notes)
+
+
+def test_weights_that_are_gathered_again_anyway():
+    found = plan({"data": 2}, recompute={"layers": "all", "gathers": True}, optimizer_sharding="fsdp")
+    assert any("are gathered again anyway" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"layers": "all", "collectives": False},
+        {"layers": "all", "slice": True, "gathers": True},
+        {"layers": [1, 2], "slice": True, "collectives": False},
+        {"layers": 1, "operators": ["layers.*.mlp.*"], "collectives": False},
+    ],
+)
+@pytest.mark.parametrize(
+    ("recipe", "form"),
+    [("megatron", {"mindspore": "level1", "min_bytes": "8 B"}), ("megatron_sp", {"zero": 3})],
+)
+def test_values(written, recipe, form):
+    mesh = {"pipeline": 2, "data": 2, "tensor": 2}
+    which = scenario(mesh, devices=8, recipe=recipe, optimizer_sharding=form, recompute=written)
+    found = verify(which)
+    assert found.agrees, found.fault or found.first_difference
+
+
+@pytest.mark.parametrize("tensor", [1, 2])
+def test_full_recomputation_takes_one_forward_more(tensor):
+    """To the nanosecond: every kernel and collective of the layers' forward runs twice, one after another."""
+    runs = {
+        layers: simulate(scenario({"tensor": tensor}, devices=tensor, recompute=layers))
+        for layers in ("none", "all")
+    }
+    spans = runs["none"].spans
+    forward = [
+        name.startswith("layers.") and action.startswith("F")
+        for name, action in zip(
+            np.array(spans.names["operator"])[spans["operator"]],
+            np.array(spans.names["action"])[spans["action"]],
+            strict=True,
+        )
+    ]
+    once = int((spans["end"] - spans["start"])[np.array(forward) & (spans["class"] == 0)].sum())
+    steps = {layers: run.documents["summary"]["step_time_s"] for layers, run in runs.items()}
+    assert once > 0
+    assert round((steps["all"] - steps["none"]) * 1e9) == once

@@ -68,6 +68,30 @@ def test_layers_that_differ_by_stage_are_spelled_out(run):
     assert "1f1b, 7 + 14 x 8 + 7 layers; " in rows["plan"]
 
 
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ({"layers": "none", "operators": []}, ""),
+        ({"layers": "all", "operators": []}, "; recompute all layers"),
+        ({"layers": 3, "operators": []}, "; recompute 3 layers of each stage"),
+        ({"layers": [2, 2, 0], "operators": []}, "; recompute 2 x 2 + 0 layers of the stages"),
+        (
+            {"layers": ["layers.{0,5}"], "operators": [], "slice": True, "gathers": True},
+            "; recompute layers.{0,5}, gathering their weights again, keeping slices of their inputs",
+        ),
+        (
+            {"layers": "none", "operators": ["layers.*.mlp.*"], "collectives": False},
+            "; recompute layers.*.mlp.*, not their collectives",
+        ),
+    ],
+)
+def test_what_is_recomputed(run, written, told):
+    plan = {**run.documents["plan"], "recompute": written, "fusion": []}
+    plain = {**plan, "recompute": {"layers": "none", "operators": []}}
+    found, without = (dict(headline({**run.documents, "plan": each}))["plan"] for each in (plan, plain))
+    assert found == without + told
+
+
 def test_the_cut_sums_to_the_step(any_run):
     found = any_run.documents["summary"]
     parts = cut(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from simcluster.document import Document
@@ -27,7 +27,6 @@ VALUES = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(st.dictionaries(KEYS, VALUES, min_size=1, max_size=4), TEXT, st.lists(TEXT, max_size=2))
 def test_reading_gives_the_data(data, remark, lines):
     remarks = dict.fromkeys(data, remark)

@@ -50,7 +50,7 @@ def peaks(model, mesh, recipe, *, seq=S, micro_batches=1, recompute="none", **pr
             },
             "model": model,
             "training": {"global_batch": micro_batches * B, "micro_batch": B, "seq_len": seq},
-            "parallel": {"mesh": mesh, "recipe": recipe, "recompute": {"layers": recompute}},
+            "parallel": {"mesh": mesh, "recipe": recipe, "recompute": recompute},
         }
     )
     vars(scenario)["framework"] = FrameworkSpec.load("ideal").model_copy(update=profile)
@@ -105,6 +105,34 @@ def test_embedding_and_head_keep_what_the_paper_says(mesh, recipe, embedding, sh
 )
 def test_full_recomputation_keeps_the_input_of_a_layer(mesh, recipe, per_layer):
     layer, _ = layer_and_rest(GPT, mesh, recipe, recompute="all", **MEGATRON)
+    assert layer == close(per_layer)
+
+
+@pytest.mark.parametrize(
+    ("mesh", "recipe", "per_layer"),
+    [(ONE, "data", 34), (TENSOR, "megatron", 10 + 24 / 4), (TENSOR, "megatron_sp", 34 / 4)],
+)
+def test_selective_recomputation_keeps_no_scores(mesh, recipe, per_layer):
+    core = ["layers.*.attention.core.{scores,softmax,dropout}"]
+    layer, _ = layer_and_rest(GPT, mesh, recipe, recompute={"operators": core}, **MEGATRON)
+    assert layer == close(per_layer)
+
+
+def test_of_an_input_every_tensor_rank_keeps_a_part():
+    sliced = {"layers": "all", "slice": True}
+    layer, _ = layer_and_rest(GPT, TENSOR, "megatron", recompute=sliced, **MEGATRON)
+    assert layer == close(2 / 4)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "per_layer"), [("megatron", 2 + 2), ("megatron_sp", 2 / 4 + 2 / 4 + 2 * 2)]
+)
+def test_results_of_collectives_are_kept_if_these_do_not_run_again(recipe, per_layer):
+    """The sum behind attention's projection, whole or scattered; what is gathered before both blocks, whole.
+    Nobody needs the sum behind the MLP."""
+    model = {**GPT, "dropout": 0.0}
+    kept = {"layers": "all", "collectives": False}
+    layer, _ = layer_and_rest(model, TENSOR, recipe, recompute=kept, **MEGATRON)
     assert layer == close(per_layer)
 
 

@@ -86,7 +86,7 @@ def test_ranks_that_meet_in_every_micro_batch_need_equal_numbers(sharding):
     assert "coordinate 2 of data has 6 of them and coordinate 0 has 2: 6 - 2 = 4 times" in problem.message
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     shares=st.lists(st.integers(1, 5), min_size=2, max_size=4),
     others=st.integers(1, 3),

@@ -76,7 +76,7 @@ def climbing(steps):
         yield
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 @given(CASES, st.sampled_from(SHARDED))
 def test_no_usual_bucket_is_faster_nor_the_profiles_own(case, sharding):
     sharded, operations = sharding

@@ -103,7 +103,7 @@ def test_casts_norms_and_clipping(sharding):
 
 
 @pytest.mark.parametrize("framework", FrameworkSpec.entries())
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=3)
 @given(data=st.data())
 def test_every_framework_profile(framework, data):
     """What profiles make wait, bucket, cast and copy, under models and formats they meet."""
@@ -207,14 +207,14 @@ def plans(draw, most):
     )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(which=plans(most=64))
 def test_random_plans(which):
     assert_folded_is_unfolded(which)
 
 
 @pytest.mark.exhaustive
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(which=plans(most=64))
 def test_many_random_plans(which):
     assert_folded_is_unfolded(which)

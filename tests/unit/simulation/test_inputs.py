@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -117,7 +119,7 @@ def test_one_step_is_the_mean_of_many():
         assert one == pytest.approx(many, rel=0.08), more
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     mesh=st.sampled_from([{"data": 8}, PIPELINED, {"data": 4, "tensor": 2}]),
     host=st.sampled_from(["dgx-h100", "atlas-800t-a2", "dgx-1v"]),
@@ -181,6 +183,8 @@ def test_a_cut_has_no_remainder():
         ("atlas-800t-a2", {"data": 8}, {"source": "disks"}, "does not say how fast its disks are"),
         ("dgx-h100", {"data": 8}, {"source": "storage"}, "the cluster has no storage"),
         ("dgx-h100", {"data": 8}, {"strategy": [["data", 1]]}, "1 inputs are listed, but the model has 2"),
+        ("dgx-h100", {"data": 8}, {"strategy": [[3, 1], [1, 1]]}, "3 x 1 = 3 parts for the 8 ranks"),
+        ("dgx-h100", {"data": 8}, {"strategy": [[2, "data"], [1, 1]]}, "axes and numbers are mixed"),
         ("dgx-h100", {"data": 8}, {"strategy": [["dat", 1], [1, 1]]}, "no axis 'dat' splits inputs"),
         ("dgx-h100", {"data": 8}, {"strategy": [["data"], [1, 1]]}, "tokens has 2 dims, not 1"),
         ("dgx-h100", {"data": 8}, {"strategy": [["data", "data"], [1, 1]]}, "splits two dims of tokens"),
@@ -203,6 +207,54 @@ def test_an_epoch_is_told():
         "repeated": 7,
         "steps": 63,
     }
+
+
+@pytest.mark.parametrize(
+    ("counted", "named"),
+    [
+        ("((2, 1), (2, 1))", [["data", None], ["data", None]]),
+        (((8, 1), (8, 1)), [[["data", "tensor"], None], [["data", "tensor"], None]]),
+        ("((1, 4), (1, 4))", [[None, "tensor"], [None, "tensor"]]),
+        ("((2, 4), (1, 1))", [["data", "tensor"], [None, None]]),
+    ],
+)
+def test_inputs_in_numbers_are_inputs_by_axes(counted, named):
+    """MindSpore's dataset_strategy counts parts; replicas are the outermost ranks."""
+    mesh = {"data": 2, "tensor": 4}
+    which = written(mesh, micro_batch=4, strategy=counted)
+    if counted == "((2, 1), (2, 1))":
+        # Two parts of eight ranks: the innermost two, the replicas being outermost.
+        which["parallel"]["mesh"], named = {"tensor": 4, "data": 2}, [["data", None], ["data", None]]
+    same = json.loads(json.dumps(which))
+    same["data"]["strategy"] = named
+    one, other = Scenario.of(which), Scenario.of(same)
+    assert prepare(one).program.digest() == prepare(other).program.digest()
+    assert verify(one).agrees
+
+
+def test_inputs_in_numbers_cut_the_mesh():
+    """Two parts are over two neighbours, which cuts an axis of four."""
+    which = fed({"data": 2, "tensor": 4}, micro_batch=2, strategy=[[2, 1], [2, 1]])
+    assert prepare(which).plan.mesh.names == ("data", "tensor.0", "tensor.1")
+    assert verify(which).agrees
+
+
+def test_inputs_may_be_split_further_than_the_batch():
+    """The small form of a plan keeps a micro-batch that divides as its inputs do."""
+    assert verify(fed({"data": 2, "tensor": 4}, micro_batch=4, strategy="data_parallel")).agrees
+
+
+@pytest.mark.parametrize(
+    ("strategy", "shards"),
+    [("data_parallel", 8), ("full_batch", 1), ([["data", None], ["data", None]], 2), (None, 2)],
+)
+def test_a_dataset_has_as_many_shards_as_its_samples_are_split(strategy, shards):
+    """Every rank of a data-parallel dataset reads rows of its own, also those that then share their work."""
+    told = {} if strategy is None else {"strategy": strategy}
+    which = fed({"data": 2, "tensor": 4}, rows=1000, micro_batches=2, micro_batch=4, **told)
+    epoch = simulate(which).documents["plan"]["inputs"]["epoch"]
+    assert (epoch["num_shards"], epoch["rows_per_shard"]) == (shards, 1000 // shards)
+    assert epoch["steps"] == 1000 // shards // (16 // shards)
 
 
 def test_a_broadcast_of_parameters_comes_before_the_steps():

@@ -216,6 +216,25 @@ def test_a_backward_waits_for_the_bucket_before_the_last():
     assert min(starts[LAYERS - 2]) == ends[0]
 
 
+@pytest.mark.parametrize("sharded", ["zero 2", "zero 3"])
+def test_the_profiles_limit_fills_buckets_of_sharded_gradients(sharded):
+    """As the scenario's own rule would; the buffers are those of the profile, as large as its limit."""
+    base = scenario({"data": 2}, optimizer_sharding=EVERY[sharded], micro_batches=2)
+    size = {"mode": "size", "config": 1}
+    limit = {"bucket": "whole", "limit": {"bytes": "1 MiB"}, "buffers": 2.0}
+    limited = under(base, reduction=limit)
+    written = scenario(
+        {"data": 2}, optimizer_sharding=EVERY[sharded], micro_batches=2, fusion={"reduce_scatter": size}
+    )
+    assert scatters(limited) == scatters(written) != scatters(base)
+    assert plan_document(prepare(limited))["gradient_buckets"]["reduce_scatter"] == {"bytes": 2**20}
+    (buffers,) = [
+        each for each in prepare(limited).program.parts[0].residents if each.name == "reduction buffers"
+    ]
+    assert buffers.num_bytes == 2 * 2**20
+    assert verify(limited).agrees
+
+
 def test_buffers_are_as_large_as_the_largest_that_travels():
     switches = {"reduction": {"bucket": "whole", "limit": {"elements": 1000}, "buffers": 2.0}}
 

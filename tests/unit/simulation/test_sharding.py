@@ -234,6 +234,8 @@ def test_the_expanded_form_is_in_the_plan_document_and_in_the_summary():
         "split": "flat",
         "axes": ["data"],
         "min_bytes": 0,
+        "shard_size": -1,
+        "whole": [],
     }
     numbers = dict(headline(documents))["numbers"]
     assert "weights, gradients and states sharded over data, gathered for forward and backward" in numbers

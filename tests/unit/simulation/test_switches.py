@@ -11,6 +11,7 @@ from simcluster.cluster.price import nanoseconds
 from simcluster.collectives import Operation, collective_time
 from simcluster.document.pattern import matches
 from simcluster.simulation import prepare, simulate, verify
+from simcluster.work import Kernel
 from tests.scenarios import TINY, TINY_GPT, scenario, under
 
 WHOLE = {"bucket": "whole"}
@@ -335,6 +336,22 @@ def test_fewer_fusions_are_more_kernels_and_more_dispatch():
     ideal, eager = (simulate(under(base, **switch)) for switch in ({}, {"fuse": []}))
     assert len(kernels(eager)) > len(kernels(ideal))
     assert eager.documents["summary"]["host_s"] > ideal.documents["summary"]["host_s"]
+
+
+def test_an_earlier_release_of_the_attention_kernel_takes_longer():
+    base = scenario({"data": 2}, host="dgx-h100")
+    first, second, best = (prepare(under(base, attention=kind)) for kind in ("flash_1", "flash_2", "flash"))
+    releases = [
+        {
+            dict(work.sizes).get("release")
+            for code in built.program.codes
+            for each in code.instructions
+            for work in each.works
+            if work.kernel is Kernel.ATTENTION
+        }
+        for built in (first, second, best)
+    ]
+    assert releases == [{1}, {2}, {None}]
 
 
 def test_dispatch_scales_the_hosts_time():

@@ -336,7 +336,11 @@ def test_a_gradient_that_misses_its_bucket_is_caught():
     ]
     assert found
     for code, index, each in found[:4]:
-        shorter = replace(each, calls=each.calls[:-1])
+        last = each.calls[-1]
+        slots = [program.codes[code].slots[index] for index in (last.inputs[0], last.outputs[0])]
+        ways = program.mesh.product(each.group)
+        gone = last.operator.num_bytes(*(slot.type.num_bytes for slot in slots), ways)
+        shorter = replace(each, calls=each.calls[:-1], num_bytes=each.num_bytes - gone)
         assert is_caught("buckets", lambda before, at=(code, index, shorter): with_instruction(before, *at))
 
 

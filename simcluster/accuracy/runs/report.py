@@ -1,0 +1,119 @@
+"""Errors against measured runs, to read or as comma-separated values."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+from rich.console import RenderableType
+from rich.text import Text
+
+from simcluster import units
+from simcluster.accuracy.runs.predict import Figure, RunPrediction
+from simcluster.accuracy.runs.row import COLUMNS
+from simcluster.accuracy.summary import Errors
+from simcluster.draw import Column, shown, table
+
+_FIGURES = ("rows", "median", "p90", "worst", "bias")
+_ADDED = ("figure", "measured", "predicted", "error", "not_predicted")
+
+Groups = dict[tuple[str, Figure], Errors]
+
+
+def by_group(predictions: Sequence[RunPrediction]) -> Groups:
+    """The errors of the predicted figures by group of rows, and of all of them."""
+    found: dict[tuple[str, Figure], list[RunPrediction]] = {}
+    for each in predictions:
+        if not each.reason:
+            found.setdefault((each.row.group, each.figure), []).append(each)
+    groups = {key: Errors.of(found[key]) for key in sorted(found)}
+    for figure in Figure:
+        if chosen := [each for each in predictions if each.figure is figure and not each.reason]:
+            groups["all", figure] = Errors.of(chosen)
+    return groups
+
+
+def runs_text(predictions: Sequence[RunPrediction], num_worst: int = 0, *, colour: bool = False) -> str:
+    """The tables to read: by group of rows, the rows farthest off, then what was not predicted."""
+    done = [each for each in predictions if not each.reason]
+    head = f"{len(done):,} of {len(predictions):,} figures of {_rows(predictions):,} runs predicted"
+    told: list[RenderableType] = [Text(head, "bold")]
+    if done:
+        columns = [Column("runs"), Column("figure"), *(Column(title, quantity=True) for title in _FIGURES)]
+        lines = [[name, str(figure), *_cells(errors)] for (name, figure), errors in by_group(done).items()]
+        told += ["", table(columns, lines)]
+    if num_worst and done:
+        told += ["", Text(f"The {min(num_worst, len(done))} figures farthest off", "bold")]
+        told += [_worst(_farthest(done, num_worst))]
+    if reasons := Counter(each.reason for each in predictions if each.reason).most_common():
+        told += ["", Text("Not predicted", "bold")]
+        told += [table([Column(quantity=True), Column(wraps=True)], [(f"{n}", why) for why, n in reasons])]
+    told += [
+        "",
+        Text("error = predicted / measured - 1; bias: its median, + means predicted slower, or more", "dim"),
+    ]
+    return shown(*told, colour=colour)
+
+
+def runs_csv(predictions: Sequence[RunPrediction]) -> str:
+    """A line per figure of the file, with all its row says and what was predicted, in SI units."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow((*COLUMNS, *_ADDED))
+    for each in predictions:
+        figures = ("", "", "")
+        if not each.reason:
+            figures = (f"{each.measured:.10g}", f"{each.predicted:.10g}", f"{each.error:.6g}")
+        cells = [each.row.words.get(column, "") for column in COLUMNS]
+        writer.writerow([*cells, str(each.figure), *figures, each.reason])
+    return text.getvalue().rstrip("\n")
+
+
+def runs_markdown(predictions: Sequence[RunPrediction]) -> str:
+    """A Markdown table: a line per group and figure, with rows, median, 90th percentile and bias."""
+    lines = ["| runs | figure | rows | median | p90 | bias |", "|---|---|--:|--:|--:|--:|"]
+    for (name, figure), errors in by_group(predictions).items():
+        cells = f"{errors.rows:,} | {errors.median:.1%} | {errors.p90:.1%} | {errors.bias:+.1%}"
+        lines.append(f"| {name} | {figure} | {cells} |")
+    return "\n".join(lines) + "\n"
+
+
+def _rows(predictions: Sequence[RunPrediction]) -> int:
+    return len({each.row.line for each in predictions})
+
+
+def _cells(errors: Errors) -> list[str]:
+    figures = (f"{errors.median:.1%}", f"{errors.p90:.1%}", f"{errors.worst:.0%}", f"{errors.bias:+.1%}")
+    return [f"{errors.rows:,}", *figures]
+
+
+def _farthest(done: Sequence[RunPrediction], count: int) -> list[RunPrediction]:
+    return sorted(done, key=lambda each: -abs(np.log(each.predicted / each.measured)))[:count]
+
+
+def _worst(rows: Sequence[RunPrediction]) -> RenderableType:
+    columns = [Column("run"), Column("model", wraps=True), Column("hardware", wraps=True)]
+    columns += [Column("ranks", quantity=True), Column("figure")]
+    columns += [Column(title, quantity=True) for title in ("measured", "predicted", "error")]
+    return table(
+        columns,
+        [
+            [
+                each.row.name,
+                each.row.words["model"],
+                each.row.words["hardware"],
+                f"{each.row.count('num_devices')}",
+                str(each.figure),
+                *(_quantity(each.figure, value) for value in (each.measured, each.predicted)),
+                f"{each.error:+.0%}",
+            ]
+            for each in rows
+        ],
+    )
+
+
+def _quantity(figure: Figure, value: float) -> str:
+    return units.seconds(value) if figure is Figure.STEP else units.size(value)

@@ -1,0 +1,170 @@
+"""Published training runs, one per line of a CSV file."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from simcluster.accuracy.table import read_table
+from simcluster.errors import Problem, ScenarioError
+
+_COUNTS = (
+    "layers",
+    "hidden",
+    "heads",
+    "kv_heads",
+    "ffn",
+    "vocab",
+    "seq_len",
+    "num_devices",
+    "devices_per_host",
+    "data",
+    "tensor",
+    "pipeline",
+    "context",
+    "expert",
+    "virtual_pipeline",
+    "micro_batch",
+    "global_batch",
+)
+COLUMNS = (
+    "id",
+    "source",
+    "framework",
+    "model",
+    *_COUNTS[:7],
+    "hardware",
+    *_COUNTS[7:15],
+    "sequence_parallel",
+    "zero_stage",
+    *_COUNTS[15:],
+    "recompute",
+    "precision",
+    "schedule",
+    "offload",
+    "metric",
+    "value",
+    "peak_mem_gib",
+    "notes",
+)
+"""The columns of the file, in any order; further ones are kept out of it."""
+
+_REQUIRED = tuple(
+    column for column in COLUMNS if column not in ("source", "notes", "peak_mem_gib", "offload")
+)
+_GIB = 2**30
+_DERIVED = re.compile(r"derived step_s=([0-9.]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRun:
+    """One measured run; ``line`` is where the file has it, ``words`` and ``counts`` are its cells by column.
+
+    A count that is not stated is absent.
+    """
+
+    line: int
+    words: Mapping[str, str]
+    counts: Mapping[str, int]
+    value: float
+    peak_memory: float | None
+
+    @property
+    def name(self) -> str:
+        """Its id."""
+        return self.words["id"]
+
+    @property
+    def hardware(self) -> str:
+        """The publisher's words for it."""
+        return self.words["hardware"]
+
+    @property
+    def operation(self) -> str:
+        """All of them are training."""
+        return "training"
+
+    @property
+    def group(self) -> str:
+        """What rows of one publisher begin with."""
+        return "-".join(self.name.split("-")[:2])
+
+    def count(self, column: str, otherwise: int = 1) -> int:
+        """A count, or what it is where nothing is stated."""
+        return self.counts.get(column, otherwise)
+
+    @property
+    def step_seconds(self) -> float | None:
+        """The step that was measured, or that follows from the throughput; None for other figures."""
+        if self.words["metric"] == "step_time":
+            return self.value
+        if {"global_batch", "seq_len"} <= set(self.counts):
+            samples, tokens = self.counts["global_batch"], self.counts["seq_len"]
+            done = {
+                "tokens_per_s": samples * tokens,
+                "tokens_per_s_per_gpu": samples * tokens / self.count("num_devices"),
+                "samples_per_s": samples,
+                "samples_per_s_per_gpu": samples / self.count("num_devices"),
+            }.get(self.words["metric"])
+            if done is not None:
+                return done / self.value
+        if self.words["metric"] == "mfu" and "Narayanan FLOPs" in self.words.get("notes", ""):
+            return self._narayanan_seconds()
+        derived = _DERIVED.search(self.words.get("notes", ""))
+        return float(derived[1]) if derived else None
+
+    def _narayanan_seconds(self) -> float | None:
+        """The step of which the model FLOPs of arXiv 2104.04473 (without recomputation) are this MFU."""
+        peak = re.search(r"MFU vs ([0-9.]+) TFLOP", self.words["notes"])
+        wanted = ("global_batch", "seq_len", "layers", "hidden", "vocab")
+        if peak is None or not set(wanted) <= set(self.counts):
+            return None
+        batch, seq, layers, hidden, vocab = (self.counts[name] for name in wanted)
+        flops = 72 * batch * seq * layers * hidden**2
+        flops_all = flops * (1 + seq / (6 * hidden) + vocab / (12 * layers * hidden))
+        return flops_all / (self.value / 100 * float(peak[1]) * 1e12 * self.count("num_devices"))
+
+
+def read_runs(path: str | Path) -> list[MeasuredRun]:
+    """The rows of a file, in its order.
+
+    Raises ScenarioError, with every problem and its ``file:line``: columns that are missing, numbers that
+    are none.
+    """
+    problems: list[Problem] = []
+    found = []
+    for line, written in read_table(path, COLUMNS, _REQUIRED):
+        try:
+            found.append(_run(line, written))
+        except ValueError as error:
+            problems.append(Problem(str(error), where=f"{path}:{line}"))
+    if problems:
+        raise ScenarioError(*problems)
+    return found
+
+
+def _run(line: int, written: Mapping[str, str]) -> MeasuredRun:
+    counts = {name: _count(name, written[name]) for name in _COUNTS if written[name]}
+    memory = written.get("peak_mem_gib", "")
+    value = _figure("value", written["value"]) if written["metric"] != "oom" else 0.0
+    peak = _figure("peak_mem_gib", memory) * _GIB if memory else None
+    return MeasuredRun(line, written, counts, value, peak)
+
+
+def _count(name: str, text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise ValueError(f"{name} '{text}' is no whole number of at least one")
+    return int(text)
+
+
+def _figure(name: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{name} '{text}' is no number above zero")
+    return value

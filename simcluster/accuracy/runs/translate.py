@@ -1,0 +1,142 @@
+"""From a measured run to the scenario that predicts it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from simcluster.accuracy.hardware import HardwareSpec, hardware_of
+from simcluster.accuracy.runs.row import MeasuredRun
+from simcluster.accuracy.runs.words import FrameworkWords, known_words
+from simcluster.cluster import load_cluster
+from simcluster.errors import PlanError
+
+_SIZES = ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab")
+_NEEDED = ("layers", "hidden", "heads", "vocab", "seq_len", "num_devices", "micro_batch", "global_batch")
+_SHARDED = ("fsdp", "torchtitan", "llm-foundry")
+"""Profiles whose third ZeRO stage is PyTorch's FSDP."""
+
+
+def scenario_of(run: MeasuredRun, entry: HardwareSpec | None = None) -> dict[str, Any]:
+    """The scenario of a run, as plain data; ``entry`` is its hardware, if not that of the table.
+
+    PlanError with the reason where a row leaves something open, or has what no scenario says.
+    """
+    _check(run)
+    words, notes = known_words(), run.words.get("notes", "")
+    if unsaid := words.unsaid(notes):
+        raise PlanError(unsaid)
+    profile = framework_of(run).profile
+    precision = words.precision(run.words["precision"], notes)
+    if precision is None:
+        raise PlanError(f"no number formats are known as '{run.words['precision']}'")
+    optimizer = "lamb" if "LAMB" in notes else "adamw"
+    return {
+        "simcluster": 1,
+        "name": run.name,
+        "cluster": _cluster(run, entry),
+        "framework": profile,
+        "model": _model(run),
+        "training": {
+            "global_batch": run.counts["global_batch"],
+            "micro_batch": run.counts["micro_batch"],
+            "seq_len": run.counts["seq_len"],
+            "precision": precision,
+            "optimizer": optimizer,
+        },
+        "parallel": _parallel(run, profile),
+    }
+
+
+def framework_of(run: MeasuredRun) -> FrameworkWords:
+    """What is known of a run's framework; PlanError if nothing is."""
+    told = (run.words.get(name, "") for name in ("framework", "model", "source", "notes"))
+    found = known_words().framework(*told)
+    if found is None:
+        raise PlanError(f"no profile is known for the framework '{run.words['framework']}'")
+    return found
+
+
+def _check(run: MeasuredRun) -> None:
+    lacking = [name for name in _NEEDED if name not in run.counts]
+    if lacking:
+        raise PlanError(f"the row does not state {', '.join(lacking)}")
+    if run.count("context") > 1:
+        raise PlanError("context parallelism")
+    if run.count("virtual_pipeline") > 1:
+        raise PlanError("a pipeline of several chunks a device")
+    if run.words.get("offload", "") not in ("", "none"):
+        raise PlanError("offload")
+    schedule = run.words["schedule"]
+    if schedule not in ("", "none", "1f1b", "gpipe"):
+        raise PlanError(f"the schedule {schedule}")
+
+
+def _cluster(run: MeasuredRun, entry: HardwareSpec | None) -> dict[str, Any]:
+    hardware = run.words["hardware"]
+    entry = entry or hardware_of(hardware, run.words.get("notes", ""))
+    if entry is None:
+        raise PlanError(f"no host of the catalog is known to be '{hardware}'")
+    devices, host = run.counts["num_devices"], load_cluster(entry.cluster).host
+    per_host = min(run.count("devices_per_host", host.num_devices), host.num_devices)
+    written: dict[str, Any] = {"use": entry.cluster}
+    if entry.device:
+        written["device"] = dict(entry.device)
+    if devices >= per_host and per_host == host.num_devices:
+        if devices % per_host:
+            raise PlanError(f"{devices} devices do not fill hosts of {per_host}")
+        hosts = devices // per_host
+    else:
+        hosts = math.ceil(devices / per_host)
+        if devices % hosts:
+            raise PlanError(f"{devices} devices do not spread evenly over {hosts} hosts")
+        written["devices"] = devices // hosts
+        written["network"] = {"nics": min(host.network.nics, devices // hosts)}
+    if set(written) == {"use"}:
+        return {"use": entry.cluster, "hosts": hosts}
+    return {"host": written, "hosts": hosts}
+
+
+def _model(run: MeasuredRun) -> dict[str, Any]:
+    known = known_words().model(run.words["model"], run.words.get("notes", ""))
+    if known is None:
+        raise PlanError(f"no model is known as '{run.words['model']}'")
+    found, sizes = known
+    if sizes:
+        found |= {name: run.counts[name] for name in _SIZES if name in run.counts}
+        if found.get("family") == "gpt" or str(found.get("use", "")).startswith("mpt"):
+            longest = max(run.counts["seq_len"], int(found.get("max_positions", 0)))
+            if found.get("positions", "learned") == "learned":
+                found["max_positions"] = longest
+            else:
+                found.pop("max_positions", None)
+        if found.get("family") == "llama" and "ffn" not in found:
+            raise PlanError("the row does not state ffn")
+    return found
+
+
+def _parallel(run: MeasuredRun, profile: str) -> dict[str, Any]:
+    tensor, data, experts = run.count("tensor"), run.count("data"), run.count("expert")
+    mesh = {"pipeline": run.count("pipeline"), "data": data // experts, "expert": experts, "tensor": tensor}
+    if data % experts:
+        raise PlanError(f"{experts} expert ranks do not divide {data} data-parallel ones")
+    found: dict[str, Any] = {
+        "mesh": {axis: size for axis, size in mesh.items() if size > 1 or axis == "data"}
+    }
+    if tensor > 1:
+        split = run.words["sequence_parallel"] == "true"
+        found["recipe"] = "megatron_sp" if split else "megatron"
+    stage = run.words["zero_stage"] or "0"
+    if stage == "3" and profile in _SHARDED:
+        found["optimizer_sharding"] = "fsdp"
+        if tensor == 1:
+            found["recipe"] = "fsdp"
+            del found["optimizer_sharding"]
+    elif stage in ("0", "1", "2", "3"):
+        found["optimizer_sharding"] = {"zero": int(stage)}
+    else:
+        raise PlanError(f"the ZeRO stage '{stage}'")
+    again = known_words().computed_again(run.words["recompute"])
+    if again is None:
+        raise PlanError(f"the recomputation '{run.words['recompute'] or 'not stated'}'")
+    return found | ({"recompute": dict(again)} if again else {})

@@ -1,0 +1,160 @@
+"""What publishers call things, in the words of a scenario: the table ``words.yaml``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Literal
+
+from simcluster.document import Document, Name, Section, validate
+from simcluster.document.pattern import matches
+from simcluster.registry import data_files
+
+
+class ModelWords(Section):
+    """What some rows call a model; entries that match are merged."""
+
+    words: Name
+    """A pattern over what rows call it."""
+
+    notes: Name = "*"
+    """A pattern over the notes of the row."""
+
+    model: Mapping[str, Any]
+    """What a scenario says of it, but for sizes."""
+
+    sizes: bool = True
+    """Whether the row's sizes are those of the scenario too."""
+
+    why: Name
+    """Why it is this one."""
+
+
+class FrameworkWords(Section):
+    """What some rows call a framework."""
+
+    words: Name
+    """A pattern over what rows call it."""
+
+    models: Name = "*"
+    """A pattern over the models of these rows."""
+
+    sources: Name = "*"
+    """A pattern over the sources of these rows."""
+
+    notes: Name = "*"
+    """A pattern over the notes of these rows."""
+
+    profile: Name
+    """The framework profile."""
+
+    memory: Literal["fullest", "last"] = "fullest"
+    """Of which stage they state the memory: that which needs most, or the last one."""
+
+    why: Name | None = None
+    """What of it is inferred."""
+
+
+class UnlikeWords(Section):
+    """What no scenario says, by the notes of rows."""
+
+    notes: Name
+    """A pattern over them."""
+
+    why: Name
+    """What it is."""
+
+
+class PrecisionWords(Section):
+    """What some rows call a number format."""
+
+    words: Name
+    """A pattern over what rows call it."""
+
+    notes: Name = "*"
+    """A pattern over the notes of the row."""
+
+    precision: Name | Mapping[str, Any]
+    """``training.precision``."""
+
+
+class RecomputeWords(Section):
+    """What some rows say of recomputation."""
+
+    words: Name
+    """A pattern over what rows say."""
+
+    recompute: Mapping[str, Any]
+    """``parallel.recompute``; empty is none."""
+
+
+class Words(Section):
+    """The whole table."""
+
+    models: tuple[ModelWords, ...]
+    """Models by what they are called."""
+
+    frameworks: tuple[FrameworkWords, ...]
+    """Framework profiles."""
+
+    unlike: tuple[UnlikeWords, ...]
+    """What is not simulated."""
+
+    precisions: tuple[PrecisionWords, ...]
+    """Number formats."""
+
+    recompute: tuple[RecomputeWords, ...]
+    """What is computed again."""
+
+    def model(self, words: str, notes: str) -> tuple[dict[str, Any], bool] | None:
+        """What a scenario says of a model, and whether the row's sizes count; None if it is not known."""
+        found = [
+            each for each in self.models if _fits(each.words, words) and matches(each.notes, notes or "-")
+        ]
+        if not found:
+            return None
+        merged: dict[str, Any] = {}
+        for each in found:
+            merged |= each.model
+        return merged, all(each.sizes for each in found)
+
+    def unsaid(self, notes: str) -> str:
+        """What of a row no scenario says, or nothing."""
+        return next((each.why for each in self.unlike if _fits(each.notes, notes or "-")), "")
+
+    def framework(self, words: str, model: str, source: str, notes: str) -> FrameworkWords | None:
+        """The framework profile and whose memory is stated, or None if it is not known."""
+        for each in self.frameworks:
+            said = (
+                (each.words, words),
+                (each.models, model),
+                (each.sources, source or "-"),
+                (each.notes, notes or "-"),
+            )
+            if all(_fits(pattern, text) for pattern, text in said):
+                return each
+        return None
+
+    def precision(self, words: str, notes: str) -> str | Mapping[str, Any] | None:
+        """The number formats, or None if they are not known."""
+        found = (
+            each.precision
+            for each in self.precisions
+            if _fits(each.words, words) and matches(each.notes, notes or "-")
+        )
+        return next(found, None)
+
+    def computed_again(self, words: str) -> Mapping[str, Any] | None:
+        """What is computed again, or None if that is not known."""
+        return next((each.recompute for each in self.recompute if _fits(each.words, words)), None)
+
+
+def _fits(pattern: str, words: str) -> bool:
+    return matches(pattern.lower(), words.lower())
+
+
+@cache
+def known_words() -> Words:
+    """The shipped table."""
+    text = data_files("simcluster.accuracy.runs")["words"].read_text(encoding="utf-8")
+    return validate(Document.parse(text, "words.yaml"), Words)

@@ -1,0 +1,43 @@
+"""``simcluster explain``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from simcluster.cli.exit_code import ExitCode
+from simcluster.cli.options import OneScenario, Settings, changes
+
+EXAMPLES = (
+    "simcluster explain plan.yaml",
+    "simcluster explain plan.yaml --set training.micro_batch=4",
+    "simcluster explain plan.yaml --json | jq '.changes[0].set'",
+)
+
+
+def explain(
+    scenario: OneScenario,
+    settings: Settings = None,
+    json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+) -> ExitCode:
+    """Say what a plan's memory is made of and, if it does not fit, which changes would make it fit.
+
+    Recomputation, optimizer sharding, smaller micro-batches and other meshes: of each the nearest that fits,
+    simulated, with its cost in time; several together if none alone is enough. Exit code 1 if nothing fits.
+    """
+    from simcluster.cli.progress_line import progress_line
+    from simcluster.cli.terminal import has_colour, out, out_bytes
+    from simcluster.explain import explained, explanation_document, explanation_text
+    from simcluster.scenario import Scenario
+
+    which = Scenario.load(scenario, changes(settings))
+    with progress_line(which.name, doing="trying changes"):
+        found = explained(which)
+    if json:
+        import orjson
+
+        out_bytes(orjson.dumps(explanation_document(found), option=orjson.OPT_INDENT_2) + b"\n")
+    else:
+        out(explanation_text(found, colour=has_colour()))
+    return ExitCode.DONE if found.present.fits or found.fitting else ExitCode.FAILED

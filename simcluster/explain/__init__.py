@@ -1,0 +1,11 @@
+"""Why a plan needs the memory that it needs, and which changes would make it fit.
+
+found = explained(Scenario.load("plan.yaml"))
+print(explanation_text(found))
+"""
+
+from simcluster.explain.explanation import Explanation, explained
+from simcluster.explain.report import explanation_document, explanation_text
+from simcluster.explain.trial import Trial
+
+__all__ = ["Explanation", "Trial", "explained", "explanation_document", "explanation_text"]

@@ -1,0 +1,68 @@
+"""What a plan's memory is made of, and the nearest changes with which it would fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+from simcluster.explain.knobs import Knob, knobs, nearest
+from simcluster.explain.trial import Trial, Trials, trial_of
+from simcluster.scenario import Scenario
+from simcluster.simulation import simulate
+from simcluster.trace import Run
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The run of a plan, what it needs, and, if it does not fit, what was tried.
+
+    ``trials`` are the nearest turns of each knob that fit, or its last turn if none does; then, if no knob
+    alone is enough, several together.
+    """
+
+    run: Run
+    present: Trial
+    trials: tuple[Trial, ...]
+
+    @property
+    def fitting(self) -> list[Trial]:
+        """What would fit, the fastest first."""
+        return sorted((each for each in self.trials if each.fits), key=lambda each: each.step)
+
+    @property
+    def failing(self) -> list[Trial]:
+        """What would not, the one that lacks least first; then what is impossible."""
+        over = [each for each in self.trials if not each.fits]
+        return sorted(over, key=lambda each: (bool(each.refused), each.needed - each.capacity))
+
+
+def explained(scenario: Scenario, watch: Callable[[Trial], None] | None = None) -> Explanation:
+    """Simulates a scenario and, where it does not fit, changes of it; ``watch`` is told of each.
+
+    Raises PlanError for an impossible plan.
+    """
+    run = simulate(scenario)
+    present = trial_of((), (), run)
+    if present.fits:
+        return Explanation(run, present, ())
+    trials = Trials(scenario, watch)
+    found = knobs(scenario, run.documents["plan"])
+    alone = {name: nearest(trials, name, turns)[-1] for name, turns in found.items()}
+    together = () if any(each.fits for each in alone.values()) else _together(trials, alone, found)
+    return Explanation(run, present, (*alone.values(), *together))
+
+
+def _together(trials: Trials, alone: Mapping[str, Trial], turns: Mapping[str, Knob]) -> tuple[Trial, ...]:
+    """As few knobs as are enough, each at its last possible turn; those of the mesh exclude each other."""
+    able = {name: each for name, each in alone.items() if not each.refused}
+    tried: list[Trial] = []
+    for count in range(2, len(able) + 1):
+        for names in combinations(able, count):
+            changes = tuple(change for name in names for change in able[name].changes)
+            if len({key for key, _ in changes}) < len(changes):
+                continue
+            tried.append(trials.run(names, changes))
+        if any(each.fits for each in tried):
+            break
+    return tuple(tried)

@@ -1,0 +1,105 @@
+"""What can be changed to save memory: knobs from the smallest turn to the last, and how far they must go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from simcluster.explain.trial import Changes, Trial, Trials
+from simcluster.scenario import Scenario
+
+Knob = Sequence[Changes]
+"""Turns of one knob, each saving at least as much memory as the one before."""
+
+MOST_DOUBLINGS = 3
+"""How often a mesh axis is doubled at most."""
+
+
+def knobs(scenario: Scenario, plan: Mapping[str, Any]) -> dict[str, Knob]:
+    """The knobs that the plan leaves something to turn at, by what they are; ``plan`` is its document."""
+    found = {name: tuple(turns(scenario, plan)) for name, turns in _KNOBS.items()}
+    return {name: turns for name, turns in found.items() if turns}
+
+
+def nearest(trials: Trials, name: str, turns: Knob) -> list[Trial]:
+    """Tries a knob: the last turn first; if it fits, the smallest turn that does, by bisection.
+
+    Everything that was tried, the answer last; a plan that is impossible counts as one that does not fit.
+    """
+    found = [trials.run((name,), turns[-1])]
+    if found[0].refused:
+        # A turn less may be possible where the last is not.
+        for changes in reversed(turns[:-1]):
+            found.append(trials.run((name,), changes))
+            if not found[-1].refused:
+                break
+        turns = turns[: len(turns) - len(found) + 1]
+    best = found[-1]
+    if not best.fits:
+        return found
+    low, high = 0, len(turns) - 1
+    while low < high:
+        middle = (low + high) // 2
+        trial = trials.run((name,), turns[middle])
+        found.append(trial)
+        if trial.fits:
+            best, high = trial, middle
+        else:
+            low = middle + 1
+    return [*(each for each in found if each is not best), best]
+
+
+def _recompute(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
+    """One layer of each stage more, up to all."""
+    spec = scenario.spec.parallel.recompute
+    if not isinstance(spec.layers, int) and spec.layers != "none":
+        return
+    # Layers that are recomputed whole and operators of layers exclude each other only for ``all``.
+    present = spec.layers if isinstance(spec.layers, int) else 0
+    for count in range(present + 1, max(plan["layers_per_stage"])):
+        yield (("parallel.recompute.layers", str(count)),)
+    yield (("parallel.recompute", "{layers: all}"),)
+
+
+def _sharding(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
+    """The next stages of ZeRO."""
+    present = plan["optimizer_sharding"]
+    level = sum(bool(present[name]) for name in ("states", "gradients", "weights"))
+    if plan["data_parallel_ways"] == 1 or (level and present["split"] != "flat"):
+        return
+    for zero in range(level + 1, 4):
+        yield (("parallel.optimizer_sharding", f"{{zero: {zero}}}"),)
+
+
+def _micro_batch(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
+    """Fewer samples at a time."""
+    size = scenario.spec.training.micro_batch
+    while size % 2 == 0:
+        size //= 2
+        yield (("training.micro_batch", str(size)),)
+
+
+def _axis(axis: str) -> Callable[[Scenario, Mapping[str, Any]], Iterator[Changes]]:
+    """More ranks along an axis at the cost of data parallelism."""
+
+    def turns(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
+        mesh = dict(scenario.spec.parallel.mesh)
+        order = [name for name in ("pipeline", *mesh, "tensor") if name in mesh or name == axis]
+        for _ in range(MOST_DOUBLINGS):
+            if mesh.get("data", 1) % 2:
+                return
+            mesh["data"] //= 2
+            mesh[axis] = 2 * mesh.get(axis, 1)
+            sizes = ", ".join(f"{name}: {mesh[name]}" for name in dict.fromkeys(order))
+            yield (("parallel.mesh", f"{{{sizes}}}"),)
+
+    return turns
+
+
+_KNOBS: Mapping[str, Callable[[Scenario, Mapping[str, Any]], Iterator[Changes]]] = {
+    "recompute": _recompute,
+    "optimizer sharding": _sharding,
+    "micro-batch": _micro_batch,
+    "tensor parallelism": _axis("tensor"),
+    "pipeline": _axis("pipeline"),
+}

@@ -1,0 +1,72 @@
+"""A change of a scenario, tried by simulation: what it needs and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from simcluster.errors import SimclusterError
+from simcluster.scenario import Scenario
+from simcluster.simulation import simulate
+from simcluster.trace import Run
+
+Changes = tuple[tuple[str, str], ...]
+"""(key path, YAML text) pairs, as ``--set`` takes them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Some changes and what became of the plan with them.
+
+    ``kinds`` name what they are about. ``needed`` and ``capacity`` are bytes of the device that lacks most,
+    or has least to spare; ``refused`` says why the plan is impossible, if it is: then there are no figures.
+    """
+
+    kinds: tuple[str, ...]
+    changes: Changes
+    step: float = 0.0
+    needed: int = 0
+    capacity: int = 0
+    refused: str = ""
+
+    @property
+    def fits(self) -> bool:
+        """Whether every device has the memory it needs."""
+        return not self.refused and self.needed <= self.capacity
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """The changes as ``KEY=VALUE``."""
+        return tuple(f"{key}={text}" for key, text in self.changes)
+
+
+Simulate = Callable[[Scenario], Run]
+
+
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """Tries changes of one scenario; ``watch`` is told of each."""
+
+    scenario: Scenario
+    watch: Callable[[Trial], None] | None = None
+
+    def run(self, kinds: Sequence[str], changes: Changes) -> Trial:
+        """The scenario with some changes, simulated."""
+        found = self._run(tuple(kinds), changes)
+        if self.watch is not None:
+            self.watch(found)
+        return found
+
+    def _run(self, kinds: tuple[str, ...], changes: Changes) -> Trial:
+        try:
+            run = simulate(self.scenario.changed(changes))
+        except SimclusterError as error:
+            return Trial(kinds, changes, refused=error.problems[0].message)
+        return trial_of(kinds, changes, run)
+
+
+def trial_of(kinds: tuple[str, ...], changes: Changes, run: Run) -> Trial:
+    """What a run says of the changes that it was made with."""
+    summary = run.documents["summary"]
+    tightest = max(summary["peak_memory_bytes"], key=lambda each: each["total"] - each["capacity"])
+    return Trial(kinds, changes, summary["step_time_s"], tightest["total"], tightest["capacity"])

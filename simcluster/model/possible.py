@@ -1,0 +1,79 @@
+"""What dimensions of a model go together, and what is said of those that do not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from simcluster.document import Refused
+
+_ONLY_WITH = {
+    "rotary_fraction": ("positions", "rotary"),
+    "position_offset": ("positions", "learned"),
+    "norm_bias": ("norm", "layer"),
+    "latent": ("positions", "rotary"),
+}
+
+_NOT_WITH = {
+    "experts": ("bias", "query_layer"),
+    "latent": ("bias", "qkv_bias", "qk_norm", "query_layer", "rotary_fraction", "kv_heads", "head_dim"),
+}
+"""What the operators of a part have no form for."""
+
+
+def refuse_clashes(known: Mapping[str, Any]) -> None:
+    """Refused if a choice is given that another one leaves without meaning."""
+    if "max_positions" not in known:
+        if known["positions"] == "learned":
+            raise Refused("'max_positions' is missing: the rows of the learned position table")
+        if known.get("query_layer"):
+            raise Refused("'max_positions' is missing: the rows of the query layer's position table")
+    for part, excluded in _NOT_WITH.items():
+        clashing = [name for name in excluded if part in known and known.get(name)]
+        if clashing:
+            raise Refused(f"'{clashing[0]}' does not go with {part}", path=clashing[0])
+    if "experts" in known and known["experts"].dense_layers >= known["layers"]:
+        dense, layers = known["experts"].dense_layers, known["layers"]
+        raise Refused(f"{dense} of {layers} layers are dense: none has experts", path="experts.dense_layers")
+    for name, (choice, wanted) in _ONLY_WITH.items():
+        if name in known and known[choice] != wanted:
+            raise Refused(f"'{name}' needs {choice}: {wanted}, not {known[choice]}", path=name)
+
+
+def refuse_missing(names: Sequence[str]) -> None:
+    """Refused if any of these dimensions is missing, which are listed."""
+    if names:
+        listed = ", ".join(f"'{name}'" for name in names)
+        verb = "is" if len(names) == 1 else "are"
+        raise Refused(f"{listed} {verb} missing", hint="or name a model: {use: llama3-70b}")
+
+
+def refuse_impossible(known: Mapping[str, Any]) -> None:
+    """Refused if sizes of a structure of its own do not go together."""
+    if known.get("patch", 1) > known.get("image", 1):
+        raise Refused(f"a patch of {known['patch']} pixels is larger than the image", path="patch")
+    least = 4 * 2 ** (len(known.get("blocks", (1,))) - 1)
+    if "blocks" in known and known["image"] < least:
+        raise Refused(
+            f"an image of {known['image']} pixels is halved to less than one: {least} at least", path="image"
+        )
+    buckets, farthest = known.get("buckets", 32), known.get("max_distance", 128)
+    if buckets % 4:
+        raise Refused(f"{buckets} buckets are no multiple of 4: two directions, near and far", path="buckets")
+    if farthest <= buckets // 2:
+        raise Refused(
+            f"{buckets // 2} buckets hold one distance each, so that the far ones begin beyond {farthest}",
+            path="max_distance",
+        )
+
+
+def usual_head_dim(known: Mapping[str, Any]) -> int:
+    """Hidden size by heads, where no size of a head is given."""
+    hidden, heads = known["hidden"], known["heads"]
+    if "latent" in known:
+        return int(known["latent"].head_dim)
+    if "head_dim" in known:
+        return int(known["head_dim"])
+    if hidden % heads:
+        raise Refused(f"hidden {hidden} / heads {heads} = {hidden / heads:g}: give head_dim", path="heads")
+    return int(hidden // heads)

@@ -1,0 +1,96 @@
+"""The scenario's ``recompute``: what is computed again in the backward instead of kept.
+
+Megatron's full recomputation, uniform over single layers, is ``layers: all``, block over n layers
+``layers: n``, its selective one ``operators: ["layers.*.attention.core*"]``; MindFormers' ``recompute:
+[3, 2, 1, 0]`` the same list of ``layers``. ``mp_comm_recompute`` is ``collectives`` here,
+``parallel_optimizer_comm_recompute`` ``gathers``, ``recompute_slice_activation`` (Megatron's
+``--distribute-saved-activations``) ``slice``.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AliasChoices, Field, StrictBool, model_validator
+
+from simcluster.document import Name, NonNegativeInt, PositiveInt, Refused, Section
+
+PATH = "parallel.recompute"
+
+PerStage = Annotated[tuple[NonNegativeInt, ...], Field(min_length=1)]
+"""Numbers of layers, one for each stage."""
+
+Layers = (
+    Literal["none", "all", "auto"]
+    | PositiveInt
+    | PerStage
+    | Annotated[tuple[PerStage, ...], Field(min_length=1)]
+    | Annotated[tuple[Name, ...], Field(min_length=1)]
+)
+"""Which layers: a word, how many of each stage, how many of every stage, of every chunk of layers on every
+stage, or which by name."""
+
+
+class RecomputeSpec(Section):
+    """What is computed again in the backward instead of kept; all, auto or numbers alone are layers."""
+
+    shorthand: ClassVar[str] = "layers"
+
+    layers: Layers = "none"
+    """all: every layer keeps only its input and runs its forward again; a number: so many layers, the first
+    ones of each stage; a list: so many of every stage, or ``[[...], [...]]`` of every chunk of layers on
+    every stage, or which by name, as patterns: ``["layers.{0,5}"]``. auto: of what fits into memory the
+    fastest, with as few layers as possible, and it is said what was chosen."""
+
+    operators: tuple[Name, ...] = ()
+    """Operators by name, ``layers.*.attention.core``: their outputs are dropped and made again from their
+    inputs, which are kept. Layers that are recomputed whole are not concerned."""
+
+    collectives: StrictBool = Field(
+        default=True, validation_alias=AliasChoices("collectives", "mp_comm_recompute")
+    )
+    """Whether what is computed again runs its collectives again; false keeps what they gathered or reduced,
+    and computes again only what is needed besides."""
+
+    gathers: StrictBool = Field(
+        default=False, validation_alias=AliasChoices("gathers", "parallel_optimizer_comm_recompute")
+    )
+    """Whether sharded weights of layers that run again are gathered again for it, where optimizer_sharding
+    keeps them otherwise."""
+
+    slice: StrictBool = Field(
+        default=False, validation_alias=AliasChoices("slice", "recompute_slice_activation")
+    )
+    """Whether ranks that keep the same input of a recomputed layer keep a part each, and gather it again for
+    the backward; not over batch and pipeline axes."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand(cls, written: Any) -> Any:
+        if isinstance(written, (str, int, list, tuple)):
+            written = {"layers": written}
+        if isinstance(written, dict) and isinstance(written.get("layers"), bool):
+            return {**written, "layers": "all" if written["layers"] else "none"}
+        return written
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> RecomputeSpec:
+        layered = any(name.startswith("layers.") for name in self.operators)
+        if self.layers == "all" and layered:
+            raise Refused("every layer is recomputed whole already", path="operators")
+        if self.layers == "auto" and self.operators:
+            raise Refused(
+                "auto chooses operators, too", path="operators", hint="leave them out, or name the layers"
+            )
+        if self.layers == "none":
+            given = [name for name in ("gathers", "slice") if getattr(self, name)]
+            if given:
+                raise Refused(f"{given[0]} is about layers, of which none is recomputed", path=given[0])
+            if not self.collectives and not self.operators:
+                raise Refused("nothing is recomputed, so no collective is", path="collectives")
+        return self
+
+    @property
+    def nothing(self) -> bool:
+        """Whether everything is kept."""
+        return self.layers == "none" and not self.operators

@@ -1,0 +1,87 @@
+"""What memory the buffers of a block take: what stays inside kernels, what shares a tensor, what they hold.
+
+How much of it a framework spares or wastes is a matter of its profile (``StorageSpec``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from simcluster.layout import Mesh
+from simcluster.model import Block, Node, Operator, Phase, TensorType, Value
+from simcluster.plan.framework import StorageSpec
+from simcluster.plan.fuse import kernel_nodes
+from simcluster.program.instruction import Action, Instruction, Scope, Slot
+from simcluster.program.uses import Uses
+
+
+def local_type(value: Value, mesh: Mesh) -> TensorType:
+    """The type of the part of a value that one rank holds."""
+    assert value.layout is not None
+    return TensorType(value.layout.local_shape(value.type.shape, mesh), value.type.dtype)
+
+
+def internal(nodes: Sequence[Node], kernels: Sequence[tuple[Node, ...]], uses: Uses) -> set[str]:
+    """Values that never leave the kernel that makes them, and so never reach memory."""
+    return {
+        value
+        for kernel in kernels
+        for node in kernel[:-1]
+        for value in node.outputs
+        if uses.scope(value) is Scope.LOCAL and _readers(value, nodes) == _readers(value, kernel)
+    }
+
+
+def _readers(value: str, nodes: Sequence[Node]) -> int:
+    return sum(node.inputs.count(value) for node in nodes)
+
+
+def whole_sizes(
+    block: Block, forward: Sequence[Node], mesh: Mesh, storage: StorageSpec, uses: Uses
+) -> dict[str, int]:
+    """The bytes of values whose buffers are one tensor, where they are not their own.
+
+    Of the results of one kernel, the first that is kept for the backward holds those that are not.
+    """
+    found: dict[str, int] = {}
+    kernels = kernel_nodes(forward)
+    inside = internal(forward, kernels, uses)
+    for kernel in kernels:
+        first = kernel[0]
+        if not isinstance(first.operator, Operator) or first.operator.family not in storage.whole:
+            continue
+        made = [value for node in kernel for value in node.outputs if value not in inside]
+        kept = [value for value in made if uses.scope(value) is Scope.MICRO_BATCH]
+        if len(first.outputs) < 2 or not kept:
+            continue
+        sizes = {value: local_type(block.values[value], mesh).num_bytes for value in made}
+        short = [value for value in made if uses.scope(value) is Scope.LOCAL]
+        found |= dict.fromkeys(short, 0)
+        found[kept[0]] = sizes[kept[0]] + sum(sizes[value] for value in short)
+    return found
+
+
+def stored(
+    instructions: Sequence[Instruction], slots: Sequence[Slot], storage: StorageSpec, phase: str
+) -> Iterator[Instruction]:
+    """The instructions with what they hold while they run, and those that write over what they read."""
+    for each in instructions:
+        families = [call.operator.family for call in each.calls if isinstance(call.operator, Operator)]
+        if each.action is not Action.COMPUTE or not families:
+            yield each
+            continue
+        sizes = [slots[slot].type.num_bytes for slot in (*each.reads, *each.writes)]
+        factor = max((storage.scratch.get(family, 0.0) for family in families), default=0.0)
+        over = phase == Phase.BACKWARD and any(family in storage.in_place for family in families)
+        yield replace(
+            each,
+            scratch=round(factor * max(sizes, default=0)),
+            in_place=each.in_place or (over and _fits(each, slots)),
+        )
+
+
+def _fits(each: Instruction, slots: Sequence[Slot]) -> bool:
+    """Whether what an instruction writes has room in what it is the last to read."""
+    room = max((slots[slot].num_bytes for slot in each.drops), default=0)
+    return sum(slots[slot].num_bytes for slot in each.writes) <= room

@@ -1,0 +1,43 @@
+"""What is alive at some moment, by the names of its buffers: those of one name over layers are together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[Any]
+
+_NUMBERED = re.compile(r"(?<=\.)\d+(?=[.:])")
+
+
+def alive(
+    buffers: Numbers, sizes: Numbers, micro_batches: Numbers, names: Sequence[str], count: int = 8
+) -> list[dict[str, Any]]:
+    """The largest of ``by_name``, as entries of a document."""
+    found = {name: size for name, (size, _) in by_name(buffers, sizes, micro_batches, names).items()}
+    largest = sorted(found.items(), key=lambda entry: -entry[1])[:count]
+    return [{"buffer": name, "bytes": size} for name, size in largest]
+
+
+def by_name(
+    buffers: Numbers, sizes: Numbers, micro_batches: Numbers, names: Sequence[str]
+) -> dict[str, tuple[int, list[tuple[int, int]]]]:
+    """Name -> bytes and (buffer, micro-batch) of all that is alive after some rows of an account.
+
+    Those of one name over layers are together: ``layers.*.mlp.up.out`` stands for that buffer of every layer.
+    """
+    width = int(micro_batches.max(initial=0)) + 2
+    keys, places = np.unique(buffers.astype(np.int64) * width + micro_batches + 1, return_inverse=True)
+    level = np.zeros(len(keys), dtype=np.int64)
+    np.add.at(level, places, sizes)
+    found: dict[str, tuple[int, list[tuple[int, int]]]] = {}
+    for key, size in zip(keys[level > 0].tolist(), level[level > 0].tolist(), strict=True):
+        number, batch = divmod(key, width)
+        name = _NUMBERED.sub("*", names[number])
+        known, members = found.get(name, (0, []))
+        found[name] = (known + size, [*members, (number, batch - 1)])
+    return found

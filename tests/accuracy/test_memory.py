@@ -1,0 +1,69 @@
+"""Published peaks of memory against their simulation, by publisher: the README shows the table."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from simcluster.accuracy.runs import Figure, predict_runs, read_runs, runs_markdown, scenario_of
+from simcluster.accuracy.runs.report import by_group
+from simcluster.document import Document
+from simcluster.scenario import Scenario
+from simcluster.simulation import simulate
+
+HERE = Path(__file__).parent
+README = HERE.parents[1] / "README.md"
+BOUNDS = Document.read(HERE / "memory.yaml").data
+START, END = "<!-- memory -->\n", "<!-- /memory -->\n"
+
+
+@cache
+def predictions():
+    """Of rows that are the same but for their micro-batches, which do not matter to memory, the first."""
+    rows = {}
+    for row in read_runs(HERE / "memory.csv"):
+        words = {key: text for key, text in row.words.items() if key not in ("id", "value", "notes")}
+        if row.count("global_batch") >= 2 * row.count("data") * row.count("pipeline"):
+            words["global_batch"] = "many"
+        rows.setdefault(tuple(words.values()), row)
+    return [each for each in predict_runs(rows.values()) if each.figure is Figure.MEMORY]
+
+
+def errors():
+    return {name: found for (name, _), found in by_group(predictions()).items()}
+
+
+@pytest.mark.parametrize("group", BOUNDS)
+def test_the_median_error_stays_within_its_bound(group):
+    assert 100 * errors()[group].median <= BOUNDS[group]
+
+
+def test_every_group_has_a_bound():
+    assert set(errors()) == set(BOUNDS)
+
+
+def test_what_was_reserved_is_predicted_too():
+    """The notes of some rows state what PyTorch had reserved: fragments and rounding, by replay."""
+    found = []
+    for row in read_runs(HERE / "memory.csv"):
+        told = re.search(r"reserved ([\d.]+) GiB", row.words["notes"])
+        if told is None or "_mbc4_" not in row.words["notes"] or "llama" not in row.words["model"]:
+            continue
+        if row.count("context") == 1:
+            summary = simulate(Scenario.of(scenario_of(row))).documents["summary"]
+            found.append(summary["reserved_memory_bytes_max"] / (float(told[1]) * 2**30) - 1)
+    assert len(found) == 5
+    assert max(map(abs, found)) < 0.03
+
+
+def test_the_readme_shows_it(request):
+    before, rest = README.read_text(encoding="utf-8").split(START)
+    shown, after = rest.split(END)
+    table = runs_markdown(predictions())
+    if request.config.getoption("--update-baselines"):
+        README.write_text(before + START + table + END + after, encoding="utf-8")
+        return
+    assert shown == table, "run pytest tests/accuracy --update-baselines"

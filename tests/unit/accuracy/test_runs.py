@@ -1,0 +1,214 @@
+"""Measured training runs: what a row means as a scenario, which step it states, and errors by group."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+from simcluster.accuracy.runs import (
+    COLUMNS,
+    Figure,
+    predict_runs,
+    read_runs,
+    runs_csv,
+    runs_markdown,
+    runs_text,
+    scenario_of,
+)
+from simcluster.errors import PlanError, ScenarioError
+from simcluster.scenario import Scenario
+from simcluster.simulation import simulate
+
+ROW = {
+    "id": "tests-gpt-0001",
+    "framework": "megatron-core",
+    "model": "gpt-0.3b",
+    "layers": "2",
+    "hidden": "256",
+    "heads": "4",
+    "vocab": "1024",
+    "seq_len": "128",
+    "hardware": "A100-80GB SXM",
+    "num_devices": "8",
+    "devices_per_host": "8",
+    "data": "4",
+    "tensor": "2",
+    "pipeline": "1",
+    "context": "1",
+    "expert": "1",
+    "sequence_parallel": "true",
+    "zero_stage": "1",
+    "micro_batch": "2",
+    "global_batch": "16",
+    "recompute": "full",
+    "precision": "bf16",
+    "schedule": "none",
+    "offload": "none",
+    "metric": "step_time",
+    "value": "0.5",
+    "peak_mem_gib": "2",
+}
+
+
+def written(tmp_path, *changes, columns=COLUMNS):
+    """A file of rows that differ from the usual one so."""
+    file = tmp_path / "runs.csv"
+    with file.open("w", newline="") as out:
+        rows = csv.DictWriter(out, columns, extrasaction="ignore")
+        rows.writeheader()
+        rows.writerows({**dict.fromkeys(columns, ""), **ROW, **change} for change in changes or ({},))
+    return file
+
+
+def run_of(tmp_path, **change):
+    return read_runs(written(tmp_path, change))[0]
+
+
+def test_a_row_is_the_scenario_that_one_would_write(tmp_path):
+    assert scenario_of(run_of(tmp_path)) == {
+        "simcluster": 1,
+        "name": "tests-gpt-0001",
+        "cluster": {"use": "dgx-a100", "hosts": 1},
+        "framework": "megatron-core",
+        "model": {
+            "family": "gpt",
+            "layers": 2,
+            "hidden": 256,
+            "heads": 4,
+            "vocab": 1024,
+            "max_positions": 128,
+        },
+        "training": {
+            "global_batch": 16,
+            "micro_batch": 2,
+            "seq_len": 128,
+            "precision": "bf16",
+            "optimizer": "adamw",
+        },
+        "parallel": {
+            "mesh": {"data": 4, "tensor": 2},
+            "recipe": "megatron_sp",
+            "optimizer_sharding": {"zero": 1},
+            "recompute": {"layers": "all"},
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "path", "value"),
+    [
+        ({"tensor": "1", "data": "8"}, "parallel.mesh", {"data": 8}),
+        ({"sequence_parallel": "false"}, "parallel.recipe", "megatron"),
+        (
+            {"framework": "torchtitan", "zero_stage": "3", "model": "llama3-8b", "ffn": "512"},
+            "parallel.optimizer_sharding",
+            "fsdp",
+        ),
+        ({"model": "gpt:x_rope_y"}, "model.positions", "rotary"),
+        ({"notes": "untied embeddings"}, "model.tied", False),
+        ({"framework": "megatron-lm"}, "framework", "megatron-lm-2022"),
+        ({"framework": "megatron-lm", "source": "Vocabulary Parallelism"}, "framework", "megatron-core"),
+        ({"notes": "LAMB"}, "training.optimizer", "lamb"),
+        ({"num_devices": "4", "data": "2"}, "cluster.host.devices", 4),
+        ({"hardware": "H100-96GB (HBM2e)"}, "cluster.host.device.memory", "96 GB"),
+        ({"num_devices": "16", "data": "8"}, "cluster.hosts", 2),
+        (
+            {"model": "deepseekv3 (4 layers)", "expert": "4"},
+            "parallel.mesh",
+            {"data": 1, "expert": 4, "tensor": 2},
+        ),
+    ],
+)
+def test_what_rows_say_otherwise(tmp_path, change, path, value):
+    found = scenario_of(run_of(tmp_path, **change))
+    Scenario.of(found)
+    for key in path.split("."):
+        found = found[key]
+    assert found == value
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"vocab": ""}, "the row does not state vocab"),
+        ({"context": "2"}, "context parallelism"),
+        ({"model": "nobody-7b"}, "no model is known as 'nobody-7b'"),
+        ({"framework": "nothing"}, "no profile is known for the framework 'nothing'"),
+        ({"precision": "int3"}, "no number formats are known as 'int3'"),
+        ({"hardware": "abacus"}, "no host of the catalog is known to be 'abacus'"),
+        ({"recompute": "some"}, "the recomputation 'some'"),
+        ({"offload": "all of it"}, "offload"),
+        ({"notes": "cfg=A; method vocab-2; x"}, "the vocabulary over all stages of the pipeline"),
+        ({"schedule": "sideways"}, "the schedule sideways"),
+    ],
+)
+def test_why_a_row_is_not_predicted(tmp_path, change, reason):
+    with pytest.raises(PlanError, match=reason):
+        scenario_of(run_of(tmp_path, **change))
+    (step, memory) = predict_runs(read_runs(written(tmp_path, change)))
+    assert step.reason == memory.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "seconds"),
+    [
+        ("step_time", "0.5", 0.5),
+        ("tokens_per_s_per_gpu", "512", 16 * 128 / 512 / 8),
+        ("tokens_per_s", "4096", 0.5),
+        ("samples_per_s", "32", 0.5),
+        ("samples_per_s_per_gpu", "4", 0.5),
+        ("model_tflops_per_gpu", "100", None),
+    ],
+)
+def test_the_step_that_follows_from_a_figure(tmp_path, metric, value, seconds):
+    assert run_of(tmp_path, metric=metric, value=value).step_seconds == seconds
+
+
+def test_a_share_of_the_peak_counts_flops_as_its_paper_does(tmp_path):
+    """72 B s l h^2 (1 + s / 6h + V / 12lh), of which half the peak takes twice as long as all of it."""
+    run = run_of(tmp_path, metric="mfu", value="50", notes="MFU vs 312 TFLOP/s, Narayanan FLOPs")
+    flops = 72 * 16 * 128 * 2 * 256**2 * (1 + 128 / (6 * 256) + 1024 / (12 * 2 * 256))
+    assert run.step_seconds == pytest.approx(flops / (0.5 * 312e12 * 8))
+
+
+def test_predictions_are_those_of_the_scenario(tmp_path):
+    rows = read_runs(written(tmp_path, {}, {"id": "tests-gpt-0002", "peak_mem_gib": ""}))
+    found = predict_runs(rows)
+    summary = simulate(Scenario.of(scenario_of(rows[0]))).documents["summary"]
+    assert [each.figure for each in found] == [Figure.STEP, Figure.MEMORY, Figure.STEP]
+    assert found[0].predicted == summary["step_time_s"] == found[2].predicted
+    assert found[1].predicted == summary["allocated_memory_bytes_max"]
+    assert found[0].error == summary["step_time_s"] / 0.5 - 1
+    assert found == predict_runs(rows, jobs=2)
+
+
+def test_the_reports_tell_groups_and_reasons(tmp_path):
+    found = predict_runs(read_runs(written(tmp_path, {}, {"model": "nobody-7b", "id": "other-x-1"})))
+    told = runs_text(found, 1)
+    assert "2 of 4 figures of 2 runs predicted" in told and "tests-gpt" in told
+    assert "no model is known as 'nobody-7b'" in told
+    lines = list(csv.DictReader(io.StringIO(runs_csv(found))))
+    assert [line["figure"] for line in lines] == ["step time", "peak memory"] * 2
+    assert lines[0]["id"] == "tests-gpt-0001" and float(lines[0]["error"]) == pytest.approx(
+        found[0].error, 1e-5
+    )
+    assert runs_markdown(found).count("\n") == 6
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"layers": "two"}, "runs.csv:2: layers 'two' is no whole number of at least one"),
+        ({"value": "-1"}, "runs.csv:2: value '-1' is no number above zero"),
+    ],
+)
+def test_numbers_that_are_none_are_refused(tmp_path, change, message):
+    with pytest.raises(ScenarioError, match=message):
+        read_runs(written(tmp_path, change))
+
+
+def test_missing_columns_are_named(tmp_path):
+    with pytest.raises(ScenarioError, match="missing columns: layers"):
+        read_runs(written(tmp_path, columns=[column for column in COLUMNS if column != "layers"]))

@@ -1,0 +1,140 @@
+"""Changes that would make a plan fit: the nearest of each kind, tried, with what they cost."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from simcluster.explain import explained, explanation_document, explanation_text
+from simcluster.explain.knobs import knobs, nearest
+from simcluster.explain.trial import Trial
+from simcluster.scenario import Scenario
+from simcluster.simulation import prepare, simulate
+from simcluster.simulation.documents import plan_document
+
+SMALL = "2800 MiB"
+
+
+def scenario(memory, **parallel):
+    """A model that needs 3,098 MiB on each of two devices, and some 90 MiB less per layer recomputed."""
+    training = {"global_batch": 16, "micro_batch": 4, "seq_len": 1024, "precision": "bf16"}
+    host = {"use": "dgx-h100", "devices": 2, "network": {"nics": 1}}
+    device = {"use": "h100-sxm", "memory": memory, "reserved": "0 B", "communicator": "0 B"}
+    return Scenario.of(
+        {
+            "simcluster": 1,
+            "name": "too large",
+            "cluster": {"host": host | {"device": device}, "hosts": 1},
+            "model": {"layers": 8, "hidden": 768, "heads": 12, "ffn": 2048, "vocab": 32_000},
+            "training": training,
+            "parallel": {"mesh": {"data": 2}} | parallel,
+        }
+    )
+
+
+def needed(which):
+    return simulate(which).documents["summary"]["peak_memory_bytes_max"]
+
+
+@pytest.fixture(scope="module")
+def found():
+    return explained(scenario(SMALL))
+
+
+def test_what_fits_is_not_tampered_with():
+    found = explained(scenario("60 GiB"))
+    assert found.present.fits
+    assert found.trials == ()
+    assert "It fits" in explanation_text(found)
+
+
+def test_every_offer_was_simulated_and_fits(found):
+    assert not found.present.fits
+    kinds = {each.kinds for each in found.fitting}
+    assert {("recompute",), ("micro-batch",)} <= kinds
+    for each in found.fitting:
+        summary = simulate(scenario(SMALL).changed(each.changes)).documents["summary"]
+        assert summary["fits"]
+        assert summary["peak_memory_bytes_max"] == each.needed
+        assert summary["step_time_s"] == each.step
+    steps = [each.step for each in found.fitting]
+    assert steps == sorted(steps)
+
+
+def test_the_nearest_turn_is_offered(found):
+    """One layer fewer would not be enough, nor twice the micro-batch."""
+    (again,) = (each for each in found.fitting if each.kinds == ("recompute",))
+    ((key, count),) = again.changes
+    assert key == "parallel.recompute.layers"
+    less = scenario(SMALL).changed(((key, str(int(count) - 1)),))
+    assert needed(less) > 2800 << 20 >= again.needed
+    (batch,) = (each for each in found.fitting if each.kinds == ("micro-batch",))
+    ((key, size),) = batch.changes
+    more = scenario(SMALL).changed(((key, str(2 * int(size))),))
+    assert needed(more) > 2800 << 20
+
+
+def test_several_together_where_none_is_enough():
+    alone = explained(scenario(SMALL)).trials
+    least = min(each.needed for each in alone if not each.refused)
+    found = explained(scenario(f"{least // 2**20 - 1} MiB"))
+    assert not any(each.fits for each in found.trials if len(each.kinds) == 1)
+    assert found.fitting
+    assert {len(each.kinds) for each in found.fitting} == {2}
+    assert all(len(dict(each.changes)) == len(each.changes) for each in found.fitting)
+
+
+def test_nothing_helps():
+    found = explained(scenario("200 MiB"))
+    assert not found.fitting
+    assert any(len(each.kinds) == 3 for each in found.failing)
+    assert "What would not" in explanation_text(found)
+    lacks = [each.needed for each in found.failing if not each.refused]
+    assert lacks == sorted(lacks)
+
+
+def test_a_turn_that_is_impossible_gives_way_to_a_smaller_one():
+    class Stub:
+        """Turn 3 is refused; 1 and 2 fit."""
+
+        def run(self, kinds, changes):
+            turn = int(changes[0][1])
+            return Trial(tuple(kinds), changes, 1.0, 9 - turn, 8, "no" if turn == 3 else "")
+
+    tried = nearest(Stub(), "knob", [(("key", str(turn)),) for turn in range(4)])
+    assert tried[-1].changes == (("key", "1"),)
+    assert tried[-1].fits
+
+
+@pytest.mark.parametrize(
+    ("parallel", "absent"),
+    [
+        ({"recompute": {"layers": "all"}}, "recompute"),
+        ({"optimizer_sharding": {"zero": 3}}, "optimizer sharding"),
+        ({"optimizer_sharding": {"mindspore": "level1"}}, "optimizer sharding"),
+        ({"mesh": {"tensor": 2}}, "tensor parallelism"),
+        ({"mesh": {"tensor": 2}}, "optimizer sharding"),
+    ],
+)
+def test_knobs_that_are_turned_already_are_left_alone(parallel, absent):
+    which = scenario(SMALL, **parallel)
+    assert absent not in knobs(which, plan_document(prepare(which)))
+
+
+def test_the_mesh_keeps_its_order_and_its_size():
+    which = scenario(SMALL)
+    turns = knobs(which, plan_document(prepare(which)))
+    assert turns["tensor parallelism"] == ((("parallel.mesh", "{data: 1, tensor: 2}"),),)
+    assert turns["pipeline"] == ((("parallel.mesh", "{pipeline: 2, data: 1}"),),)
+
+
+def test_the_document_says_the_same(found):
+    told = json.loads(json.dumps(explanation_document(found)))
+    assert not told["fits"]
+    assert [each["fits"] for each in told["changes"]] == sorted(
+        (each["fits"] for each in told["changes"]), reverse=True
+    )
+    text = explanation_text(found)
+    for each in told["changes"]:
+        assert all(setting.split("=")[0] in text for setting in each["set"])
