@@ -70,7 +70,8 @@ def shrink(scenario: Scenario) -> Shrunk:
     stages = mesh.size(plan.stage_axis)
     schedule = spec.parallel.schedule.build()
     chunks = tuple(_small_layers(each, stages) for each in plan.chunks)
-    layers = schedule.chain(stages).by_virtual(chunks)
+    chain = schedule.chain(stages)
+    layers = chain.by_virtual(chunks)
     model = scenario.model.shrunk(
         sum(layers), lambda dim: _ways(plan, mesh, dim), padded=plan.vocab > scenario.model.vocabulary
     )
@@ -104,7 +105,9 @@ def shrink(scenario: Scenario) -> Shrunk:
             "optimizer_sharding": sharding,
             "fusion": _small_fusion(spec.parallel.fusion, model, plan),
             "strategies": _small_strategies(built, model),
-            "recompute": small_recompute(plan, model.graph(1, model.sequence or 1, plan.compute, 1), layers),
+            "recompute": small_recompute(
+                plan, model.graph(1, model.sequence or 1, plan.compute, 1), layers, chain
+            ),
         }
     )
     small = spec.model_copy(
