@@ -242,7 +242,7 @@ class _Planner:
             chain=chain,
             chunks=chain.by_chunk(layers),
             vocab=model.vocabulary,
-            overlapped=self._overlapped(chain),
+            overlapped=self.parallel.schedule.overlapped(self.framework, chain),
             prefetch=self.framework.prefetch,
             dispatch=self.framework.dispatch,
             conduct=Conduct.of(
@@ -381,21 +381,6 @@ class _Planner:
         if len(axes) != 1:
             raise PlanError("one axis carries the pipeline", path="parallel.roles.pipeline")
         return axes[0], self.mesh.size(axes[0])
-
-    def _overlapped(self, chain: Chain) -> bool:
-        """Whether kernels go on beside transfers between stages."""
-        written = self.parallel.schedule
-        interleaved = self.framework.p2p_interleaved if chain.num_chunks > 1 else None
-        found = (written.p2p or interleaved or self.framework.p2p) == "overlapped"
-        if chain.turns and not found:
-            owner = "" if written.p2p else f"with the framework {self.framework.title}, "
-            raise PlanError(
-                f"{owner}kernels wait for transfers: with schedule {written.kind} activations go both ways, "
-                "and two stages would wait for each other",
-                path="parallel.schedule" if written.p2p is None else "parallel.schedule.p2p",
-                hint="write p2p: overlapped",
-            )
-        return found
 
     def _layers(self, chain: Chain) -> tuple[int, ...]:
         """Layers of each virtual stage."""

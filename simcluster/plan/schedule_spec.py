@@ -9,6 +9,8 @@ from pydantic import Field, model_validator
 
 from simcluster.document import Name, PositiveInt, Refused, Section
 from simcluster.errors import PlanError, nearest
+from simcluster.plan.chain import Chain
+from simcluster.plan.framework import FrameworkSpec
 from simcluster.plan.schedule import Schedule, parse
 from simcluster.registry import kinds
 
@@ -83,3 +85,17 @@ class ScheduleSpec(Section):
     def build(self) -> Schedule:
         """The schedule."""
         return schedules()[self.kind](**self._given)
+
+    def overlapped(self, framework: FrameworkSpec, chain: Chain) -> bool:
+        """Whether kernels go on beside transfers between stages; PlanError where they have to."""
+        interleaved = framework.p2p_interleaved if chain.num_chunks > 1 else None
+        found = (self.p2p or interleaved or framework.p2p) == "overlapped"
+        if chain.turns and not found:
+            owner = "" if self.p2p else f"with the framework {framework.title}, "
+            raise PlanError(
+                f"{owner}kernels wait for transfers: with schedule {self.kind} activations go both ways, and "
+                "two stages would wait for each other",
+                path="parallel.schedule.p2p" if self.p2p else "parallel.schedule",
+                hint="write p2p: overlapped",
+            )
+        return found

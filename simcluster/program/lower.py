@@ -27,6 +27,7 @@ from simcluster.program.instruction import (
     stream_name,
 )
 from simcluster.program.kernels import joined
+from simcluster.program.pieces import in_pieces, phase_of
 from simcluster.program.storage import internal, local_type, stored, whole_sizes
 from simcluster.program.uses import Uses
 from simcluster.work import DType, Kernel, Work
@@ -81,11 +82,6 @@ class Lowering:
     pieces: bool = False
 
 
-def phase_of(name: str) -> str:
-    """The phase of a code, which may be a piece of it: ``forward.2`` is the third of ``forward``."""
-    return name.partition(".")[0]
-
-
 def lower(block: Block, settings: Lowering, given: Mapping[str, Scope] | None = None) -> dict[str, Code]:
     """The codes of a block by name; phases in which it does nothing are absent.
 
@@ -94,7 +90,7 @@ def lower(block: Block, settings: Lowering, given: Mapping[str, Scope] | None = 
     phases = _phases(block)
     # Where collectives block, no kernel runs beside one, and pieces would lose what waits for what.
     if settings.pieces and not settings.blocking:
-        phases = _in_pieces(phases)
+        phases = in_pieces(phases, _COMPUTED)
     uses = Uses.of(block, phases, given or {}, _stream)
     forward = [node for name, nodes in phases.items() if phase_of(name) == FORWARD for node in nodes]
     sizes = whole_sizes(block, forward, settings.mesh, settings.storage, uses)
@@ -163,27 +159,6 @@ def _phases(block: Block) -> dict[str, list[Node]]:
         MEASURE: end[normed:measured],
         UPDATE: end[measured:],
     }
-
-
-def _in_pieces(phases: Mapping[str, list[Node]]) -> dict[str, list[Node]]:
-    """The nodes by code, cut before every kernel that reads what a collective of its piece makes."""
-    found: dict[str, list[Node]] = {}
-    for name, nodes in phases.items():
-        found[name] = piece = []
-        if name not in _COMPUTED:
-            piece += nodes
-            continue
-        count = 0
-        coming: set[str] = set()
-        for kernel in kernel_nodes(nodes):
-            if _is_collective(kernel[0]):
-                coming.update(value for node in kernel for value in node.outputs)
-            elif any(value in coming for node in kernel for value in node.inputs):
-                count += 1
-                coming.clear()
-                found[f"{name}.{count}"] = piece = []
-            piece += kernel
-    return found
 
 
 def _is_collective(node: Node) -> bool:

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from simcluster.program.instruction import Execution
-from simcluster.program.lower import BACKWARD, FORWARD, GATHER, REGATHER, SCATTER, WEIGHTS, phase_of
+from simcluster.program.lower import BACKWARD, FORWARD, GATHER, REGATHER, SCATTER, WEIGHTS
+from simcluster.program.pieces import phase_of
 
 Codes = Mapping[str, Mapping[str, int]]
 """Instance -> phase -> code."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from simcluster.model import Block, Node, Phase, Role
 from simcluster.program.instruction import COMPUTE, Scope
+from simcluster.program.pieces import phase_of
 
 _EACH = tuple(map(str, (Phase.FORWARD, Phase.BACKWARD, Phase.WEIGHTS, Phase.SCATTER)))
 """What runs for every micro-batch, and drops what it is the last to read."""
@@ -48,7 +49,7 @@ class Uses:
                     streams[value, name].add(stream(name, node))
                 for value in node.outputs:
                     writers[value].add(name)
-        order = tuple(name for name in phases if name.partition(".")[0] in _EACH)
+        order = tuple(name for name in phases if phase_of(name) in _EACH)
         return cls(block, readers, writers, given, streams, order)
 
     def border(self, value: str) -> bool:
