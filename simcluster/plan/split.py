@@ -37,9 +37,11 @@ def _split(block: Block) -> Block:
 
 def _first_half(block: Block, backward: list[Node]) -> set[str]:
     """The backward nodes, by name, on a path to a gradient of the block's inputs; and with them what is
-    computed again, which both halves may read, and what reads gathered weights.
+    computed again, which both halves may read, and what reads gathered weights. None without such a path.
     """
     outgoing = {block.gradients[value] for value in block.inputs if value in block.gradients}
+    if not outgoing:
+        return set()
     gathered = {name for name, value in block.values.items() if value.role is Role.GATHERED}
     found: set[str] = set()
     needed = set(outgoing)

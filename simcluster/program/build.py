@@ -109,7 +109,7 @@ class _PartBuilder:
         self.backward = [each for chunk in self._finished() for each in self.chunks[chunk][::-1]]
         begin = list(self._once(BEGIN, self.instances))
         begin += [run for runs in self._gathers(Phase.BEGIN).values() for run in runs]
-        self.reductions = list(self._reductions())
+        self.reductions = [(self._due(at), run) for at, run in self._reductions()]
         executions = [
             *begin,
             *self._gathered(self._scheduled()),
@@ -250,6 +250,19 @@ class _PartBuilder:
         return list(dict.fromkeys(reversed(over)))[::-1]
 
     # -- what happens once per step ---------------------------------------------------------------------
+
+    def _due(self, at: str) -> str:
+        """The instance behind whose backward what is ready with that of ``at`` is reduced.
+
+        A later one where a copy of a tied parameter adds its gradient later than the one that holds it.
+        """
+        place = {each.name: number for number, each in enumerate(self.backward)}
+        late = [
+            name
+            for name, holder in holders(self.graph, self.instances).items()
+            if place[holder] <= place[at] < place[name]
+        ]
+        return max(late, key=place.__getitem__, default=at)
 
     def _reductions(self) -> Iterator[tuple[str, Execution]]:
         """(instance whose backward must be over, execution) of every reduction, in order.

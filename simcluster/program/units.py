@@ -56,6 +56,7 @@ def with_units(
         if index in gathers:
             due[users[max(0, number - prefetch)]].append(number)
     line = _Line()
+    shared = _Shared.of(codes, tied)
     for index, each in enumerate(labelled):
         for number in due.get(index, ()):
             before = number - prefetch - 1
@@ -63,8 +64,9 @@ def with_units(
             for gather in gathers[users[number]]:
                 line.add(replace(gather, after=after))
         line.place[index] = len(line.made)
-        if each.instance in gradients and _is_last(each, codes):
-            line.backward(each, gradients[each.instance])
+        if (each.instance in gradients or each.instance in shared.holder) and _is_last(each, codes):
+            due_now = shared.complete(each)
+            line.backward(each, [run for name in due_now if (run := gradients.get(name)) is not None])
         else:
             line.add(each)
     return line.made
@@ -99,12 +101,44 @@ class _Line:
         """The next execution."""
         self.made.append(each)
 
-    def backward(self, each: Execution, scatter: Execution | None) -> None:
-        """The next backward, behind the scatter before the last, and the scatter that it completes."""
+    def backward(self, each: Execution, scatters: Sequence[Execution]) -> None:
+        """The next backward, behind the scatter before the last, and the scatters that it completes."""
         self.add(replace(each, after=((self.scatters[-2], 0),)) if len(self.scatters) > 1 else each)
-        if scatter is not None:
+        for scatter in scatters:
             self.scatters.append(len(self.made))
             self.add(replace(scatter, micro_batch=each.micro_batch, action=each.action))
+
+
+@dataclass
+class _Shared:
+    """Whose gradients are complete: those of a tied parameter when all its copies have added theirs.
+
+    ``holder`` names for every instance with a copy the one that holds it; ``members`` are all of these.
+    """
+
+    holder: Mapping[str, str]
+    members: Mapping[str, set[str]]
+    done: defaultdict[tuple[str, int], set[str]] = field(default_factory=lambda: defaultdict(set))
+
+    @classmethod
+    def of(cls, codes: Codes, tied: Mapping[str, str]) -> _Shared:
+        holder = {**tied, **{name: name for name in tied.values()}}
+        members: defaultdict[str, set[str]] = defaultdict(set)
+        for name, whose in holder.items():
+            if not {BACKWARD, WEIGHTS}.isdisjoint(codes.get(name, ())):
+                members[whose].add(name)
+        return cls(holder, members)
+
+    def complete(self, each: Execution) -> list[str]:
+        """The instances whose gradients of a micro-batch are complete with the end of a backward."""
+        name = each.instance
+        if name not in self.holder:
+            return [name]
+        holder = self.holder[name]
+        done = self.done[holder, each.micro_batch]
+        done.add(name)
+        own = [name] if name != holder else []
+        return own + [holder] * (done == self.members[holder])
 
 
 def _is(each: Execution, phase: str, codes: Codes) -> bool:

@@ -192,3 +192,16 @@ def test_collectives_of_one_half_of_a_pair_run_beside_kernels_of_the_other(recip
         assert together < 0.98 * apart
     else:
         assert together == pytest.approx(apart, rel=2e-3)
+
+
+ODD = {"kind": "text", "text": "F0 F0c1 I0c1 I0 W0 F1 F1c1 I1c1 W0c1 I1 W1 W1c1"}
+"""On one stage; the head, in the second chunk, adds to the tied embedding's gradient behind the embedding."""
+
+
+@pytest.mark.parametrize("sharding", OPTIONS["sharding"], ids=str)
+@pytest.mark.parametrize("schedule", [ODD, {"kind": "zb_h1"}], ids=["odd", "zb_h1"])
+@pytest.mark.parametrize("fusion", OPTIONS["fusion"], ids=str)
+def test_a_tied_gradient_is_reduced_when_all_its_copies_have_added_theirs(sharding, schedule, fusion):
+    row = {name: values[0] for name, values in OPTIONS.items()}
+    row |= {"stages": 1, "micro_batches": 2, "beside": {"data": 2}, "model": "gpt, tied"}
+    prove(schedule, row | {"sharding": sharding, "fusion": fusion})
