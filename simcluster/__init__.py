@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from simcluster._version import __version__
 
 if TYPE_CHECKING:
-    from simcluster.api import Result, graph, load, simulate, verify
+    from simcluster.api import Result, graph, load, shard, simulate, verify
     from simcluster.errors import PlanError, ScenarioError, SimclusterError, SimulationError, TraceError
     from simcluster.layout import MindSporeLayout
     from simcluster.plan.samples import shard_rows
@@ -44,6 +44,7 @@ _HOMES = {
     "TraceError": "simcluster.errors",
     "graph": "simcluster.api",
     "load": "simcluster.api",
+    "shard": "simcluster.api",
     "shard_rows": "simcluster.plan.samples",
     "simulate": "simcluster.api",
     "verify": "simcluster.api",
@@ -61,6 +62,7 @@ __all__ = [
     "__version__",
     "graph",
     "load",
+    "shard",
     "shard_rows",
     "simulate",
     "verify",

@@ -10,7 +10,7 @@ result.to_perfetto("trace.json.gz")
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -23,7 +23,7 @@ from simcluster.errors import TraceError, nearest
 from simcluster.report import columns, html, result_json, summary_text, write_perfetto
 from simcluster.scenario import Scenario
 from simcluster.simulation import Verification
-from simcluster.simulation.sharded import ShardedGraph
+from simcluster.simulation.sharded import Entry, GraphPiece, Operand, ShardedGraph
 from simcluster.trace import Run, Table
 from simcluster.trace.atomic import atomic
 
@@ -52,6 +52,22 @@ def graph(scenario: Scenario | str | Path) -> ShardedGraph:
     ``simulate`` and ``verify`` take like a scenario; ``print`` shows operators and their dims.
     """
     return ShardedGraph(_scenario(scenario))
+
+
+def shard(
+    fn: GraphPiece,
+    in_strategy: Sequence[Operand] | None = None,
+    out_strategy: Sequence[Operand] | None = None,
+    parameter_plan: Mapping[str, Sequence[Entry]] | None = None,
+    device: str | None = "Ascend",
+    level: int = 0,
+) -> ShardedGraph:
+    """The graph in which a piece runs as one graph, as MindSpore's ``shard(fn, in_strategy, ...)``.
+
+    ``fn`` is a piece of a graph: ``simcluster.graph(scenario).piece("layers.*.mlp")``; what the rest means,
+    its ``shard`` says. Everything outside is dispatched operator by operator.
+    """
+    return fn.shard(in_strategy, out_strategy, parameter_plan, device, level)
 
 
 def simulate(scenario: Scenario | ShardedGraph | str | Path, *, unfold: bool = False) -> Result:
@@ -181,6 +197,10 @@ class Result:
     collective_calls: float
     """Calls of the host for them per step."""
 
+    dispatch: Mapping[str, float]
+    """Only where pieces run as graphs: operators ``alone`` and ``in_graphs`` per rank and step, ``launches``
+    of graphs, and ``busy_s``, the host's seconds for all of them."""
+
     num_ranks: int
     num_classes: int
     num_events: int
@@ -235,7 +255,8 @@ class Result:
         """Every kernel, collective, send and receive; see ``transfers`` for when each could have started.
 
         Columns: class, stage, rank (the one simulated), ranks (how many it stands for), stream, kind,
-        operator, action, micro_batch (-1: once per step), step, start_s, end_s, duration_s, bytes, flops.
+        operator, graph (the piece of its layer, launched as one, that it is a part of; empty: dispatched by
+        itself), action, micro_batch (-1: once per step), step, start_s, end_s, duration_s, bytes, flops.
 
         Those of one rank of every class, or of the ``ranks`` that are named, each by itself. Raises
         TraceError if there is no such rank, or if they are too many for one table: name some ranks then.

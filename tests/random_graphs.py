@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from hypothesis import strategies as st
 
+from simcluster.layout import refusal
 from simcluster.model import Graph, Instance, Model, Operator, TensorType
 from simcluster.model.builder import BlockBuilder
 from simcluster.model.operator import UNIT
@@ -33,9 +34,29 @@ from simcluster.work import DType
 
 Labels = tuple[str, ...]
 MESH = {"a": 2, "b": 2}
-BATCH, SEQ, WIDTH = 4, 4, 8
-CLASSES = 8
-EXPERTS, CAPACITY = 4, 2
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Those of a network: of its input, of classes and products, and of a mixture of experts."""
+
+    batch: int
+    seq: int
+    width: int
+    classes: int
+    products: tuple[int, ...]
+    experts: int
+    capacity: int
+    uneven: bool = False
+
+
+EVEN = Sizes(4, 4, 8, 8, (4, 8), 4, 2)
+"""All of them divide over either axis, most over both."""
+
+UNEVEN = Sizes(6, 5, 7, 9, (3, 6), 3, 3, uneven=True)
+"""Most of them divide over none."""
+
+BATCH, SEQ, WIDTH, CLASSES = EVEN.batch, EVEN.seq, EVEN.width, EVEN.classes
 
 
 @dataclass(frozen=True)
@@ -52,13 +73,14 @@ class Writer:
     """Writes operators that hypothesis draws, each behind those whose results it may read."""
 
     draw: Callable[[Any], Any]
+    sizes: Sizes = EVEN
     build: BlockBuilder = field(default_factory=lambda: BlockBuilder("net", DType.FP32))
     made: list[Tensor] = field(default_factory=list)
     splits: list[dict[str, Any]] = field(default_factory=list)
 
     def network(self, size: int) -> None:
         """A network of so many operators, and the loss."""
-        labels, shape = ("batch", "seq", "width"), (BATCH, SEQ, WIDTH)
+        labels, shape = ("batch", "seq", "width"), (self.sizes.batch, self.sizes.seq, self.sizes.width)
         x = self.build.feed("x", TensorType(shape, DType.FP32))
         self.made.append(Tensor(x, labels, shape))
         # What is behind the first product has a gradient that someone wants.
@@ -90,7 +112,7 @@ class Writer:
     # -- operators --------------------------------------------------------------------------------------
 
     def _product(self, x: Tensor) -> None:
-        inner, width = x.labels[-1], self.draw(st.sampled_from([4, 8]))
+        inner, width = x.labels[-1], self.draw(st.sampled_from(self.sizes.products))
         outer = f"d{len(self.made)}"
         weight = self._parameter((x.shape[-1], width))
         operator = Matmul(x.labels, ((inner, outer),), ((*x.labels[:-1], outer),))
@@ -167,31 +189,34 @@ class Writer:
             self._add(operator, x.labels, x.name)
 
     def _mixture(self, x: Tensor) -> None:
-        """Tokens to the two best of four experts, some of them dropped, and back."""
+        """Tokens to the two best of some experts, some of them dropped, and back."""
         if len(x.shape) != 3:
             return
+        experts, capacity = self.sizes.experts, self.sizes.capacity
         rows, inner, width = ("batch", "seq", "hidden"), (*SEATS, "ffn"), 4
         scored = Matmul(rows, (("hidden", "experts"),), ((*rows[:-1], "experts"),))
-        (scores,) = self._put(scored, x.name, self._parameter((x.shape[-1], EXPERTS)))
+        (scores,) = self._put(scored, x.name, self._parameter((x.shape[-1], experts)))
         weights, ids = self._put(Route(2, normalised=True), scores)
-        (seats,) = self._put(Seats(EXPERTS, CAPACITY), ids)
-        (seated,) = self._put(Dispatch(EXPERTS, CAPACITY), x.name, seats)
-        (weighing,) = self._put(SeatWeights(EXPERTS, CAPACITY), weights, seats)
+        (seats,) = self._put(Seats(experts, capacity), ids)
+        (seated,) = self._put(Dispatch(experts, capacity), x.name, seats)
+        (weighing,) = self._put(SeatWeights(experts, capacity), weights, seats)
         product = Matmul(SEATED, (("experts", "hidden", "ffn"),), (inner,))
-        (made,) = self._put(product, seated, self._parameter((EXPERTS, x.shape[-1], width)))
+        (made,) = self._put(product, seated, self._parameter((experts, x.shape[-1], width)))
         (made,) = self._put(Weighed(Gelu(inner), SEATS), made, weighing)
         down = Matmul(inner, (("experts", "ffn", "hidden"),), (SEATED,))
-        (made,) = self._put(down, made, self._parameter((EXPERTS, width, x.shape[-1])))
-        self._add(Combine(EXPERTS, CAPACITY), x.labels, made, seats)
+        (made,) = self._put(down, made, self._parameter((experts, width, x.shape[-1])))
+        self._add(Combine(experts, capacity), x.labels, made, seats)
 
     def _loss(self, x: Tensor) -> None:
-        weight = self._parameter((x.shape[-1], CLASSES))
+        classes = self.sizes.classes
+        weight = self._parameter((x.shape[-1], classes))
         labels = (*x.labels[:-1], "classes")
         logits = self._add(Matmul(x.labels, ((x.labels[-1], "classes"),), (labels,)), labels, x.name, weight)
-        targets = self.build.feed("targets", TensorType(x.shape[:-1], DType.INT64), CLASSES)
+        targets = self.build.feed("targets", TensorType(x.shape[:-1], DType.INT64), classes)
         operator = CrossEntropy(1 / 64, labels)
-        self.loss, _ = self.build.adds("loss", operator, logits, targets)
-        self._split("loss", operator, {**dict(zip(labels, (*x.shape[:-1], CLASSES), strict=True))})
+        self.loss, statistic = self.build.adds("loss", operator, logits, targets)
+        tensors = (logits, targets, self.loss, statistic)
+        self._split("loss", operator, [self.build.values[each].type.shape for each in tensors])
 
     def prune(self) -> None:
         """Drops what does not lead to the loss: nobody could compare its gradient."""
@@ -225,15 +250,13 @@ class Writer:
         """An operator with its strategy, its results only for who knows of them."""
         name = f"n{len(self.build.nodes)}"
         outputs = self.build.adds(name, operator, *inputs)
-        extent: dict[str, int] = {}
-        dims = operator.dims()
-        for names, tensor in zip(dims.inputs + dims.outputs, (*inputs, *outputs), strict=True):
-            extent |= dict(zip(names, self.build.values[tensor].type.shape, strict=True))
-        self._split(name, operator, extent)
+        shapes = [self.build.values[tensor].type.shape for tensor in (*inputs, *outputs)]
+        self._split(name, operator, shapes)
         return outputs
 
-    def _split(self, name: str, operator: Operator, extent: Mapping[str, int]) -> None:
-        """A legal strategy: any dims that divide and may be split, over axes that are free."""
+    def _split(self, name: str, operator: Operator, shapes: Sequence[tuple[int, ...]]) -> None:
+        """A legal strategy: any dims that divide, or may be padded, over axes that are free."""
+        extent = operator.dims().extents(shapes)
         whole = {dim for dim, _ in operator.dims().whole}
         able = [
             dim
@@ -244,7 +267,8 @@ class Writer:
         for dim in self.draw(st.permutations(able)):
             count = self.draw(st.integers(0, len(free)))
             axes, left = free[:count], free[count:]
-            if count and extent[dim] % math.prod(MESH[axis] for axis in axes) == 0:
+            divides = extent[dim] % math.prod(MESH[axis] for axis in axes) == 0
+            if count and (divides or (self.sizes.uneven and not refusal(operator.dims(), (dim,), shapes))):
                 split[dim], free = list(axes), left
         self.splits.append(
             {"match": f"layers.0.{name}", "split": {"batch": [], **split} if "batch" in extent else split}
@@ -288,8 +312,8 @@ class Network(Model):
 
 
 @st.composite
-def networks(draw, most: int = 8) -> tuple[Network, list[dict[str, Any]]]:
+def networks(draw, most: int = 8, sizes: Sizes = EVEN) -> tuple[Network, list[dict[str, Any]]]:
     """A network of at most so many operators, and its strategies as a scenario writes them."""
-    writer = Writer(draw)
+    writer = Writer(draw, sizes)
     writer.network(draw(st.integers(1, most)))
     return Network(writer.build.block(outputs={}, loss=writer.loss)), writer.splits

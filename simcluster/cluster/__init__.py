@@ -9,6 +9,7 @@ from simcluster.cluster.catalog import device_names, host_names, load_cluster, l
 from simcluster.cluster.cluster import Assumption, Cluster
 from simcluster.cluster.device import Device
 from simcluster.cluster.device_spec import DeviceSpec
+from simcluster.cluster.dispatch import DEVICES_OWN, Dispatch
 from simcluster.cluster.fleet import Fleet
 from simcluster.cluster.group import HostGroup
 from simcluster.cluster.host import Host, Protocol
@@ -23,12 +24,14 @@ from simcluster.cluster.topology import Routes, Topology
 from simcluster.cluster.ways import Way, way_links
 
 __all__ = [
+    "DEVICES_OWN",
     "NOMINAL",
     "Assumption",
     "Cluster",
     "ClusterSpec",
     "Device",
     "DeviceSpec",
+    "Dispatch",
     "Fabric",
     "Fleet",
     "Host",

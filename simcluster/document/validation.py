@@ -107,16 +107,16 @@ def _trace(details: ErrorDetails, root: Shape, data: Any) -> _Finding:
     section: Shape | None = None
     shape: Shape | None = root
     for element in details["loc"]:
+        if element == "[key]":
+            return _Finding(
+                details, path, tuple(forks), section, section.keys if section else None, at_key=True
+            )
         choices = shape.choices() if shape else {}
         if shape and choices:
             if shape.type == "union":
                 forks.append(_Fork(path, shape, str(element)))
             shape = choices.get(str(element))
             continue
-        if element == "[key]":
-            return _Finding(
-                details, path, tuple(forks), section, section.keys if section else None, at_key=True
-            )
         section, shape = shape, shape.child(element) if shape else None
         if not (section and section.shorthand == element and _is_plain(path, section, data)):
             path = (*path, element)

@@ -49,6 +49,7 @@ def stacked_area(
     *,
     end: float,
     limit: float | None = None,
+    line: tuple[Floats, Floats] | None = None,
     width: float = 960,
     height: float = 190,
     columns: int = 360,
@@ -56,11 +57,13 @@ def stacked_area(
     """The SVG of ``levels`` [series, moments] over ``times`` [moments] (seconds), the first series lowest.
 
     Each of ``columns`` columns shows the highest moment of its span of time. A limit that is far off is not
-    drawn: the levels would be flat.
+    drawn: the levels would be flat. ``line``: (times, levels) of another level, drawn as a line.
     """
     chosen = thinned(times, levels, end, columns)
     tops = np.cumsum(levels[:, chosen], axis=0)
     highest = float(tops[-1].max()) if tops.size else 0.0
+    if line is not None:
+        highest = max(highest, float(line[1].max()))
     if limit is not None and highest < FAR * limit:
         limit = None
     largest = max(highest, limit or 0.0) or 1.0
@@ -80,12 +83,27 @@ def stacked_area(
             outline = _steps(upper, margin, across) + _steps(lower, margin, across, back=True) + "z"
             canvas.path("M" + outline[1:], tone.colour, name)
         lower = upper
+    if line is not None:
+        _outline(canvas, line, [margin, across * columns / end, ground, up])
     for mark in marks:
         y = ground - mark * up
         strong = mark == limit
         canvas.line(margin, y, width - 8, y, strong=strong, colour=LIMIT if strong else "currentColor")
         canvas.text(margin - 6, y + 3.5, reading(mark), anchor="end", size=FONT_SIZE, faint=not strong)
     return canvas.render()
+
+
+def _outline(canvas: Canvas, line: tuple[Floats, Floats], frame: Sequence[float]) -> None:
+    """A level over time as a line of steps; ``frame``: left, width per second, ground, height per unit."""
+    left, across, ground, up = frame
+    starts, levels = line
+    for index, (start, level) in enumerate(zip(starts.tolist(), levels.tolist(), strict=True)):
+        x, y = left + start * across, ground - level * up
+        last = index + 1 == len(starts)
+        to = canvas.width - 8 if last else left + starts[index + 1] * across
+        canvas.line(x, y, to, y, strong=True)
+        if not last:
+            canvas.line(to, y, to, ground - levels[index + 1] * up, strong=True)
 
 
 def _steps(heights: Floats, left: float, across: float, *, back: bool = False) -> str:

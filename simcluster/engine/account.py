@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from simcluster.cluster import Device
 from simcluster.engine.linked import LinkedClass
 from simcluster.engine.spans import InstructionTimes, Vocabulary
+from simcluster.layout import unrooted
 from simcluster.program import Action, Category, Code, Program, Scope, Slot
 from simcluster.program.lower import FORWARD
 
@@ -152,7 +153,7 @@ class _Stage:
         ]
         held.append(("runtime", Category.RUNTIME, self.device.reserved))
         meetings = {
-            each.group or self.program.stage_axis
+            tuple(map(unrooted, each.group)) or self.program.stage_axis
             for code in self.times
             for each in self.program.codes[code].instructions
             if each.operation and each.action is not Action.COPY

@@ -14,7 +14,7 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from simcluster.cluster import Cluster
+from simcluster.cluster import DEVICES_OWN, Cluster, Dispatch
 from simcluster.cluster.communication import Taken
 from simcluster.collectives import AUTOMATIC, Selection
 from simcluster.engine.deadlock import HEADING, LATE, STILL, stuck
@@ -53,7 +53,7 @@ def run(
     classes: Classes,
     *,
     steps: int = 1,
-    dispatch: float = 1.0,
+    dispatch: Dispatch = DEVICES_OWN,
     algorithms: Selection = AUTOMATIC,
     fabric: Fabric | None = None,
     host: HostCalls = FREE_CALLS,
@@ -62,8 +62,8 @@ def run(
 ) -> Timing:
     """Runs the Program ``steps`` times over; SimulationError names who waits for whom if it cannot end.
 
-    ``dispatch`` scales the devices' host time per operator; ``algorithms`` are those of collectives, ``host``
-    what it spends on these. Links of the ``fabric`` are shared; without one, every collective and transfer
+    ``dispatch`` is the host time per operator; ``algorithms`` are those of collectives, ``host`` what it
+    spends on these. Links of the ``fabric`` are shared; without one, every collective and transfer
     takes what it would alone.
 
     With events or by a sweep: the faster of the two, unless ``method`` says. The times are the same.

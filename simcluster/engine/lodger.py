@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import simpy
 
-from simcluster.cluster import Cluster
+from simcluster.cluster import DEVICES_OWN, Cluster, Dispatch
 from simcluster.collectives import AUTOMATIC, Selection
 from simcluster.engine.choices import Choices
 from simcluster.engine.fabric import Fabric
@@ -28,7 +28,7 @@ class Lodger:
     cluster: Cluster
     classes: Classes
     steps: int = 1
-    dispatch: float = 1.0
+    dispatch: Dispatch = DEVICES_OWN
     algorithms: Selection = AUTOMATIC
     fabric: Fabric | None = None
     host: HostCalls = FREE_CALLS

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.cluster import Cluster, Fleet, Placement
+from simcluster.cluster import Cluster, Device, Dispatch, Fleet, Placement
 from simcluster.cluster.communication import SCALE, Taken
 from simcluster.cluster.price import nanoseconds
 from simcluster.engine.ahead import waits_for_host
@@ -18,6 +18,7 @@ from simcluster.engine.pace import PARTS
 from simcluster.engine.timed import Priced, TimedCode, timed
 from simcluster.program import Action, Classes, Code, Instruction, Program
 from simcluster.program.calls import Calls
+from simcluster.program.graphs import dispatched
 from simcluster.program.instruction import with_next
 
 Ints = NDArray[np.int64]
@@ -29,8 +30,8 @@ class Uneven(Exception):
 
 @dataclass(frozen=True)
 class Prices:
-    """The prices of a Program's instructions; ``dispatch`` scales the devices' host time per operator, for
-    which kernels wait as far as the host is not ahead of them.
+    """The prices of a Program's instructions; ``dispatch`` is the host time per operator, for which kernels
+    wait as far as the host is not ahead of them.
 
     ``calls`` is what the host spends on collectives. What goes over links of the ``fabric`` takes what these
     leave it, which is no price; ``transfer`` says what it puts on them.
@@ -39,7 +40,7 @@ class Prices:
     program: Program
     choices: Choices
     calls: Calls
-    dispatch: float
+    dispatch: Dispatch
     fabric: Fabric | None
 
     @property
@@ -52,19 +53,23 @@ class Prices:
         """Where they are."""
         return self.choices.cluster
 
+    def launches(self, code: Code, device: Device) -> list[int]:
+        """Nanoseconds of the host for each of a code's kernels; of a graph, for the first of its kernels."""
+        alone = self.dispatch.of(device)
+        return [nanoseconds(each.dispatches * alone) for each in code.instructions if dispatched(each)]
+
     def of_code(self, index: int, code: Code) -> list[Priced]:
         """Nanoseconds of a code's instructions for one class, how many are launches and dispatch, and in how
         many memory holds them up.
         """
         device = self.cluster.device(self.classes.representatives[index])
-        launch = nanoseconds(self.dispatch * device.dispatch)
         kernels = {
             row: device.price(each.works, 0.0)
             for row, each in enumerate(code.instructions)
-            if each.action is Action.COMPUTE and each.works
+            if dispatched(each)
         }
         totals = [found.total_ns for found in kernels.values()]
-        waits = dict(zip(kernels, waits_for_host(totals, [launch] * len(totals)), strict=True))
+        waits = dict(zip(kernels, waits_for_host(totals, self.launches(code, device)), strict=True))
         prices: list[Priced] = []
         for row, each in enumerate(code.instructions):
             if row in kernels:
@@ -163,14 +168,14 @@ class SharedPrices:
         takes: dict[int, Shares] = {}
         giving = self.fleet.device.communication is not None
         parts = np.zeros((len(code.instructions) * giving, PARTS, len(self.indices)), dtype=np.int64)
-        launch = nanoseconds(self.prices.dispatch * self.fleet.device.dispatch)
         kernels = {
             row: self.fleet.price(each.works, 0.0)
             for row, each in enumerate(code.instructions)
-            if each.action is Action.COMPUTE and each.works
+            if dispatched(each)
         }
         totals = [found.total_ns for found in kernels.values()]
-        waits = dict(zip(kernels, waits_for_host(totals, [launch] * len(totals)), strict=True))
+        launches = self.prices.launches(code, self.fleet.device)
+        waits = dict(zip(kernels, waits_for_host(totals, launches), strict=True))
         for row, each in enumerate(code.instructions):
             if each.action is not Action.COMPUTE:
                 duration[row], found = self._moved(code, each)

@@ -112,7 +112,7 @@ class _Recorder:
         )
 
     def _codes(self) -> Table:
-        names = Vocabulary()
+        names, graphs = Vocabulary(), Vocabulary({"": 0})
         rows = [
             (code, at, each, int(timed.entry[at]))
             for code, timed in self.codes.items()
@@ -124,11 +124,13 @@ class _Recorder:
             "stream": np.array([self.streams.number(each.stream) for _, _, each, _ in rows], dtype=np.int16),
             "kind": np.array([KINDS.index(each.action) for _, _, each, _ in rows], dtype=np.int8),
             "name": np.array([names.number(each.name) for _, _, each, _ in rows], dtype=np.int32),
+            "graph": np.array([graphs.number(each.piece) for _, _, each, _ in rows], dtype=np.int16),
             "bytes": np.array([each.bytes_moved for _, _, each, _ in rows], dtype=np.int64),
             "flops": np.array([each.flops for _, _, each, _ in rows], dtype=np.float64),
             "entry": np.array([entry for _, _, _, entry in rows], dtype=np.int64),
         }
         told = {"stream": list(self.streams.names), "kind": KINDS, "name": list(names.names)}
+        told["graph"] = list(graphs.names)
         return Table(columns, told)
 
     def _prices(self) -> Table:

@@ -9,7 +9,10 @@ from simcluster.explain.trial import Changes, Trial, Trials
 from simcluster.scenario import Scenario
 
 Knob = Sequence[Changes]
-"""Turns of one knob, each saving at least as much memory as the one before."""
+"""Turns of one knob, from the smallest."""
+
+UNEVEN = ("tensor parallelism", "pipeline")
+"""Knobs that may save less when turned further: fewer data-parallel ranks share the optimizer's states."""
 
 MOST_DOUBLINGS = 3
 """How often a mesh axis is doubled at most."""
@@ -24,8 +27,11 @@ def knobs(scenario: Scenario, plan: Mapping[str, Any]) -> dict[str, Knob]:
 def nearest(trials: Trials, name: str, turns: Knob) -> list[Trial]:
     """Tries a knob: the last turn first; if it fits, the smallest turn that does, by bisection.
 
-    Everything that was tried, the answer last; a plan that is impossible counts as one that does not fit.
+    Of uneven knobs the first turn that fits. Everything that was tried, the answer last: where none fits, of
+    those that are possible the one that lacks least.
     """
+    if name in UNEVEN:
+        return _first(trials, name, turns)
     found = [trials.run((name,), turns[-1])]
     if found[0].refused:
         # A turn less may be possible where the last is not.
@@ -49,15 +55,27 @@ def nearest(trials: Trials, name: str, turns: Knob) -> list[Trial]:
     return [*(each for each in found if each is not best), best]
 
 
+def _first(trials: Trials, name: str, turns: Knob) -> list[Trial]:
+    """Turns in order until one fits; if none does, the one that lacks least comes last."""
+    found: list[Trial] = []
+    for changes in turns:
+        found.append(trials.run((name,), changes))
+        if found[-1].fits:
+            return found
+    best = min(found, key=lambda each: (bool(each.refused), each.needed - each.capacity))
+    return [*(each for each in found if each is not best), best]
+
+
 def _recompute(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
     """One layer of each stage more, up to all."""
     spec = scenario.spec.parallel.recompute
     if not isinstance(spec.layers, int) and spec.layers != "none":
         return
-    # Layers that are recomputed whole and operators of layers exclude each other only for ``all``.
     present = spec.layers if isinstance(spec.layers, int) else 0
     for count in range(present + 1, max(plan["layers_per_stage"])):
-        yield (("parallel.recompute.layers", str(count)),)
+        # Operators go with some layers, not with all.
+        some = ("parallel.recompute.layers", str(count)) if spec.operators else None
+        yield (some or ("parallel.recompute", f"{{layers: {count}}}"),)
     yield (("parallel.recompute", "{layers: all}"),)
 
 

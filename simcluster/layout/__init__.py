@@ -6,14 +6,17 @@ from simcluster.layout.dims import Dims, Window
 from simcluster.layout.halo import Halo
 from simcluster.layout.inference import inferred
 from simcluster.layout.layout import Layout
-from simcluster.layout.mesh import Mesh, base_axis, restricted
+from simcluster.layout.mesh import Mesh, base_axis, restricted, rooted, unrooted
 from simcluster.layout.mindspore import MindSporeLayout
-from simcluster.layout.movement import FLAT, Kind, Movement, movements
+from simcluster.layout.movement import FLAT, ROUTED, WRITTEN, Kind, Movement, Route, movements
+from simcluster.layout.padding import needed, refusal, zeros
 from simcluster.layout.strategy import Strategy
 
 __all__ = [
     "FLAT",
     "REPEATED",
+    "ROUTED",
+    "WRITTEN",
     "Cut",
     "DeviceMatrix",
     "Digit",
@@ -24,16 +27,22 @@ __all__ = [
     "Mesh",
     "MindSporeLayout",
     "Movement",
+    "Route",
     "Side",
     "Strategy",
     "Window",
     "base_axis",
     "inferred",
     "movements",
+    "needed",
     "pieces",
+    "refusal",
     "restricted",
+    "rooted",
     "spans",
     "uncut",
+    "unrooted",
     "whole",
     "whole_axes",
+    "zeros",
 ]

@@ -7,7 +7,7 @@ partial sums may pass.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from simcluster.layout.halo import Halo
@@ -43,7 +43,11 @@ class Dims:
     ``whole`` dims may not be split, with the reason. ``linear`` are the sets of inputs in which the operator
     is jointly linear. ``terms`` gives for every output the terms that add up to it, each as the set of its
     inputs; if empty, every output is one term of all inputs. ``windows`` are the operands that do not have
-    one element for every element of a dim, or need some of their neighbours.
+    one element for every element of a dim, or need some of their neighbours. ``neutral`` are inputs with the
+    value at which what stands in a reduced dim adds nothing, whatever the other inputs have there; without
+    it, zeros in all inputs do so where the operator is linear (or the least or largest number, by the
+    reduction). ``poles`` are inputs at whose zeros the results may be no numbers, whatever is linear.
+    ``vanishing`` are outputs with inputs in whose zeros they are zero though not linear.
     """
 
     inputs: tuple[tuple[str, ...], ...]
@@ -53,6 +57,9 @@ class Dims:
     reduction: str = "sum"
     terms: tuple[tuple[frozenset[int], ...], ...] = ()
     windows: tuple[Window, ...] = ()
+    neutral: tuple[tuple[int, float], ...] = ()
+    poles: frozenset[int] = frozenset()
+    vanishing: tuple[tuple[int, frozenset[int]], ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -83,16 +90,15 @@ class Dims:
         ]
         return layout.with_halos(halos)
 
-    def extents(self, shapes: Sequence[Sequence[int]], split: Collection[str] = ()) -> dict[str, int]:
-        """The size of every dim, from the shapes of all operands (inputs, then outputs).
+    def extents(self, shapes: Sequence[Sequence[int]]) -> dict[str, int]:
+        """The size of every dim, from the whole shapes of all operands (inputs, then outputs).
 
-        ``shapes`` may be those of local parts; in dims that are ``split``, they include halos. Where operands
-        have a dim in several sizes, as a reshape's, what divides all of them divides their common divisor.
+        Where operands have a dim in several sizes, as a reshape's, what divides all of them divides their
+        common divisor.
         """
         found: dict[str, int] = {}
-        for name, size, window in self._sizes(shapes):
-            halo = window.before + window.after if name in split else 0
-            size = (size - halo) * window.step
+        for name, length, window in self._sizes(shapes):
+            size = length * window.step
             found[name] = math.gcd(found.get(name, size), size)
         return found
 

@@ -93,8 +93,11 @@ class Layout:
         return replace(self, partial=tuple(sorted(due.items())))
 
     def local_shape(self, shape: Sequence[int], mesh: Mesh) -> tuple[int, ...]:
-        """Shape of the part one rank holds; one dim if flat. Dims must divide, which the planner checks."""
-        local = tuple(size // mesh.product(axes) for size, axes in zip(shape, self.dims, strict=True))
+        """Shape of the part one rank holds; one dim if flat.
+
+        Where a dim does not divide, the part is padded: all ranks hold equally much.
+        """
+        local = tuple(-(-size // mesh.product(axes)) for size, axes in zip(shape, self.dims, strict=True))
         if self.halos:
             wider = {halo.dim: halo.size for halo in self.halos}
             return tuple(size + wider.get(dim, 0) for dim, size in enumerate(local))
@@ -103,13 +106,20 @@ class Layout:
         return (-(-math.prod(local) // mesh.product(self.flat)),)
 
     def slices(self, shape: Sequence[int], mesh: Mesh, rank: int) -> tuple[slice, ...]:
-        """Which part of the whole tensor a rank holds, one slice per dim (before ``flat``, without halos)."""
-        found = []
-        for size, axes in zip(shape, self.dims, strict=True):
-            length = size // mesh.product(axes)
-            start = mesh.index(rank, axes) * length
-            found.append(slice(start, start + length))
-        return tuple(found)
+        """Which part of the whole tensor a rank holds, one slice per dim (before ``flat``, without halos).
+
+        What is shorter than the local shape, or empty, is padded behind.
+        """
+        runs = [mesh.run(rank, axes, size) for size, axes in zip(shape, self.dims, strict=True)]
+        return tuple(slice(first, first + held) for first, held in runs)
+
+    def padded(self, shape: Sequence[int], mesh: Mesh) -> tuple[int, ...]:
+        """The dims of a whole tensor of this shape that are split but do not divide."""
+        return tuple(
+            dim
+            for dim, (size, axes) in enumerate(zip(shape, self.dims, strict=True))
+            if size % mesh.product(axes)
+        )
 
     def __str__(self) -> str:
         split = ", ".join("+".join(axes) or "-" for axes in self.dims)

@@ -4,7 +4,8 @@ Rank numbers run row-major over the axes, outermost first, so ranks of the last 
 ``{pipeline: 4, data: 8, tensor: 8}`` puts the tensor group of rank 0 on ranks 0..7.
 
 Wherever an axis is named, a *restricted* axis ``pipeline[0,3]`` may stand: the ranks at coordinates 0 and 3
-of ``pipeline`` only. It is how the stages that share a tied parameter form a group.
+of ``pipeline`` only. It is how the stages that share a tied parameter form a group. And so may the name of
+explicit groups, lists of ranks that somebody wrote down (``create_group``).
 """
 
 from __future__ import annotations
@@ -26,11 +27,23 @@ def restricted(axis: str, coordinates: Sequence[int]) -> str:
     return f"{axis}[{','.join(map(str, coordinates))}]"
 
 
+def rooted(group: str, place: int) -> str:
+    """What explicit groups are called whose member at ``place`` stands first: ``world@3``."""
+    return f"{group}@{place}"
+
+
+def unrooted(axis: str) -> str:
+    """The groups behind those with a root, which share their communicator; other names as they are."""
+    return axis.partition("@")[0]
+
+
 @cache
 def base_axis(axis: str) -> str:
-    """The mesh axis behind a possibly restricted one: ``pipeline[0,3]`` -> ``pipeline``."""
+    """The mesh axis behind a possibly restricted one: ``pipeline[0,3]`` -> ``pipeline``; or the explicit
+    groups behind those with a root: ``world@3`` -> ``world``.
+    """
     match = _RESTRICTED.fullmatch(axis)
-    return match[1] if match else axis
+    return match[1] if match else unrooted(axis)
 
 
 @cache
@@ -41,9 +54,14 @@ def _coordinates(axis: str) -> tuple[int, ...] | None:
 
 @dataclass(frozen=True)
 class Mesh:
-    """Axes with their sizes, outermost first."""
+    """Axes with their sizes, outermost first, and explicit groups by name.
+
+    Groups of one name are equally large and have no rank in common; a rank may be in none of them. Their
+    members stand in the order that counts. A group is over one such name, or over axes.
+    """
 
     axes: tuple[tuple[str, int], ...]
+    explicit: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...] = ()
 
     @classmethod
     def of(cls, sizes: Mapping[str, int]) -> Mesh:
@@ -54,6 +72,16 @@ class Mesh:
     def sizes(self) -> dict[str, int]:
         """Axis name -> size."""
         return dict(self.axes)
+
+    @cached_property
+    def _explicit(self) -> dict[str, NDArray[np.int64]]:
+        """Name -> its groups, shape [groups, members]."""
+        return {name: np.array(groups, dtype=np.int64) for name, groups in self.explicit}
+
+    def with_groups(self, groups: Mapping[str, Sequence[Sequence[int]]]) -> Mesh:
+        """The same axes with these explicit groups."""
+        made = tuple((name, tuple(tuple(each) for each in lists)) for name, lists in groups.items())
+        return Mesh(self.axes, made)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -67,6 +95,8 @@ class Mesh:
 
     def size(self, axis: str) -> int:
         """Ranks along an axis (1 if the mesh does not have it); restricted axes count what they keep."""
+        if axis in self._explicit:
+            return int(self._explicit[axis].shape[1])
         kept = _coordinates(axis)
         return len(kept) if kept is not None else self.sizes.get(axis, 1)
 
@@ -82,7 +112,15 @@ class Mesh:
         return np.stack(np.unravel_index(np.arange(self.num_ranks), shape), axis=1)[:, 1:].astype(np.int64)
 
     def coordinate(self, rank: int, axis: str) -> int:
-        """Position of a rank along an axis; of a restricted axis, its position among the kept coordinates."""
+        """Position of a rank along an axis; of a restricted axis, its position among the kept coordinates.
+
+        Of explicit groups, its place in its own; ValueError if it is in none.
+        """
+        if axis in self._explicit:
+            found = np.argwhere(self._explicit[axis] == rank)
+            if not len(found):
+                raise ValueError(f"rank {rank} is in no group '{axis}'")
+            return int(found[0, 1])
         name = base_axis(axis)
         if name not in self.sizes:
             return 0
@@ -97,11 +135,26 @@ class Mesh:
             position = position * self.size(axis) + self.coordinate(rank, axis)
         return position
 
+    def run(self, rank: int, axes: Sequence[str], size: int) -> tuple[int, int]:
+        """Where the part of a dim of ``size`` elements begins that a rank holds, and how many they are.
+
+        The axes split one after the other, outer first, each into equal parts of which the last ones may be
+        short or empty; what they lack is padding.
+        """
+        first, held, part = 0, size, size
+        for axis in axes:
+            part = -(-part // self.size(axis))
+            passed = self.coordinate(rank, axis) * part
+            first, held = first + passed, min(max(held - passed, 0), part)
+        return first, held
+
     def groups(self, axes: Sequence[str]) -> NDArray[np.int64]:
         """All groups over ``axes``: shape [groups, members], members ordered with the first axis outermost.
 
-        With restricted axes, ranks outside the kept coordinates are in no group.
+        With restricted axes, ranks outside the kept coordinates are in no group. Explicit groups stand alone.
         """
+        if len(axes) == 1 and axes[0] in self._explicit:
+            return self._explicit[axes[0]]
         present = [axis for axis in axes if base_axis(axis) in self.sizes]
         moved = [self.names.index(base_axis(axis)) for axis in present]
         ranks = np.arange(self.num_ranks).reshape([size for _, size in self.axes])

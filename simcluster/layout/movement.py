@@ -30,6 +30,31 @@ class Kind(enum.StrEnum):
     COPY = "copy"
     NEIGHBOR_EXCHANGE = "neighbor_exchange"
     SHIFT = "shift"
+    BROADCAST = "broadcast"
+    REDUCE = "reduce"
+    BARRIER = "barrier"
+    SEND_RECEIVE = "send_receive"
+    ALL_TO_ALL_V = "all_to_all_v"
+
+
+WRITTEN = (Kind.BROADCAST, Kind.REDUCE, Kind.BARRIER, Kind.SEND_RECEIVE, Kind.ALL_TO_ALL_V)
+"""What leads from no layout to another: it stands only where somebody writes it."""
+
+ROUTED = (Kind.BARRIER, Kind.SEND_RECEIVE, Kind.ALL_TO_ALL_V)
+"""Those of them that bring any number of tensors along routes, or none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A tensor on its way: ``given`` is which of those its sender has for others, ``got`` which of those its
+    receiver gets. Ranks are places in the group.
+    """
+
+    sender: int
+    given: int
+    receiver: int
+    got: int
+    num_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +66,9 @@ class Movement:
     and after a rank's own from ``halo`` to ``to_halo``: it reads more of them, ``fill`` beyond the ends of
     the tensor, or adds some to their owners'. A ``shift`` does so in one direction only. A ``copy`` puts
     halos and what they border into one array, or takes them out of it.
+
+    The root of a broadcast or reduce is the first of its group. Sends, and exchanges of parts of different
+    sizes, bring whole tensors along their ``routes``.
     """
 
     kind: Kind
@@ -51,6 +79,7 @@ class Movement:
     halo: tuple[int, int] = (0, 0)
     to_halo: tuple[int, int] = (0, 0)
     fill: float = 0.0
+    routes: tuple[Route, ...] = ()
 
     @property
     def is_collective(self) -> bool:
@@ -61,9 +90,16 @@ class Movement:
         """Its size as nccl-tests counts, from the bytes each of ``ways`` ranks holds before and after it.
 
         The buffer of an all-reduce or all-to-all, the input of a reduce-scatter, the output of an all-gather,
-        what they are padded with included; of exchanges with neighbours what a rank with neighbours sends.
+        what they are padded with included; of exchanges with neighbours what a rank with neighbours sends. Of
+        what goes along routes a send's tensor, else what a rank sends in the mean.
         """
         match self.kind:
+            case Kind.SEND_RECEIVE:
+                return sum(route.num_bytes for route in self.routes)
+            case Kind.ALL_TO_ALL_V:
+                return round(sum(route.num_bytes for route in self.routes) / ways)
+            case Kind.BARRIER:
+                return 0
             case Kind.NEIGHBOR_EXCHANGE | Kind.SHIFT:
                 return abs(after - before)
             case Kind.SLICE | Kind.COPY:

@@ -3,7 +3,7 @@
 from simcluster.model.builder import BlockBuilder
 from simcluster.model.graph import Block, Graph, Instance, Node, Phase, Role, Value
 from simcluster.model.model import Model
-from simcluster.model.operator import ONE, Array, Decomposition, Operator, Region, Tape, TensorType
+from simcluster.model.operator import ONE, Array, Decomposition, Operator, Region, Tape, TensorType, number
 from simcluster.model.transformer import Transformer
 
 __all__ = [
@@ -24,4 +24,5 @@ __all__ = [
     "TensorType",
     "Transformer",
     "Value",
+    "number",
 ]

@@ -9,13 +9,13 @@ over all sequences add up to the loss.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from simcluster.model.builder import BlockBuilder
 from simcluster.model.graph import Block, Graph, Instance
 from simcluster.model.layers import HIDDEN, Layers, linear
-from simcluster.model.model import Model
+from simcluster.model.model import Model, Ways
 from simcluster.model.operator import TensorType
 from simcluster.model.operators.activation import Gelu, Tanh
 from simcluster.model.operators.cast import Cast
@@ -93,18 +93,18 @@ class Encoder(Model):
         """Attention in one kernel or several, logits in the type of activations or another."""
         return replace(self, flash=flash, logits=logits)
 
-    def shrunk(self, layers: int, ways: Callable[[str], int], *, padded: bool) -> Encoder:
+    def shrunk(self, layers: int, ways: Ways, *, padded: bool) -> Encoder:
         """Small sizes that divide as these do; half of the positions are predicted, so that some repeat."""
-        vocab = 32 * ways("vocab")
+        vocab = ways("vocab", 32)
         return replace(
             self,
             layers=layers,
-            hidden=min(self.hidden, 16 * ways("hidden")),
-            heads=min(self.heads, 2 * ways("heads")),
-            head_dim=min(self.head_dim, 4 * ways("head_dim")),
-            ffn=min(self.ffn, 8 * ways("ffn")),
+            hidden=min(self.hidden, ways("hidden", 16)),
+            heads=min(self.heads, ways("heads", 2)),
+            head_dim=min(self.head_dim, ways("head_dim", 4)),
+            ffn=min(self.ffn, ways("ffn", 8)),
             vocab=min(self.vocab, vocab - 3 if padded else vocab),
-            max_positions=min(self.max_positions, max(4 * ways("seq"), 8)),
+            max_positions=min(self.max_positions, max(ways("seq", 4), 8)),
             masked=0.5,
         )
 

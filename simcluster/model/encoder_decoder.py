@@ -7,13 +7,13 @@ size. The one constant left out is that of the tied head, which multiplies hidde
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from simcluster.model.builder import BlockBuilder
 from simcluster.model.graph import Block, Graph, Instance
 from simcluster.model.layers import HIDDEN, K_WEIGHT, LOGITS, Q_WEIGHT, Layers
-from simcluster.model.model import Model
+from simcluster.model.model import Model, Ways
 from simcluster.model.operator import TensorType
 from simcluster.model.operators.cast import Cast
 from simcluster.model.operators.cross_entropy import CrossEntropy
@@ -81,22 +81,22 @@ class EncoderDecoder(Model):
         """Attention in one kernel or several, logits in the type of activations or another."""
         return replace(self, flash=flash, logits=logits)
 
-    def shrunk(self, layers: int, ways: Callable[[str], int], *, padded: bool) -> EncoderDecoder:
+    def shrunk(self, layers: int, ways: Ways, *, padded: bool) -> EncoderDecoder:
         """Small sizes that divide as these do; each side keeps its share of the layers, at least one."""
-        vocab = 32 * ways("vocab")
+        vocab = ways("vocab", 32)
         encoder = min(max(1, round(layers * self.encoder_layers / self.num_layers)), layers - 1)
         return replace(
             self,
             encoder_layers=encoder,
             decoder_layers=layers - encoder,
-            hidden=min(self.hidden, 16 * ways("hidden")),
-            heads=min(self.heads, 2 * ways("heads")),
-            head_dim=min(self.head_dim, 4 * ways("head_dim")),
-            ffn=min(self.ffn, 8 * ways("ffn")),
+            hidden=min(self.hidden, ways("hidden", 16)),
+            heads=min(self.heads, ways("heads", 2)),
+            head_dim=min(self.head_dim, ways("head_dim", 4)),
+            ffn=min(self.ffn, ways("ffn", 8)),
             vocab=min(self.vocab, vocab - 3 if padded else vocab),
             buckets=min(self.buckets, 8),
             max_distance=min(self.max_distance, 6),
-            decoder_seq_len=min(self.decoder_seq_len, 2 * ways("seq")),
+            decoder_seq_len=min(self.decoder_seq_len, ways("seq", 2)),
         )
 
     def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: float) -> Graph:

@@ -8,12 +8,12 @@ Names of operators are those of an MLP with ``experts`` and ``shared`` below it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from simcluster.model.builder import BlockBuilder
 from simcluster.model.layers import FFN, GATED, HIDDEN, PLAIN, linear
+from simcluster.model.model import Ways
 from simcluster.model.operators.activation import Activation, Gate
 from simcluster.model.operators.dispatch import SEATED, SEATS, Combine, Dispatch, SeatWeights
 from simcluster.model.operators.matmul import Matmul
@@ -66,7 +66,7 @@ class Experts:
         factor = Fraction(str(self.capacity_factor))
         return math.ceil(factor * self.top_k * seq_len / self.count)
 
-    def shrunk(self, layers: int, ways: Callable[[str], int]) -> Experts:
+    def shrunk(self, layers: int, ways: Ways) -> Experts:
         """Few small experts that divide as these do, in some of ``layers`` layers."""
         groups = min(self.groups, 4)
         kept = min(self.kept_groups, max(groups // 2, 1))
@@ -80,7 +80,7 @@ class Experts:
             self,
             count=count,
             top_k=top_k,
-            ffn=min(self.ffn, 8 * ways("ffn")),
+            ffn=min(self.ffn, ways("ffn", 8)),
             shared=min(self.shared, 1),
             dense_layers=min(self.dense_layers, 1, layers - 1),
             groups=groups,

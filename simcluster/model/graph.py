@@ -75,7 +75,8 @@ class Node:
     ``origin`` names the forward node it was derived from. ``strategy``, ``masked`` and ``why`` are set when
     it is sharded: ``masked`` lists (input, axes) whose copies count only at coordinate 0, so that they join
     a partial sum; ``why`` tells the user what made a movement necessary. Outputs in the role of accumulators
-    and sums are added, not stored. Neighbours with one ``kernel`` name run as one launch.
+    and sums are added, not stored. Neighbours with one ``kernel`` name run as one launch. ``piece`` names the
+    function of the block that runs as a graph and that it belongs to; without one it is dispatched by itself.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Node:
     masked: tuple[tuple[int, tuple[str, ...]], ...] = ()
     kernel: str = ""
     why: str = ""
+    piece: str = ""
 
     @property
     def source(self) -> str:
@@ -154,12 +156,14 @@ class Graph:
     """Blocks by name and their instances in execution order.
 
     ``ties`` are groups of full parameter names (``embedding.tokens.weight``) that are one parameter; the
-    first is the one that counts.
+    first is the one that counts. ``origins`` are, of a graph that was written by hand, the parameters of
+    another graph that its own are parts of.
     """
 
     blocks: Mapping[str, Block]
     instances: tuple[Instance, ...]
     ties: tuple[tuple[str, ...], ...] = ()
+    origins: Mapping[str, str] = field(default_factory=dict)
 
     def block_of(self, instance: Instance) -> Block:
         """The block an instance uses."""
@@ -182,7 +186,9 @@ class Graph:
                     yield full, block.values[name].type
 
     def canonical(self, parameter: str) -> str:
-        """The name under which a tied parameter counts."""
+        """The name under which a tied parameter counts, or one that is a part of another graph's."""
+        if parameter in self.origins:
+            return self.origins[parameter]
         return next((group[0] for group in self.ties if parameter in group), parameter)
 
     @property

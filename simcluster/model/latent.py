@@ -6,11 +6,12 @@ which all heads of keys share. Written as it is trained, with keys and values of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from simcluster.model.builder import BlockBuilder
 from simcluster.model.layers import HIDDEN, KEY, QUERY, linear
+from simcluster.model.model import Ways
 from simcluster.model.operators.join_heads import JoinHeads
 from simcluster.model.operators.norm import RmsNorm
 from simcluster.model.operators.rotary import Rotary
@@ -38,15 +39,15 @@ class Latent:
         """Elements of a head of queries and keys."""
         return self.nope_dim + self.rope_dim
 
-    def shrunk(self, ways: Callable[[str], int]) -> Latent:
+    def shrunk(self, ways: Ways) -> Latent:
         """Small sizes that stay different and divide as these do."""
         return replace(
             self,
-            q_rank=min(self.q_rank, 12 * ways("q_rank")),
-            kv_rank=min(self.kv_rank, 8 * ways("kv_rank")),
-            nope_dim=min(self.nope_dim, 4 * ways("nope_dim")),
+            q_rank=min(self.q_rank, ways("q_rank", 12)),
+            kv_rank=min(self.kv_rank, ways("kv_rank", 8)),
+            nope_dim=min(self.nope_dim, ways("nope_dim", 4)),
             rope_dim=min(self.rope_dim, 2),
-            value_dim=min(self.value_dim, 3 * ways("value_dim")),
+            value_dim=min(self.value_dim, ways("value_dim", 3)),
         )
 
     def write(

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from typing import Protocol
 
 from simcluster.model.graph import Graph
 from simcluster.work import DType
+
+
+class Ways(Protocol):
+    """Into how many parts a plan splits iteration dims."""
+
+    def __call__(self, dim: str, times: int = 1) -> int:
+        """A size for ``dim``: so many times its parts, or one less where the plan pads it."""
+        ...
 
 
 class Model(ABC):
@@ -99,9 +108,9 @@ class Model(ABC):
         """
 
     @abstractmethod
-    def shrunk(self, layers: int, ways: Callable[[str], int], *, padded: bool) -> Model:
+    def shrunk(self, layers: int, ways: Ways, *, padded: bool) -> Model:
         """The same structure with ``layers`` layers and sizes as small as proving values needs.
 
-        ``ways(dim)`` is into how many parts a plan splits an iteration dim: what was divided still divides.
+        Sizes come from ``ways``: what was divided still divides, what was padded still has to be.
         ``padded`` asks for a vocabulary that will have to be padded.
         """

@@ -24,6 +24,17 @@ ONE = "1"
 """The gradient of the loss with respect to itself, where a gradient's name is expected."""
 
 
+def number(gradient: str | None) -> float | None:
+    """The number that stands where a gradient's name is expected, as ``ONE`` does; None for a name.
+
+    Behind the loss there may be sums over ranks and divisions by numbers: its gradient is then a number too.
+    """
+    try:
+        return None if gradient is None else float(gradient)
+    except ValueError:
+        return None
+
+
 UNIT = "one"
 """What a dim of size 1 is called that stands for one which is repeated, or was summed away."""
 
@@ -58,7 +69,8 @@ class TensorType:
 class Region:
     """Where in the iteration space a rank's local arrays lie, and of which run of the operator.
 
-    ``starts`` and ``sizes`` are those of the dims that are split. The run is the training step (from 1), the
+    ``starts`` and ``sizes`` are those of the dims that are split; of a dim that is padded, ``kept`` says how
+    many elements are no padding. The run is the training step (from 1), the
     instance of the block, the micro-batch, and the seed of the whole run: what random numbers may depend on.
     """
 
@@ -68,6 +80,7 @@ class Region:
     instance: str = ""
     micro_batch: int = 0
     sizes: Mapping[str, int] = field(default_factory=dict)
+    kept: Mapping[str, int] = field(default_factory=dict)
 
     def start(self, dim: str) -> int:
         """First global index of the local part of ``dim``."""
@@ -76,6 +89,10 @@ class Region:
     def size(self, dim: str, whole: int) -> int:
         """Local size of a dim that no input has; ``whole`` where it is not split."""
         return self.sizes.get(dim, whole)
+
+    def held(self, dim: str, size: int) -> int:
+        """How many of the ``size`` local elements of a dim are no padding: the first ones."""
+        return self.kept.get(dim, size)
 
     def uniform(self, label: str, labels: Sequence[str], shape: Sequence[int]) -> Array:
         """Random numbers in [0, 1) for a local array whose dims are called ``labels``.
@@ -135,7 +152,8 @@ class Operator(ABC):
     ) -> tuple[str | None, ...]:
         """Records the gradient operators; returns the name of each input's gradient, or None.
 
-        ``grads`` are the outputs' gradients: a value name, None, or ``ONE`` where the output is the loss.
+        ``grads`` are the outputs' gradients: a value name, None, ``ONE`` where the output is the loss, or
+        another number as text where the loss is that multiple of it.
         """
         raise NotImplementedError(f"{self.kind} has no gradient")
 

@@ -8,13 +8,13 @@ does (``v1.5``, as the frameworks ship it), or the first (``v1``, as published).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from simcluster.model.builder import BlockBuilder
 from simcluster.model.graph import Block, Graph, Instance
 from simcluster.model.layers import linear
-from simcluster.model.model import Model
+from simcluster.model.model import Model, Ways
 from simcluster.model.operator import TensorType
 from simcluster.model.operators.activation import Relu
 from simcluster.model.operators.batch_norm import BatchNorm
@@ -96,7 +96,7 @@ class ResidualNetwork(Model):
         """The same: it has no attention, and too few logits for a type of their own."""
         return self
 
-    def shrunk(self, layers: int, ways: Callable[[str], int], *, padded: bool) -> ResidualNetwork:
+    def shrunk(self, layers: int, ways: Ways, *, padded: bool) -> ResidualNetwork:
         """As many stages as there are blocks for, with narrow blocks and small pictures that divide alike."""
         stages = min(layers, len(self.blocks))
         blocks = tuple(layers // stages + (stage < layers % stages) for stage in range(stages))
@@ -107,7 +107,7 @@ class ResidualNetwork(Model):
             small,
             image=min(self.image, small.reduction * 2 * parts),
             width=min(self.width, 2 * channels),
-            classes=min(self.classes, 8 * ways("classes")),
+            classes=min(self.classes, ways("classes", 8)),
         )
 
     def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: float) -> Graph:

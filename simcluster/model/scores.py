@@ -41,7 +41,10 @@ class Scores:
             heads, group = scores.shape[1:3]
             first, part = region.start("heads"), region.start("group")
             table = np.array(slopes(self.alibi[0] * self.alibi[1])).reshape(self.alibi)
-            mine = table[first : first + heads, part : part + group, None, None]
+            # Padding may lie beyond the last head.
+            rows = np.minimum(first + np.arange(heads), self.alibi[0] - 1)
+            columns = np.minimum(part + np.arange(group), self.alibi[1] - 1)
+            mine = table[np.ix_(rows, columns)][..., None, None]
             scores = scores - (mine * np.abs(distance)).astype(scores.dtype)
         if self.causal:
             seen = distance >= 0

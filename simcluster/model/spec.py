@@ -25,6 +25,7 @@ from simcluster.model import huggingface, onnx
 from simcluster.model.dimensions import Dimensions
 from simcluster.model.encoder import Encoder
 from simcluster.model.encoder_decoder import EncoderDecoder
+from simcluster.model.graph_spec import WrittenGraphSpec
 from simcluster.model.layers import GATED
 from simcluster.model.model import Model
 from simcluster.model.parts import ExpertsSpec, LatentSpec, experts_of, latent_of
@@ -60,7 +61,7 @@ _CHOICES = tuple(
     if each.name not in ("kv_heads", "head_dim", "ffn", "flash", "logits")
 )
 
-_ABOUT = {"use", "title", "source", "parameters", "hf", "onnx", "family"}
+_ABOUT = {"use", "title", "source", "parameters", "hf", "onnx", "graph", "family"}
 _USUAL = {"head_dim", "ffn"}
 
 
@@ -88,6 +89,9 @@ class ModelSpec(CatalogSection):
     onnx: Path | None = None
     """An ONNX file, relative to the scenario's folder: its nodes as operators, for any number of samples. Its
     output is trained with cross entropy over the last dim."""
+
+    graph: WrittenGraphSpec | None = None
+    """A model written operator by operator."""
 
     family: Literal["gpt", "llama", "bert", "t5", "vit", "resnet", "wide_deep"] = "llama"
     """What the choices below are if not given: GPT (layer norm, GELU, learned positions, biases, tied
@@ -241,11 +245,12 @@ class ModelSpec(CatalogSection):
 
     @model_validator(mode="after")
     def _is_complete(self) -> ModelSpec:
-        if self.onnx is not None:
-            others = sorted(self.model_fields_set - {"onnx", "title"})
+        if self.onnx is not None or self.graph is not None:
+            written = "an ONNX file" if self.onnx is not None else "a graph"
+            others = sorted(self.model_fields_set - {"onnx" if self.onnx is not None else "graph", "title"})
             if others:
                 listed = ", ".join(f"'{name}'" for name in others)
-                raise Refused(f"an ONNX file says all that {listed} could: leave it out", path=others[0])
+                raise Refused(f"{written} says all that {listed} could: leave it out", path=others[0])
             return self
         if self.hf is not None:
             if self.use is not None:
@@ -276,10 +281,13 @@ class ModelSpec(CatalogSection):
     def called(self) -> str:
         """What people call it: its title, the catalog's name, or that of its file."""
         file = self.onnx and self.onnx.stem
-        return self.title or self.use or file or "model by dimensions"
+        shown = "graph of the scenario" if self.graph is not None else "model by dimensions"
+        return self.title or self.use or file or shown
 
     def build(self, folder: Path) -> Model:
         """The model; files are looked up in ``folder``. ScenarioError if one cannot be used."""
+        if self.graph is not None:
+            return self.graph.build()
         if self.onnx is not None:
             return _of_file("onnx", folder, self.onnx, onnx.load)
         if self.hf is None and self.family in _CLASSES:

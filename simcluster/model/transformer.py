@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
 from simcluster.model.decoder import DecoderBlock
 from simcluster.model.dimensions import Dimensions
 from simcluster.model.graph import Graph, Instance
 from simcluster.model.layers import GATED
-from simcluster.model.model import Model
+from simcluster.model.model import Model, Ways
 from simcluster.model.operator import TensorType
 from simcluster.work import DType
 
@@ -55,22 +55,22 @@ class Transformer(Dimensions, Model):
         """Attention in one kernel or several, logits in the type of activations or another."""
         return replace(self, flash=flash, logits=logits)
 
-    def shrunk(self, layers: int, ways: Callable[[str], int], *, padded: bool) -> Transformer:
+    def shrunk(self, layers: int, ways: Ways, *, padded: bool) -> Transformer:
         """Small sizes that divide as these do; grouped heads stay grouped, windows shorter than sequences."""
         # What latent keys share is shared by more than one head.
-        kv_heads = min(self.kv_heads, (2 if self.latent else 1) * ways("heads"))
-        group = min(self.group, (2 if self.group > 1 else 1) * ways("group"))
-        vocab = 32 * ways("vocab")
+        kv_heads = min(self.kv_heads, ways("heads", 2 if self.latent else 1))
+        group = min(self.group, ways("group", 2 if self.group > 1 else 1))
+        vocab = ways("vocab", 32)
         return replace(
             self,
             layers=layers,
-            hidden=min(self.hidden, 16 * ways("hidden")),
+            hidden=min(self.hidden, ways("hidden", 16)),
             heads=kv_heads * group,
             kv_heads=kv_heads,
-            head_dim=min(self.head_dim, round(4 / self.rotary_fraction) * ways("head_dim")),
-            ffn=min(self.ffn, 8 * ways("ffn")),
+            head_dim=min(self.head_dim, ways("head_dim", round(4 / self.rotary_fraction))),
+            ffn=min(self.ffn, ways("ffn", 8)),
             vocab=min(self.vocab, vocab - 3 if padded else vocab),
-            max_positions=min(self.max_positions, max(4 * ways("seq"), 8)),
+            max_positions=min(self.max_positions, max(ways("seq", 4), 8)),
             window=min(self.window, 2),
             experts=self.experts and self.experts.shrunk(layers, ways),
             latent=self.latent and self.latent.shrunk(ways),

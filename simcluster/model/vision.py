@@ -6,13 +6,13 @@ learned positions, biases everywhere; the head reads the class token after a las
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from simcluster.model.builder import BlockBuilder
 from simcluster.model.graph import Block, Graph, Instance
 from simcluster.model.layers import Layers, linear
-from simcluster.model.model import Model
+from simcluster.model.model import Model, Ways
 from simcluster.model.operator import TensorType
 from simcluster.model.operators.cross_entropy import CrossEntropy
 from simcluster.model.operators.embedding import Positions
@@ -92,20 +92,20 @@ class VisionTransformer(Model):
         """Attention in one kernel or several; its logits are too few to have a type of their own."""
         return replace(self, flash=flash)
 
-    def shrunk(self, layers: int, ways: Callable[[str], int], *, padded: bool) -> VisionTransformer:
+    def shrunk(self, layers: int, ways: Ways, *, padded: bool) -> VisionTransformer:
         """Small sizes that divide as these do, with a grid whose tokens divide."""
         split = ways("seq")
         grid = next((size for size in range(2, 2 + split) if (size * size + 1) % split == 0), self.grid)
         return replace(
             self,
             layers=layers,
-            hidden=min(self.hidden, 16 * ways("hidden")),
-            heads=min(self.heads, 2 * ways("heads")),
-            head_dim=min(self.head_dim, 4 * ways("head_dim")),
-            ffn=min(self.ffn, 8 * ways("ffn")),
+            hidden=min(self.hidden, ways("hidden", 16)),
+            heads=min(self.heads, ways("heads", 2)),
+            head_dim=min(self.head_dim, ways("head_dim", 4)),
+            ffn=min(self.ffn, ways("ffn", 8)),
             image=min(self.grid, grid) * min(self.patch, 2),
             patch=min(self.patch, 2),
-            classes=min(self.classes, 8 * ways("classes")),
+            classes=min(self.classes, ways("classes", 8)),
         )
 
     def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: float) -> Graph:

@@ -8,13 +8,13 @@ updates - the gradient of a table is a whole table here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from simcluster.model.builder import BlockBuilder
 from simcluster.model.graph import Block, Graph, Instance
 from simcluster.model.layers import linear
-from simcluster.model.model import Model
+from simcluster.model.model import Model, Ways
 from simcluster.model.operator import UNIT, TensorType
 from simcluster.model.operators.activation import Relu
 from simcluster.model.operators.binary_cross_entropy import BinaryCrossEntropy
@@ -81,14 +81,14 @@ class WideDeep(Model):
         """The same: it has no attention, and one logit only."""
         return self
 
-    def shrunk(self, layers: int, ways: Callable[[str], int], *, padded: bool) -> WideDeep:
+    def shrunk(self, layers: int, ways: Ways, *, padded: bool) -> WideDeep:
         """Few rows and narrow layers that divide as these do."""
         inner = max(ways("in"), ways("out"))
         return replace(
             self,
-            fields=min(self.fields, 3 * ways("fields") * ways("in")),
-            vocab=min(self.vocab, 8 * ways("vocab") - padded),
-            embedding=min(self.embedding, 2 * ways("columns")),
+            fields=min(self.fields, ways("fields", 3) * ways("in")),
+            vocab=min(self.vocab, ways("vocab", 8) - padded),
+            embedding=min(self.embedding, ways("columns", 2)),
             mlp=tuple(min(size, 4 * inner) for size in self.mlp[:layers]),
         )
 

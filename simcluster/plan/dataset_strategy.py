@@ -33,9 +33,10 @@ def digits(strategy: Strategy, graph: Graph, devices: int) -> Iterator[tuple[str
 
 
 def layouts(
-    strategy: Strategy, graph: Graph, mesh: Mesh, stage_axis: str, cut: Cut | None
+    strategy: Strategy, graph: Graph, mesh: Mesh, stage_axis: str, cut: Cut | None, *, pads: bool = False
 ) -> dict[str, Layout]:
     """Feed -> the layout in which it comes; ``cut`` tells which axes digits of rank numbers are made of.
+    With ``pads`` dims need not divide.
 
     Raises PlanError for what does not fit the inputs or the mesh, with every reason.
     """
@@ -48,7 +49,7 @@ def layouts(
     else:
         assert not isinstance(strategy, str)
         found = _written(_inputs(strategy, feeds), mesh, stage_axis, cut)
-    if problems := list(_uneven(found, feeds, mesh)):
+    if not pads and (problems := list(_uneven(found, feeds, mesh))):
         raise PlanError(*problems)
     return found
 
@@ -146,5 +147,5 @@ def _uneven(found: Mapping[str, Layout], feeds: Shapes, mesh: Mesh) -> Iterator[
                     f"dim {dim} of {name}, {size} in a micro-batch of all, does not divide over {over}: "
                     f"{size} / {ways} = {size / ways:g}",
                     PATH,
-                    "use a larger training.micro_batch, or split less",
+                    "use a larger training.micro_batch, split less, or write parallel: {uneven: pad}",
                 )

@@ -9,7 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from simcluster.model import ONE, Block, Graph, Node, Operator, Phase, Role, TensorType, Value
+from simcluster.errors import PlanError
+from simcluster.model import ONE, Block, Graph, Node, Operator, Phase, Role, TensorType, Value, number
 from simcluster.model.operators.pointwise import Add
 from simcluster.work import DType
 
@@ -41,6 +42,10 @@ def _shared(graph: Graph) -> dict[str, tuple[str, ...]]:
     return {name: tuple(inputs) for name, inputs in found.items()}
 
 
+GRADIENT_SUM = ".grad_sum"
+"""How the sum of the gradients of a value that several read is called, behind the value's name."""
+
+
 def gradient_name(value: str) -> str:
     """The name of a value's gradient at a block's border, or of a parameter's accumulator."""
     return f"{value}.grad"
@@ -61,6 +66,11 @@ class _Tape:
     def emit(self, suffix: str, operator: Operator, inputs: Sequence[str]) -> tuple[str, ...]:
         assert self.current is not None
         name = f"{self.current.name}.{suffix}"
+        if any(number(value) is not None for value in inputs):
+            raise PlanError(
+                f"'{self.current.name}' ({self.current.operator}) cannot stand behind the loss",
+                hint="behind cross entropy there may be sums over ranks, and products with numbers",
+            )
         kinds = operator.infer([self.values[value].type for value in inputs])
         outputs = tuple(f"{name}.out{index}" if index else f"{name}.out" for index in range(len(kinds)))
         self.values.update(
@@ -75,7 +85,7 @@ class _Tape:
         """The sum of the gradients that meet at a value used more than once."""
         kind = self.values[value].type
         labels = tuple(f"dim{index}" for index in range(len(kind.shape)))
-        name = f"{value}.grad_sum"
+        name = f"{value}{GRADIENT_SUM}"
         self.values[name] = Value(kind, Role.GRADIENT)
         self.nodes.append(Node(name, Add(labels, len(terms)), tuple(terms), (name,), Phase.BACKWARD))
         return name
@@ -83,7 +93,7 @@ class _Tape:
 
 def _differentiated(block: Block, gradient_dtype: DType, shared: Sequence[str]) -> Block:
     values = dict(block.values)
-    tape = _Tape(values, _needing(block))
+    tape = _Tape(values, needing(block))
     terms: defaultdict[str, list[str]] = defaultdict(list)
     gradients: dict[str, str] = {}
     if block.loss is not None:
@@ -99,7 +109,10 @@ def _differentiated(block: Block, gradient_dtype: DType, shared: Sequence[str]) 
             continue
         assert isinstance(node.operator, Operator)
         tape.current = node
-        made = node.operator.gradient(tape, node.inputs, node.outputs, grads)
+        try:
+            made = node.operator.gradient(tape, node.inputs, node.outputs, grads)
+        except NotImplementedError as error:
+            raise PlanError(f"'{node.name}' cannot be differentiated: {error}") from None
         for value, grad in zip(node.inputs, made, strict=True):
             if grad is not None and value in tape.needed:
                 terms[value].append(grad)
@@ -117,7 +130,7 @@ def _differentiated(block: Block, gradient_dtype: DType, shared: Sequence[str]) 
     return replace(block, values=values, nodes=(*block.nodes, *nodes), gradients=gradients)
 
 
-def _needing(block: Block) -> set[str]:
+def needing(block: Block) -> set[str]:
     """The values on a path from a parameter or a block input."""
     needed = {*block.parameters, *block.inputs}
     for node in block.nodes:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import model_validator
 
+from simcluster.cluster import Dispatch
 from simcluster.document import (
     Bytes,
     CatalogSection,
@@ -86,6 +87,21 @@ class ReductionSpec(Section):
         return self
 
 
+class GraphsSpec(Section):
+    """A piece of the network that is one graph (``parallel.shard``): the host launches it as a whole, forward
+    and backward. Inside nothing is dispatched, and kernels never wait for collectives but for their data.
+    """
+
+    launch: NonNegativeFloat = 1.0
+    """Host time per launch, in multiples of what it spends on one operator."""
+
+    fuse: tuple[tuple[Name, Name], ...] | None = None
+    """Pairs of operator families that may run in one kernel inside; as everywhere if absent."""
+
+    prefetch: NonNegativeInt | None = None
+    """How many kernels ahead of its first reader an all-gather may start inside; as everywhere if absent."""
+
+
 class StorageSpec(Section):
     """How memory is handed to tensors, and what kernels take besides their results."""
 
@@ -150,7 +166,13 @@ class FrameworkSpec(CatalogSection):
 
     dispatch: NonNegativeFloat
     """Host time per operator, as a multiple of the device's figure: one operator here is several calls of an
-    eager framework."""
+    eager framework. 0: the whole network is one graph."""
+
+    dispatch_time: Duration | None = None
+    """Host time per operator instead of the device's figure, where that is another framework's."""
+
+    graphs: GraphsSpec = GraphsSpec()
+    """How pieces of the network that run as graphs are launched."""
 
     collective_call: Duration | None = None
     """Host time per collective, a floor under its time; not counted if absent."""
@@ -219,6 +241,11 @@ class FrameworkSpec(CatalogSection):
         if isinstance(self.gradients, str):
             return self.gradients
         return self.gradients.get(compute, "fp32")  # type: ignore[call-overload, no-any-return]
+
+    @property
+    def host(self) -> Dispatch:
+        """What the host spends on operators."""
+        return Dispatch(self.dispatch, self.dispatch_time)
 
     @property
     def attention_release(self) -> int | None:

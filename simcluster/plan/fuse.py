@@ -6,7 +6,7 @@ Which families of operators may join is the framework profile's to say.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from simcluster.layout import FLAT, Kind, Movement
@@ -15,7 +15,9 @@ from simcluster.model import Block, Graph, Node, Phase
 Pairs = Collection[tuple[str, str]]
 
 
-def fuse(graph: Graph, pairs: Pairs, *, together: bool = True, apart: bool = False) -> Graph:
+def fuse(
+    graph: Graph, pairs: Pairs, *, together: bool = True, apart: bool = False, inside: Pairs | None = None
+) -> Graph:
     """The graph with kernel names: nodes that share one are launched together.
 
     ``pairs`` lists (family, next family): a node joins the kernel before it if it directly follows in
@@ -24,22 +26,24 @@ def fuse(graph: Graph, pairs: Pairs, *, together: bool = True, apart: bool = Fal
     always do; its gathers, and the scatters of its gradients, are one collective unless every collective
     stands ``apart``. What only updates a state by results of the kernel before it, as running statistics
     are, is always part of that kernel. Kernels that only add to gradients of parameters stand aside: what
-    follows them may join the kernel before them, and then runs before them.
+    follows them may join the kernel before them, and then runs before them. In pieces that are graphs the
+    pairs are those of ``inside``, if given; no kernel reaches over their borders.
     """
+    chosen = {False: pairs, True: pairs if inside is None else inside}
     blocks = {
-        name: replace(block, nodes=_fused(block, pairs, together, apart))
+        name: replace(block, nodes=_fused(block, chosen, together, apart))
         for name, block in graph.blocks.items()
     }
     return graph.with_blocks(blocks)
 
 
-def _fused(block: Block, pairs: Pairs, together: bool, apart: bool) -> tuple[Node, ...]:
+def _fused(block: Block, pairs: Mapping[bool, Pairs], together: bool, apart: bool) -> tuple[Node, ...]:
     made: list[Node] = []
     leaves = _leaves(block)
     for node in block.nodes:
         place = len(made)
         alone = apart and _is_collective(node)
-        while not alone and not _joined(block, made[:place], node, pairs, together):
+        while not alone and not _joined(block, made[:place], node, pairs[bool(node.piece)], together):
             place -= 1
             alone = place < 0 or not _steps_over(made[place], node, leaves)
         if alone:
@@ -58,6 +62,7 @@ def _joined(block: Block, made: list[Node], node: Node, pairs: Pairs, together: 
     """Whether a node runs in the kernel that ``made`` ends with."""
     return (
         bool(made)
+        and made[-1].piece == node.piece
         and (_joins(made, node, pairs, together) or _keeps_book(block, made, node))
         and _shares(block, made[-1]) == _shares(block, node)
     )
@@ -80,7 +85,7 @@ def _leaves(block: Block) -> set[str]:
 
 def _keeps_book(block: Block, made: list[Node], node: Node) -> bool:
     """Whether a forward node only updates a state by what the kernel before it makes."""
-    if node.phase is not Phase.FORWARD or not set(node.outputs) <= set(block.states):
+    if node.phase is not Phase.FORWARD or not node.outputs or not set(node.outputs) <= set(block.states):
         return False
     kernel = [other for other in made if other.kernel == made[-1].kernel]
     return any(value in node.inputs for other in kernel for value in other.outputs)

@@ -102,13 +102,16 @@ class Inputs:
         return self.workers * CORE
 
     def layouts(
-        self, graph: Graph, mesh: Mesh, stage_axis: str, cut: Cut | None = None
+        self, graph: Graph, mesh: Mesh, stage_axis: str, cut: Cut | None = None, *, pads: bool = False
     ) -> Mapping[str, Layout]:
-        """Feed -> the layout in which it comes; none where the first operator's wish counts.
+        """Feed -> the layout in which it comes; none where the first operator's wish counts. With ``pads``
+        dims need not divide.
 
         Raises PlanError for what does not fit the inputs or the mesh, with every reason.
         """
-        return {} if self.strategy is None else layouts(self.strategy, graph, mesh, stage_axis, cut)
+        return (
+            {} if self.strategy is None else layouts(self.strategy, graph, mesh, stage_axis, cut, pads=pads)
+        )
 
     def digits(self, graph: Graph, devices: int) -> Iterator[tuple[str, str, Digit]]:
         """(input, key path, digit) of what numbers split off the ranks of a stage."""

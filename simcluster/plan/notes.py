@@ -8,6 +8,7 @@ from simcluster import units
 from simcluster.collectives import Selection
 from simcluster.layout import Mesh, Movement, pieces, uncut, whole_axes
 from simcluster.model import Block, Graph, Phase
+from simcluster.plan.padding import padded_dims
 from simcluster.plan.propagate import PROPAGATED
 from simcluster.plan.recompute_spec import RecomputeSpec
 from simcluster.plan.redistribute import Router
@@ -93,6 +94,18 @@ def followed(strategies: Strategies, graph: Graph, router: Router) -> Iterator[s
         f"sharding propagation: {counts[PROPAGATED]:,} operators follow {counts['']:,} that are configured; "
         f"layouts cost {number:,} collectives, {units.seconds(cost)} for a micro-batch, not overlapped"
     )
+
+
+def padded(graph: Graph, strategies: Strategies, mesh: Mesh) -> Iterator[str]:
+    """Which dims do not divide over the ranks that split them, and how much of their work is for nothing."""
+    for (dim, size, axes), count in padded_dims(graph, strategies, mesh).items():
+        whole = -(-size // mesh.product(axes)) * mesh.product(axes)
+        over = " x ".join(f"{axis} ({mesh.size(axis)})" for axis in axes)
+        operators = f"{count:,} operator{'s' * (count > 1)}"
+        yield (
+            f"{dim} {size:,} padded to {whole:,} over {over} in {operators}: "
+            f"{(whole - size) / whole:.0%} of that work is padding"
+        )
 
 
 def _redistribution(block: Block, router: Router) -> tuple[int, float]:

@@ -83,6 +83,19 @@ def outputs_of(
     return found
 
 
+def matrix_of(factors: Mapping[str, Entry], devices: int) -> DeviceMatrix:
+    """The device matrix of numbers of parts by dim, outermost first; Unfit if ranks do not divide so."""
+    return _matrix(factors, devices, "left", "in")
+
+
+def tensor_of(names: Sequence[str], entries: Sequence[Entry], matrix: DeviceMatrix) -> tuple[Tokens, ...]:
+    """What splits each dim of one tensor: axes as they are written, numbers by the matrix."""
+    return tuple(
+        _factor(matrix, name) if isinstance(entry, int) else _named(entry, None)
+        for name, entry in zip(names, entries, strict=True)
+    )
+
+
 def _numbered(
     entries: Sequence[Entry],
     names: Sequence[str],

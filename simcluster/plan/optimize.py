@@ -16,12 +16,21 @@ from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Layout, Mesh, Movement, restricted
 from simcluster.model import Block, Graph, Instance, Node, Phase, Role, TensorType, Value
 from simcluster.model.operators.cast import Cast
+from simcluster.model.operators.elementwise import Elementwise
 from simcluster.model.operators.optimizer import Update
 from simcluster.plan.redistribute import Router
 from simcluster.plan.sharding import Sharding
-from simcluster.plan.together import Journey, together
+from simcluster.plan.together import Journey, Step, together
 from simcluster.plan.units import Tie, with_units
 from simcluster.work import DType
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenReduction:
+    """What is done to a gradient because somebody wrote it: a movement, and a division behind it."""
+
+    movement: Movement
+    divisor: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +40,8 @@ class OptimizerPlan:
     ``master`` is the dtype of the master copy, or None if the parameters are their own; ``states`` the dtypes
     of the optimizer's states; ``sharding`` says what of all this lies sharded. ``main_gradients``: gradients
     are first copied to the master copy's dtype; ``copies``: they travel in buffers of their own.
-    ``regather``: blocks that run their forward again gather sharded weights again for it.
+    ``regather``: blocks that run their forward again gather sharded weights again for it. With
+    ``written``, gradients by their parameter's name, nothing else is done to them whatever their layouts say.
     """
 
     update: Update
@@ -41,6 +51,7 @@ class OptimizerPlan:
     main_gradients: bool = False
     copies: bool = False
     regather: bool = False
+    written: Mapping[str, WrittenReduction] | None = None
 
     def sharding_of(self, block: Block) -> Sharding:
         """What lies sharded of a block's parameters, and when it is gathered."""
@@ -65,7 +76,7 @@ def optimize(graph: Graph, plan: OptimizerPlan, mesh: Mesh, router: Router, stag
             made = _BlockOptimizer(block, plan, mesh, router, special, whole).run()
             blocks[name] = replace(made, name=name)
         instances.append(replace(instance, block=name))
-    return Graph(blocks, tuple(instances), graph.ties)
+    return replace(graph, blocks=blocks, instances=tuple(instances))
 
 
 def _spared(graph: Graph, sharding: Sharding) -> set[str]:
@@ -194,7 +205,12 @@ class _BlockOptimizer:
             value: Journey(self.values[value].type, self._layout(value), target)
             for value, target in targets.items()
         }
-        steps = list(together(journeys, self.mesh, self.router))
+        written = self._written(targets)
+        steps = list(
+            together(journeys, self.mesh, self.router)
+            if written is None
+            else (Step(value, each.movement, targets[value], True) for value, each in written.items())
+        )
         travelling = {step.value for step in steps if step.movement.is_collective} - {self.block.loss}
         copied = [value for value in targets if self.plan.copies and value in travelling]
         for value in copied:
@@ -205,6 +221,28 @@ class _BlockOptimizer:
             self._step(step.value, step.movement, step.layout, nodes)
         for value in copied:
             self._copy(value, f"{value}.reduced", Role.VIEW, self.back)
+        for value, each in (written or {}).items():
+            if each.divisor > 1:
+                self._divide(value, each.divisor)
+
+    def _written(self, targets: Mapping[str, Layout]) -> dict[str, WrittenReduction] | None:
+        """What is written about accumulators; None where layouts tell what to do."""
+        if self.plan.written is None:
+            return None
+        names = {gradient: name for name, gradient in self.block.gradients.items()}
+        told = {value: self.plan.written.get(names.get(value, "")) for value in targets}
+        return {value: each for value, each in told.items() if each is not None}
+
+    def _divide(self, value: str, divisor: int) -> None:
+        """A reduced gradient divided by a number, in place."""
+        before = self.reduced[value]
+        name = f"{value}.mean"
+        kind = self.values[before]
+        self.values[name] = replace(kind, role=Role.VIEW)
+        labels = tuple(f"dim{index}" for index in range(len(kind.type.shape)))
+        mean = Elementwise("mul", (labels,), labels, ((1, 1 / divisor),))
+        self.back.append(Node(name, mean, (before,), (name,), Phase.END, origin=value))
+        self.reduced[value] = name
 
     def _copy(self, value: str, name: str, role: Role, nodes: list[Node]) -> None:
         """A copy of what is left of a gradient, into its bucket or back."""

@@ -13,6 +13,7 @@ from simcluster.plan.clip import clip
 from simcluster.plan.copies import once_per_step, per_use, repeated
 from simcluster.plan.decompose import decompose_updates
 from simcluster.plan.differentiate import differentiate
+from simcluster.plan.enclose import enclose
 from simcluster.plan.formats import Formats
 from simcluster.plan.framework import FrameworkSpec
 from simcluster.plan.fuse import fuse
@@ -62,7 +63,10 @@ class Passes:
     def run(self, graph: Graph) -> Graph:
         """Shards, recomputes, optimises and fuses a differentiated graph."""
         passes = self.framework.passes
-        graph = shard(graph, self.strategies, self.mesh, self.sharder, self.feeds, passes)
+        return self.behind(shard(graph, self.strategies, self.mesh, self.sharder, self.feeds, passes))
+
+    def behind(self, graph: Graph) -> Graph:
+        """The passes behind sharding: recomputes, optimises and fuses a graph in which all have layouts."""
         graph = self._weights(graph)
         # What is computed again reads weights as the backward does, which gathering them has to know.
         graph = self._again(graph)
@@ -73,7 +77,9 @@ class Passes:
         if self.split:
             graph = split_backward(graph)
         together = self.framework.optimizer == "together"
-        return fuse(graph, self.framework.fuse, together=together, apart=self.apart)
+        graph = enclose(graph)
+        inside = self.framework.graphs.fuse
+        return fuse(graph, self.framework.fuse, together=together, apart=self.apart, inside=inside)
 
     def _weights(self, graph: Graph) -> Graph:
         """In which formats weights are read, how often they are cast, and who adds up their gradients."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from simcluster.cluster import Cluster
+from simcluster.cluster import Cluster, Dispatch
 from simcluster.collectives import AUTOMATIC, Selection
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Mesh, uncut, whole
 from simcluster.model import Graph, Model
 from simcluster.model.operators.optimizer import Update
 from simcluster.plan.batches import Batches, batches, check_meetings, check_shares
+from simcluster.plan.borders import digits, pins
 from simcluster.plan.chain import Chain
 from simcluster.plan.conduct import Conduct
 from simcluster.plan.costs import kernel_cost, movement_cost
@@ -22,9 +23,10 @@ from simcluster.plan.fusion_ids import fusion_ids
 from simcluster.plan.hints import hints
 from simcluster.plan.inputs import Inputs, check_inputs
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
-from simcluster.plan.notes import followed, notes, without_effect
+from simcluster.plan.notes import followed, notes, padded, without_effect
 from simcluster.plan.optimize import OptimizerPlan
 from simcluster.plan.passes import Passes, differentiated
+from simcluster.plan.piece import Graphs, Pieces, marked, pieces_told, unlaunchable
 from simcluster.plan.place import default_layers, place, written_layers
 from simcluster.plan.propagate import propagate
 from simcluster.plan.recompute_spec import RecomputeSpec
@@ -58,7 +60,8 @@ class Plan:
     told, ``algorithms`` those of collectives that the scenario names; ``call`` is the host's seconds for each
     call of collectives, of which ``reuse`` that are alike are one; ``recompute`` says what is computed again,
     ``inputs`` how ranks get their parts of the batch, if that takes anything, ``attention`` the release of
-    the fused attention kernel, if an earlier one.
+    the fused attention kernel, if an earlier one. ``pieces`` of blocks are graphs, which run as ``graphs``
+    says. ``assigned`` is the part of a hand-written program that each rank runs.
     """
 
     graph: Graph
@@ -76,7 +79,8 @@ class Plan:
     vocab: int
     overlapped: bool
     prefetch: int
-    dispatch: float
+    dispatch: Dispatch
+    graphs: Graphs
     conduct: Conduct
     compute: DType
     gradients: DType
@@ -92,7 +96,9 @@ class Plan:
     reuse: int | None
     recompute: RecomputeSpec
     inputs: Inputs | None = None
+    pieces: Pieces = field(default_factory=dict)
     attention: int | None = None
+    assigned: tuple[int, ...] = ()
 
     @property
     def timetable(self) -> Timetable:
@@ -120,7 +126,7 @@ class Plan:
         return tuple(map(sum, zip(*self.chunks, strict=True)))
 
 
-def make_plan(
+def layout_plan(
     model: Model,
     training: TrainingSpec,
     parallel: ParallelSpec,
@@ -146,7 +152,8 @@ class _Planner:
     def plan(self) -> Plan:
         """Decides what the passes need to know, and runs them."""
         self.mesh = Mesh.of(self.parallel.mesh)
-        self.roles = Roles(_roles(self.parallel))
+        self.shards = [each.build(place) for place, each in enumerate(self.parallel.shard)]
+        self.roles = Roles(roles_of(self.parallel))
         self._check()
         rules = self._rules()
         stage_axis, num_stages = self._stages()
@@ -179,22 +186,25 @@ class _Planner:
         forward = with_statistics(forward, ways)
         check_tensors(forward)
         placed = place(forward, layers, chain)
-        devices = stage_devices(self.mesh, self.roles)
-        digits = [] if self.inputs is None else list(self.inputs.digits(placed, devices))
-        digits += groups(sharding, self.mesh, stage_axis)
-        self.mesh, self.roles = cut_axes(placed, rules, self.mesh, self.roles, stage_axis, digits)
+        placed, pieces = marked(placed, self.shards)
+        others = list(digits(placed, pieces, self.mesh, self.roles))
+        if self.inputs is not None:
+            others += self.inputs.digits(placed, stage_devices(self.mesh, self.roles))
+        others += groups(sharding, self.mesh, stage_axis)
+        self.mesh, self.roles = cut_axes(placed, rules, self.mesh, self.roles, stage_axis, others)
         batch_axes = self.roles.resolve((BATCH,), self.mesh)
         check_shares(found, self.mesh)
         sharding = self._sharding(stage_axis)
         cost = movement_cost(self.cluster, self.mesh, self.algorithms)
         how = self.parallel.redistribution
-        router = Router(self.mesh, cost)
-        sharder = Router(self.mesh, cost, how.infers, how.exchanges)
-        strategies = assign(placed, rules, self.mesh, self.roles)
-        if self.parallel.propagate:
-            strategies = propagate(
-                placed, strategies, self.mesh, self.roles, sharder, kernel_cost(self.cluster)
-            )
+        pads = self.parallel.pads
+        router = Router(self.mesh, cost, pads=pads)
+        sharder = Router(self.mesh, cost, how.infers, how.exchanges, pads)
+        strategies = assign(placed, rules, self.mesh, self.roles, pads=pads)
+        if self.parallel.propagate or pieces:
+            fixed = pins(placed, pieces, strategies, self.mesh, self.roles, pads=pads) if pieces else None
+            price = kernel_cost(self.cluster)
+            strategies = propagate(placed, strategies, self.mesh, self.roles, sharder, price, fixed)
         update = update_of(self.training.optimizer)
         states = states_of(update, self.training.optimizer)
         optimizer = OptimizerPlan(
@@ -221,7 +231,9 @@ class _Planner:
             optimizer=optimizer,
             recompute=self.parallel.recompute,
             limit=limit,
-            feeds=self.inputs.layouts(logical, self.mesh, stage_axis, self.roles.cut) if self.inputs else {},
+            feeds=self.inputs.layouts(logical, self.mesh, stage_axis, self.roles.cut, pads=pads)
+            if self.inputs
+            else {},
             alike=tuple(axis for axis in self.mesh.names if axis not in (*batch_axes, stage_axis)),
             apart=fusion.closed,
             split=any(map(splits, timetables)),
@@ -244,7 +256,8 @@ class _Planner:
             vocab=model.vocabulary,
             overlapped=self.parallel.schedule.overlapped(self.framework, chain),
             prefetch=self.framework.prefetch,
-            dispatch=self.framework.dispatch,
+            dispatch=self.framework.host,
+            graphs=self._graphs(),
             conduct=Conduct.of(
                 self.framework,
                 sharding,
@@ -271,7 +284,9 @@ class _Planner:
                     self.algorithms,
                     (self.model.vocabulary, model.vocabulary),
                 ),
+                *pieces_told(placed, pieces),
                 *followed(strategies, graph, sharder),
+                *(padded(placed, strategies, self.mesh) if pads else ()),
                 *without_effect(self.parallel.recompute, graph, sharding),
                 *idle(fusion, graph, sharding),
                 *hints(
@@ -293,25 +308,16 @@ class _Planner:
             reuse=self.parallel.reuse,
             recompute=self.parallel.recompute,
             inputs=self.inputs,
+            pieces=pieces,
             attention=self.framework.attention_release,
         )
 
     # -- what can be wrong before anything is built -----------------------------------------------------
 
     def _check(self) -> None:
-        problems = []
-        devices = self.cluster.num_devices
-        if self.mesh.num_ranks != devices:
-            shown = " x ".join(f"{name} {size}" for name, size in self.mesh.axes) or "an empty mesh"
-            owner = "the cluster has" if self.cluster.whole is None else "its hosts have"
-            problems.append(
-                Problem(
-                    f"{shown} = {self.mesh.num_ranks}, but {owner} {devices} devices",
-                    "parallel.mesh",
-                    f"{_hosts(self.cluster)} = {devices}",
-                )
-            )
+        problems = check_mesh(self.mesh, self.cluster)
         problems += too_large(self.mesh, self.model.num_layers)
+        problems += unlaunchable(self.shards, self.cluster, self.framework)
         problems += self._unused_axes()
         for role, axes in self.parallel.roles.items():
             for axis in (axes,) if isinstance(axes, str) else axes:
@@ -340,7 +346,7 @@ class _Planner:
     def _unused_axes(self) -> list[Problem]:
         """Axes that no role and no rule names would only repeat the same work."""
         named = {axis for axes in self.roles.axes.values() for axis in axes}
-        rules = self._rules()
+        rules = [*self._rules(), *(shard.rule for shard in self.shards)]
         if any(rule.numbered for rule in rules):
             return []
         # A role is not the axis of its name: its own axes are named already.
@@ -372,7 +378,7 @@ class _Planner:
         """The recipe that is used: the one that is named, or the usual one for the mesh."""
         if self.parallel.recipe is not None:
             return self.parallel.recipe
-        chosen = self.parallel.mode == "semi_auto" and not self.parallel.propagate
+        chosen = self.parallel.mode == "semi_auto" and not (self.parallel.propagate or self.shards)
         tensor = chosen and "tensor" in uncut(self.mesh).sizes
         return "megatron" if tensor else "data"
 
@@ -396,12 +402,28 @@ class _Planner:
         ways = vocabulary_ways(unpadded, rules, self.mesh, self.roles)
         return self.framework.vocabulary_multiple * ways
 
+    def _graphs(self) -> Graphs:
+        """How pieces run that are graphs."""
+        said = self.framework.graphs
+        return Graphs(said.launch, self.framework.prefetch if said.prefetch is None else said.prefetch)
+
     def _sharding(self, stage_axis: str) -> Sharding:
         """What lies sharded: as the scenario says, or else the recipe."""
         written = self.parallel.optimizer_sharding
         if written is None:
             written = RecipeSpec.load(self._recipe()).optimizer_sharding
         return chosen(written, self.roles, self.mesh, stage_axis)
+
+
+def check_mesh(mesh: Mesh, cluster: Cluster) -> list[Problem]:
+    """What is wrong with a mesh that has another number of ranks than there are devices."""
+    devices = cluster.num_devices
+    if mesh.num_ranks == devices:
+        return []
+    shown = " x ".join(f"{name} {size}" for name, size in mesh.axes) or "an empty mesh"
+    owner = "the cluster has" if cluster.whole is None else "its hosts have"
+    message = f"{shown} = {mesh.num_ranks}, but {owner} {devices} devices"
+    return [Problem(message, "parallel.mesh", f"{_hosts(cluster)} = {devices}")]
 
 
 def _hosts(cluster: Cluster) -> str:
@@ -411,7 +433,7 @@ def _hosts(cluster: Cluster) -> str:
     )
 
 
-def _roles(parallel: ParallelSpec) -> dict[str, tuple[str, ...]]:
+def roles_of(parallel: ParallelSpec) -> dict[str, tuple[str, ...]]:
     """The default roles with what the scenario says instead."""
     given = {role: (axes,) if isinstance(axes, str) else axes for role, axes in parallel.roles.items()}
     usual = {BATCH: ("data", EXPERT), PIPELINE: (PIPELINE,), EXPERTS: (EXPERT,)}

@@ -10,6 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 
+import numpy as np
+
+from simcluster.collectives import PartsByGroup
 from simcluster.errors import PlanError
 from simcluster.layout import Kind, Layout, Mesh, Movement, inferred, movements
 from simcluster.model import TensorType
@@ -21,9 +24,41 @@ Path = tuple[tuple[Movement, Layout], ...]
 """Movements with the layout each of them reaches."""
 
 
+def part_type(kind: TensorType, layout: Layout, mesh: Mesh) -> TensorType:
+    """The type of what one rank holds of a tensor in a layout."""
+    return TensorType(layout.local_shape(kind.shape, mesh), kind.dtype)
+
+
 def local_bytes(kind: TensorType, layout: Layout, mesh: Mesh) -> int:
     """Bytes one rank holds of a tensor in a layout."""
-    return TensorType(layout.local_shape(kind.shape, mesh), kind.dtype).num_bytes
+    return part_type(kind, layout, mesh).num_bytes
+
+
+def collective_bytes(
+    movement: Movement, before: TensorType | None, after: TensorType | None, mesh: Mesh
+) -> int:
+    """The size of a movement as ``Movement.num_bytes`` counts it, from what a rank holds before and after, if
+    it is of any tensor of the rank.
+
+    What is exchanged all to all is padded before, where it does not divide.
+    """
+    ways = mesh.product(movement.axes)
+    if movement.kind is Kind.ALL_TO_ALL and before is not None and after is not None:
+        dim = movement.to_dim
+        length = after.shape[dim] * ways
+        before = TensorType((*before.shape[:dim], length, *before.shape[dim + 1 :]), before.dtype)
+    held, reached = (0 if each is None else each.num_bytes for each in (before, after))
+    return movement.num_bytes(held, reached, ways)
+
+
+def routed_parts(movement: Movement, mesh: Mesh) -> PartsByGroup | None:
+    """Who has how much for whom in every group; None where that is the same for all, or one only sends."""
+    if movement.kind is not Kind.ALL_TO_ALL_V:
+        return None
+    counts = np.zeros((mesh.product(movement.axes),) * 2, dtype=np.int64)
+    for route in movement.routes:
+        counts[route.sender, route.receiver] += route.num_bytes
+    return PartsByGroup.of([counts] * len(mesh.groups(movement.axes)))
 
 
 @dataclass
@@ -31,13 +66,15 @@ class Router:
     """Finds paths on one mesh by one cost function, remembering what it found.
 
     With ``infers`` it takes MindSpore's sequences where MindSpore has one: not for flat buffers. Without
-    ``all_to_all`` nothing is exchanged: what moves from dim to dim is gathered and sliced.
+    ``all_to_all`` nothing is exchanged: what moves from dim to dim is gathered and sliced. With ``pads``
+    dims need not divide; those with halos must all the same.
     """
 
     mesh: Mesh
     cost: Cost
     infers: bool = False
     all_to_all: bool = True
+    pads: bool = False
     _found: dict[tuple[Layout, Layout, TensorType], tuple[float, Path]] = field(default_factory=dict)
 
     def path(self, kind: TensorType, start: Layout, target: Layout) -> Path:
@@ -60,11 +97,10 @@ class Router:
 
     def price(self, kind: TensorType, start: Layout, steps: Path) -> float:
         """Seconds of a sequence of movements."""
-        total, before = 0.0, local_bytes(kind, start, self.mesh)
+        total, before = 0.0, part_type(kind, start, self.mesh)
         for movement, reached in steps:
-            after = local_bytes(kind, reached, self.mesh)
-            ways = self.mesh.product(movement.axes)
-            total += self.cost(movement, movement.num_bytes(before, after, ways))
+            after = part_type(kind, reached, self.mesh)
+            total += self.cost(movement, collective_bytes(movement, before, after, self.mesh))
             before = after
         return total
 
@@ -79,23 +115,23 @@ class Router:
             if layout in settled:
                 continue
             settled.add(layout)
-            before = local_bytes(kind, layout, self.mesh)
+            before = part_type(kind, layout, self.mesh)
             for movement, reached in movements(layout, target):
                 if reached in settled or not self._possible(kind, reached):
                     continue
                 if movement.kind is Kind.ALL_TO_ALL and not self.all_to_all:
                     continue
-                ways = self.mesh.product(movement.axes)
-                size = movement.num_bytes(before, local_bytes(kind, reached, self.mesh), ways)
+                after = part_type(kind, reached, self.mesh)
+                size = collective_bytes(movement, before, after, self.mesh)
                 price = spent + self.cost(movement, size)
                 entry = (price, steps + 1, next(order), reached, (*path, (movement, reached)))
                 heapq.heappush(queue, entry)
         raise PlanError(f"no sequence of collectives leads from layout {start} to {target}")
 
     def _possible(self, kind: TensorType, layout: Layout) -> bool:
-        """Whether every dim divides: steps in between must not need padding."""
-        sizes = zip(kind.shape, layout.dims, strict=True)
-        if any(size % self.mesh.product(axes) for size, axes in sizes):
+        """Whether every dim divides, or may be padded."""
+        padded = layout.padded(kind.shape, self.mesh)
+        if padded and (not self.pads or any(halo.dim in padded for halo in layout.halos)):
             return False
         parts = layout.with_halos(()).local_shape(kind.shape, self.mesh) if layout.halos else ()
         return all(max(halo.before, halo.after) <= parts[halo.dim] for halo in layout.halos)

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 
 from simcluster.layout import Dims, Kind, Layout, Mesh, Movement, Strategy
 from simcluster.model import Block, Node, Operator, Phase, Role, Value
+from simcluster.plan.differentiate import GRADIENT_SUM
+from simcluster.plan.padding import Padding
 from simcluster.plan.redistribute import Router, local_bytes
 from simcluster.plan.versions import Workbench
 
@@ -39,11 +41,13 @@ class BlockSharder:
     router: Router
     passes: Collection[str] = ()
     bench: Workbench = field(init=False)
+    padding: Padding = field(init=False)
     common: Mapping[str, frozenset[str]] = field(init=False, default_factory=dict)
     behind: Mapping[str, tuple[Layout, bool]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.bench = Workbench(self.router, dict(self.block.values))
+        self.padding = Padding(self.bench)
         self.behind = {
             node.outputs[index]: (layout, self.strategies[node.name].scatter)
             for node in self.block.phase(Phase.FORWARD)
@@ -73,6 +77,9 @@ class BlockSharder:
             bench.put(value, layout)
         for name in (*block.parameters, *block.feeds, *block.states):
             bench.put(name, fixed.get(name) or self._wish(name, forward))
+        for name in (*block.parameters, *block.feeds):
+            # They come padded with zeros, and gradients keep those of parameters.
+            bench.zero[name] = frozenset(range(len(bench.type(name).shape)))
         kept = {value for node in backward for value in node.inputs} | set(block.outputs)
         self._phase(forward, kept)
         for value, want in zip(block.outputs, wants, strict=True):
@@ -164,7 +171,7 @@ class BlockSharder:
         splits = {self.bench.layout(value).dims for value in node.inputs}
         dims = splits.pop()
         if splits:
-            dims = self.bench.layout(node.name.removesuffix(".grad_sum")).dims
+            dims = self.bench.layout(node.name.removesuffix(GRADIENT_SUM)).dims
         return Strategy.of(dict(zip(operator_of(node).dims().inputs[0], dims, strict=True)))
 
     def _wish(self, value: str, nodes: Sequence[Node]) -> Layout:
@@ -195,26 +202,34 @@ class BlockSharder:
             bench.fetch(value, need.with_partial(axes if index in passing else ()), node.name)
             for index, (value, need) in enumerate(zip(node.inputs, dims.input_layouts(strategy), strict=True))
         )
+        inputs, zero = self.padding.through(node, dims, strategy, inputs)
         masked = dims.masked(strategy) + tuple((index, axes) for index in sorted(joining or ()))
         placed = replace(node, inputs=inputs, strategy=strategy, masked=masked)
         bench.nodes.append(placed)
         outputs = []
-        tails: list[tuple[str, Layout, str]] = []
-        for value, layout in zip(node.outputs, dims.output_layouts(strategy, axes), strict=True):
+        tails: list[tuple[str, Layout, str, tuple[str, ...]]] = []
+        made = zip(node.outputs, dims.output_layouts(strategy, axes), zero, dims.outputs, strict=True)
+        for value, layout, clean, names in made:
             target = self._accumulator_layout(value, layout)
-            if target == layout:
+            if target == layout and not self.padding.unknown(value, layout, clean):
                 bench.put(value, layout, node.name)
+                bench.zero[value] = clean
                 outputs.append(value)
             else:
                 part = f"{node.name}.{value}"
                 bench.values[part] = replace(bench.kind(value), role=Role.GRADIENT)
                 bench.put(part, layout, node.name)
+                bench.zero[part] = clean
                 outputs.append(part)
-                tails.append((part, target, value))
+                tails.append((part, target, value, names))
         bench.nodes[-1] = replace(placed, outputs=tuple(outputs))
-        for part, target, value in tails:
-            bench.fetch(part, target, value)
-            bench.nodes[-1] = replace(bench.nodes[-1], outputs=(value,))
+        for part, target, value, names in tails:
+            last = bench.fetch(part, target, value)
+            unknown = self.padding.unknown(value, target, bench.zero.get(last, frozenset()))
+            if unknown:
+                bench.masked(last, names, unknown, 0.0, into=value)
+            else:
+                bench.nodes[-1] = replace(bench.nodes[-1], outputs=(value,))
             bench.put(value, target, node.name)
         if node.phase is Phase.FORWARD:
             for value in node.outputs:

@@ -22,6 +22,8 @@ from simcluster.document import (
 from simcluster.errors import nearest
 from simcluster.plan.framework import FrameworkSpec as FrameworkSpec
 from simcluster.plan.fusion import BucketsSpec, Ends, FusionSpec, check_ends
+from simcluster.plan.piece_spec import PieceSpec
+from simcluster.plan.program_spec import ProgramSpec
 from simcluster.plan.quantise import PRODUCTS
 from simcluster.plan.recompute_spec import RecomputeSpec as RecomputeSpec
 from simcluster.plan.redistribution_spec import RedistributionSpec
@@ -195,24 +197,45 @@ class RecipeSpec(CatalogSection):
         return data_files("simcluster.plan.recipes")
 
 
+_NOT_MANUAL = (
+    "recipe",
+    "strategies",
+    "redistribution",
+    "propagate",
+    "optimizer_sharding",
+    "gradients_mean",
+    "gradients_degree",
+    "recompute",
+)
+"""What asks for something that a hand-written program has in its operators, or not at all."""
+
+
 class ParallelSpec(Section):
     """How the step is spread over the ranks."""
 
-    mode: Literal["data", "semi_auto"] = "semi_auto"
-    """data: batch over the batch axes, nothing else. semi_auto: strategies, recipe, then that default."""
+    mode: Literal["data", "semi_auto", "manual"] = "semi_auto"
+    """data: batch over the batch axes, nothing else. semi_auto: strategies, recipe, then that default. manual
+    (MindSpore's hybrid): what ``program`` says."""
 
     mesh: dict[Name, PositiveInt]
     """Axes with their sizes, outermost first; they multiply to the devices of the cluster."""
+
+    program: ProgramSpec | None = None
+    """Mode manual: what every rank runs, collectives included; the model is its one-device reference."""
 
     roles: dict[Name, Axes] = {}
     """What axes are for; ``batch: [data, expert]``, ``experts: expert``, ``pipeline: pipeline`` unless said
     otherwise."""
 
     recipe: Name | None = None
-    """A shipped recipe; megatron where the mesh has an axis tensor, else data, as with propagate."""
+    """A shipped recipe; megatron where the mesh has an axis tensor, else data, as with propagate or shard."""
 
     strategies: tuple[StrategySpec, ...] = ()
     """Strategies by operator pattern; they win over the recipe, later ones over earlier ones."""
+
+    uneven: Literal["refuse", "pad"] = "refuse"
+    """What becomes of a dim that does not divide over the ranks that split it: refused, or padded, so that
+    all hold equally much, some of it for nothing."""
 
     redistribution: RedistributionSpec = RedistributionSpec()
     """How tensors get from one layout to another: by the shortest path, or as MindSpore infers."""
@@ -220,6 +243,10 @@ class ParallelSpec(Section):
     propagate: StrictBool = False
     """Sharding propagation: operators that neither strategies nor a recipe that is named configure follow
     their neighbours, each so that redistribution and its own kernels take least time."""
+
+    shard: tuple[PieceSpec, ...] = ()
+    """Pieces of the network that run as graphs and are sharded by what crosses their borders, as with
+    MindSpore's ``shard(fn, ...)``; everything else is dispatched operator by operator."""
 
     schedule: ScheduleSpec = ScheduleSpec()
     """The pipeline schedule."""
@@ -269,11 +296,18 @@ class ParallelSpec(Section):
         for name in self.mesh:
             if not name.isidentifier():
                 raise Refused(f"'{name}' is no axis name: use letters, digits and _", path=f"mesh.{name}")
-        if self.mode == "data" and (self.recipe or self.strategies):
-            given = "recipe" if self.recipe else "strategies"
+        self._is_written_or_not()
+        if self.mode == "data" and (self.recipe or self.strategies or self.shard):
+            given = "recipe" if self.recipe else "strategies" if self.strategies else "shard"
             raise Refused(f"mode data takes no {given}; use mode semi_auto", path=given)
         if self.mode == "data" and self.propagate:
             raise Refused("mode data configures nothing to propagate; use mode semi_auto", path="propagate")
+        if self.shard and self.propagate:
+            raise Refused(
+                "shard propagates inside of its pieces, propagate through the whole network",
+                path="propagate",
+                hint="leave one of them out",
+            )
         number = self.comm_subgraph_reuse
         if number is not None and not isinstance(number, bool) and number != -1 and number < 2:
             raise Refused(
@@ -294,12 +328,35 @@ class ParallelSpec(Section):
                 raise Refused("fusion says already what is fused", path=path, hint="leave one of them out")
         return self
 
+    def _is_written_or_not(self) -> None:
+        """Refused if a program stands in another mode than manual, or beside what would insert something."""
+        if self.mode != "manual":
+            if self.program is not None:
+                raise Refused(f"mode {self.mode} runs no program", path="program", hint="write mode: manual")
+            return
+        if self.program is None:
+            raise Refused(
+                "mode manual runs a program, and there is none", hint="write program: {operators: ...}"
+            )
+        for name in _NOT_MANUAL:
+            if name in self.model_fields_set and getattr(self, name) != type(self).model_fields[name].default:
+                raise Refused(
+                    f"mode manual inserts nothing: '{name}' has no meaning", path=name, hint="leave it out"
+                )
+        if self.schedule.stages != "auto":
+            raise Refused("the ranks of a stage are those its operators name", path="schedule.stages")
+
     def tokens_counted(self, tokens: int, ways: int) -> float:
         """By how many the sum of all tokens' losses is divided, with so many tokens on ``ways`` ranks."""
         if self.gradients_mean is None:
             return tokens
         divided = self.gradients_degree or ways
         return tokens / ways * (divided if self.gradients_mean else 1)
+
+    @property
+    def pads(self) -> bool:
+        """Whether dims that do not divide are padded."""
+        return self.uneven == "pad"
 
     @property
     def reuse(self) -> int | None:

@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 
 from simcluster.document.pattern import matches
 from simcluster.errors import PlanError, Problem, nearest
-from simcluster.layout import Dims, Layout, Mesh, Strategy, whole
+from simcluster.layout import Dims, Layout, Mesh, Strategy, refusal, whole
 from simcluster.model import Block, Graph, Node, Operator, Phase
 from simcluster.plan.operands import Unfit, Wish, wishes
 from simcluster.plan.rule import BATCH, Roles, Rule, Split, first_rule, stage_devices
 
 DEFAULT = "default"
+_PAD = "parallel: {uneven: pad} pads what does not divide"
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,17 @@ class Strategies:
         return sum(source == DEFAULT for found in self.sources.values() for source in found.values())
 
 
-def assign(graph: Graph, rules: Sequence[Rule], mesh: Mesh, roles: Roles) -> Strategies:
+def assign(
+    graph: Graph, rules: Sequence[Rule], mesh: Mesh, roles: Roles, *, pads: bool = False
+) -> Strategies:
     """The strategy of every forward operator; every problem at once as PlanError.
 
-    ``rules`` stand in order of precedence: user rules last to first, then the recipe's last to first.
+    ``rules`` stand in order of precedence: user rules last to first, then the recipe's last to first. With
+    ``pads`` dims need not divide; of alternatives none of which divides the first one counts.
     """
     problems = list(_unknown_names(rules, mesh, roles))
+    if pads:
+        rules = _narrowed(graph, rules, mesh, roles)
     refused: list[Problem] = []
     used: Counter[int] = Counter()
     by_instance: dict[str, Mapping[str, Strategy]] = {}
@@ -59,7 +65,9 @@ def assign(graph: Graph, rules: Sequence[Rule], mesh: Mesh, roles: Roles) -> Str
             strategies: dict[str, Strategy] = {}
             for node, index in zip(nodes, chosen, strict=True):
                 rule = None if index is None else rules[index]
-                made = _strategy(node, block, rule, mesh, roles, instance.name)
+                # Of several alternatives that are left, one divides.
+                alone = rule is None or len(rule.alternatives) < 2
+                made = _strategy(node, block, rule, mesh, roles, instance.name, pads=pads and alone)
                 if isinstance(made, Problem):
                     refused.append(made)
                     made = Strategy()
@@ -89,8 +97,28 @@ def _and_more(count: int) -> str:
     return f" and {count} more operator{'s' * (count > 1)}" if count else ""
 
 
+def _narrowed(graph: Graph, rules: Sequence[Rule], mesh: Mesh, roles: Roles) -> list[Rule]:
+    """The rules, with their first alternative alone where some operator could take none without padding.
+
+    So all operators that a rule is for take the same one: keys are padded as their queries are.
+    """
+    narrow: set[int] = set()
+    for instance, node in graph.nodes():
+        index = first_rule(rules, f"{instance.name}.{node.name}")
+        if index is None or index in narrow or len(rules[index].alternatives) < 2:
+            continue
+        block = graph.block_of(instance)
+        found = _strategy(node, block, rules[index], mesh, roles, instance.name, pads=False)
+        if isinstance(found, Problem):
+            narrow.add(index)
+    return [
+        replace(rule, alternatives=rule.alternatives[:1]) if index in narrow else rule
+        for index, rule in enumerate(rules)
+    ]
+
+
 def _strategy(
-    node: Node, block: Block, rule: Rule | None, mesh: Mesh, roles: Roles, instance: str
+    node: Node, block: Block, rule: Rule | None, mesh: Mesh, roles: Roles, instance: str, *, pads: bool
 ) -> Strategy | Problem:
     assert isinstance(node.operator, Operator)
     dims = node.operator.dims()
@@ -104,11 +132,13 @@ def _strategy(
             if by_dim and BATCH in extent and BATCH not in wish.dims:
                 used = _used(wanted)
                 wanted[BATCH] = tuple(axis for axis in roles.resolve((BATCH,), mesh) if axis not in used)
-            problem = _check(node, wanted, shapes, mesh, rule, instance)
+            problem = impossible(node, wanted, shapes, mesh, rule, instance, pads=pads)
             if problem is None:
                 # An axis of one rank splits nothing, but layouts that name it would differ from others.
-                made = Strategy.of({dim: _several(axes, mesh) for dim, axes in wanted.items()})
-                return made if rule is None else _behind(made, dims, wish, rule, extent, mesh, roles)
+                made = Strategy.of({dim: several(axes, mesh) for dim, axes in wanted.items()})
+                if rule is None:
+                    return made
+                return _behind(made, dims, wish, rule, extent, mesh, roles, pads=pads)
             failure = failure or problem
     except Unfit as unfit:
         assert rule is not None
@@ -127,6 +157,8 @@ def _behind(
     extent: Mapping[str, int],
     mesh: Mesh,
     roles: Roles,
+    *,
+    pads: bool,
 ) -> Strategy:
     """The strategy with what is to become of the results right behind the operator."""
     follows = dims.output_layouts(made)
@@ -136,15 +168,15 @@ def _behind(
             raise Unfit("no sum is due in its results, so nothing is scattered", "forward_reduce_scatter")
     else:
         found = {
-            index: Layout(tuple(_several(roles.resolve(tokens, mesh), mesh) for tokens in wanted))
+            index: Layout(tuple(several(roles.resolve(tokens, mesh), mesh) for tokens in wanted))
             for index, wanted in wish.outputs.items()
         }
     for index, layout in found.items():
         if len(set(layout.axes)) < len(layout.axes):
             raise Unfit(f"output {index} is split twice over one axis: {layout}", "out")
         for dim, axes in zip(dims.outputs[index], layout.dims, strict=True):
-            if extent[dim] % mesh.product(axes):
-                raise Unfit(_remainder(dim, extent[dim], axes, mesh), "out")
+            if extent[dim] % mesh.product(axes) and not pads:
+                raise Unfit(remainder(dim, extent[dim], axes, mesh), "out", _PAD)
     kept = tuple((index, layout) for index, layout in found.items() if layout != follows[index])
     return replace(made, outputs=kept, scatter=rule.scatter and bool(kept))
 
@@ -157,7 +189,8 @@ def _scattered(layout: Layout) -> Layout:
     return Layout(((*first, *layout.partial_axes), *rest))
 
 
-def _several(axes: tuple[str, ...], mesh: Mesh) -> tuple[str, ...]:
+def several(axes: tuple[str, ...], mesh: Mesh) -> tuple[str, ...]:
+    """The axes with more than one rank."""
     return tuple(axis for axis in axes if mesh.size(axis) > 1)
 
 
@@ -165,15 +198,17 @@ def _used(split: Split) -> set[str]:
     return {axis for axes in split.values() for axis in axes}
 
 
-def _check(
+def impossible(
     node: Node,
     split: Split,
     shapes: Sequence[Sequence[int]],
     mesh: Mesh,
     rule: Rule | None,
     instance: str,
+    *,
+    pads: bool,
 ) -> Problem | None:
-    """What makes this split impossible, or None."""
+    """What makes this split of an operator impossible, or None; a ``rule`` is to blame if there is one."""
     assert isinstance(node.operator, Operator)
     dims = node.operator.dims()
     extent = dims.extents(shapes)
@@ -190,9 +225,13 @@ def _check(
     for dim, axes in split.items():
         ways = mesh.product(axes)
         where = rule.path if rule and rule.path else f"parallel.mesh.{whole(axes[-1])}" if axes else ""
+        if extent[dim] % ways and pads:
+            if reason := refusal(dims, (dim,), shapes):
+                return Problem(f"{name}: {remainder(dim, extent[dim], axes, mesh)}; {reason}", where)
+            continue
         if extent[dim] % ways:
             return Problem(
-                f"{name}: {_remainder(dim, extent[dim], axes, mesh)}",
+                f"{name}: {remainder(dim, extent[dim], axes, mesh)}",
                 where,
                 _divisors_hint(dim, extent[dim], axes),
             )
@@ -201,7 +240,8 @@ def _check(
     return None
 
 
-def _remainder(dim: str, size: int, axes: Sequence[str], mesh: Mesh) -> str:
+def remainder(dim: str, size: int, axes: Sequence[str], mesh: Mesh) -> str:
+    """That a dim does not divide over axes, with the arithmetic."""
     over = " x ".join(f"{axis} {mesh.size(axis)}" for axis in axes)
     ways = mesh.product(axes)
     return f"{dim} {size} does not divide over {over}: {size} / {ways} = {size / ways:g}"
@@ -209,7 +249,7 @@ def _remainder(dim: str, size: int, axes: Sequence[str], mesh: Mesh) -> str:
 
 def _divisors_hint(dim: str, size: int, axes: tuple[str, ...]) -> str:
     fitting = [ways for ways in (1, 2, 4, 8, 16, 32, 64) if size % ways == 0]
-    return f"{dim} divides over {', '.join(map(str, fitting))} ranks of {'+'.join(axes)}"
+    return f"{dim} divides over {', '.join(map(str, fitting))} ranks of {'+'.join(axes)}; {_PAD}"
 
 
 def _unknown_names(rules: Sequence[Rule], mesh: Mesh, roles: Roles) -> Iterable[Problem]:

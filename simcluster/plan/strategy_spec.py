@@ -22,8 +22,8 @@ WrittenEntry = PositiveInt | Name | tuple[Name, ...] | None
 WrittenOperands = tuple[tuple[WrittenEntry, ...] | None, ...]
 
 
-def read_operands(written: Any) -> Any:
-    """Text such as ``((4, 1), (1, 2))`` as lists; everything else as it is."""
+def read_tuple(written: Any, form: str) -> Any:
+    """Text such as ``((4, 1), (1, 2))`` as lists; everything else as it is. ValueError if it is no such."""
     if not isinstance(written, str):
         return written
     stack: list[list[Any]] = [[]]
@@ -31,7 +31,7 @@ def read_operands(written: Any) -> Any:
     while place < len(written.rstrip()):
         found = _TOKEN.match(written, place)
         if found is None or len(stack) > _MOST_NESTED:
-            raise ValueError(f"'{written}' is no tuple of tuples such as ((4, 1), (1, 2))")
+            raise ValueError(f"'{written}' is no {form}")
         place = found.end()
         if found["open"]:
             stack.append([])
@@ -44,8 +44,13 @@ def read_operands(written: Any) -> Any:
             word = found["word"].strip("\"'")
             stack[-1].append(int(word) if word.isdecimal() else word)
     if len(stack) > 1 or len(stack[0]) != 1 or not isinstance(stack[0][0], list):
-        raise ValueError(f"'{written}' is no tuple of tuples such as ((4, 1), (1, 2))")
+        raise ValueError(f"'{written}' is no {form}")
     return stack[0][0]
+
+
+def read_operands(written: Any) -> Any:
+    """Text such as ``((4, 1), (1, 2))`` as lists; everything else as it is."""
+    return read_tuple(written, "tuple of tuples such as ((4, 1), (1, 2))")
 
 
 OperandsField = Annotated[WrittenOperands, BeforeValidator(read_operands)]

@@ -140,6 +140,10 @@ _PHRASES: Mapping[str, Callable[[Any], str]] = {
     }.__getitem__,
     "prefetch": "gathers up to {} kernels ahead".format,
     "dispatch": "host dispatch x {:g}".format,
+    "dispatch_time": "host dispatches an operator in {}".format,
+    "graphs.launch": "a graph launched in {:g} x the time of an operator".format,
+    "graphs.prefetch": "in graphs gathers up to {} kernels ahead".format,
+    "graphs.fuse": lambda pairs: f"in graphs {_fuse(pairs or [])}",
     "collective_call": "host calls for a collective in {}".format,
     "gradients": _gradients,
     "fp8_transposes": {

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from simcluster.layout import Kind, Layout, Movement
+from simcluster.layout import Kind, Layout, Movement, Strategy
 from simcluster.model import Node, Phase, Role, TensorType, Value
+from simcluster.model.operators.mask import Mask
 from simcluster.plan.redistribute import Router
 
 
@@ -17,6 +18,8 @@ class Workbench:
 
     The first version is *home*: what the producer made or, once a partial result has been reduced, the
     reduced one. Only homes survive a phase.
+
+    ``zero`` has, by the name of a version, the dims whose padding is known to be zero, if there is any.
     """
 
     router: Router
@@ -24,9 +27,12 @@ class Workbench:
     phase: Phase = Phase.FORWARD
     values: dict[str, Value] = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=list)
+    zero: dict[str, frozenset[int]] = field(default_factory=dict)
     _versions: dict[str, dict[Layout, str]] = field(default_factory=dict)
     _makers: dict[str, str] = field(default_factory=dict)
     _labels: Counter[str] = field(default_factory=Counter)
+    _masked: dict[tuple[str, frozenset[int], float], str] = field(default_factory=dict)
+    _cleaned: dict[str, str] = field(default_factory=dict)
 
     def kind(self, value: str) -> Value:
         """Type and role of a value, sharded already or not."""
@@ -61,6 +67,7 @@ class Workbench:
     def enter(self, phase: Phase) -> None:
         """Starts another phase: redistributed copies are gone, homes stay."""
         self.phase = phase
+        self._masked, self._cleaned = {}, {}
         self._versions = {value: dict([next(iter(found.items()))]) for value, found in self._versions.items()}
 
     def fetch(self, value: str, need: Layout, reader: str) -> str:
@@ -100,13 +107,60 @@ class Workbench:
 
     def _move(self, value: str, name: str, after: Layout, movement: Movement, why: str) -> str:
         stem = self._makers[value]
-        label = f"{stem}.{movement.kind}"
-        self._labels[label] += 1
-        if self._labels[label] > 1:
-            label += str(self._labels[label])
+        label = self._label(f"{stem}.{movement.kind}")
         kind = self.kind(value)
         # What was made of an input is no input: nothing fills it but its movement.
         role = Role.ACTIVATION if kind.role is Role.FEED else kind.role
+        if self.router.pads:
+            self.zero[label] = self._zero_behind(name, movement)
         self.values[label] = replace(kind, layout=after, role=role)
         self.nodes.append(Node(label, movement, (name,), (label,), self.phase, origin=stem, why=why))
         return label
+
+    def _label(self, label: str) -> str:
+        self._labels[label] += 1
+        return f"{label}{self._labels[label]}" if self._labels[label] > 1 else label
+
+    # -- padding ----------------------------------------------------------------------------------------
+
+    def cleaned(self, name: str) -> str:
+        """The version like ``name`` that has most zeros in its padding: as masks have left it for others."""
+        return self._cleaned.get(name, name)
+
+    def masked(
+        self, name: str, labels: tuple[str, ...], padded: Collection[int], fill: float, into: str = ""
+    ) -> str:
+        """The name of a version like ``name``, whose dims are called ``labels``, with ``fill`` in the padding
+        of some of them.
+
+        It is made by a mask, if there is none yet; ``into`` is a value that it is to be made as.
+        """
+        kind, key = self.values[name], (name, frozenset(padded), fill)
+        assert kind.layout is not None
+        mask = Mask(labels, tuple(labels[dim] for dim in sorted(padded)), fill)
+        if not into and key in self._masked:
+            return self._masked[key]
+        label = self._label(f"{name}.mask")
+        made = into or label
+        if not into:
+            self._masked[key] = label
+            role = Role.ACTIVATION if kind.role in (Role.FEED, Role.PARAMETER) else kind.role
+            self.values[label] = replace(kind, role=role)
+            if not fill:
+                self._cleaned |= {
+                    other: label for other, last in [*self._cleaned.items(), (name, name)] if last == name
+                }
+        self.zero[made] = self.zero.get(name, frozenset()) | frozenset(padded) if not fill else frozenset()
+        strategy = Strategy.of(dict(zip(labels, kind.layout.dims, strict=True)))
+        self.nodes.append(Node(label, mask, (name,), (made,), self.phase, origin=name, strategy=strategy))
+        return made
+
+    def _zero_behind(self, name: str, movement: Movement) -> frozenset[int]:
+        """The dims whose padding is zero behind a movement: it pads with zeros what had no padding before."""
+        kind = self.values[name]
+        assert kind.layout is not None
+        if movement.fill:
+            return frozenset()
+        padded = kind.layout.padded(kind.type.shape, self.router.mesh)
+        fresh = frozenset(range(len(kind.type.shape))).difference(padded)
+        return fresh | self.zero.get(name, frozenset())

@@ -10,6 +10,7 @@ from simcluster.model import Graph, Instance, Phase, Role
 from simcluster.plan.chain import Chain
 from simcluster.plan.conduct import FREE, Conduct
 from simcluster.plan.inputs import Inputs
+from simcluster.plan.piece import USUAL_GRAPHS, Graphs
 from simcluster.plan.schedule import BACKWARD as B_ACTION
 from simcluster.plan.schedule import FORWARD as F_ACTION
 from simcluster.plan.schedule import INPUTS, Timetable
@@ -60,8 +61,10 @@ def build(
     prefetch: int,
     conduct: Conduct = FREE,
     tf32: bool = False,
+    graphs: Graphs = USUAL_GRAPHS,
     inputs: Inputs | None = None,
     attention: int | None = None,
+    assigned: tuple[int, ...] = (),
 ) -> Program:
     """The Program of a sharded, optimised, fused graph, with parts for every timetable.
 
@@ -69,11 +72,14 @@ def build(
     timetables of the ranks, by their coordinate along ``variant_axis``.
     ``overlapped`` posts receives one action ahead; otherwise transfers between two actions are posted
     together and waited for. ``conduct`` says what else waits, and what travels together; ``tf32`` lets matrix
-    kernels multiply fp32 operands in tf32. ``inputs``: how micro-batches get to the devices; None: they are
-    there. ``attention`` is the release of its fused kernel, if an earlier one.
+    kernels multiply fp32 operands in tf32. ``graphs``: how pieces run that are graphs. ``inputs``: how
+    micro-batches get to the devices; None: they are there. ``attention`` is the release of its fused kernel,
+    if an earlier one. ``assigned`` says which stage's part each rank runs, where no axis does.
     """
     paired = any(action.beside for each in timetables for row in each for action in row)
-    settings = Lowering(mesh, prefetch, conduct.blocking_layers, tf32, attention, conduct.storage, paired)
+    settings = Lowering(
+        mesh, prefetch, conduct.blocking_layers, tf32, graphs, attention, conduct.storage, paired
+    )
     codes = CodeTable(settings, conduct)
     crossings = Crossings(graph, chain or Chain.wrapped(len(timetables[0])))
     parts = tuple(
@@ -82,7 +88,7 @@ def build(
         for actions in each
     )
     workspaces = conduct.storage.workspaces
-    return Program(mesh, stage_axis, tuple(codes.codes), parts, variant_axis, variants, workspaces)
+    return Program(mesh, stage_axis, tuple(codes.codes), parts, variant_axis, variants, workspaces, assigned)
 
 
 @dataclass

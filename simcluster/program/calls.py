@@ -42,39 +42,44 @@ FREE_CALLS = HostCalls()
 class Calls:
     """The collectives of a Program and what calling for them costs.
 
-    ``collectives`` has for every part those of one step by what they have in common.
+    ``collectives`` has for every part those of one step by what they have in common, ``inside`` how many more
+    the graphs of pieces contain: no host calls for these.
     """
 
     host: HostCalls
     collectives: tuple[Mapping[Alike, int], ...]
+    inside: tuple[int, ...]
     _shares: dict[Alike, float] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, program: Program, host: HostCalls) -> Calls:
         """The collectives of all parts of a Program."""
-        by_code = [
-            [alike(code, each) for each in code.instructions if each.action is Action.COLLECTIVE]
-            for code in program.codes
-        ]
+        by_code: list[list[Alike]] = []
+        inside = []
+        for code in program.codes:
+            found = [each for each in code.instructions if each.action is Action.COLLECTIVE]
+            by_code.append([alike(code, each) for each in found if not each.piece])
+            inside.append(sum(bool(each.piece) for each in found))
         return cls(
             host,
             tuple(
                 Counter(kind for execution in part.executions for kind in by_code[execution.code])
                 for part in program.parts
             ),
+            tuple(sum(inside[execution.code] for execution in part.executions) for part in program.parts),
         )
 
     def number(self, part: int) -> tuple[int, int]:
         """Collectives that a rank of a part takes part in per step, and calls for them."""
         found = self.collectives[part].values()
-        return sum(found), sum(map(self.host.count, found))
+        return sum(found) + self.inside[part], sum(map(self.host.count, found))
 
     def seconds(self, code: Code, each: Instruction) -> float:
         """Host seconds of one collective: its share of its call, on the part where that is largest.
 
         One figure for all parts, since those of several meet in a collective that all of them must end.
         """
-        if not self.host.seconds:
+        if not self.host.seconds or each.piece:
             return 0.0
         kind = alike(code, each)
         if kind not in self._shares:
@@ -85,5 +90,5 @@ class Calls:
 
 def alike(code: Code, each: Instruction) -> Alike:
     """What a collective has in common with others of one sub-graph."""
-    dtype = str(code.slots[each.calls[0].inputs[0]].type.dtype)
+    dtype = next((str(code.slots[slot].type.dtype) for slot in (*each.reads, *each.writes)), "")
     return each.stream, each.operation, each.group, dtype, each.num_bytes

@@ -9,7 +9,7 @@ from simcluster.model import Block
 from simcluster.plan.conduct import Conduct
 from simcluster.program.instruction import COMPUTE, Code, Scope, Slot
 from simcluster.program.lower import BEGIN, GATHER, REDUCE, REGATHER, SCATTER, Lowering, lower
-from simcluster.program.pieces import phase_of
+from simcluster.program.segments import phase_of
 from simcluster.program.transfer import carried, transfer
 
 
@@ -22,7 +22,7 @@ class CodeTable:
     codes: list[Code] = field(default_factory=list)
     by_block: dict[str, Mapping[str, int]] = field(default_factory=dict)
     transfers: dict[tuple[str, Slot], int] = field(default_factory=dict)
-    pieces: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
+    runs: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
 
     def of(self, block: Block, given: Mapping[str, Scope] | None = None) -> Mapping[str, int]:
         """Phase -> code index; ``given`` says how long values live that other blocks read."""
@@ -41,12 +41,12 @@ class CodeTable:
         return self.by_block[block.name]
 
     def run(self, block: Block, phase: str) -> tuple[int, ...]:
-        """The codes of a phase of a block in order: one, or its pieces, or none."""
+        """The codes of a phase of a block in order: one, or its segments, or none."""
         key = block.name, phase
-        if key not in self.pieces:
+        if key not in self.runs:
             found = self.of(block).items()
-            self.pieces[key] = tuple(code for name, code in found if phase_of(name) == phase)
-        return self.pieces[key]
+            self.runs[key] = tuple(code for name, code in found if phase_of(name) == phase)
+        return self.runs[key]
 
     def transfer(self, stream: str, block: Block, value: str, *, gradient: bool) -> int:
         """The code that moves a value of a block, or its gradient, to or from a neighbouring stage."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from simcluster.collectives import PartsByGroup
-from simcluster.layout import Layout, Movement, Strategy, base_axis, whole
+from simcluster.layout import Layout, Movement, Strategy, base_axis, unrooted, whole
 from simcluster.model import Operator, TensorType
 from simcluster.work import Work
 
@@ -70,7 +70,7 @@ class Purpose(enum.StrEnum):
 
 def stream_name(axes: tuple[str, ...], purpose: Purpose) -> str:
     """The stream of collectives over ``axes`` for one purpose."""
-    return "+".join(axes) + purpose
+    return "+".join(map(unrooted, axes)) + purpose
 
 
 def stream_axes(stream: str, stage_axis: str) -> str:
@@ -162,7 +162,8 @@ class Instruction:
     ``operation`` is its way, which ``group`` holds too, and ``at_most`` the bytes/s that it asks for. An
     all-to-all-v says its ``parts``, group by group; ``num_bytes`` is then what a rank of all groups has on
     average. ``in_place``: what it writes takes the place of what it drops. ``scratch``: bytes that it holds
-    while it runs, besides its slots.
+    while it runs, besides its slots. ``piece`` names the function, launched as one graph, that it belongs to;
+    ``dispatches`` is the host's time for it in multiples of what it spends on one operator.
     """
 
     name: str
@@ -180,6 +181,8 @@ class Instruction:
     why: str = ""
     parts: PartsByGroup | None = None
     scratch: int = 0
+    piece: str = ""
+    dispatches: float = 1.0
 
     @property
     def reads(self) -> tuple[int, ...]:

@@ -8,12 +8,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from simcluster.layout import Kind, Mesh, Movement
 from simcluster.model import Block, Node, Operator, Phase, Role, Value
 from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.plan.framework import StorageSpec
 from simcluster.plan.fuse import kernel_nodes
+from simcluster.plan.piece import USUAL_GRAPHS, Graphs
+from simcluster.plan.redistribute import collective_bytes, routed_parts
+from simcluster.program.graphs import launched
 from simcluster.program.instruction import (
     COMPUTE,
     Action,
@@ -27,7 +31,7 @@ from simcluster.program.instruction import (
     stream_name,
 )
 from simcluster.program.kernels import joined
-from simcluster.program.pieces import in_pieces, phase_of
+from simcluster.program.segments import in_segments, phase_of
 from simcluster.program.storage import internal, local_type, stored, whole_sizes
 from simcluster.program.uses import Uses
 from simcluster.work import DType, Kernel, Work
@@ -65,21 +69,23 @@ _MATRIX = (Kernel.GEMM, Kernel.ATTENTION, Kernel.CONV)
 class Lowering:
     """What lowering needs to know besides the block.
 
-    ``prefetch`` bounds how early an all-gather may start: not before the ``prefetch + 1``-th
-    kernel ahead of its first reader has ended. With ``blocking``, kernels and collectives of activations take
-    turns in program order. ``tf32``: matrix kernels on fp32 operands run at the rate of tf32. ``attention``:
-    the release of the fused attention kernel, where it is not the best there is. ``storage``: what tensors
-    and kernels take besides their bytes. With ``pieces`` codes end where a kernel waits for a collective, so
-    that those of overlapped actions may alternate.
+    ``prefetch`` bounds how early an all-gather may start: not before the ``prefetch + 1``-th kernel ahead of
+    its first reader has ended. With ``blocking``, kernels and collectives of activations take turns in
+    program order, but inside of pieces that are graphs. ``tf32``: matrix kernels on fp32 operands run at the
+    rate of tf32. ``graphs``: how pieces run that are graphs. ``attention``: the release of the fused
+    attention kernel, where it is not the best there is. ``storage``: what tensors and kernels take besides
+    their bytes. With ``segments`` codes end where a kernel waits for a collective, so that those of
+    overlapped actions may alternate.
     """
 
     mesh: Mesh
     prefetch: int
     blocking: bool = False
     tf32: bool = False
+    graphs: Graphs = USUAL_GRAPHS
     attention: int | None = None
     storage: StorageSpec = StorageSpec()
-    pieces: bool = False
+    segments: bool = False
 
 
 def lower(block: Block, settings: Lowering, given: Mapping[str, Scope] | None = None) -> dict[str, Code]:
@@ -88,9 +94,9 @@ def lower(block: Block, settings: Lowering, given: Mapping[str, Scope] | None = 
     ``given`` says how long values live that other blocks read.
     """
     phases = _phases(block)
-    # Where collectives block, no kernel runs beside one, and pieces would lose what waits for what.
-    if settings.pieces and not settings.blocking:
-        phases = in_pieces(phases, _COMPUTED)
+    # Where collectives block, no kernel runs beside one, and segments would lose what waits for what.
+    if settings.segments and not settings.blocking:
+        phases = in_segments(phases, _COMPUTED)
     uses = Uses.of(block, phases, given or {}, _stream)
     forward = [node for name, nodes in phases.items() if phase_of(name) == FORWARD for node in nodes]
     sizes = whole_sizes(block, forward, settings.mesh, settings.storage, uses)
@@ -190,6 +196,7 @@ class _CodeWriter:
         for nodes in kernels:
             self.instructions.append(self._instruction(nodes))
         phase = phase_of(self.name)
+        self.instructions = launched(self.instructions, self.settings.graphs.launch)
         instructions = tuple(stored(self._with_edges(), self.slots, self.settings.storage, phase))
         return Code(f"{self.block.name}.{self.name}", phase, instructions, tuple(self.slots))
 
@@ -234,7 +241,9 @@ class _CodeWriter:
             return self._collective(first, first.operator, calls)
         works = joined([self._works(node) for node in nodes], self._internal_bytes(nodes))
         name = first.kernel or first.name
-        return Instruction(name, Action.COMPUTE, COMPUTE, calls, works=works, why=first.why)
+        return Instruction(
+            name, Action.COMPUTE, COMPUTE, calls, works=works, why=first.why, piece=first.piece
+        )
 
     def _call(self, node: Node) -> Call:
         adds = frozenset(
@@ -251,11 +260,6 @@ class _CodeWriter:
         )
 
     def _collective(self, node: Node, movement: Movement, calls: tuple[Call, ...]) -> Instruction:
-        sizes = [
-            (self.slots[call.inputs[0]].type.num_bytes, self.slots[call.outputs[0]].type.num_bytes)
-            for call in calls
-        ]
-        ways = self.settings.mesh.product(movement.axes)
         return Instruction(
             node.name,
             Action.COLLECTIVE,
@@ -263,10 +267,19 @@ class _CodeWriter:
             calls,
             operation=str(movement.kind),
             group=movement.axes,
-            num_bytes=sum(movement.num_bytes(before, after, ways) for before, after in sizes),
+            num_bytes=sum(map(partial(self._moved, movement), calls)),
             in_place=movement.kind is Kind.ALL_REDUCE,
             why=node.why,
+            piece=node.piece,
+            parts=routed_parts(movement, self.settings.mesh),
         )
+
+    def _moved(self, movement: Movement, call: Call) -> int:
+        """The bytes of one tensor's movement; some have none on one side."""
+        before, after = (
+            next((self.slots[slot].type for slot in slots), None) for slots in (call.inputs, call.outputs)
+        )
+        return collective_bytes(movement, before, after, self.settings.mesh)
 
     def _works(self, node: Node) -> tuple[Work, ...]:
         inputs = [self.slots[self._slot(value)].type for value in node.inputs]
@@ -322,17 +335,24 @@ class _CodeWriter:
             for slot in each.writes:
                 maker.setdefault(slot, index)
         drops = self._drops(readers, maker)
+        barriers = [
+            index for index, each in enumerate(self.instructions) if each.operation == str(Kind.BARRIER)
+        ]
         made = []
         for index, each in enumerate(self.instructions):
             after = {maker[slot] for slot in each.reads if slot in maker and maker[slot] < index}
             after.update(self._prefetch_edge(index, readers))
             after.update(self._turn(index))
+            if barriers:
+                after.update(self._fence(index, barriers))
             made.append(replace(each, after=tuple(sorted(after)), drops=tuple(drops.get(index, ()))))
         return tuple(made)
 
     def _turn(self, index: int) -> Iterator[int]:
         """Where collectives of activations block: the kernel before one, and for a kernel all since it."""
         if not self.settings.blocking or phase_of(self.name) not in _COMPUTED:
+            return
+        if self._inside(index):
             return
         kernel = self.instructions[index].action is Action.COMPUTE
         if not kernel and not self._of_activations(self.instructions[index]):
@@ -345,6 +365,18 @@ class _CodeWriter:
                 return
             if kernel and self._of_activations(before):
                 yield other
+
+    def _inside(self, index: int) -> bool:
+        """Whether an instruction of a graph has one of that graph before it: no host comes between them."""
+        piece = self.instructions[index].piece
+        return bool(piece) and any(each.piece == piece for each in self.instructions[:index])
+
+    def _fence(self, index: int, barriers: Sequence[int]) -> Iterator[int]:
+        """Whom a barrier waits for, the last of every stream before it; and the barrier before all others."""
+        yield from [each for each in barriers if each < index][-1:]
+        if index in barriers:
+            last = {self.instructions[number].stream: number for number in range(index)}
+            yield from last.values()
 
     def _of_activations(self, each: Instruction) -> bool:
         roles = {self.block.values[self.slots[slot].name].role for slot in each.reads}
@@ -378,6 +410,7 @@ class _CodeWriter:
             return
         first = min((index for slot in each.writes for index in readers.get(slot, ())), default=0)
         ahead = [i for i in range(first) if self.instructions[i].stream == COMPUTE]
-        early = [i for i in ahead[: max(len(ahead) - self.settings.prefetch, 0)] if i < index]
+        prefetch = self.settings.graphs.prefetch if each.piece else self.settings.prefetch
+        early = [i for i in ahead[: max(len(ahead) - prefetch, 0)] if i < index]
         if early:
             yield early[-1]

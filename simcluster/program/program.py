@@ -63,7 +63,8 @@ class Program:
     The stage of a rank is its coordinate along ``stage_axis``. Every stage has the same ``num_variants``
     parts, one behind the other in ``parts``; which of them a rank runs follows from its coordinate along
     ``variant_axis``, by ``variants``. Where there is one variant, parts are stages. ``workspaces`` is
-    how many the matmul library holds on every device.
+    how many the matmul library holds on every device. ``assigned`` says of every rank which part it runs,
+    where that follows from no axis.
     """
 
     mesh: Mesh
@@ -73,10 +74,11 @@ class Program:
     variant_axis: str = ""
     variants: tuple[int, ...] = (0,)
     workspaces: int = 0
+    assigned: tuple[int, ...] = ()
 
     def stage_of(self, rank: int) -> int:
         """The pipeline stage of a rank."""
-        return self.mesh.coordinate(rank, self.stage_axis)
+        return self.part_of(rank) // self.num_variants
 
     def part_of(self, rank: int) -> int:
         """The part that a rank runs, as an index into ``parts``."""
@@ -107,6 +109,8 @@ class Program:
     @cached_property
     def part_of_rank(self) -> NDArray[np.int64]:
         """The part of every rank, shape [ranks]."""
+        if self.assigned:
+            return np.array(self.assigned, dtype=np.int64)
 
         def along(axis: str) -> NDArray[np.int64]:
             if axis not in self.mesh.sizes:
@@ -184,6 +188,7 @@ class Program:
                 what = [str(getattr(call.operator, "kind", "")) for call in each.calls]
                 links = f"{each.group} {each.num_bytes} {each.after} {each.drops}"
                 links += f" {each.parts.digest()}" if each.parts else ""
+                links += f" in {each.piece} x {each.dispatches:g}" if each.piece else ""
                 yield f"  {each.stream} {what} {shapes} {links}\n"
         for part in self.parts:
             for run in part.executions:

@@ -12,6 +12,7 @@ from simcluster.layout import Mesh
 from simcluster.model import Block, Node, Operator, Phase, TensorType, Value
 from simcluster.plan.framework import StorageSpec
 from simcluster.plan.fuse import kernel_nodes
+from simcluster.plan.redistribute import part_type
 from simcluster.program.instruction import Action, Instruction, Scope, Slot
 from simcluster.program.uses import Uses
 
@@ -19,7 +20,7 @@ from simcluster.program.uses import Uses
 def local_type(value: Value, mesh: Mesh) -> TensorType:
     """The type of the part of a value that one rank holds."""
     assert value.layout is not None
-    return TensorType(value.layout.local_shape(value.type.shape, mesh), value.type.dtype)
+    return part_type(value.type, value.layout, mesh)
 
 
 def internal(nodes: Sequence[Node], kernels: Sequence[tuple[Node, ...]], uses: Uses) -> set[str]:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from simcluster.layout import FLAT, Kind, Mesh, Movement
 from simcluster.model import Role, Value
+from simcluster.plan.redistribute import collective_bytes
 from simcluster.program.instruction import (
     COMPUTE,
     Action,
@@ -55,7 +56,7 @@ def transfer(stream: str, slot: Slot, role: Role, mesh: Mesh, axes: tuple[str, .
     part = _part(slot, mesh, over)
     if out:
         return Code(stream, TRANSFER, _cut(moving, part, over, what), (slot, replace(part, num_bytes=0)))
-    return Code(stream, TRANSFER, _joined(moving, slot, part, mesh.product(over), over, what), (slot, part))
+    return Code(stream, TRANSFER, _joined(moving, slot, part, over, what, mesh), (slot, part))
 
 
 def _part(slot: Slot, mesh: Mesh, over: tuple[str, ...]) -> Slot:
@@ -80,7 +81,7 @@ def _cut(sending: Instruction, part: Slot, over: tuple[str, ...], what: str) -> 
 
 
 def _joined(
-    receiving: Instruction, slot: Slot, part: Slot, ways: int, over: tuple[str, ...], what: str
+    receiving: Instruction, slot: Slot, part: Slot, over: tuple[str, ...], what: str, mesh: Mesh
 ) -> tuple[Instruction, ...]:
     """The part that comes in, and the whole gathered from everyone's."""
     movement = Movement(Kind.ALL_GATHER, over, FLAT)
@@ -93,7 +94,7 @@ def _joined(
         drops=(1,),
         operation=str(movement.kind),
         group=over,
-        num_bytes=movement.num_bytes(part.num_bytes, slot.num_bytes, ways),
+        num_bytes=collective_bytes(movement, part.type, slot.type, mesh),
         why="every rank received a part of what all of them need",
     )
     coming = replace(receiving, calls=(replace(receiving.calls[0], outputs=(1,)),), num_bytes=part.num_bytes)

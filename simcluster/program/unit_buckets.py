@@ -15,6 +15,7 @@ from simcluster.model import Block, Graph, Instance, Node, Phase, Value
 from simcluster.model.operators.cast import Cast
 from simcluster.plan.conduct import SINGLE, Buckets, Fusion
 from simcluster.plan.fusion_ids import ALONE
+from simcluster.plan.redistribute import collective_bytes
 from simcluster.program.buckets import Bucket, Naming, readiness, step_by_step
 from simcluster.program.instruction import Scope
 from simcluster.program.lower import gathered_once, scopes
@@ -146,9 +147,8 @@ class _Maker:
         for node in chain:
             if isinstance(node.operator, Movement) and node.operator.is_collective:
                 ends = [block.values[value] for value in (node.inputs[0], node.outputs[0])]
-                before, after = (local_type(value, self.mesh).num_bytes for value in ends)
-                ways = self.mesh.product(node.operator.axes)
-                yield node.operator, node.operator.num_bytes(before, after, ways)
+                before, after = (local_type(value, self.mesh) for value in ends)
+                yield node.operator, collective_bytes(node.operator, before, after, self.mesh)
 
     def _chains(self, block: Block) -> list[list[Node]]:
         """What is done one after another to move each weight or gradient, in the order of ``parts``."""

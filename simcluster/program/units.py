@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from simcluster.program.instruction import Execution
 from simcluster.program.lower import BACKWARD, FORWARD, GATHER, REGATHER, SCATTER, WEIGHTS
-from simcluster.program.pieces import phase_of
+from simcluster.program.segments import phase_of
 
 Codes = Mapping[str, Mapping[str, int]]
 """Instance -> phase -> code."""
@@ -173,7 +173,7 @@ def _gathers(
     gathered: defaultdict[str, set[str]] = defaultdict(set)
     label: dict[str, int] = {}
     kept_for: dict[tuple[str, int], int] = {}
-    cut = {name: {code for piece, code in mine.items() if "." in piece} for name, mine in codes.items()}
+    cut = {name: {code for phase, code in mine.items() if "." in phase} for name, mine in codes.items()}
     labelled = []
     for index, each in enumerate(executions):
         if _uses_weights(each, codes, weights):

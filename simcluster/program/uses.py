@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from simcluster.model import Block, Node, Phase, Role
 from simcluster.program.instruction import COMPUTE, Scope
-from simcluster.program.pieces import phase_of
+from simcluster.program.segments import phase_of
 
 _EACH = tuple(map(str, (Phase.FORWARD, Phase.BACKWARD, Phase.WEIGHTS, Phase.SCATTER)))
 """What runs for every micro-batch, and drops what it is the last to read."""

@@ -21,8 +21,9 @@ Ranks = Iterable[int] | None
 def spans(run: Run, ranks: Ranks = None) -> Table:
     """One row per kernel, collective, send and receive; transfers' ``bytes`` are those moved.
 
-    Columns: class, stage, rank, ranks (how many its class has), stream, kind, operator, action, micro_batch
-    (-1: once per step), step, start_s, end_s, duration_s, bytes, flops. Raises TraceError if there is no such
+    Columns: class, stage, rank, ranks (how many its class has), stream, kind, operator, graph (the piece of
+    its layer, launched as one, that it is a part of; empty: dispatched by itself), action, micro_batch (-1:
+    once per step), step, start_s, end_s, duration_s, bytes, flops. Raises TraceError if there is no such
     rank, or if there are too many rows for one table.
     """
     table, rank = _spans(run, ranks)
@@ -92,7 +93,7 @@ def _representatives(run: Run) -> Column:
 
 
 def _shown(run: Run, table: Table, rank: Column, *more: str) -> Table:
-    names = ("stream", "kind", "operator", "action", "micro_batch", "step")
+    names = ("stream", "kind", "operator", "graph", "action", "micro_batch", "step")
     columns = {**_whose(run, table, rank), **{name: table[name] for name in names}, **_times(table)}
     return Table({**columns, **{name: table[name] for name in more}}, table.names)
 

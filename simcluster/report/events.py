@@ -218,16 +218,19 @@ class _Class:
 
     def _bodies(self, spans: Table) -> list[str]:
         """What spans of one instruction of one instance share, as text, for each span."""
-        operators, kinds = spans.names["operator"], spans.names["kind"]
+        operators, kinds, graphs = (spans.names[name] for name in ("operator", "kind", "graph"))
         key = spans["code"].astype(np.int64) * (int(spans["instruction"].max(initial=0)) + 1)
         key = (key + spans["instruction"]) * len(operators) + spans["operator"]
         _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
         found = []
-        names = ("operator", "kind", "bytes", "flops")
-        for operator, kind, size, flops in zip(*(spans[name][first].tolist() for name in names), strict=True):
+        names = ("operator", "kind", "graph", "bytes", "flops")
+        columns = (spans[name][first].tolist() for name in names)
+        for operator, kind, graph, size, flops in zip(*columns, strict=True):
             args: dict[str, object] = {"operator": operators[operator], "bytes": size}
             if flops:
                 args["flops"] = int(flops)
+            if graphs[graph]:
+                args["graph"] = f"{self.names[self.owner[operator]]}.{graphs[graph]}"
             name = self._short(operators[operator], int(self.owner[operator]))
             told = json({"name": name, "cat": kinds[kind], "args": args})
             found.append(f",{told[1:-2]},")

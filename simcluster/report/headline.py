@@ -66,7 +66,7 @@ def _plan(plan: Mapping[str, Any]) -> str:
     parts = [mesh]
     if len(plan["layers_per_stage"]) > 1:
         parts.append(f"{plan['schedule']['kind']}, {_summed(plan['layers_per_stage'])} layers")
-    parts.append(f"recipe {plan['recipe']}")
+    parts.append(f"recipe {plan['recipe']}" if plan["recipe"] else "written by hand")
     parts += _recomputed(plan["recompute"])
     # Files of earlier versions say nothing about it.
     parts += plan.get("fusion", [])

@@ -25,14 +25,14 @@ from simcluster.draw import (
     swatch,
     timeline,
 )
-from simcluster.draw.area import stacked_area
 from simcluster.draw.stacks import LIMIT
 from simcluster.draw.svg import FONT
 from simcluster.draw.tone import GREY
 from simcluster.report.headline import headline
-from simcluster.report.parts import category, cut, memory
+from simcluster.report.held_html import held
+from simcluster.report.parts import cut
 from simcluster.report.slices import actions, kernels
-from simcluster.report.stages import against, labels, stage_memory
+from simcluster.report.stages import called
 from simcluster.report.statements import (
     TENANT_FIGURES,
     communication,
@@ -48,7 +48,7 @@ from simcluster.report.statements import (
 from simcluster.trace import Run
 
 MOST_STAGES = 16
-"""Rows of the bars and of the timeline."""
+"""Rows of the timeline."""
 
 WIDTH = 960
 
@@ -71,12 +71,11 @@ def _sections(run: Run) -> Iterator[Markup]:
     yield html_table(["", ""], rows)
     yield _figures(documents)
     yield _cut(found)
-    yield _memory(found)
+    yield from held(run, WIDTH)
     yield from _groups(found)
     yield from _communication(found)
     yield from _tenants(found)
     yield from _timeline(run)
-    yield from _memory_over_time(run)
     yield _foot(documents)
 
 
@@ -126,26 +125,6 @@ def _cut(found: Document) -> Markup:
     return section("Where the step goes", "mean over ranks", bar, html_table(columns, rows))
 
 
-def _memory(found: Document) -> Markup:
-    rows = stage_memory(found["peak_memory_bytes"], MOST_STAGES)
-    bars = [
-        Stack(
-            label,
-            memory(row.worst["breakdown"]),
-            f"{units.size(row.worst['total'])}, {100 * row.worst['total'] / row.worst['capacity']:.0f} %",
-            row.worst["capacity"],
-        )
-        for label, row in zip(labels(rows), rows, strict=True)
-    ]
-    names = dict.fromkeys(name for row in rows for name, size in row.worst["breakdown"].items() if size)
-    return section(
-        "Memory at its peak",
-        against(rows),
-        html_legend(map(category, names)),
-        Markup(stacks(bars, units.size, width=WIDTH)),
-    )
-
-
 def _groups(found: Document) -> Iterator[Markup]:
     rows = groups(found)
     figures = [
@@ -174,12 +153,14 @@ def _tenants(found: Document) -> Iterator[Markup]:
 def _timeline(run: Run) -> Iterator[Markup]:
     """One class of every stage: what its compute stream worked on."""
     first: dict[int, int] = {}
+    names: dict[int, str] = {}
     for each in run.documents["classes"]:
         first.setdefault(each["stage"], each["class"])
+        names[each["stage"]] = called(each)
     stages = sorted(first)
     if len(stages) > MOST_STAGES:
         stages = [stages[at] for at in np.linspace(0, len(stages) - 1, MOST_STAGES).astype(int)]
-    rows = [(f"stage {stage}", _blocks(run, first[stage])) for stage in stages]
+    rows = [(names[stage], _blocks(run, first[stage])) for stage in stages]
     kinds = dict.fromkeys(block.tone for _, blocks in rows for block in blocks)
     if not kinds:
         return
@@ -215,33 +196,6 @@ def _blocks(run: Run, index: int) -> list[Block]:
 def _end(run: Run) -> float:
     """The end of the run in seconds."""
     return run.recording.end * 1e-9
-
-
-def _memory_over_time(run: Run) -> Iterator[Markup]:
-    """The account of the class that comes nearest to its capacity, or passes it furthest."""
-    peaks = run.documents["summary"]["peak_memory_bytes"]
-    fullest = max(peaks, key=lambda entry: entry["total"] / entry["capacity"])
-    rows = run.memory.among("class", fullest["class"])
-    end = _end(run)
-    if not len(rows) or not end:
-        return
-    names = rows.names["category"]
-    levels = np.cumsum(
-        np.where(rows["category"] == np.arange(len(names))[:, None], rows["bytes"], 0),
-        axis=1,
-        dtype=np.float64,
-    )
-    area = stacked_area(
-        rows["time"] * 1e-9,
-        levels,
-        [category(name) for name in names],
-        units.size,
-        end=end,
-        limit=fullest["capacity"],
-        width=WIDTH,
-    )
-    note = f"stage {fullest['stage']}, rank {fullest['rank']}; the highest moment of every pixel"
-    yield section("Memory over time", note, html_legend(map(category, names)), Markup(area))
 
 
 def _foot(documents: Document) -> Markup:

@@ -75,9 +75,14 @@ def _node(node: Node, width: int) -> Iterator[RenderableType]:
         time = f" in {units.seconds(node['seconds'])}" if node["seconds"] else ""
         head.append(Text(f"{units.volume(node['bytes'])}{time}"))
     else:
-        head.append(Text(node["strategy"]))
+        if node["strategy"]:
+            head.append(Text(node["strategy"]))
+        if "padding" in node:
+            head.append(Text(node["padding"], "magenta"))
         if node["source"]:
             head.append(Text(f"({node['source']})", "dim"))
+    if "graph" in node:
+        head.append(Text(f"in graph {node['graph']}", "dim"))
     yield _indented(flow(head, width - 4, "  "), 4)
     why = node.get("why", "")
     if not (why and why.endswith(f"needs it as {node['outputs'][0][1]}")):

@@ -29,12 +29,18 @@ class StageMemory:
     @property
     def label(self) -> str:
         """``stage 3`` or ``stage 4-7``."""
-        return f"stage {self.first}" if self.first == self.last else f"stage {self.first}-{self.last}"
+        name = called(self.worst).rpartition(" ")[0]
+        return f"{name} {self.first}" if self.first == self.last else f"{name} {self.first}-{self.last}"
 
     def joined(self, other: StageMemory) -> StageMemory:
         """Both together; ``other`` holds the stages that follow."""
         worst = max(self.worst, other.worst, key=_fullness)
         return StageMemory(self.first, other.last, self.ranks + other.ranks, worst)
+
+
+def called(entry: Entry) -> str:
+    """What the stage of a class is called: ``stage 3``, or which of several hand-written programs it runs."""
+    return str(entry.get("program") or f"stage {entry['stage']}")
 
 
 def stage_memory(peaks: Sequence[Entry], most: int) -> list[StageMemory]:

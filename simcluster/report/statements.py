@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from simcluster import units
+from simcluster.report.stages import called
 
 Document = Mapping[str, Any]
 
@@ -36,12 +37,38 @@ def misfit(summary: Document) -> Misfit | None:
     return Misfit(
         f"DOES NOT FIT: {ranks:,} of {summary['num_ranks']:,} ranks need more memory than their device has",
         (
-            f"worst: class {worst['class']} (stage {worst['stage']}, rank {worst['rank']}) holds "
+            f"worst: class {worst['class']} ({called(worst)}, rank {worst['rank']}) holds "
             f"{units.size(worst['total'])}, {excess} over its {device}, {since}",
             f"alive at its peak, {units.seconds(worst['time_s'])} into the run:",
         ),
         tuple(f"{each['buffer']} {units.size(each['bytes'])}" for each in worst["alive"][:4]),
     )
+
+
+def fullest(documents: Document) -> Document | None:
+    """Of what is told of memory by stage, that of the fullest device; None in files of earlier versions."""
+    found = documents.get("memory", ())
+    return max(found, key=lambda each: (each["allocated"] + each["outside"]) / each["capacity"], default=None)
+
+
+def fragments(entry: Document) -> float:
+    """The share of what is reserved that is not allocated where most is."""
+    return float((entry["reserved"] - entry["allocated"]) / entry["reserved"])
+
+
+def reserved(documents: Document) -> str:
+    """What the allocator makes of the fullest device's memory, if the profile names one."""
+    entry = fullest(documents)
+    if entry is None or entry["allocator"] is None:
+        return ""
+    kept = f"{units.size(entry['reserved'])} reserved by {entry['allocator']}"
+    spent = f"{units.percent(fragments(entry))} of it fragments"
+    outside = f"{units.size(entry['outside'])} runtime and communicators besides"
+    told = f"stage {entry['stage']}: {units.size(entry['allocated'])} of tensors, {kept} ({spent}), {outside}"
+    room = entry["capacity"] - entry["outside"]
+    if entry["allocated"] <= room < entry["reserved"]:
+        told += f"; {units.size(entry['reserved'] - room)} of it must be given back on the way to fit"
+    return told
 
 
 def throughput(documents: Document) -> tuple[str, str, str]:
@@ -163,8 +190,20 @@ def footing(documents: Document) -> list[str]:
     assumptions = found["assumptions"]
     return [
         f"Simulated {ranks:,} ranks, {folded}: {found['num_events']:,} events{took}.",
+        *_dispatch(found),
         f"Leans on {len(assumptions)} assumptions, listed in the JSON result: {_assumed(assumptions)}.",
         *(f"Note: {note}." for note in documents["plan"]["notes"]),
+    ]
+
+
+def _dispatch(summary: Document) -> list[str]:
+    """What the host dispatches, where pieces of the network are graphs."""
+    found = summary.get("dispatch")
+    if found is None:
+        return []
+    return [
+        f"Dispatch: {found['alone']:,.0f} operators by themselves, {found['in_graphs']:,.0f} in "
+        f"{found['launches']:,.0f} launches of graphs; {units.seconds(found['busy_s'])} of the host per step."
     ]
 
 

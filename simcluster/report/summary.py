@@ -21,6 +21,7 @@ from simcluster.report.statements import (
     footing,
     groups,
     misfit,
+    reserved,
     tenants,
     throughput,
     useful,
@@ -52,7 +53,7 @@ def summary(run: Run, width: int, *, colour: bool = False) -> RenderableType:
         _head(documents),
         _figures(documents),
         _cut(found, width, colour),
-        _memory(found, width, colour),
+        _memory(documents, width, colour),
         *_groups(found),
         *_communication(found, width),
         *_tenants(found),
@@ -116,8 +117,9 @@ def _cut(found: Document, width: int, colour: bool) -> RenderableType:
     )
 
 
-def _memory(found: Document, width: int, colour: bool) -> RenderableType:
-    """A bar per stage against the capacity of its device."""
+def _memory(documents: Document, width: int, colour: bool) -> RenderableType:
+    """A bar per stage against the capacity of its device, and what its allocator reserves."""
+    found = documents["summary"]
     rows = stage_memory(found["peak_memory_bytes"], MOST_STAGES if found["fits"] else MOST_STAGES - 2)
     names, remarks = labels(rows), [_remark(row, width) for row in rows]
     scale = max(max(row.worst["total"], row.worst["capacity"]) for row in rows)
@@ -140,6 +142,7 @@ def _memory(found: Document, width: int, colour: bool) -> RenderableType:
         _title("Memory at its peak", against(rows)),
         _indented(legend(memory(categories), width - 2, colour=colour)),
         table(["", "", Column(quantity=True), Column(quantity=True), ""], cells, indent=2),
+        *(_indented(Text(line, "dim")) for line in (reserved(documents),) if line),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from simcluster.report.stages import called
 from simcluster.trace import Run
 
 
@@ -37,7 +38,7 @@ def tracks(run: Run, ranks: Iterable[int] | None = None) -> Tracks:
             each["class"]: [
                 Track(
                     each["class"] + 1,
-                    f"stage {each['stage']} - ranks {each['members']} ({each['ranks']})",
+                    f"{called(each)} - ranks {each['members']} ({each['ranks']})",
                     each["device"],
                 )
             ]
@@ -49,7 +50,7 @@ def tracks(run: Run, ranks: Iterable[int] | None = None) -> Tracks:
     by_class: dict[int, list[Track]] = {}
     for rank, index in chosen.items():
         each = classes[index]
-        name = f"rank {rank} (class {index}, stage {each['stage']})"
+        name = f"rank {rank} (class {index}, {called(each)})"
         by_class.setdefault(index, []).append(Track(rank + 1, name, each["device"]))
     following = run.ranks["next"]
     after = {rank: int(following[rank]) for rank in chosen}

@@ -23,7 +23,7 @@ from simcluster.simulation.held import held, totals
 from simcluster.simulation.layouts import layouts
 from simcluster.simulation.reached import reached
 from simcluster.simulation.startup import startup
-from simcluster.simulation.summary import summarise
+from simcluster.simulation.summary import program_of, summarise
 from simcluster.trace import Table
 from simcluster.work import DType
 
@@ -215,6 +215,7 @@ def _classes(built: Built) -> list[dict[str, Any]]:
             "members": members(by_class[index].tolist()),
             "next_class": classes.next_stage[index][0] if index in classes.next_stage else None,
             "device": built.cluster.device(rank).name,
+            **program_of(built, rank),
             **_trained(built, rank),
             **({"changed": why[index]} if index in why else {}),
         }

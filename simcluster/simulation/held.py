@@ -18,7 +18,7 @@ SHOWN = 24
 """Entries of a live set; the rest is one more."""
 
 
-MOST_CLASSES = 1024
+MOST_CLASSES = 128
 """Classes of which one per stage is told."""
 
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from simcluster.cluster import placements_of
-from simcluster.collectives import Operation, collective_time
+from simcluster.collectives import Operation, PartsByGroup, collective_time
+from simcluster.errors import PlanError
 from simcluster.layout import Mesh, Movement, pieces, uncut, whole
-from simcluster.model import Block, Instance, Node, Operator, Phase
-from simcluster.plan.redistribute import local_bytes
+from simcluster.model import Block, Instance, Node, Operator, Phase, TensorType, Value
+from simcluster.plan.redistribute import collective_bytes, part_type, routed_parts
 from simcluster.program import Action, Code, Instruction
 from simcluster.program.lower import BEGIN, GATHER, REDUCE, REGATHER, SCATTER
 from simcluster.simulation.build import Built
@@ -22,6 +23,8 @@ def layouts(built: Built, *, maps: bool = False) -> list[dict[str, Any]]:
     With ``maps`` every operator has its device matrix and tensor maps as MindSpore would print them. Where
     gradients or weights of several blocks travel together, the buckets of every stage follow.
     """
+    if maps and built.plan.assigned:
+        raise PlanError("a program that is written by hand has no tensor maps", path="parallel.mode")
     groups: dict[str, list[Instance]] = {}
     for instance in built.plan.graph.instances:
         groups.setdefault(instance.block, []).append(instance)
@@ -120,9 +123,10 @@ def _node(built: Built, block: Block, instance: Instance, node: Node, *, maps: b
     entry: dict[str, Any] = {
         "name": node.name,
         "phase": str(node.phase),
-        "inputs": [[value, str(block.values[value].layout)] for value in node.inputs],
-        "outputs": [[value, str(block.values[value].layout)] for value in node.outputs],
+        "inputs": [[value, _lies(built, block.values[value])] for value in node.inputs],
+        "outputs": [[value, _lies(built, block.values[value])] for value in node.outputs],
         "kernel": "" if node.kernel == node.name else node.kernel,
+        **({"graph": node.piece} if node.piece else {}),
     }
     if isinstance(node.operator, Operator):
         sources = built.plan.strategies.sources.get(instance.name, {})
@@ -130,30 +134,65 @@ def _node(built: Built, block: Block, instance: Instance, node: Node, *, maps: b
         if maps and node.phase in (Phase.FORWARD, Phase.BACKWARD, Phase.WEIGHTS):
             plan = built.plan
             entry["maps"] = tensor_maps(plan.mesh, plan.stage_axis, node.operator.dims(), node.strategy)
-        return entry | {"kind": node.operator.kind, "strategy": str(node.strategy), "source": source}
+        own = built.plan.assigned and not node.strategy.splits
+        strategy = "" if own else str(node.strategy)
+        padding = _padding(built, block, node, node.operator)
+        if padding:
+            entry["padding"] = padding
+        return entry | {"kind": node.operator.kind, "strategy": strategy, "source": source}
     return entry | {"kind": str(node.operator), "why": node.why} | _cost(built, block, node, node.operator)
+
+
+def _padding(built: Built, block: Block, node: Node, operator: Operator) -> str:
+    """Which dims the operator has padded, and to what: ``heads 6 padded to 8``."""
+    if not node.strategy.splits:
+        return ""
+    mesh = built.plan.mesh
+    shapes = [block.values[value].type.shape for value in (*node.inputs, *node.outputs)]
+    extent = operator.dims().extents(shapes)
+    ways = {dim: mesh.product(axes) for dim, axes in node.strategy.splits}
+    return ", ".join(
+        f"{dim} {extent[dim]:,} padded to {-(-extent[dim] // count) * count:,}"
+        for dim, count in ways.items()
+        if extent[dim] % count
+    )
+
+
+def _lies(built: Built, value: Value) -> str:
+    """The layout of a value; of what a hand-written program has for itself, its type."""
+    own = built.plan.assigned and value.layout is not None and not value.layout.axes
+    return str(value.type if own else value.layout)
 
 
 def _cost(built: Built, block: Block, node: Node, movement: Movement) -> dict[str, Any]:
     """Bytes and seconds of a movement over the worst of its groups."""
-    sizes = []
-    for value in (node.inputs[0], node.outputs[0]):
-        kind = block.values[value]
-        assert kind.layout is not None
-        sizes.append(local_bytes(kind.type, kind.layout, built.plan.mesh))
-    before, after = sizes
-    size = movement.num_bytes(before, after, built.plan.mesh.product(movement.axes))
+    mesh = built.plan.mesh
+
+    def part(values: tuple[str, ...]) -> TensorType | None:
+        """What a rank holds of the tensor, if there is one."""
+        kind = block.values[values[0]] if values else None
+        return part_type(kind.type, kind.layout, mesh) if kind and kind.layout else None
+
+    size = collective_bytes(movement, part(node.inputs), part(node.outputs), mesh)
     if not movement.is_collective:
         return {"bytes": size, "seconds": 0.0}
-    return {"bytes": size, "seconds": _worst(built, Operation(str(movement.kind)), movement.axes, size)}
+    operation, parts = Operation(str(movement.kind)), routed_parts(movement, mesh)
+    return {"bytes": size, "seconds": _worst(built, operation, movement.axes, size, parts)}
 
 
-def _worst(built: Built, operation: Operation, axes: tuple[str, ...], size: int) -> float:
-    """Seconds of a collective over the worst of the groups over some axes."""
+def _worst(
+    built: Built,
+    operation: Operation,
+    axes: tuple[str, ...],
+    size: int,
+    parts: PartsByGroup | None = None,
+) -> float:
+    """Seconds of a collective over the worst of the groups over some axes; all have the same parts."""
+    own = parts and parts.of_number(0)
     algorithm = built.plan.algorithms.of(operation)
     placements, _ = placements_of(built.cluster, built.plan.mesh, axes)
     return max(
-        collective_time(operation, where, size, built.cluster, algorithm).seconds for where in placements
+        collective_time(operation, where, size, built.cluster, algorithm, own).seconds for where in placements
     )
 
 

@@ -1,4 +1,4 @@
-"""The network of a scenario as a graph of operators that Python shards, as MindSpore's ``shard`` does."""
+"""The network of a scenario as a graph that Python shards: by operator, or by piece, as with MindSpore."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from simcluster.document import validate_data
 from simcluster.errors import ScenarioError
 from simcluster.layout import MindSporeLayout
 from simcluster.model import Operator
+from simcluster.plan.borders import dims_of
+from simcluster.plan.piece import Shard, marked
 from simcluster.plan.spec import ParallelSpec
 from simcluster.scenario import Scenario
 from simcluster.work import DType
@@ -18,6 +20,7 @@ from simcluster.work import DType
 Entry = int | str | None | Sequence[str]
 Operand = Sequence[Entry] | MindSporeLayout | None
 Dims = tuple[tuple[str, ...], ...]
+Border = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -69,11 +72,18 @@ class ShardedGraph:
         entry = {key: value for key, value in entry.items() if value is not None}
         if forward_reduce_scatter:
             entry["forward_reduce_scatter"] = True
+        return self._with("strategies", entry)
+
+    def _with(self, key: str, entry: Mapping[str, Any]) -> ShardedGraph:
+        """The graph with one more entry under a key of ``parallel``."""
         spec = self.scenario.spec
-        written = spec.parallel.model_dump(mode="json", exclude_unset=True)
-        written["strategies"] = [*written.get("strategies", ()), entry]
-        parallel = validate_data(written, ParallelSpec)
+        before = spec.parallel.model_dump(mode="json", exclude_unset=True)
+        parallel = validate_data({**before, key: [*before.get(key, ()), entry]}, ParallelSpec)
         return ShardedGraph(replace(self.scenario, spec=spec.model_copy(update={"parallel": parallel})))
+
+    def piece(self, match: str) -> GraphPiece:
+        """The operators or modules of a pattern as a function, to be sharded by what crosses its border."""
+        return GraphPiece(self, match)
 
     def __str__(self) -> str:
         """Every operator with its dims, equal instances once."""
@@ -83,6 +93,75 @@ class ShardedGraph:
             text = f"{stem}  {kind}  {_listed(inputs)} -> {_listed(outputs)}"
             lines.setdefault(text, []).append(number)
         return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class GraphPiece:
+    """Operators or modules of a graph that are one function in each layer: ``graph.piece("layers.*.mlp")``.
+
+    ``inputs`` and ``outputs`` are what crosses its border, in the order in which strategies are given.
+    """
+
+    graph: ShardedGraph
+    match: str
+
+    @cached_property
+    def inputs(self) -> Border:
+        """What it reads that others make -> the names of its dims."""
+        return self._border[0]
+
+    @cached_property
+    def outputs(self) -> Border:
+        """What it makes for others -> the names of its dims."""
+        return self._border[1]
+
+    @cached_property
+    def _border(self) -> tuple[Border, Border]:
+        """Of the first layer that has it. PlanError if the pattern fits nothing, or what is no function."""
+        scenario = self.graph.scenario
+        seq = scenario.spec.training.seq_len
+        shard = Shard(self.match, None, None, (), None, 0, "")
+        graph, pieces = marked(scenario.model.graph(1, seq, DType.FP32, 1), [shard])
+        block, piece = next((graph.blocks[name], found[0]) for name, found in pieces.items() if found)
+        inputs, outputs = (
+            {value: dims_of(block, piece, value) for value in values}
+            for values in (piece.inputs, piece.outputs)
+        )
+        return inputs, outputs
+
+    def shard(
+        self,
+        in_strategy: Sequence[Operand] | None = None,
+        out_strategy: Sequence[Operand] | None = None,
+        parameter_plan: Mapping[str, Sequence[Entry]] | None = None,
+        device: str | None = "Ascend",
+        level: int = 0,
+    ) -> ShardedGraph:
+        """The graph in which the piece runs as a graph of its own, sharded by what is said of its border.
+
+        Everything else is dispatched operator by operator. ``in_strategy`` has one entry per input, None or
+        one number of parts or axis per dim, ``out_strategy`` the same of outputs; ``parameter_plan`` maps
+        parameters to such entries. The operators inside follow: ``level`` 0 for least communication, 1 for
+        least memory, 2 for least time. ``device`` must be what the cluster has (None: any). Raises
+        ScenarioError for what has not this form; whether it fits is found when the graph is planned.
+        """
+        operands = (*(in_strategy or ()), *(out_strategy or ()), *(parameter_plan or {}).values())
+        if any(isinstance(each, MindSporeLayout) for each in operands):
+            raise ScenarioError(
+                "a device matrix of its own is not supported at the border of a piece",
+                hint="write numbers of parts or axes of the mesh, one per dim",
+            )
+        found: dict[str, Any] = {
+            "piece": self.match,
+            "in": _written(in_strategy),
+            "out": _written(out_strategy),
+            "parameter_plan": {
+                name: (_written([entries]) or [None])[0] for name, entries in (parameter_plan or {}).items()
+            },
+            "device": device,
+            "level": level,
+        }
+        return self.graph._with("shard", {key: value for key, value in found.items() if value is not None})
 
 
 def _numbered(name: str) -> tuple[str, str]:

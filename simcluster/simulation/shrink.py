@@ -4,7 +4,7 @@ Every axis larger than one stays at least 2, a pipeline at least 3 if it had as 
 divided by its smallest factor until at most 64 ranks are left. Hosts shrink so that the axes that crossed
 hosts still do. Micro-batches stay one more than stages (with chunks: than these on all stages) where there
 were as many; unequal shares of the batch stay unequal and in their order. The model keeps its structure: what
-was divided still divides, grouped heads stay grouped, uneven stages stay uneven.
+was divided still divides, what was padded is padded, grouped heads stay grouped, uneven stages stay uneven.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ from simcluster.plan.batches import Batches
 from simcluster.plan.dataset_strategy import given
 from simcluster.plan.fusion import FusionSpec
 from simcluster.plan.inputs import DataSpec
+from simcluster.plan.padding import padded_dims
+from simcluster.plan.piece import fits
+from simcluster.plan.piece_spec import PieceSpec
 from simcluster.plan.place import default_layers
 from simcluster.plan.rule import BATCH
 from simcluster.plan.schedule import Schedule
@@ -64,6 +67,8 @@ def shrink(scenario: Scenario) -> Shrunk:
     """The small form of a scenario; raises what planning it raises."""
     built = prepare(scenario)
     plan, spec = built.plan, scenario.spec
+    if spec.parallel.mode == "manual":
+        return _as_written(built)
     written_out = spec.parallel.schedule.text is not None
     mesh = Mesh.of(small_mesh(plan.mesh.sizes, plan.stage_axis, plan.num_stages if written_out else 3))
     cluster, hosts = _small_cluster(scenario, plan.mesh, mesh)
@@ -72,15 +77,14 @@ def shrink(scenario: Scenario) -> Shrunk:
     chunks = tuple(_small_layers(each, stages) for each in plan.chunks)
     chain = schedule.chain(stages)
     layers = chain.by_virtual(chunks)
-    model = scenario.model.shrunk(
-        sum(layers), lambda dim: _ways(plan, mesh, dim), padded=plan.vocab > scenario.model.vocabulary
-    )
+    ways = _Ways.of(plan, mesh)
+    model = scenario.model.shrunk(sum(layers), ways, padded=plan.vocab > scenario.model.vocabulary)
     wanted = small_batches(plan.batches, mesh, len(layers))
     batches = _runnable(wanted, schedule, stages, plan.num_micro_batches)
-    micro_batch = _micro_batch(plan, mesh, spec.training.micro_batch)
+    micro_batch = _micro_batch(plan, mesh, ways, spec.training.micro_batch)
     trained = sum(batches.by_coordinate) / len(batches.by_coordinate)
     batch = round(trained * micro_batch * mesh.product(plan.batch_axes))
-    seq = model.sequence or min(spec.training.seq_len, 4 * _ways(plan, mesh, "seq"))
+    seq = model.sequence or min(spec.training.seq_len, ways("seq", 4))
     training = spec.training.model_copy(
         update={
             "global_batch": batch,
@@ -105,6 +109,7 @@ def shrink(scenario: Scenario) -> Shrunk:
             "optimizer_sharding": sharding,
             "fusion": _small_fusion(spec.parallel.fusion, model, plan),
             "strategies": _small_strategies(built, model),
+            "shard": _small_pieces(built, model),
             "recompute": small_recompute(
                 plan, model.graph(1, model.sequence or 1, plan.compute, 1), layers, chain
             ),
@@ -132,6 +137,32 @@ def shrink(scenario: Scenario) -> Shrunk:
         # Nor on who else is on the links; each tenant is verified as a scenario of its own.
         changes = (*changes, ("tenants", f"{len(spec.tenants):,}", "0"))
     return Shrunk(replace(scenario, spec=small), model, cluster, changes)
+
+
+def _as_written(built: Built) -> Shrunk:
+    """A hand-written program with the optimizer's constants changed, as its sizes are what was written.
+
+    PlanError if it runs on more ranks than values are computed for.
+    """
+    scenario, ranks = built.scenario, built.plan.mesh.num_ranks
+    if ranks > MOST_RANKS:
+        raise scenario.located(
+            PlanError(
+                f"values are computed for at most {MOST_RANKS} ranks; this program is written for {ranks:,}",
+                path="parallel.mesh",
+                hint="verify the same program written for fewer ranks",
+            )
+        )
+    spec = scenario.spec
+    training = spec.training.model_copy(update={"optimizer": _verifiable(spec.training.optimizer)})
+    small = replace(scenario, spec=spec.model_copy(update={"training": training, "tenants": ()}))
+    given, changed = spec.training.optimizer, training.optimizer
+    changes = tuple(
+        (name, str(getattr(given, name)), str(getattr(changed, name)))
+        for name in _CONSTANTS
+        if getattr(given, name) != getattr(changed, name)
+    )
+    return Shrunk(small, scenario.model, built.cluster, changes)
 
 
 def _small_groups_of_shards(plan: Plan, mesh: Mesh, model: Model) -> dict[str, Any]:
@@ -169,14 +200,26 @@ def _small_strategies(built: Built, model: Model) -> tuple[StrategySpec, ...]:
     """
     parallel = built.scenario.spec.parallel
     entries = parallel.strategies
-    if parallel.propagate or any(entry.rule("scenario").numbered for entry in entries):
+    if parallel.propagate or parallel.shard or any(entry.rule("scenario").numbered for entry in entries):
         adapter = TypeAdapter(tuple[StrategySpec, ...])
         entries = adapter.validate_python(strategies(built, cut=True))
-    if not entries:
-        return ()
-    graph = model.graph(1, model.sequence or 1, built.plan.compute, 1)
-    names = [f"{instance.name}.{node.name}" for instance, node in graph.nodes()]
+    names = _operators(built, model) if entries else []
     return tuple(entry for entry in entries if any(matches(entry.match, name) for name in names))
+
+
+def _small_pieces(built: Built, model: Model) -> tuple[PieceSpec, ...]:
+    """The pieces of the small plan: graphs as in the large one, whose strategies are written out."""
+    pieces = built.scenario.spec.parallel.shard
+    names = _operators(built, model) if pieces else []
+    return tuple(
+        PieceSpec(piece=each.piece) for each in pieces if any(fits(each.piece, name) for name in names)
+    )
+
+
+def _operators(built: Built, model: Model) -> list[str]:
+    """The full names of the operators of the small model."""
+    graph = model.graph(1, model.sequence or 1, built.plan.compute, 1)
+    return [f"{instance.name}.{node.name}" for instance, node in graph.nodes()]
 
 
 def _verifiable(optimizer: OptimizerSpec) -> OptimizerSpec:
@@ -256,9 +299,24 @@ def _small_layers(layers: tuple[int, ...], num_stages: int) -> tuple[int, ...]:
     return tuple(min(count, min(smallest, 2) + (count > smallest)) for count in ends)
 
 
-def _ways(plan: Plan, mesh: Mesh, dim: str) -> int:
+@dataclass(frozen=True)
+class _Ways:
     """Into how many parts the plan splits a dim, over all operators and results, on the small mesh."""
-    return math.lcm(1, *(mesh.product(axes) for name, axes in _splits(plan) if name == dim))
+
+    plan: Plan
+    mesh: Mesh
+    padded: frozenset[str]
+
+    @classmethod
+    def of(cls, plan: Plan, mesh: Mesh) -> _Ways:
+        """Those of a plan on the small mesh; ``padded`` are the dims that some operator pads."""
+        found = padded_dims(plan.logical, plan.strategies, plan.mesh)
+        return cls(plan, mesh, frozenset(dim for dim, _, _ in found))
+
+    def __call__(self, dim: str, times: int = 1) -> int:
+        """So many times the parts, or one less for a dim that the plan pads."""
+        parts = math.lcm(1, *(self.mesh.product(axes) for name, axes in _splits(self.plan) if name == dim))
+        return times * parts - (parts > 1 and dim in self.padded)
 
 
 def _splits(plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -282,10 +340,14 @@ def _splits(plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]]:
                 yield from zip(operator.dims().outputs[index], layout.dims, strict=True)
 
 
-def _micro_batch(plan: Plan, mesh: Mesh, given: int) -> int:
-    """At most two samples, or as many as let the batch divide where it is split over other axes too."""
-    ways, split = mesh.product(plan.batch_axes), _ways(plan, mesh, BATCH)
-    return next(size for size in range(min(given, 2), split + 2) if size * ways % split == 0)
+def _micro_batch(plan: Plan, mesh: Mesh, small: _Ways, given: int) -> int:
+    """At most two samples, or as many as let the batch divide where it is split over other axes too; or not
+    divide, where the plan pads it.
+    """
+    ways, uneven = mesh.product(plan.batch_axes), BATCH in small.padded
+    split = small(BATCH) + uneven
+    fitting = (size for size in range(min(given, 2), split + 2) if (size * ways % split != 0) == uneven)
+    return next(fitting, given)
 
 
 def _small_cluster(scenario: Scenario, before: Mesh, after: Mesh) -> tuple[Cluster, ClusterSpec]:

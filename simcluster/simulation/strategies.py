@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from simcluster.errors import PlanError
 from simcluster.layout import Mesh, Strategy, pieces, whole_axes
 from simcluster.model import Node, Operator, Phase
 from simcluster.plan.rule import BATCH
@@ -19,6 +20,12 @@ def strategies(built: Built, *, cut: bool = False) -> list[dict[str, Any]]:
     as if the mesh were written with them.
     """
     plan = built.plan
+    if plan.assigned:
+        raise PlanError(
+            "a program that is written by hand has no strategies",
+            path="parallel.mode",
+            hint="simcluster layouts shows what every rank runs",
+        )
     groups: dict[tuple[str, ...], list[str]] = {}
     for instance in plan.logical.instances:
         chosen = plan.strategies.of(instance.name)

@@ -24,6 +24,7 @@ from simcluster.program.calls import Calls
 from simcluster.program.instruction import INPUT, stream_axes
 from simcluster.simulation.alive import alive
 from simcluster.simulation.build import Built, host_calls
+from simcluster.simulation.dispatched import dispatched
 from simcluster.simulation.flops import Flops, forward_flops, matrix_flops
 from simcluster.trace import Table
 from simcluster.work import Kernel
@@ -41,7 +42,8 @@ def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
     ``mfu`` and ``hfu`` are shares of the peak in the format that matrix units multiply (fp8 where layers do,
     though attention and head then still run in a slower one): the convention that never flatters. A changed
     device counts with the peak of its file. ``groups``, only in a mixed cluster, has for each group of hosts
-    the means over its ranks.
+    the means over its ranks; ``dispatch``, only where pieces are graphs, how many operators the host
+    dispatches by themselves and in graphs.
     """
     scenario, plan = built.scenario, built.plan
     steps = scenario.spec.run.steps
@@ -85,6 +87,7 @@ def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
         "num_flows": timing.num_flows,
         "num_solves": timing.num_solves,
         **_calls(built, cut.sizes),
+        **({"dispatch": dispatched(built)} if built.plan.pieces else {}),
         "assumptions": assumptions(built),
     }
 
@@ -247,6 +250,10 @@ def _sent(built: Built, each: Instruction) -> float:
     if each.action is not Action.COLLECTIVE:
         return 0.0
     ranks = built.plan.mesh.product(each.group)
+    if each.parts is not None:
+        tables = [each.parts.of_number(group) for group in range(len(each.parts.of_group))]
+        away = sum((int(table.counts.sum()) - int(np.trace(table.counts))) * table.share for table in tables)
+        return each.num_bytes * away / ranks / len(tables)
     return Operation(each.operation).copies(ranks) / ranks * each.num_bytes
 
 
@@ -305,12 +312,18 @@ def _peak(built: Built, index: int, total: int, time: int) -> dict[str, Any]:
         "rank": rank,
         "ranks": built.classes.sizes[index],
         "device": device.name,
+        **program_of(built, rank),
         "total": total,
         "capacity": device.memory,
         "time_s": float(time) * 1e-9,
         "breakdown": {},
         "fits": total <= device.memory,
     }
+
+
+def program_of(built: Built, rank: int) -> dict[str, str]:
+    """Which of several hand-written programs a rank runs; nothing where parts are stages."""
+    return {"program": f"program {built.program.part_of(rank)}"} if built.plan.assigned else {}
 
 
 def _by_category(kinds: NDArray[Any], sizes: NDArray[Any]) -> dict[str, int]:

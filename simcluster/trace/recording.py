@@ -34,6 +34,7 @@ COLUMNS = (
     "stream",
     "kind",
     "operator",
+    "graph",
     "micro_batch",
     "step",
     "action",
@@ -44,15 +45,16 @@ COLUMNS = (
     "code",
     "instruction",
 )
-"""Of the spans. Times are in nanoseconds; ``arrival`` is when a transfer could have begun."""
+"""Of the spans. Times are in nanoseconds; ``arrival`` is when a transfer could have begun; ``graph`` is the
+piece, launched as one graph, of which it is a part, or empty."""
 
 
 @dataclass(frozen=True)
 class Recording:
     """Tables; columns marked [n] have n values per row.
 
-    - ``codes``, a row per instruction of each code: code, instruction, stream, kind, name, bytes, flops, and
-      entry, its place among the entries of its stream.
+    - ``codes``, a row per instruction of each code: code, instruction, stream, kind, name, graph, bytes,
+      flops, and entry, its place among the entries of its stream.
     - ``prices``, a row per instruction of a code at a price: price, duration, and offset, a kernel's start
       within its entry.
     - ``executions``, a row per execution of a script, in order: script, code, instance, action, micro_batch,
@@ -121,7 +123,7 @@ class Recording:
         return self._named(_joined([self._of_class(index) for index in chosen]))
 
     def _named(self, columns: Mapping[str, Column]) -> Table:
-        names = {name: self.codes.names[name] for name in ("stream", "kind")}
+        names = {name: self.codes.names[name] for name in ("stream", "kind", "graph")}
         return Table(
             columns, {**names, "operator": self.operators, "action": self.executions.names["action"]}
         )
@@ -153,7 +155,7 @@ class Recording:
             "execution": np.broadcast_to(which.astype(np.int32)[:, None], shape),
             "operator": np.stack([labels[instance, code] for instance in instances]),
         }
-        for name in ("stream", "kind", "bytes", "flops", "code", "instruction"):
+        for name in ("stream", "kind", "graph", "bytes", "flops", "code", "instruction"):
             found[name] = np.broadcast_to(self.codes[name][mine], shape)
         for name in ("micro_batch", "step", "action"):
             found[name] = np.broadcast_to(self.executions[name][rows][:, None], shape)

@@ -22,7 +22,7 @@ from simcluster.trace.asked import Asked
 from simcluster.trace.recording import COMPUTE, Recording
 from simcluster.trace.table import Table
 
-FORMAT = 3
+FORMAT = 4
 
 
 @dataclass(frozen=True)

@@ -12,29 +12,64 @@ from simcluster.model import Array
 
 
 def local_part(whole: Array, layout: Layout, mesh: Mesh, rank: int) -> Array:
-    """The part of ``whole`` that ``layout`` gives ``rank``; flat layouts are padded with zeros."""
-    part = whole[layout.slices(whole.shape, mesh, rank)]
+    """The part of ``whole`` that ``layout`` gives ``rank``, padded with zeros to the local shape."""
+    split = Layout(layout.dims)
+    part = whole[split.slices(whole.shape, mesh, rank)]
+    if split.padded(whole.shape, mesh):
+        kept = np.zeros(split.local_shape(whole.shape, mesh), dtype=whole.dtype)
+        kept[tuple(map(slice, part.shape))] = part
+        part = kept
     if not layout.flat:
         return np.array(part)
     return _flat_run(part, mesh.index(rank, layout.flat), mesh.product(layout.flat))
 
 
-def exchange(movement: Movement, arrays: Sequence[Array], shape: tuple[int, ...]) -> list[Array]:
-    """What every member of a group ends with; ``shape`` is the local shape of the results."""
-    count = len(arrays)
+def without_padding(part: Array, layout: Layout, shape: Sequence[int], mesh: Mesh, rank: int) -> Array:
+    """A rank's part of a tensor of this whole shape with zeros for what is padding."""
+    split = Layout(layout.dims)
+    if layout.flat or not split.padded(shape, mesh):
+        return part
+    kept = tuple(slice(each.stop - each.start) for each in split.slices(shape, mesh, rank))
+    found = np.zeros_like(part)
+    found[kept] = part[kept]
+    return found
+
+
+def routed(movement: Movement, given: Sequence[Sequence[Array]]) -> list[list[Array]]:
+    """What every member of a group gets of what each gives, in the order in which it expects them."""
+    found: list[dict[int, Array]] = [{} for _ in given]
+    for route in movement.routes:
+        found[route.receiver][route.got] = given[route.sender][route.given]
+    return [[each[place] for place in sorted(each)] for each in found]
+
+
+def exchange(
+    movement: Movement, arrays: Sequence[Array], shape: tuple[int, ...], sizes: Sequence[int] = ()
+) -> list[Array]:
+    """What every member of a group ends with; ``shape`` is the local shape of the results.
+
+    ``sizes`` are those of the movement's axes, outer first; without them it is one axis of all members. Of a
+    reduce, those that are not its root end with zeros.
+    """
+    count, sizes = len(arrays), sizes or (len(arrays),)
     if movement.kind is Kind.ALL_REDUCE:
         return [_reduced(arrays, movement.reduction)] * count
     if movement.kind is Kind.REDUCE_SCATTER:
         total = _reduced(arrays, movement.reduction)
-        return [_nth(total, index, count, movement.dim) for index in range(count)]
+        return [_nth(total, index, sizes, movement.dim) for index in range(count)]
     if movement.kind is Kind.ALL_GATHER:
-        return [_gathered(arrays, movement.dim, shape)] * count
+        return [_gathered(arrays, movement.dim, shape, sizes)] * count
     if movement.kind is Kind.ALL_TO_ALL:
-        parts = [[_nth(array, index, count, movement.to_dim) for array in arrays] for index in range(count)]
-        return [np.concatenate(part, axis=movement.dim) for part in parts]
+        parts = [[_nth(array, index, sizes, movement.to_dim) for array in arrays] for index in range(count)]
+        return [_gathered(part, movement.dim, shape, sizes) for part in parts]
     if movement.kind in (Kind.NEIGHBOR_EXCHANGE, Kind.SHIFT):
         grows = sum(movement.to_halo) > sum(movement.halo)
         return _with_halos(movement, arrays) if grows else _halos_added(movement, arrays)
+    if movement.kind is Kind.BROADCAST:
+        return [arrays[0]] * count
+    if movement.kind is Kind.REDUCE:
+        total = _reduced(arrays, movement.reduction)
+        return [total, *(np.zeros_like(total) for _ in arrays[1:])]
     raise ValueError(f"a {movement.kind} is no exchange")
 
 
@@ -86,21 +121,33 @@ def sliced(movement: Movement, array: Array, mesh: Mesh, rank: int) -> Array:
     """The part of an array that a rank keeps in a slice; all of it in a copy."""
     if movement.kind is Kind.COPY:
         return array.copy()
-    return _nth(array, mesh.index(rank, movement.axes), mesh.product(movement.axes), movement.dim)
+    sizes = [mesh.size(axis) for axis in movement.axes]
+    return _nth(array, mesh.index(rank, movement.axes), sizes, movement.dim)
 
 
 def _reduced(arrays: Sequence[Array], reduction: str) -> Array:
     if reduction != "sum":
-        combine = {"max": np.maximum, "min": np.minimum}[reduction]
+        combine = {"max": np.maximum, "min": np.minimum, "prod": np.multiply}[reduction]
         return np.asarray(combine.reduce(list(arrays)))
     return np.asarray(sum(arrays[1:], arrays[0]))
 
 
-def _nth(array: Array, index: int, count: int, dim: int) -> Array:
-    """Part ``index`` of ``count`` along a dim, or of the flat buffer."""
+def _nth(array: Array, index: int, sizes: Sequence[int], dim: int) -> Array:
+    """Part ``index`` along a dim, which axes of these sizes split in turn, or of the flat buffer.
+
+    What does not divide is padded with zeros.
+    """
     if dim == FLAT:
-        return _flat_run(array, index, count)
-    return np.array(np.split(array, count, axis=dim)[index])
+        return _flat_run(array, index, math.prod(sizes))
+    for size, place in zip(sizes, np.unravel_index(index, tuple(sizes)), strict=True):
+        length = -(-array.shape[dim] // size)
+        part = _cut(array, dim, int(place) * length, (int(place) + 1) * length)
+        lacking = length - part.shape[dim]
+        if lacking:
+            shape = (*part.shape[:dim], lacking, *part.shape[dim + 1 :])
+            part = np.concatenate([part, np.zeros(shape, dtype=part.dtype)], axis=dim)
+        array = part
+    return array
 
 
 def _flat_run(array: Array, index: int, count: int) -> Array:
@@ -110,7 +157,17 @@ def _flat_run(array: Array, index: int, count: int) -> Array:
     return padded[index * length : (index + 1) * length]
 
 
-def _gathered(arrays: Sequence[Array], dim: int, shape: tuple[int, ...]) -> Array:
+def _gathered(arrays: Sequence[Array], dim: int, shape: tuple[int, ...], sizes: Sequence[int]) -> Array:
+    """All parts side by side, without what was padding; along a dim axis by axis, as they split it."""
     if dim == FLAT:
         return np.concatenate(list(arrays))[: math.prod(shape)].reshape(shape)
-    return np.concatenate(list(arrays), axis=dim)
+    outer, *inner = sizes
+    if inner:
+        count = len(arrays) // outer
+        part = (*shape[:dim], -(-shape[dim] // outer), *shape[dim + 1 :])
+        arrays = [
+            _gathered(arrays[first : first + count], dim, part, inner)
+            for first in range(0, len(arrays), count)
+        ]
+    joined = np.concatenate(list(arrays), axis=dim)
+    return joined if joined.shape[dim] == shape[dim] else _cut(joined, dim, 0, shape[dim])

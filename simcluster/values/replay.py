@@ -9,21 +9,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from simcluster.cluster import Way
-from simcluster.collectives import Operation
+from simcluster.collectives import Operation, Parts
 from simcluster.errors import SimulationError
-from simcluster.layout import Layout, Mesh, Movement
+from simcluster.layout import ROUTED, Layout, Mesh, Movement
 from simcluster.model import Array, Operator, Region, TensorType
 from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.program import Action, Call, Code, Execution, Instruction, PartProgram, Program, Scope, Slot
 from simcluster.program.instruction import SENDER_OF, Category, with_next
 from simcluster.program.lower import FORWARD, REDUCE
 from simcluster.trace import Table
-from simcluster.values.exchange import exchange, local_part, sliced
+from simcluster.values.exchange import exchange, local_part, routed, sliced, without_padding
 from simcluster.values.source import Source
 from simcluster.values.traffic import Feeding, check_collective, crossed
 
@@ -81,9 +82,7 @@ class Replay:
     _buffers: dict[int, dict[_Key, Array]] = field(default_factory=dict)
     _left: dict[tuple[int, _Key], int] = field(default_factory=dict)
     _fresh: dict[tuple[int, _Key], int] = field(default_factory=dict)
-    _extents: dict[tuple[int, int, int], tuple[Mapping[str, int], Mapping[str, int]]] = field(
-        default_factory=dict
-    )
+    _extents: dict[tuple[int, int, int], tuple[Mapping[str, int], ...]] = field(default_factory=dict)
     _inputs: Feeding = field(default_factory=Feeding)
 
     def run(self) -> None:
@@ -92,6 +91,9 @@ class Replay:
         SimulationError where an instruction reads what is not there, or moves other than it says.
         """
         self.mesh: Mesh = self.program.mesh
+        self._origins = [
+            {each.name: each.origin for each in part.residents if each.origin} for part in self.program.parts
+        ]
         for rank in range(self.mesh.num_ranks):
             self._buffers[rank] = dict(self._residents(rank))
         events = list(self._events())
@@ -220,7 +222,9 @@ class Replay:
             self._fresh[event.rank, key] = event.step
         self._buffers[event.rank][key] = array
         if event.code.phase == FORWARD and slot.category is Category.OPTIMIZER:
-            held = Held(event.rank, array, slot.layout, slot.whole)
+            # What stands in the padding of a state is nobody's.
+            own = without_padding(array, slot.layout, slot.whole.shape, self.mesh, event.rank)
+            held = Held(event.rank, own, slot.layout, slot.whole)
             self.states[event.step, f"{event.execution.instance}.{slot.name}"][event.rank] = held
         once = event.code.phase in (FORWARD, REDUCE) and slot.scope is Scope.STEP
         if once and slot.whole.shape == () and not slot.layout.partial:
@@ -256,7 +260,11 @@ class Replay:
                 made: tuple[Array, ...] = (sliced(call.operator, arrays[0], self.mesh, event.rank),)
             else:
                 assert isinstance(call.operator, Operator)
-                made = call.operator.evaluate(arrays, self._region(event, call.operator, call))
+                region = self._region(event, call.operator, call)
+                # Padding may hold anything, such as the logarithm of a zero, as long as nobody reads it.
+                padded = region.kept != region.sizes
+                with np.errstate(all="ignore") if padded else nullcontext():
+                    made = call.operator.evaluate(arrays, region)
             for position, (index, array) in enumerate(zip(call.outputs, made, strict=True)):
                 self._write(event, index, array, position in call.adds)
             if isinstance(call.operator, OptimizerOperator):
@@ -267,21 +275,20 @@ class Replay:
         if key not in self._extents:
             # Programs outlive their replay: what is at an address stays there.
             self._extents[key] = self._extent(event, operator, call)
-        starts, sizes = self._extents[key]
+        starts, sizes, kept = self._extents[key]
         run = event.execution
-        return Region(starts, event.step + 1, self.source.seed, run.instance, run.micro_batch, sizes)
+        return Region(starts, event.step + 1, self.source.seed, run.instance, run.micro_batch, sizes, kept)
 
-    def _extent(
-        self, event: _Event, operator: Operator, call: Call
-    ) -> tuple[Mapping[str, int], Mapping[str, int]]:
-        """Where the rank's part of every split dim begins, and how long it is."""
+    def _extent(self, event: _Event, operator: Operator, call: Call) -> tuple[Mapping[str, int], ...]:
+        """Where the rank's part of every split dim begins, how long it is, and how much is no padding."""
         if not call.strategy.splits:
-            return {}, {}
-        shapes = [event.code.slots[slot].type.shape for slot in call.inputs + call.outputs]
-        split = [dim for dim, _ in call.strategy.splits]
-        extent = operator.dims().extents(shapes, split)
-        starts = {dim: self.mesh.index(event.rank, axes) * extent[dim] for dim, axes in call.strategy.splits}
-        return starts, {dim: extent[dim] for dim in split}
+            return {}, {}, {}
+        shapes = [event.code.slots[slot].whole.shape for slot in call.inputs + call.outputs]
+        extent = operator.dims().extents(shapes)
+        runs = {dim: self.mesh.run(event.rank, axes, extent[dim]) for dim, axes in call.strategy.splits}
+        sizes = {dim: -(-extent[dim] // self.mesh.product(axes)) for dim, axes in call.strategy.splits}
+        starts = {dim: first for dim, (first, _) in runs.items()}
+        return starts, sizes, {dim: held for dim, (_, held) in runs.items()}
 
     def _meet(self, members: Sequence[_Event]) -> None:
         """A collective or a transfer, for all who take part at once."""
@@ -296,25 +303,56 @@ class Replay:
             moved = sum(self._exchange(ordered, number) for number in range(len(first.calls)))
             for event in ordered:
                 each = event.instruction
-                check_collective(event.label, Operation(each.operation), each.num_bytes, len(ordered), moved)
+                operation, parts = Operation(each.operation), self._parts(event)
+                check_collective(event.label, operation, each.num_bytes, len(ordered), moved, parts)
         for event in members:
             self._drop(event)
 
     def _exchange(self, members: Sequence[_Event], number: int) -> int:
         """Performs a collective's exchange of one tensor; the bytes that cross between ranks."""
         calls = [event.instruction.calls[number] for event in members]
-        arrays = [self._read(event, call.inputs[0]) for event, call in zip(members, calls, strict=True)]
         movement = calls[0].operator
         assert isinstance(movement, Movement)
         first = members[0].instruction
         if (first.operation, first.group) != (movement.kind, movement.axes):
             timed = f"{first.operation} over {'+'.join(first.group)}"
             raise SimulationError(f"{members[0].label} is timed as {timed}, but does {movement}")
-        kind = members[0].code.slots[calls[0].outputs[0]].type
-        results = exchange(movement, arrays, kind.shape)
-        for event, call, array in zip(members, calls, results, strict=True):
-            self._write(event, call.outputs[0], array, 0 in call.adds)
-        return kind.dtype.num_bytes(crossed(movement, arrays, results))
+        given = [
+            [self._read(event, index) for index in call.inputs]
+            for event, call in zip(members, calls, strict=True)
+        ]
+        if movement.kind in ROUTED:
+            made, moved = routed(movement, given), self._along(movement, members, given, number)
+        else:
+            kind = members[0].code.slots[calls[0].outputs[0]].type
+            arrays = [array for (array,) in given]
+            axes = [self.mesh.size(axis) for axis in movement.axes]
+            results = exchange(movement, arrays, kind.shape, axes)
+            made = [[array] for array in results]
+            moved = kind.dtype.num_bytes(crossed(movement, arrays, results))
+        for event, call, results in zip(members, calls, made, strict=True):
+            for position, (index, array) in enumerate(zip(call.outputs, results, strict=True)):
+                self._write(event, index, array, position in call.adds)
+        return moved
+
+    def _along(
+        self, movement: Movement, members: Sequence[_Event], given: Sequence[Sequence[Array]], number: int
+    ) -> int:
+        """The bytes of arrays that go along routes to others."""
+        moved = 0
+        for route in movement.routes:
+            if route.sender != route.receiver:
+                sender = members[route.sender]
+                slot = sender.code.slots[sender.instruction.calls[number].inputs[route.given]]
+                moved += slot.type.dtype.num_bytes(given[route.sender][route.given].size)
+        return moved
+
+    def _parts(self, event: _Event) -> Parts | None:
+        """Those of the group of an event, if its instruction has any."""
+        each = event.instruction
+        if each.parts is None:
+            return None
+        return each.parts.of_number(self._group_of(each.group)[event.rank])
 
     def _transfer(self, members: Sequence[_Event]) -> None:
         if len(members) != 2:
@@ -330,7 +368,10 @@ class Replay:
     # -- what is compared -------------------------------------------------------------------------------
 
     def _record(self, event: _Event, call: Call, operator: OptimizerOperator) -> None:
-        name = f"{event.execution.instance}.{call.name.rpartition('.update')[0]}"
+        parameter = call.name.rpartition(".update")[0]
+        buffer = self._part(event).buffer(event.execution.instance, parameter)
+        origins = self._origins[self.program.part_of(event.rank)]
+        name = origins.get(buffer, f"{event.execution.instance}.{parameter}")
         for operands, position, into in (
             (call.inputs, operator.gradient_input, self.gradients),
             (call.outputs, operator.weights_output, self.weights),

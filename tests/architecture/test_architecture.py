@@ -83,6 +83,7 @@ def test_public_names():
             "__version__",
             "graph",
             "load",
+            "shard",
             "shard_rows",
             "simulate",
             "verify",

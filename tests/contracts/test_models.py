@@ -170,7 +170,7 @@ def test_its_graph_is_whole(name):
 
 @pytest.mark.parametrize("name", ENTRIES)
 def test_its_small_form_has_a_finite_loss(name):
-    model = built(name).shrunk(2, lambda dim: 2, padded=False)
+    model = built(name).shrunk(2, lambda dim, times=1: 2 * times, padded=False)
     length = model.sequence or 4
     graph = model.graph(2, length, DType.FP32, 2 * length)
     source = Source(0, np.dtype("float64"))

@@ -32,7 +32,7 @@ def scenario_of(run: MeasuredRun, entry: HardwareSpec | None = None) -> dict[str
     """
     _check(run)
     words, notes = known_words(), run.words.get("notes", "")
-    if unsaid := words.unsaid(notes):
+    if unsaid := words.unsaid(notes, run.words["model"]):
         raise PlanError(unsaid)
     profile = framework_of(run).profile
     precision = words.precision(run.words["precision"], notes)

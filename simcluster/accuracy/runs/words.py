@@ -56,10 +56,13 @@ class FrameworkWords(Section):
 
 
 class UnlikeWords(Section):
-    """What no scenario says, by the notes of rows."""
+    """What no scenario says, by the notes of rows and what they call their models."""
 
-    notes: Name
-    """A pattern over them."""
+    notes: Name = "*"
+    """A pattern over the notes."""
+
+    models: Name = "*"
+    """A pattern over the models of these rows."""
 
     why: Name
     """What it is."""
@@ -118,9 +121,12 @@ class Words(Section):
             merged |= each.model
         return merged, all(each.sizes for each in found)
 
-    def unsaid(self, notes: str) -> str:
+    def unsaid(self, notes: str, model: str) -> str:
         """What of a row no scenario says, or nothing."""
-        return next((each.why for each in self.unlike if _fits(each.notes, notes or "-")), "")
+        found = (
+            each.why for each in self.unlike if _fits(each.notes, notes or "-") and _fits(each.models, model)
+        )
+        return next(found, "")
 
     def framework(self, words: str, model: str, source: str, notes: str) -> FrameworkWords | None:
         """The framework profile and whose memory is stated, or None if it is not known."""

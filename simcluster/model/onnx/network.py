@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,7 @@ from simcluster.document import Refused
 from simcluster.errors import Problem, nearest
 from simcluster.model.builder import BlockBuilder
 from simcluster.model.graph import Block, Graph, Instance
-from simcluster.model.model import Model
+from simcluster.model.model import Model, Ways
 from simcluster.model.onnx.arrangement import ARRANGEMENT
 from simcluster.model.onnx.file import FileNode, Input, OnnxFile, read
 from simcluster.model.onnx.folding import FOLDS
@@ -91,7 +91,7 @@ class OnnxNetwork(Model):
         """The same: the file says how everything is computed."""
         return self
 
-    def shrunk(self, layers: int, ways: Callable[[str], int], *, padded: bool) -> OnnxNetwork:
+    def shrunk(self, layers: int, ways: Ways, *, padded: bool) -> OnnxNetwork:
         """The same: what a file's shapes depend on is unknown, so that only the batch can shrink."""
         return self
 

@@ -68,8 +68,8 @@ class Activation(Pointwise):
     keeps_output: ClassVar[bool] = False
 
     def dims(self) -> Dims:
-        """Nothing partial passes."""
-        return Dims((self.labels,), (self.labels,))
+        """Nothing partial passes; all of them are zero at zero."""
+        return Dims((self.labels,), (self.labels,), vanishing=((0, frozenset({0})),))
 
     def gradient(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]

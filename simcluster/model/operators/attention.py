@@ -143,7 +143,7 @@ class Attention(_Attention):
     def dims(self) -> Dims:
         """Linear in v for the output; the statistics are not, so nothing partial passes."""
         inputs = (_QUERY, _KEY, self._value, *self._extra)
-        return Dims(inputs, (self._found, _ROWS), whole=self._whole)
+        return Dims(inputs, (self._found, _ROWS), whole=self._whole, vanishing=((0, frozenset({2})),))
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False

@@ -60,7 +60,7 @@ class BatchNormSums(BatchNormOperator):
     def dims(self) -> Dims:
         """Partial over samples of a group and pixels."""
         each = self.statistics
-        return Dims((PICTURE,), (each.sums,), whole=_PAIR, windows=each.windows(1))
+        return Dims((PICTURE,), (each.sums,), whole=_PAIR, windows=each.windows(1), neutral=((0, 0.0),))
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False

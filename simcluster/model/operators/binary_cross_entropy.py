@@ -9,7 +9,16 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import ONE, Array, Operator, Region, Tape, TensorType, memory_bound, unit_dims
+from simcluster.model.operator import (
+    Array,
+    Operator,
+    Region,
+    Tape,
+    TensorType,
+    memory_bound,
+    number,
+    unit_dims,
+)
 from simcluster.model.operators.activation import sigmoid
 from simcluster.work import DType, Kernel, Work
 
@@ -20,7 +29,8 @@ Labels = tuple[str, ...]
 class BinaryCrossEntropy(Operator):
     """``scale * sum(log(1 + exp(x)) - t x)`` for logits x and targets t of 0 and 1.
 
-    ``scale`` is one over the *global* number of samples, so that no rank ever divides by its own.
+    ``scale`` is one over the *global* number of samples, so that no rank ever divides by its own. A sample
+    whose target is -1 is padding and does not count.
     """
 
     scale: float
@@ -35,7 +45,7 @@ class BinaryCrossEntropy(Operator):
 
     def dims(self) -> Dims:
         """A sum over samples."""
-        return Dims((self.labels,) * 2, ((),), unit_dims(self.labels))
+        return Dims((self.labels,) * 2, ((),), unit_dims(self.labels), neutral=((1, -1.0),))
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
@@ -47,15 +57,19 @@ class BinaryCrossEntropy(Operator):
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
     ) -> tuple[str | None, ...]:
         """Reads logits and targets again."""
-        if grads[0] != ONE:
-            raise NotImplementedError("binary cross entropy is the loss itself, not a part of one")
-        return (*tape.emit("grad", BinaryCrossEntropyGrad(self.scale, self.labels), inputs), None)
+        factor = number(grads[0])
+        if factor is None:
+            raise NotImplementedError(
+                "binary cross entropy is the loss itself or a multiple, not a part of one"
+            )
+        return (*tape.emit("grad", BinaryCrossEntropyGrad(self.scale * factor, self.labels), inputs), None)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The scaled loss."""
         x, targets = inputs
         each = np.logaddexp(x.dtype.type(0), x) - targets.astype(x.dtype) * x
-        return (np.asarray(each.sum() * self.scale, dtype=x.dtype),)
+        counted = np.where(targets >= 0, each, x.dtype.type(0))
+        return (np.asarray(counted.sum() * self.scale, dtype=x.dtype),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,8 @@ class SumOfSquares(OptimizerOperator):
     def dims(self) -> Dims:
         """Each sum is over its own input."""
         terms = tuple((frozenset({index}),) for index in range(self.count))
-        return Dims((_ELEMENTS,) * self.count, ((),) * self.count, terms=terms)
+        neutral = tuple((index, 0.0) for index in range(self.count))
+        return Dims((_ELEMENTS,) * self.count, ((),) * self.count, terms=terms, neutral=neutral)
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False

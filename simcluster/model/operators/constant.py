@@ -56,8 +56,9 @@ class Constant(Operator):
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The local part."""
         whole = np.frombuffer(self.data, dtype=_FORMATS.get(self.dtype, _NUMBERS)).reshape(self.shape)
-        parts = [
-            slice(region.start(name), region.start(name) + region.size(name, size))
-            for name, size in zip(self.labels, self.shape, strict=True)
-        ]
-        return (np.array(whole[tuple(parts)]),)
+        sizes = [region.size(name, size) for name, size in zip(self.labels, self.shape, strict=True)]
+        starts = [region.start(name) for name in self.labels]
+        part = whole[tuple(slice(start, start + size) for start, size in zip(starts, sizes, strict=True))]
+        found = np.zeros(sizes, dtype=whole.dtype)
+        found[tuple(map(slice, part.shape))] = part
+        return (found,)

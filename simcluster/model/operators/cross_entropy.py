@@ -6,6 +6,7 @@ With the vocabulary split it is rewritten as its three reductions (Megatron's pa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,7 +15,6 @@ import numpy as np
 
 from simcluster.layout import Dims
 from simcluster.model.operator import (
-    ONE,
     Array,
     Decomposition,
     Operator,
@@ -22,6 +22,7 @@ from simcluster.model.operator import (
     Tape,
     TensorType,
     memory_bound,
+    number,
 )
 from simcluster.work import DType, Kernel, Work
 
@@ -52,7 +53,10 @@ def _per_token(inputs: Sequence[TensorType]) -> TensorType:
 
 
 def _target(logits: Array, targets: Array, start: int) -> tuple[Array, Array]:
-    """Local index of each target and whether this rank, whose logits begin at ``start``, holds it."""
+    """Local index of each target and whether this rank, whose logits begin at ``start``, holds it.
+
+    A target of -1, which padding has, is nobody's.
+    """
     local = targets - start
     mine = (local >= 0) & (local < logits.shape[-1])
     return np.where(mine, local, 0), mine
@@ -62,7 +66,8 @@ def _target(logits: Array, targets: Array, start: int) -> tuple[Array, Array]:
 class CrossEntropy(_Loss):
     """``scale * sum(log-sum-exp(logits) - logits[target])``; outputs the loss and every token's log-sum-exp.
 
-    ``scale`` is one over the *global* number of tokens, so that no rank ever divides by its own.
+    ``scale`` is one over the *global* number of tokens, so that no rank ever divides by its own. A token
+    whose target is -1 is padding and does not count.
     """
 
     scale: float
@@ -77,16 +82,18 @@ class CrossEntropy(_Loss):
     def dims(self) -> Dims:
         """The loss sums over tokens; the vocabulary is summed inside."""
         whole = ((self.labels[-1], "the softmax sums over it inside the operator"),)
-        return Dims((self.labels, self._tokens), ((), self._tokens), whole=whole)
+        return Dims((self.labels, self._tokens), ((), self._tokens), whole=whole, neutral=((1, -1.0),))
 
     def gradient(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
     ) -> tuple[str | None, ...]:
         """Reads the logits, the targets and the log-sum-exp."""
-        if grads[0] != ONE:
-            raise NotImplementedError("cross entropy is the loss itself, not a part of one")
+        factor = number(grads[0])
+        if factor is None:
+            raise NotImplementedError("cross entropy is the loss itself or a multiple, not a part of one")
         logits, targets = inputs
-        (grad,) = tape.emit("grad", CrossEntropyGrad(self.scale, self.labels), [logits, targets, outputs[1]])
+        operator = CrossEntropyGrad(self.scale * factor, self.labels)
+        (grad,) = tape.emit("grad", operator, [logits, targets, outputs[1]])
         return (grad, None)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
@@ -94,8 +101,10 @@ class CrossEntropy(_Loss):
         logits, targets = inputs
         peak = logits.max(axis=-1)
         statistic = peak + np.log(np.exp(logits - peak[..., None]).sum(axis=-1))
-        picked = np.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
-        return (np.asarray((statistic - picked).sum() * self.scale, dtype=logits.dtype), statistic)
+        index, counts = _target(logits, targets, 0)
+        picked = np.take_along_axis(logits, index[..., None], axis=-1)[..., 0]
+        losses = np.where(counts, statistic - picked, logits.dtype.type(0))
+        return (np.asarray(losses.sum() * self.scale, dtype=logits.dtype), statistic)
 
     def decompose(self, split: frozenset[str]) -> Decomposition | None:
         """Maximum, sum of exponentials, target's logit, and what joins them."""
@@ -172,8 +181,8 @@ class LogitsExpSum(_Loss):
         return (_per_token(inputs),)
 
     def dims(self) -> Dims:
-        """A sum over the vocabulary."""
-        return Dims((self.labels, self._tokens), (self._tokens,))
+        """A sum over the vocabulary, to which a logit of -inf adds nothing."""
+        return Dims((self.labels, self._tokens), (self._tokens,), neutral=((0, -math.inf),))
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The sum."""
@@ -224,8 +233,9 @@ class JoinLoss(_Loss):
         return (TensorType((), DType.FP32), inputs[0])
 
     def dims(self) -> Dims:
-        """The loss sums over tokens."""
-        return Dims((self._tokens,) * 3, ((), self._tokens))
+        """The loss sums over tokens; ``0 + log(1) - 0`` adds nothing."""
+        neutral = ((0, 0.0), (1, 1.0), (2, 0.0))
+        return Dims((self._tokens,) * 3, ((), self._tokens), neutral=neutral)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """``max + log(sum) - target``."""

@@ -22,6 +22,8 @@ from simcluster.work import Kernel, Work
 _ROWS = ("batch", "seq", "hidden")
 SEATS = ("experts", "batch", "capacity")
 SEATED = (*SEATS, "hidden")
+_UNSEATED = ((1, -1.0),)
+"""A seat of -1 is none: nothing is moved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ class Dispatch(_Seating):
 
     def dims(self) -> Dims:
         """Linear in x; seq and choices are reduced."""
-        return Dims((_ROWS, CHOICES), (SEATED,), linear=(frozenset({0}),))
+        return Dims((_ROWS, CHOICES), (SEATED,), linear=(frozenset({0}),), neutral=_UNSEATED)
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
@@ -118,7 +120,8 @@ class Combine(_Seating):
 
     def dims(self) -> Dims:
         """Linear in what sits there; experts, capacity and choices are reduced."""
-        return Dims((SEATED, CHOICES), (_ROWS,), linear=(frozenset({0}),))
+        neutral = ((0, 0.0), *_UNSEATED)
+        return Dims((SEATED, CHOICES), (_ROWS,), linear=(frozenset({0}),), neutral=neutral)
 
     def gradient(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
@@ -146,7 +149,7 @@ class SeatWeights(_Seating):
 
     def dims(self) -> Dims:
         """Linear in the weights; seq and choices are reduced."""
-        return Dims((CHOICES, CHOICES), (SEATS,), linear=(frozenset({0}),))
+        return Dims((CHOICES, CHOICES), (SEATS,), linear=(frozenset({0}),), neutral=_UNSEATED)
 
     def gradient(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]

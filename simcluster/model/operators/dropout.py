@@ -40,7 +40,7 @@ class Dropout(Pointwise):
 
     def dims(self) -> Dims:
         """The mask belongs to the whole value: nothing partial passes."""
-        return Dims((self.labels,), (self.labels, self.labels))
+        return Dims((self.labels,), (self.labels, self.labels), vanishing=((0, frozenset({0})),))
 
     def gradient(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import UNIT, Array, Operator, Region, Tape, TensorType, unit_dims
+from simcluster.model.operator import UNIT, Array, Operator, Region, Tape, TensorType, number, unit_dims
 from simcluster.model.operators.activation import sigmoid, silu
 from simcluster.model.operators.reduction import SumTo
 from simcluster.work import DType, Kernel, Work
@@ -36,7 +36,8 @@ class Function:
 
     ``slopes`` are the calls that give the arguments' gradients, None for an argument that has none (ids,
     masks); ``linear`` the sets of arguments in which it is jointly linear; ``result`` is the result's dtype
-    where it is not that of the first number. ``flops`` are per element, a transcendental function counting
+    where it is not that of the first number; ``poles`` are arguments at whose zeros it may be no number even
+    where those in which it is linear are zero. ``flops`` are per element, a transcendental function counting
     as one; the kernel is bound by memory, so they decide no time.
     """
 
@@ -46,6 +47,7 @@ class Function:
     linear: tuple[tuple[int, ...], ...] = ()
     result: DType | None = None
     flops: int = 1
+    poles: tuple[int, ...] = ()
 
 
 def _mask(test: Callable[..., Array]) -> Callable[..., Array]:
@@ -76,9 +78,15 @@ def _comparison(test: Callable[..., Array]) -> Function:
     return Function(2, _mask(test), (None, None), result=DType.UINT8)
 
 
-def _linear(value: Callable[..., Array], arity: int, *linear: tuple[int, ...], flops: int = 1) -> Function:
+def _linear(
+    value: Callable[..., Array],
+    arity: int,
+    *linear: tuple[int, ...],
+    flops: int = 1,
+    poles: tuple[int, ...] = (),
+) -> Function:
     """A slope: a function that has no gradient here, linear in these arguments."""
-    return Function(arity, value, (None,) * arity, linear, flops=flops)
+    return Function(arity, value, (None,) * arity, linear, flops=flops, poles=poles)
 
 
 FUNCTIONS: Mapping[str, Function] = {
@@ -87,15 +95,15 @@ FUNCTIONS: Mapping[str, Function] = {
     "sub": Function(2, np.subtract, (THROUGH, ("neg", ("g",))), ((0, 1),)),
     "neg": Function(1, np.negative, (("neg", ("g",)),), ((0,),)),
     "mul": Function(2, np.multiply, (("mul", ("g", 1)), ("mul", ("g", 0))), ((0,), (1,))),
-    "div": Function(2, np.divide, (("div", ("g", 1)), ("div_slope", ("g", "y", 1))), ((0,),)),
-    "div_slope": _linear(lambda g, y, b: -g * y / b, 3, (0,), (1,), flops=3),
+    "div": Function(2, np.divide, (("div", ("g", 1)), ("div_slope", ("g", "y", 1))), ((0,),), poles=(1,)),
+    "div_slope": _linear(lambda g, y, b: -g * y / b, 3, (0,), (1,), flops=3, poles=(2,)),
     "reciprocal": Function(1, np.reciprocal, (("reciprocal_slope", ("y", "g")),)),
     "reciprocal_slope": _linear(lambda y, g: -g * y * y, 2, (1,), flops=3),
     "pow": Function(2, np.power, (("pow_slope", (0, 1, "g")), ("exponent_slope", (0, "y", "g")))),
-    "pow_slope": _linear(lambda x, p, g: g * p * np.power(x, p - 1), 3, (2,), flops=4),
-    "exponent_slope": _linear(lambda x, y, g: g * y * np.log(x), 3, (1,), (2,), flops=3),
+    "pow_slope": _linear(lambda x, p, g: g * p * np.power(x, p - 1), 3, (2,), flops=4, poles=(0,)),
+    "exponent_slope": _linear(lambda x, y, g: g * y * np.log(x), 3, (1,), (2,), flops=3, poles=(0,)),
     "sqrt": Function(1, np.sqrt, (("sqrt_slope", ("y", "g")),)),
-    "sqrt_slope": _linear(lambda y, g: g / (2 * y), 2, (1,), flops=2),
+    "sqrt_slope": _linear(lambda y, g: g / (2 * y), 2, (1,), flops=2, poles=(0,)),
     # exponentials
     "exp": Function(1, np.exp, (("mul", ("g", "y")),)),
     "log": Function(1, np.log, (("div", ("g", 0)),)),
@@ -193,7 +201,9 @@ class Elementwise(Operator):
             for members in self._entry.linear
             if all(place in places for place in members)
         )
-        return Dims(self.operands, (self.result,), unit_dims(*self.operands, self.result), linear)
+        poles = frozenset(places[place] for place in self._entry.poles if place in places)
+        whole = unit_dims(*self.operands, self.result)
+        return Dims(self.operands, (self.result,), whole, linear, poles=poles)
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
@@ -234,6 +244,9 @@ class Elementwise(Operator):
             constants = tuple(
                 (position, numbers[each]) for position, each in enumerate(arguments) if each in numbers
             )
+            if "g" in arguments and number(grad) is not None and len(read) == 1:
+                # The loss divided by a number, say: the gradient is a number as well.
+                return _of_number(function, len(arguments), {**dict(constants), arguments.index("g"): grad})
             names = tuple(names for _, names in read)
             operator = Elementwise(function, names, self.result, constants)
             (grad,) = tape.emit(f"d{place}", operator, [value for value, _ in read])
@@ -256,3 +269,9 @@ class Elementwise(Operator):
     def _spread(self, names: Labels, array: Array) -> Array:
         extent = dict(zip(names, array.shape, strict=True))
         return array.reshape([1 if name == UNIT else extent.get(name, 1) for name in self.result])
+
+
+def _of_number(function: str, arity: int, arguments: Mapping[int, float | str]) -> str:
+    """A function of numbers, as the text that stands for a gradient."""
+    values = [np.asarray(float(arguments[place])) for place in range(arity)]
+    return repr(float(FUNCTIONS[function].value(*values)))

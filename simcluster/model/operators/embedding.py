@@ -152,7 +152,7 @@ class Positions(Operator):
         """The sum."""
         x, table = inputs
         start = self.offset + region.start("seq")
-        return (x + table[start : start + x.shape[1]],)
+        return (x + _rows(table, start, x.shape[1]),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,7 @@ class PositionRows(Operator):
         """The rows of the local positions, once per sequence."""
         ids, table = inputs
         start = region.start("seq")
-        rows = table[start : start + ids.shape[1]]
+        rows = _rows(table, start, ids.shape[1])
         return (np.broadcast_to(rows, (len(ids), *rows.shape)).copy(),)
 
 
@@ -224,5 +224,11 @@ class PositionsGrad(Operator):
         dy, table = inputs
         found = np.zeros_like(table)
         start = self.offset + region.start("seq")
-        found[start : start + dy.shape[1]] = dy.sum(axis=0)
+        rows = found[start : start + dy.shape[1]]
+        rows += dy[:, : len(rows)].sum(axis=0)
         return (found,)
+
+
+def _rows(table: Array, start: int, count: int) -> Array:
+    """So many rows from ``start`` on; the last one again for padding, which may lie beyond the table."""
+    return np.asarray(table[np.minimum(start + np.arange(count), len(table) - 1)])

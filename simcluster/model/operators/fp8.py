@@ -44,7 +44,8 @@ class Fp8Cast(Operator):
 
     def dims(self) -> Dims:
         """Every element for itself; rounding is not linear, so a sum is complete before it is cast."""
-        return Dims((self.labels,), (self.labels,) * self.copies)
+        vanishing = tuple((copy, frozenset({0})) for copy in range(self.copies))
+        return Dims((self.labels,), (self.labels,) * self.copies, vanishing=vanishing)
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False

@@ -49,7 +49,8 @@ class RmsNorm(_Norm):
     def dims(self) -> Dims:
         """The hidden dim stays whole."""
         rows = self.labels[:-1]
-        return Dims((self.labels, self.labels[-1:]), (self.labels, rows), whole=self._whole())
+        operands, vanishing = (self.labels, self.labels[-1:]), ((0, frozenset({0})),)
+        return Dims(operands, (self.labels, rows), whole=self._whole(), vanishing=vanishing)
 
     def gradient(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]

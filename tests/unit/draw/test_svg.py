@@ -120,3 +120,19 @@ def test_ticks_are_round_and_about_as_many_as_asked(end, count):
     assert len(found) <= count + 1
     assert all(b - a == pytest.approx(found[1]) for a, b in pairwise(found))
     assert len(found) < 2 or f"{found[1]:e}"[:8] in {"1.000000", "2.000000", "5.000000"}
+
+
+def test_a_line_over_an_area_steps_where_its_level_does():
+    times, levels = np.array([0.0, 1.0]), np.array([[1.0, 2.0]])
+    line = (np.array([0.0, 2.0]), np.array([2.0, 4.0]))
+    without = parsed(stacked_area(times, levels, [("x", BLUE)], units.size, end=3.0, columns=3))
+    drawn = parsed(stacked_area(times, levels, [("x", BLUE)], units.size, end=3.0, columns=3, line=line))
+
+    def lines(found):
+        return [each for each in found.iter() if each.tag.endswith("line") and "1.5" in str(each.attrib)]
+
+    assert len(lines(without)) == 0
+    flat, up, top = lines(drawn)
+    assert flat.get("y1") == flat.get("y2") != top.get("y1") == top.get("y2")
+    assert up.get("x1") == up.get("x2") == flat.get("x2") == top.get("x1")
+    assert float(top.get("y1")) == 10.0  # the highest level reaches the top

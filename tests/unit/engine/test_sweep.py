@@ -104,6 +104,31 @@ def test_shipped_scenarios(path):
     assert_sweep_is_events(built)
 
 
+@pytest.mark.parametrize("host", [*HOSTS, "atlas-800t-a2"])
+@pytest.mark.parametrize("changes", [[], [JITTER]], ids=["equal", "different"])
+def test_graphs_of_pieces_beside_operators_by_themselves(host, changes):
+    """What an instruction's dispatch costs is the same to events, a sweep, and kernels slowed or not."""
+    piece = {
+        "piece": "layers.*.mlp",
+        "in": [["data", 1, 1]],
+        "parameter_plan": {"up.up.weight": [1, "tensor"]},
+    }
+    which = scenario(
+        {"data": 2, "tensor": 4},
+        host=host,
+        devices=8,
+        micro_batches=8,
+        changes=changes,
+        shard=[piece],
+        roles={"batch": ["data", "tensor"]},
+    )
+    spec = which.spec.model_copy(update={"framework": "mindspore-pynative"})
+    built = prepare(Scenario(spec, None, which.folder))
+    paid = {each.dispatches for code in built.program.codes for each in code.instructions if each.piece}
+    assert paid == {0.0, 1.0}
+    assert_sweep_is_events(built)
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_shipped_scenarios_with_jitter(path):

@@ -65,9 +65,10 @@ def test_every_offer_was_simulated_and_fits(found):
 def test_the_nearest_turn_is_offered(found):
     """One layer fewer would not be enough, nor twice the micro-batch."""
     (again,) = (each for each in found.fitting if each.kinds == ("recompute",))
-    ((key, count),) = again.changes
-    assert key == "parallel.recompute.layers"
-    less = scenario(SMALL).changed(((key, str(int(count) - 1)),))
+    ((key, text),) = again.changes
+    assert key == "parallel.recompute"
+    count = int(text.removeprefix("{layers: ").removesuffix("}"))
+    less = scenario(SMALL).changed(((key, f"{{layers: {count - 1}}}"),))
     assert needed(less) > 2800 << 20 >= again.needed
     (batch,) = (each for each in found.fitting if each.kinds == ("micro-batch",))
     ((key, size),) = batch.changes
@@ -107,10 +108,29 @@ def test_a_turn_that_is_impossible_gives_way_to_a_smaller_one():
     assert tried[-1].fits
 
 
+def test_a_knob_that_may_save_less_when_turned_further_is_turned_in_order():
+    class Stub:
+        """Turn 1 fits, the others lack more and more."""
+
+        def __init__(self, fits):
+            self.fits = fits
+
+        def run(self, kinds, changes):
+            turn = int(changes[0][1])
+            return Trial(tuple(kinds), changes, 1.0, 8 if turn == self.fits else 9 + turn, 8)
+
+    turns = [(("key", str(turn)),) for turn in range(3)]
+    assert [each.changes for each in nearest(Stub(1), "pipeline", turns)] == turns[:2]
+    tried = nearest(Stub(9), "pipeline", turns)
+    assert len(tried) == 3
+    assert tried[-1].changes == turns[0]
+
+
 @pytest.mark.parametrize(
     ("parallel", "absent"),
     [
         ({"recompute": {"layers": "all"}}, "recompute"),
+        ({"recompute": {"layers": "auto"}}, "recompute"),
         ({"optimizer_sharding": {"zero": 3}}, "optimizer sharding"),
         ({"optimizer_sharding": {"mindspore": "level1"}}, "optimizer sharding"),
         ({"mesh": {"tensor": 2}}, "tensor parallelism"),

@@ -17,7 +17,7 @@ AXES = ("a", "b", "c", "d")
 
 @dataclass(frozen=True)
 class Tensor:
-    """A whole array and the layouts it is to have, all of which divide it."""
+    """A whole array and the layouts it is to have."""
 
     mesh: Mesh
     whole: np.ndarray
@@ -53,8 +53,11 @@ def layouts(draw, mesh: Mesh, num_dims: int, *, partial="any", flat=True):
 
 
 @st.composite
-def tensors(draw, count: int = 1, *, most_axes: int = 4, partial_last: bool = False, **options):
-    """A tensor that ``count`` layouts divide; the last layout is never partial unless told otherwise."""
+def tensors(
+    draw, count: int = 1, *, most_axes: int = 4, partial_last: bool = False, uneven: bool = False, **options
+):
+    """A tensor that ``count`` layouts divide, or need not if ``uneven``; the last layout is never partial
+    unless told otherwise."""
     mesh = draw(meshes(most_axes))
     num_dims = draw(st.integers(1, 4))
     found = [
@@ -68,7 +71,9 @@ def tensors(draw, count: int = 1, *, most_axes: int = 4, partial_last: bool = Fa
         for index in range(count)
     ]
     shape = [
-        draw(st.integers(1, 2)) * math.lcm(*(mesh.product(layout.dims[dim]) for layout in found))
+        draw(st.integers(1, 7))
+        if uneven
+        else draw(st.integers(1, 2)) * math.lcm(*(mesh.product(layout.dims[dim]) for layout in found))
         for dim in range(num_dims)
     ]
     rng = np.random.default_rng(draw(st.integers(0, 2**16)))
@@ -99,9 +104,12 @@ def position(rank: int, axes, mesh: Mesh) -> int:
 
 
 def part(whole, layout: Layout, mesh: Mesh, rank: int):
-    """What a rank holds of a reduced tensor."""
+    """What a rank holds of a reduced tensor; every axis in turn cuts what is padded with zeros to do so."""
     for dim, axes in enumerate(layout.dims):
-        whole = np.split(whole, mesh.product(axes), axis=dim)[position(rank, axes, mesh)]
+        for axis in axes:
+            margins = [(0, 0)] * whole.ndim
+            margins[dim] = (0, -whole.shape[dim] % mesh.sizes[axis])
+            whole = np.split(np.pad(whole, margins), mesh.sizes[axis], axis=dim)[where(rank, mesh)[axis]]
     if not layout.flat:
         return whole
     ways = mesh.product(layout.flat)
@@ -163,7 +171,8 @@ def moved(movement, reached: Layout, arrays, tensor: Tensor):
     shape = reached.local_shape(tensor.whole.shape, mesh)
     found = [None] * mesh.num_ranks
     for group in mesh.groups(movement.axes):
-        results = exchange(movement, [arrays[rank] for rank in group], shape)
+        sizes = [mesh.sizes[axis] for axis in movement.axes]
+        results = exchange(movement, [arrays[rank] for rank in group], shape, sizes)
         for rank, result in zip(group, results, strict=True):
             found[rank] = result
     return found

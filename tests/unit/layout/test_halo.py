@@ -170,7 +170,6 @@ def test_dims_give_halos_where_they_are_split():
 
 def test_extents_count_steps_and_not_halos():
     assert WINDOWS.extents([(12,), (6,)]) == {"x": 12}
-    assert WINDOWS.extents([(11,), (3,)], {"x"}) == {"x": 6}
 
 
 @pytest.mark.parametrize(

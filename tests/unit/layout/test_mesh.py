@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.layout import Mesh, base_axis, restricted
+from simcluster.layout import Mesh, base_axis, restricted, rooted, unrooted
 from tests.unit.layout.arrays import mates, meshes, position, where
 
 MESH = Mesh.of({"pipeline": 2, "data": 3, "tensor": 4})
@@ -116,3 +116,21 @@ def test_restricted_groups_are_the_whole_ones_less_what_is_not_kept(mesh, data):
     others = tuple(each for each in others if each != name)
     whole = mesh.groups((*others, name)).reshape(-1, mesh.product(others), mesh.size(name))
     assert mesh.groups((*others, axis)).tolist() == whole[:, :, kept].reshape(len(whole), -1).tolist()
+
+
+def test_explicit_groups():
+    mesh = Mesh.of({"data": 2, "tensor": 3}).with_groups({"pair": [[4, 0], [1, 5]]})
+    assert mesh.groups(("pair",)).tolist() == [[4, 0], [1, 5]]
+    assert mesh.size("pair") == mesh.product(("pair",)) == 2
+    assert [mesh.index(rank, ("pair",)) for rank in (4, 0, 1, 5)] == [0, 1, 0, 1]
+    assert mesh.groups(("data",)).tolist() == Mesh.of({"data": 2, "tensor": 3}).groups(("data",)).tolist()
+    assert mesh.num_ranks == 6
+    assert mesh != Mesh.of({"data": 2, "tensor": 3})
+    with pytest.raises(ValueError, match="rank 2 is in no group 'pair'"):
+        mesh.coordinate(2, "pair")
+
+
+def test_groups_with_a_root():
+    assert rooted("pair", 1) == "pair@1"
+    assert unrooted("pair@1") == base_axis("pair@1") == "pair"
+    assert unrooted("pipeline[0,3]") == "pipeline[0,3]"

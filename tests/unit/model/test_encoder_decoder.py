@@ -175,7 +175,7 @@ def test_landmarks_of_the_buckets():
 def test_small_forms_keep_both_sides():
     model = catalog("t5-11b", decoder_layers=8)
     for layers in (2, 3, 8):
-        small = model.shrunk(layers, lambda dim: 2, padded=False)
+        small = model.shrunk(layers, lambda dim, times=1: 2 * times, padded=False)
         assert small.num_layers == layers
         assert small.encoder_layers >= small.decoder_layers >= 1
 

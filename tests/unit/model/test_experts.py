@@ -204,7 +204,7 @@ def test_places_beyond_what_tokens_choose_are_computed_and_not_counted():
 def test_a_small_form_has_dense_layers_and_mixtures_where_the_model_has():
     model = validate_data({"use": "deepseek-v3"}, ModelSpec).build(None)
     for layers in (1, 2, 5):
-        small = model.shrunk(layers, lambda dim: 2, padded=False)
+        small = model.shrunk(layers, lambda dim, times=1: 2 * times, padded=False)
         kinds = [each.block for each in small.graph(2, 8, DType.BF16, 16).instances[1:-1]]
         assert kinds == ["layer"] * (layers > 1) + ["mixture"] * (layers - (layers > 1))
         assert small.experts.kept_groups < small.experts.groups
@@ -216,7 +216,7 @@ def test_a_small_form_has_dense_layers_and_mixtures_where_the_model_has():
     "experts", [Experts(160, 6, 8, groups=8, kept_groups=3), Experts(8, 2, 8), Experts(60, 1, 8)]
 )
 def test_places_that_are_split_are_so_in_the_small_form_too(experts, ways):
-    small = experts.shrunk(2, lambda dim: ways if dim == "capacity" else 1)
+    small = experts.shrunk(2, lambda dim, times=1: times * (ways if dim == "capacity" else 1))
     assert [small.capacity(seq_len) % ways for seq_len in (4, 8, 16)] == [0, 0, 0]
 
 

@@ -273,6 +273,6 @@ def test_the_query_layer_is_the_last_one():
 
 def test_small_forms_keep_their_structure():
     model = replace(LLAMA, window=4096, rotary_fraction=0.25, head_dim=128)
-    small = model.shrunk(2, lambda dim: 1, padded=False)
+    small = model.shrunk(2, lambda dim, times=1: times, padded=False)
     assert 0 < small.window < 4
     assert int(small.head_dim * small.rotary_fraction) // 2 > 0

@@ -208,7 +208,8 @@ def on_ranks(block: Block, mesh: Mesh, entering: Mapping[str, np.ndarray]) -> di
             (name,), (out,) = node.inputs, node.outputs
             made = [moved_values(node.operator, block, name, out, values[name], mesh)]
         else:
-            made = zip(*(computed(node, mesh, rank, values) for rank in range(mesh.num_ranks)), strict=True)
+            ranks = range(mesh.num_ranks)
+            made = zip(*(computed(node, mesh, rank, values, block) for rank in ranks), strict=True)
         for name, arrays in zip(node.outputs, made, strict=True):
             if block.values[name].role is Role.ACCUMULATOR and name in values:
                 arrays = [before + new for before, new in zip(values[name], arrays, strict=True)]
@@ -221,7 +222,7 @@ def moved_values(movement, block, name, out, arrays, mesh):
     return moved(movement, block.values[out].layout, arrays, tensor)
 
 
-def computed(node: Node, mesh: Mesh, rank: int, values) -> tuple[np.ndarray, ...]:
+def computed(node: Node, mesh: Mesh, rank: int, values, block: Block) -> tuple[np.ndarray, ...]:
     arrays = [values[name][rank] for name in node.inputs]
     for index, axes in node.masked:
         if position(rank, axes, mesh):
@@ -229,10 +230,14 @@ def computed(node: Node, mesh: Mesh, rank: int, values) -> tuple[np.ndarray, ...
     extent: dict[str, int] = {}
     for names, array in zip(node.operator.dims().inputs, arrays, strict=True):
         extent.update(zip(names, array.shape, strict=True))
-    starts = {
-        dim: position(rank, axes, mesh) * extent[dim] for dim, axes in node.strategy.splits if dim in extent
-    }
-    return node.operator.evaluate(arrays, Region(starts))
+    for names, value in zip(node.operator.dims().outputs, node.outputs, strict=True):
+        kind = block.values[value]
+        if not kind.layout.flat:
+            shape = kind.layout.local_shape(kind.type.shape, mesh)
+            extent = dict(zip(names, shape, strict=True)) | extent
+    split = {dim: axes for dim, axes in node.strategy.splits if dim in extent}
+    starts = {dim: position(rank, axes, mesh) * extent[dim] for dim, axes in split.items()}
+    return node.operator.evaluate(arrays, Region(starts, sizes={dim: extent[dim] for dim in split}))
 
 
 def check_values(logical: Block, sharded: Block, mesh: Mesh, seed: int = 0) -> None:

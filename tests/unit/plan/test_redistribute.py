@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from simcluster.errors import PlanError
 from simcluster.layout import FLAT, Kind, Layout, Mesh, Movement, inferred, movements
 from simcluster.model import TensorType
-from simcluster.plan.redistribute import Router, local_bytes
+from simcluster.plan.redistribute import Router, collective_bytes, local_bytes, part_type
 from simcluster.work import DType
 from tests.unit.layout.arrays import check, divides, moved, part, spread, tensors
 
@@ -55,7 +55,7 @@ def routed(draw, **options):
     tensor = draw(journeys(**options))
     latency = draw(st.sampled_from([None, 0.0, 1.0, 100.0]))
     cost = traffic(tensor.mesh) if latency is None else network(tensor.mesh, latency)
-    return tensor, Router(tensor.mesh, cost)
+    return tensor, Router(tensor.mesh, cost, pads=options.get("uneven", False))
 
 
 def kind_of(tensor) -> TensorType:
@@ -66,9 +66,8 @@ def price(router: Router, kind: TensorType, start: Layout, steps) -> float:
     """What a sequence of (movement, layout reached) costs."""
     total = 0.0
     for movement, reached in steps:
-        before, after = (local_bytes(kind, layout, router.mesh) for layout in (start, reached))
-        ways = router.mesh.product(movement.axes)
-        total += router.cost(movement, movement.num_bytes(before, after, ways))
+        before, after = (part_type(kind, layout, router.mesh) for layout in (start, reached))
+        total += router.cost(movement, collective_bytes(movement, before, after, router.mesh))
         start = reached
     return total
 
@@ -104,6 +103,16 @@ def replaced(layout: Layout, dim: int, axes):
 @settings(max_examples=200)
 @given(routed())
 def test_a_path_takes_every_rank_from_its_part_of_one_layout_to_that_of_the_other(drawn):
+    assert_arrives(drawn)
+
+
+@settings(max_examples=300, deadline=None)
+@given(routed(uneven=True))
+def test_a_path_does_so_where_sizes_do_not_divide_and_pads_with_zeros(drawn):
+    assert_arrives(drawn)
+
+
+def assert_arrives(drawn):
     tensor, router = drawn
     start, target = tensor.layouts
     arrays = spread(tensor, start)
@@ -227,6 +236,34 @@ def test_nothing_can_become_partial(tensor):
 
 
 def test_sizes_count_as_the_collectives_count_them():
+    mesh = Mesh.of({"a": 4})
+    small, large = (TensorType((size,), DType.UINT8) for size in (10, 40))
+    assert collective_bytes(Movement(Kind.ALL_GATHER, ("a",)), small, large, mesh) == 40
+    assert collective_bytes(Movement(Kind.SLICE, ("a",)), large, small, mesh) == 10
+    assert collective_bytes(Movement(Kind.REDUCE_SCATTER, ("a",)), large, small, mesh) == 40
+    assert collective_bytes(Movement(Kind.ALL_REDUCE, ("a",)), large, large, mesh) == 40
+    exchanged = (TensorType(shape, DType.UINT8) for shape in ((4, 10), (16, 3)))
+    # Of 10 columns over 4 ranks each gets 3, two of which are padding for one of them: 4 x 12 travel.
+    assert collective_bytes(Movement(Kind.ALL_TO_ALL, ("a",), 0, 1), *exchanged, mesh) == 48
+
+
+def test_padding_travels_too():
+    """6 heads of 5 bytes over 4 ranks are 2 each: 8 x 5 bytes are gathered or scattered."""
+    mesh, kind = Mesh.of({"a": 4}), TensorType((6, 5), DType.UINT8)
+    split, whole = (part_type(kind, Layout((axes, ())), mesh) for axes in (("a",), ()))
+    assert (split.shape, whole.shape) == ((2, 5), (6, 5))
+    assert collective_bytes(Movement(Kind.ALL_GATHER, ("a",)), split, whole, mesh) == 40
+    assert collective_bytes(Movement(Kind.REDUCE_SCATTER, ("a",)), whole, split, mesh) == 40
+    assert collective_bytes(Movement(Kind.ALL_REDUCE, ("a",)), split, split, mesh) == 10
+
+
+def test_without_leave_no_step_pads():
+    mesh, kind = Mesh.of({"a": 4}), TensorType((6, 8), DType.UINT8)
+    start, target = Layout((("a",), ())), Layout(((), ("a",)))
+    with pytest.raises(PlanError, match="no sequence of collectives"):
+        Router(mesh, traffic(mesh)).path(kind, target, start)
+    path = Router(mesh, traffic(mesh), pads=True).path(kind, target, start)
+    assert [movement.kind for movement, _ in path] == [Kind.ALL_TO_ALL]
     assert Movement(Kind.ALL_GATHER, ("a",)).num_bytes(10, 40, 4) == 40
     assert Movement(Kind.ALL_GATHER, ("a",)).num_bytes(3, 10, 4) == 12, "padding travels along"
     assert Movement(Kind.REDUCE_SCATTER, ("a",)).num_bytes(40, 10, 4) == 40

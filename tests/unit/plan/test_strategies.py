@@ -190,7 +190,9 @@ def test_sizes_that_do_not_divide_show_the_division():
     )
     assert found.message == "layers.0.mlp.up: ffn 24 does not divide over data 5 x tensor 3: 24 / 15 = 1.6"
     assert found.path == PATH
-    assert found.hint == "ffn divides over 1, 2, 4, 8 ranks of data+tensor"
+    assert found.hint == (
+        "ffn divides over 1, 2, 4, 8 ranks of data+tensor; parallel: {uneven: pad} pads what does not divide"
+    )
 
 
 def test_a_dim_that_a_reshape_resizes_divides_on_both_sides():

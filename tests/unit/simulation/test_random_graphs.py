@@ -22,7 +22,7 @@ from simcluster.plan.framework import FrameworkSpec
 from simcluster.plan.spec import ParallelSpec, TrainingSpec
 from simcluster.simulation.verify import proved
 from simcluster.work import DType
-from tests.random_graphs import BATCH, MESH, SEQ, Network, networks
+from tests.random_graphs import BATCH, EVEN, MESH, UNEVEN, Network, networks
 
 SHARDINGS = [None, {"zero": 1}, {"zero": 3}]
 OPTIMIZERS = ["sgd", "momentum", {"kind": "adamw", "eps": 1e-3}]
@@ -35,12 +35,12 @@ def four_devices():
     return validate_data({"host": host, "hosts": 1}, ClusterSpec).build()
 
 
-def plan_of(network, strategies, optimizer, sharding, micro_batches):
+def plan_of(network, strategies, optimizer, sharding, micro_batches, sizes=EVEN):
     cluster = four_devices()
     training = {
-        "global_batch": BATCH * micro_batches,
-        "micro_batch": BATCH // MESH["a"],
-        "seq_len": SEQ,
+        "global_batch": sizes.batch * micro_batches,
+        "micro_batch": sizes.batch // MESH["a"],
+        "seq_len": sizes.seq,
         "precision": "fp32",
         "optimizer": optimizer,
     }
@@ -49,6 +49,7 @@ def plan_of(network, strategies, optimizer, sharding, micro_batches):
         "roles": {"batch": "a", "spare": "b"},
         "recipe": "data",
         "strategies": strategies,
+        "uneven": "pad" if sizes.uneven else "refuse",
     }
     return make_plan(
         network,
@@ -59,9 +60,9 @@ def plan_of(network, strategies, optimizer, sharding, micro_batches):
     ), cluster
 
 
-def assert_right(drawn, optimizer, sharding, micro_batches):
+def assert_right(drawn, optimizer, sharding, micro_batches, sizes=EVEN):
     network, strategies = drawn
-    plan, cluster = plan_of(network, strategies, optimizer, sharding, micro_batches)
+    plan, cluster = plan_of(network, strategies, optimizer, sharding, micro_batches, sizes)
     comparisons, fault = proved(plan, cluster, "float64", seed=1)
     assert not fault
     wrong = [each for each in comparisons if not each.agrees]
@@ -108,6 +109,12 @@ CASES = {
 @given(**CASES)
 def test_random_networks(drawn, optimizer, sharding, micro_batches):
     assert_right(drawn, optimizer, sharding, micro_batches)
+
+
+@settings(max_examples=100)
+@given(**{**CASES, "drawn": networks(sizes=UNEVEN)})
+def test_random_networks_of_sizes_that_do_not_divide(drawn, optimizer, sharding, micro_batches):
+    assert_right(drawn, optimizer, sharding, micro_batches, UNEVEN)
 
 
 @pytest.mark.exhaustive

@@ -93,3 +93,11 @@ def test_a_dear_rule_is_right_everywhere(mutant, monkeypatch):
     swap(monkeypatch, mutant)
     for name, planned in networks().items():
         assert not fault_of(planned), name
+
+
+def test_a_gradient_may_take_two_steps_of_one_kind(monkeypatch):
+    """Reduced in every micro-batch over some axes and once per step over others: two all-reduces."""
+    (never_scattered,) = [each for each in COSTLY if str(each) == "sums are never scattered"]
+    swap(monkeypatch, never_scattered)
+    for number in (2, 3, 5):
+        assert not fault_of(networks()[f"random {number}"])

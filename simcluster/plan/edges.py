@@ -1,0 +1,64 @@
+"""Who makes the tensors that operators read: what sharding propagation goes along."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from simcluster.model import Graph, Phase, TensorType
+
+Vertex = tuple[int, str]
+"""A kind of instances by its number, and an operator of their block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One operand of an operator: an input or an output by its index."""
+
+    vertex: Vertex
+    index: int
+    output: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A tensor that one operator makes, or shares as a parameter, and another reads; ``count`` times.
+
+    ``trained``: parameters led to it, so that its gradient comes back.
+    """
+
+    source: Place
+    reader: Place
+    type: TensorType
+    trained: bool
+    count: int
+
+
+def edges_of(graph: Graph, kinds: Mapping[str, int]) -> Iterator[Edge]:
+    """Every tensor between two operators, in the order of the graph; equal instances have one together."""
+    counts: dict[Edge, int] = {}
+    made: dict[str, tuple[Place, bool]] = {}
+    owners: dict[str, Place] = {}
+    for instance in graph.instances:
+        block, kind = graph.block_of(instance), kinds[instance.name]
+        outside = zip(block.inputs, instance.inputs, strict=True)
+        local = {inner: made[outer] for inner, outer in outside if outer in made}
+        for node in block.phase(Phase.FORWARD):
+            vertex = kind, node.name
+            trains = any(
+                value in block.parameters or (value in local and local[value][1]) for value in node.inputs
+            )
+            for index, value in enumerate(node.inputs):
+                reader, type_ = Place(vertex, index, output=False), block.values[value].type
+                source, trained = local.get(value, (None, True))
+                if value in block.parameters:
+                    first = owners.setdefault(graph.canonical(f"{instance.name}.{value}"), reader)
+                    source = first if first.vertex != vertex else None
+                if source is not None:
+                    edge = Edge(source, reader, type_, trained and type_.dtype.is_float, 0)
+                    counts[edge] = counts.get(edge, 0) + 1
+            for index, value in enumerate(node.outputs):
+                local[value] = Place(vertex, index, output=True), trains
+        made |= {instance.output(value): local[value] for value in block.outputs if value in local}
+    for edge, count in counts.items():
+        yield replace(edge, count=count)

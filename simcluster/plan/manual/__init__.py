@@ -1,0 +1,1 @@
+"""Mode ``manual``: what somebody wrote for every rank, as a Plan; MindSpore's hybrid parallel."""

@@ -1,0 +1,183 @@
+"""A collective where an operator may stand: what it gives, and the gradient that is registered for it.
+
+The gradients are those of MindSpore's primitives (``grad_comm_ops``): an all-reduce for an all-reduce,
+all-gather and reduce-scatter for each other, an all-to-all back, a reduce for a broadcast. They hold where
+the losses of all ranks are added up, which is why a loss that was all-reduced counts once for every rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from simcluster.errors import PlanError
+from simcluster.layout import Dims, Kind, Movement
+from simcluster.model import Array, Operator, Region, Tape, TensorType, number
+from simcluster.model.operators.elementwise import Elementwise
+from simcluster.model.operators.reshape import Reshape
+from simcluster.work import Work
+
+_BACK = {
+    Kind.ALL_REDUCE: Kind.ALL_REDUCE,
+    Kind.ALL_GATHER: Kind.REDUCE_SCATTER,
+    Kind.REDUCE_SCATTER: Kind.ALL_GATHER,
+    Kind.ALL_TO_ALL: Kind.ALL_TO_ALL,
+    Kind.BROADCAST: Kind.REDUCE,
+    Kind.REDUCE: Kind.BROADCAST,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Collective(Operator):
+    """A movement over groups of ``count`` ranks, of a tensor with ``rank`` dims; None moves nothing.
+
+    It stands among operators only until everything is differentiated, and is never run as one. With ``once``
+    the gradient passes as it is: every rank's loss is the same one and counts once. ``where`` is the key path
+    at which it was written.
+    """
+
+    movement: Movement
+    count: int
+    rank: int | None
+    where: str = ""
+    once: bool = False
+
+    kind: ClassVar[str] = "collective"
+    family: ClassVar[str] = "collective"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """The local result; ValueError, with the arithmetic, if a dim does not divide."""
+        if self.rank is None:
+            return ()
+        (x,) = inputs
+        shape = list(x.shape)
+        cut, grown = self._changed
+        for dim in (*cut, *grown):
+            if dim >= len(shape):
+                raise ValueError(f"{x} has no dim {dim}")
+        for dim in cut:
+            if shape[dim] % self.count:
+                parts = f"{shape[dim]} / {self.count} = {shape[dim] / self.count:g}"
+                raise ValueError(f"dim {dim} does not divide over the group: {parts}")
+            shape[dim] //= self.count
+        for dim in grown:
+            shape[dim] *= self.count
+        return (replace(x, shape=tuple(shape)),)
+
+    @property
+    def _changed(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The dims that become smaller, and those that become larger."""
+        movement = self.movement
+        if movement.kind is Kind.ALL_GATHER:
+            return (), (movement.dim,)
+        if movement.kind is Kind.REDUCE_SCATTER:
+            return (movement.dim,), ()
+        if movement.kind is Kind.ALL_TO_ALL:
+            return (movement.to_dim,), (movement.dim,)
+        return (), ()
+
+    def dims(self) -> Dims:
+        """A dim that changes has another name behind it."""
+        if self.rank is None:
+            return Dims((), ())
+        names = tuple(f"dim{index}" for index in range(self.rank))
+        changed = {dim for dims in self._changed for dim in dims}
+        made = tuple(f"{name}.moved" if index in changed else name for index, name in enumerate(names))
+        return Dims((names,), (made,))
+
+    def gradient(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
+    ) -> tuple[str | None, ...]:
+        """The registered one; PlanError where there is none."""
+        (grad,) = grads
+        if grad is None or not tape.needs_gradient(inputs[0]):
+            return (None,)
+        if self.once:
+            return (grad,)
+        factor = number(grad)
+        if factor is not None:
+            return (self._of_number(factor),)
+        extreme = self.movement.kind is Kind.ALL_REDUCE and self.movement.reduction in ("max", "min")
+        if self.movement.reduction != "sum" and not extreme:
+            raise self._without()
+        (found,) = tape.emit("grad", replace(self, movement=self._back()), [grad])
+        if extreme:
+            names = tuple(f"dim{index}" for index in range(self.rank or 0))
+            both = (names, names)
+            (mask,) = tape.emit("chosen", Elementwise("indicator", both, names), [inputs[0], outputs[0]])
+            (found,) = tape.emit("kept", Elementwise("mul", both, names), [found, mask])
+        return (found,)
+
+    def _back(self) -> Movement:
+        """What brings gradients back."""
+        movement = replace(self.movement, kind=_BACK[self.movement.kind], reduction="sum")
+        if movement.kind is Kind.ALL_TO_ALL:
+            return replace(movement, dim=movement.to_dim, to_dim=movement.dim)
+        return movement
+
+    def _of_number(self, factor: float) -> str:
+        """The gradient of a scalar that goes into the loss ``factor`` times on every rank."""
+        if self.movement.kind is Kind.ALL_REDUCE and self.movement.reduction == "sum":
+            return repr(factor * self.count)
+        raise self._without()
+
+    def _without(self) -> PlanError:
+        told = f"{self.movement.kind} ({self.movement.reduction})"
+        return PlanError(f"no gradient is registered for {told} here", path=self.where)
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """None: it is no kernel."""
+        return ()
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """Never: what it gives depends on other ranks."""
+        raise NotImplementedError("a collective is not computed by a rank alone")
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror(Operator):
+    """A tensor as it is, whose gradient is all-reduced: MindSpore's ``_MirrorOperator``, Megatron's f.
+
+    ``view`` is what runs forward, ``back`` what is done to the gradient.
+    """
+
+    view: Reshape
+    back: Collective
+
+    kind: ClassVar[str] = "mirror"
+    family: ClassVar[str] = "collective"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """The same."""
+        return (inputs[0],)
+
+    def dims(self) -> Dims:
+        """All dims stay."""
+        return Dims((self.view.labels,), (self.view.labels,))
+
+    def gradient(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
+    ) -> tuple[str | None, ...]:
+        """The sum over the group."""
+        if grads[0] is None or not tape.needs_gradient(inputs[0]):
+            return (None,)
+        return tape.emit("grad", self.back, [grads[0]])
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """None: it is a view."""
+        return ()
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The input."""
+        return self.view.evaluate(inputs, region)
+
+
+def view(kind: TensorType) -> Reshape:
+    """A tensor under another name: nothing is launched."""
+    labels = tuple(f"dim{index}" for index in range(len(kind.shape)))
+    return Reshape(labels, kind.shape, labels, kind.shape)

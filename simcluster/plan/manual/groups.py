@@ -1,0 +1,116 @@
+"""The groups of a hand-written program: axes of the mesh, all ranks, and lists of ranks by name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.errors import PlanError, Problem, nearest
+from simcluster.layout import Mesh, rooted
+from simcluster.plan.program_spec import WORLD
+
+Axes = tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Groups:
+    """Names of groups as axes of a mesh; ``found`` are the explicit groups that are in use so far, ``rows``
+    the group of each rank by axes.
+    """
+
+    mesh: Mesh
+    written: Mapping[str, Sequence[Sequence[int]]]
+    found: dict[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
+    rows: dict[Axes, dict[int, tuple[int, ...]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, mesh: Mesh, written: Mapping[str, Sequence[Sequence[int]]], path: str) -> Groups:
+        """Checks what is written; PlanError with every problem."""
+        problems = [
+            Problem(message, f"{path}.{name}")
+            for name, lists in written.items()
+            for message in _wrong(name, lists, mesh)
+        ]
+        if problems:
+            raise PlanError(*problems)
+        return cls(mesh, written, {name: tuple(map(tuple, lists)) for name, lists in written.items()})
+
+    @property
+    def whole(self) -> Mesh:
+        """The mesh with all explicit groups."""
+        return self.mesh.with_groups(self.found)
+
+    @property
+    def names(self) -> list[str]:
+        """Every name that may be used."""
+        return [*self.written, *self.mesh.names, WORLD[0]]
+
+    def axes(self, name: str | Sequence[str], path: str) -> Axes:
+        """What a movement is over; several names are axes, the first outermost. PlanError if unknown."""
+        if not isinstance(name, str):
+            for each in name:
+                if each not in self.mesh.sizes:
+                    hint = nearest(each, self.mesh.names)
+                    raise PlanError(f"the mesh has no axis '{each}'", path=path, hint=hint)
+            return tuple(name)
+        if name in WORLD:
+            return tuple(axis for axis, size in self.mesh.axes if size > 1) or self.mesh.names[:1]
+        if name not in self.names:
+            raise PlanError(f"there is no group '{name}'", path=path, hint=nearest(name, self.names))
+        return (name,)
+
+    def size(self, axes: Axes) -> int:
+        """Ranks of a group."""
+        return self.whole.product(axes)
+
+    def members(self, axes: Axes) -> NDArray[np.int64]:
+        """All groups, shape [groups, members]."""
+        return self.whole.groups(axes)
+
+    def row(self, axes: Axes, rank: int) -> tuple[int, ...] | None:
+        """The group that a rank is in, or None."""
+        if axes not in self.rows:
+            rows = [tuple(row) for row in self.members(axes).tolist()]
+            self.rows[axes] = {member: row for row in rows for member in row}
+        return self.rows[axes].get(rank)
+
+    def made(self, name: str, lists: Sequence[Sequence[int]]) -> Axes:
+        """Explicit groups that the planner makes."""
+        self.found[name] = tuple(map(tuple, lists))
+        return (name,)
+
+    def rooted(self, axes: Axes, place: int) -> Axes:
+        """The groups with the member at ``place`` in front."""
+        if place == 0:
+            return axes
+        members = self.members(axes)
+        rest = np.delete(members, place, axis=1)
+        lists = np.concatenate([members[:, place : place + 1], rest], axis=1)
+        return self.made(rooted("+".join(axes), place), lists.tolist())
+
+
+def _wrong(name: str, lists: Sequence[Sequence[int]], mesh: Mesh) -> Iterator[str]:
+    """What is wrong with explicit groups."""
+    if not name.isidentifier():
+        yield f"'{name}' is no name of a group: use letters, digits and _"
+    if name in (*mesh.names, *WORLD):
+        yield f"'{name}' is a group already: write another name"
+    if not lists or not lists[0]:
+        yield "it has no ranks: write lists of them, such as [[0, 1], [2, 3]]"
+        return
+    sizes = sorted({len(each) for each in lists})
+    if len(sizes) > 1:
+        listed = " and ".join(map(str, sizes))
+        yield f"groups of one name are equally large, not of {listed} ranks: give them names of their own"
+    counts = Counter(rank for each in lists for rank in each)
+    twice = [rank for rank, count in counts.items() if count > 1]
+    if twice:
+        yield f"rank {twice[0]} is in it {counts[twice[0]]} times"
+    absent = [rank for rank in counts if rank >= mesh.num_ranks]
+    if absent:
+        ranks = mesh.num_ranks
+        yield f"there is no rank {absent[0]}: {mesh} = {ranks} ranks, the last is {ranks - 1}"

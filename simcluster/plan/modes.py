@@ -1,0 +1,25 @@
+"""A plan in the scenario's mode: derived from strategies, or written by hand."""
+
+from __future__ import annotations
+
+from simcluster.cluster import Cluster
+from simcluster.collectives import AUTOMATIC, Selection
+from simcluster.model import Model
+from simcluster.plan.inputs import Inputs
+from simcluster.plan.manual.plan import manual_plan
+from simcluster.plan.plan import Plan, layout_plan
+from simcluster.plan.spec import FrameworkSpec, ParallelSpec, TrainingSpec
+
+
+def make_plan(
+    model: Model,
+    training: TrainingSpec,
+    parallel: ParallelSpec,
+    framework: FrameworkSpec,
+    cluster: Cluster,
+    algorithms: Selection = AUTOMATIC,
+    inputs: Inputs | None = None,
+) -> Plan:
+    """The plan of a model on a cluster; PlanError if it is impossible, with every reason it can tell."""
+    made = manual_plan if parallel.mode == "manual" else layout_plan
+    return made(model, training, parallel, framework, cluster, algorithms, inputs)

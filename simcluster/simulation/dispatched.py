@@ -1,0 +1,38 @@
+"""What the host dispatches in a step where pieces of the network are graphs and the rest is not."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from simcluster.program.graphs import dispatched as runs_kernels
+from simcluster.simulation.build import Built
+
+
+def dispatched(built: Built) -> dict[str, float]:
+    """Operators ``alone`` and ``in_graphs``, ``launches`` of graphs, ``busy_s``: per step, means over ranks.
+
+    The last is the time which the host spends on operators and launches, calls of collectives aside; what
+    kernels wait for it is part of ``host_s``, with what launching kernels costs the device.
+    """
+    by_code = []
+    for code in built.program.codes:
+        found = [each for each in code.instructions if runs_kernels(each)]
+        inside = [each for each in found if each.piece]
+        spent = sum(each.dispatches for each in found)
+        launches = sum(each.dispatches > 0 for each in inside)
+        by_code.append((len(found) - len(inside), len(inside), launches, spent))
+    table = np.array(by_code, dtype=np.float64)
+    by_part = [
+        sum(table[code] * times for code, times in Counter(run.code for run in part.executions).items())
+        for part in built.program.parts
+    ]
+    classes = built.classes
+    total = np.zeros(table.shape[1])
+    for rank, size in zip(classes.representatives, classes.sizes, strict=True):
+        counts = np.array(by_part[built.program.part_of(rank)])
+        counts[-1] *= built.plan.dispatch.of(built.cluster.device(rank))
+        total += size * counts
+    names = ("alone", "in_graphs", "launches", "busy_s")
+    return dict(zip(names, (total / sum(classes.sizes)).tolist(), strict=True))

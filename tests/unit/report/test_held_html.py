@@ -1,0 +1,72 @@
+"""What reports say of memory beyond its peak: reserved, over time by stage, alive."""
+
+from dataclasses import replace
+
+import pytest
+
+from simcluster.report import html, summary_text
+from simcluster.report.statements import fullest, reserved
+from simcluster.scenario import Scenario
+from simcluster.simulation import simulate
+from tests.unit.report.conftest import h100
+from tests.unit.report.test_html import Page
+
+
+@pytest.fixture(scope="module")
+def torch_run():
+    """Two stages under a profile with an allocator."""
+    which = h100({"pipeline": 2, "data": 2, "tensor": 2})
+    return simulate(
+        Scenario(which.spec.model_copy(update={"framework": "megatron-core"}), None, which.folder)
+    )
+
+
+def test_an_allocator_is_told_by_stage(torch_run):
+    text = Page(html(torch_run)).text
+    assert "Memory reserved" in text
+    assert "by replay through the allocator torch" in text
+    entry = fullest(torch_run.documents)
+    assert reserved(torch_run.documents) in " ".join(summary_text(torch_run, width=400).split())
+    assert f"stage {entry['stage']}" in reserved(torch_run.documents)
+
+
+def test_without_one_nothing_is_said_of_it(run):
+    assert reserved(run.documents) == ""
+    text = Page(html(run)).text
+    assert "Memory reserved" not in text
+    assert "the line: reserved" not in text
+
+
+def test_stages_are_drawn_in_one_clock(run, deep):
+    """Four stages, all of them; of sixteen six, the first, the last and the fullest among them."""
+    for found, most in ((run, 4), (deep, 6)):
+        text = Page(html(found)).text
+        stages = [each["stage"] for each in found.documents["memory"]]
+        told = [stage for stage in stages if f"stage {stage}, rank" in text]
+        assert len(told) == most
+        assert {stages[0], fullest(found.documents)["stage"]} <= set(told)
+
+
+def test_what_is_alive_is_named(run):
+    text = Page(html(run)).text
+    assert "Alive at the peak" in text
+    for each in fullest(run.documents)["alive"]:
+        assert each["buffer"] in text
+
+
+def test_files_of_earlier_versions_say_less(run):
+    documents = {name: found for name, found in run.documents.items() if name != "memory"}
+    earlier = replace(run, documents=documents)
+    text = Page(html(earlier)).text
+    assert "Memory at its peak" in text
+    assert "Memory over time" in text
+    assert "Alive at the peak" not in text
+    assert reserved(documents) == ""
+    assert summary_text(earlier, width=100)
+
+
+def test_what_fits_only_once_blocks_are_given_back_is_said(torch_run):
+    (entry, *_) = torch_run.documents["memory"]
+    tight = entry | {"capacity": entry["outside"] + (entry["allocated"] + entry["reserved"]) // 2}
+    assert "must be given back" in reserved({"memory": [tight]})
+    assert "must be given back" not in reserved({"memory": [entry]})
