@@ -32,6 +32,7 @@ ROOTED = frozenset(
         Operation.BARRIER,
         Operation.NEIGHBOR_EXCHANGE,
         Operation.SHIFT,
+        Operation.ROTATE,
     }
 )
 """Operations in which ranks have no part of their own to copy, or only one of them has."""

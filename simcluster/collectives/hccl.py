@@ -30,7 +30,7 @@ def preferred(operation: Operation, site: Site, num_bytes: float, able: list[str
 
 def _order(operation: Operation, site: Site, num_bytes: float) -> list[str]:
     match operation:
-        case Operation.SEND_RECEIVE | Operation.NEIGHBOR_EXCHANGE | Operation.SHIFT:
+        case Operation.SEND_RECEIVE | Operation.NEIGHBOR_EXCHANGE | Operation.SHIFT | Operation.ROTATE:
             return ["direct"]
         case Operation.ALL_TO_ALL | Operation.ALL_TO_ALL_V:
             return ["pairwise"]

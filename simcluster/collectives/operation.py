@@ -28,10 +28,11 @@ class Operation(enum.StrEnum):
     neighbor_exchange  rank i: the second half of rank i-1's,      one rank's array
                        the first half of rank i+1's array
     shift              rank i: the array of rank i-1               one rank's array
+    rotate             the same, and rank 0: that of the last      one rank's array
     =================  ==========================================  ==========================
 
-    The last two stop at the ends: nobody sends from the last rank to the first, and what a rank without a
-    neighbour would have had from it is left to the caller.
+    Shifts and exchanges with neighbours stop at the ends: nobody sends from the last rank to the first, and
+    what a rank without a neighbour would have had from it is left to the caller.
     """
 
     ALL_REDUCE = "all_reduce"
@@ -47,6 +48,7 @@ class Operation(enum.StrEnum):
     BARRIER = "barrier"
     NEIGHBOR_EXCHANGE = "neighbor_exchange"
     SHIFT = "shift"
+    ROTATE = "rotate"
 
     def bus_factor(self, num_ranks: int) -> float:
         """The ratio of busbw to algbw for a group of ``num_ranks``.
@@ -60,7 +62,7 @@ class Operation(enum.StrEnum):
                 return 2 * (num_ranks - 1) / num_ranks
             case Operation.BROADCAST | Operation.REDUCE | Operation.SEND_RECEIVE | Operation.BARRIER:
                 return 1.0
-            case Operation.SHIFT:
+            case Operation.SHIFT | Operation.ROTATE:
                 return 1.0
             case Operation.NEIGHBOR_EXCHANGE:
                 return 1.0 if num_ranks > 2 else 0.5
@@ -80,6 +82,8 @@ class Operation(enum.StrEnum):
                 return 2.0 * (num_ranks - 1)
             case Operation.SEND_RECEIVE:
                 return 1.0
+            case Operation.ROTATE:
+                return float(num_ranks)
             case Operation.GATHER | Operation.SCATTER:
                 return (num_ranks - 1) / num_ranks
             case _:

@@ -13,7 +13,7 @@ from simcluster.collectives.step import Array, Cut, Ints, Routine, Step
 
 _HELD_BY_ROOT = (Operation.BROADCAST, Operation.SCATTER, Operation.SEND_RECEIVE)
 _HELD_BY_OWNER = (Operation.ALL_GATHER, Operation.GATHER)
-_WITH_NEIGHBORS = (Operation.NEIGHBOR_EXCHANGE, Operation.SHIFT)
+_WITH_NEIGHBORS = (Operation.NEIGHBOR_EXCHANGE, Operation.SHIFT, Operation.ROTATE)
 _ALL_TO_ALL = (Operation.ALL_TO_ALL, Operation.ALL_TO_ALL_V)
 _BY_RANK = (Operation.ALL_GATHER, Operation.REDUCE_SCATTER, Operation.GATHER, Operation.SCATTER)
 
@@ -210,7 +210,8 @@ class _Run:
     def _from_neighbors(self, rank: int, line: Ints) -> Array:
         """What a rank has of the one before it and, in an exchange, of the one behind it."""
         place, halves = int(self.site.order[rank]), self.cut.blocks // self.ranks
-        blocks = [line[place - 1] * halves + halves - 1 if place else None]
+        around = self.operation is Operation.ROTATE
+        blocks = [line[place - 1] * halves + halves - 1 if place or around else None]
         if halves == 2:
             blocks.append(line[place + 1] * halves if place + 1 < self.ranks else None)
         parts = []

@@ -77,6 +77,9 @@ class CollectivesSpec(Section):
     shift: Name | None = None
     """Of the exchange of halos in one direction alone."""
 
+    rotate: Name | None = None
+    """Of what every rank sends to the next, the last to the first, alone."""
+
     barrier: Name | None = None
     """Of the barrier alone."""
 

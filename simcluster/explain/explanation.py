@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from simcluster.explain.knobs import Knob, knobs, nearest
+from simcluster.explain.knobs import knobs, nearest
 from simcluster.explain.trial import Trial, Trials, trial_of
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
@@ -49,20 +49,32 @@ def explained(scenario: Scenario, watch: Callable[[Trial], None] | None = None) 
     trials = Trials(scenario, watch)
     found = knobs(scenario, run.documents["plan"])
     alone = {name: nearest(trials, name, turns)[-1] for name, turns in found.items()}
-    together = () if any(each.fits for each in alone.values()) else _together(trials, alone, found)
+    together = () if any(each.fits for each in alone.values()) else _together(trials, alone)
     return Explanation(run, present, (*alone.values(), *together))
 
 
-def _together(trials: Trials, alone: Mapping[str, Trial], turns: Mapping[str, Knob]) -> tuple[Trial, ...]:
-    """As few knobs as are enough, each at its last possible turn; those of the mesh exclude each other."""
-    able = {name: each for name, each in alone.items() if not each.refused}
-    tried: list[Trial] = []
-    for count in range(2, len(able) + 1):
-        for names in combinations(able, count):
-            changes = tuple(change for name in names for change in able[name].changes)
-            if len({key for key, _ in changes}) < len(changes):
-                continue
-            tried.append(trials.run(names, changes))
+def _together(trials: Trials, alone: Mapping[str, Trial]) -> tuple[Trial, ...]:
+    """As few knobs as are enough, each as far as it was turned; of those that set the same key, the best.
+
+    All of them come first: if they are not enough, no fewer are.
+    """
+    best: dict[tuple[str, ...], tuple[str, Trial]] = {}
+    for name, each in alone.items():
+        keys = tuple(key for key, _ in each.changes)
+        if not each.refused and (keys not in best or each.needed < best[keys][1].needed):
+            best[keys] = (name, each)
+    able = dict(best.values())
+    if len(able) < 2:
+        return ()
+    every = _tried(trials, tuple(able), able)
+    if not every.fits and not every.refused:
+        return (every,)
+    for count in range(2, len(able)):
+        tried = [_tried(trials, names, able) for names in combinations(able, count)]
         if any(each.fits for each in tried):
-            break
-    return tuple(tried)
+            return tuple(tried)
+    return (every,)
+
+
+def _tried(trials: Trials, names: Sequence[str], able: Mapping[str, Trial]) -> Trial:
+    return trials.run(names, tuple(change for name in names for change in able[name].changes))

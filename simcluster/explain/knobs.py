@@ -66,6 +66,13 @@ def _first(trials: Trials, name: str, turns: Knob) -> list[Trial]:
     return [*(each for each in found if each is not best), best]
 
 
+def _chosen(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
+    """Recomputation as the simulator chooses it: of what fits the fastest, by stage and operator."""
+    spec = scenario.spec.parallel.recompute
+    if spec.nothing:
+        yield (("parallel.recompute", "auto"),)
+
+
 def _recompute(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
     """One layer of each stage more, up to all."""
     spec = scenario.spec.parallel.recompute
@@ -115,6 +122,7 @@ def _axis(axis: str) -> Callable[[Scenario, Mapping[str, Any]], Iterator[Changes
 
 
 _KNOBS: Mapping[str, Callable[[Scenario, Mapping[str, Any]], Iterator[Changes]]] = {
+    "recompute auto": _chosen,
     "recompute": _recompute,
     "optimizer sharding": _sharding,
     "micro-batch": _micro_batch,

@@ -192,7 +192,19 @@ class _Assembly:
         for axis, size in sizes.items():
             if size > 1 or axis == "data":
                 self.put(f"parallel.mesh.{axis}", size, facts.flag(axis) if axis in facts.known else None)
+        if model["context"] > 1:
+            self._context([axis for axis in ("tensor", "context") if model[axis] > 1])
         self._recipe(model["tensor"])
+
+    def _context(self, axes: list[str]) -> None:
+        """How attention gets along with parts of sequences: by heads over these axes, or with all keys."""
+        facts = self.facts
+        if facts.get("context_kind") == "heads":
+            before = facts.get("parallel.strategies", [])
+            core = {"match": "layers.*.attention.core", "split": {"heads": axes}}
+            facts.say("parallel.strategies", [*before, core], facts.flag("context_kind"))
+        elif facts.get("context_kind", "ring") == "ring":
+            facts.say("parallel.context", "ring", facts.flag("context"))
 
     def _experts(self, ways: int, tensor: int) -> int:
         """How many of the ranks that split the batch share the experts of a layer."""

@@ -211,7 +211,11 @@ PARALLEL: Mapping[str, Meaning] = {
     "pipeline_model_parallel_split_rank": lost("stages of equal size are simulated", unless=(None,)),
     "standalone_embedding_stage": lost("the embedding shares the first stage"),
     "context_parallel_size": states("context"),
-    "cp_comm_type": effectless,
+    "cp_comm_type": selects(
+        "context_kind",
+        {"p2p": "ring", "all_gather": "gather", "a2a": "heads"},
+        "keys and values are gathered at once",
+    ),
     "hierarchical_context_parallel_sizes": lost("one level is simulated", unless=(None,)),
     "sequence_parallel": switch("sequence_parallel"),
     "use_distributed_optimizer": chooses("parallel.optimizer_sharding", ZERO[1]),

@@ -30,6 +30,7 @@ class Kind(enum.StrEnum):
     COPY = "copy"
     NEIGHBOR_EXCHANGE = "neighbor_exchange"
     SHIFT = "shift"
+    ROTATE = "rotate"
     BROADCAST = "broadcast"
     REDUCE = "reduce"
     BARRIER = "barrier"
@@ -64,7 +65,8 @@ class Movement:
     ``dim`` is the tensor dim that is gathered, sliced or scattered (``FLAT`` for the flat buffer); an
     all-to-all gathers ``dim`` and splits ``to_dim``. An exchange with neighbours takes the elements before
     and after a rank's own from ``halo`` to ``to_halo``: it reads more of them, ``fill`` beyond the ends of
-    the tensor, or adds some to their owners'. A ``shift`` does so in one direction only. A ``copy`` puts
+    the tensor, or adds some to their owners'. A ``shift`` does so in one direction only. A ``rotate`` gives
+    every rank the array of the one before it, and the first that of the last. A ``copy`` puts
     halos and what they border into one array, or takes them out of it.
 
     The root of a broadcast or reduce is the first of its group. Sends, and exchanges of parts of different

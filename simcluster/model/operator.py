@@ -14,8 +14,9 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.layout import Dims
+from simcluster.layout import Dims, Movement
 from simcluster.model.noise import uniform
+from simcluster.model.order import Zigzag
 from simcluster.work import DType, Kernel, Work
 
 Array = NDArray[Any]
@@ -167,6 +168,21 @@ class Operator(ABC):
         """The same with statistics of each of ``ways`` equal parts of its batch; None if it has none."""
         return None
 
+    def ordered(self, order: Zigzag) -> Operator | None:
+        """The same on sequences whose tokens lie in this order; None if it does not matter where they stand.
+
+        ValueError if that matters and the operator knows no order.
+        """
+        return None
+
+    def ringed(self, turns: int, length: int) -> Operator | None:
+        """The same in so many turns over slices of a sequence that need one another; None if they do not.
+
+        ``length`` is that of the whole sequence.
+        ValueError if it does and knows no turns.
+        """
+        return None
+
     def decompose(self, split: frozenset[str]) -> Decomposition | None:
         """Primitive operators under which the dims in ``split`` may be split, if there are any."""
         return None
@@ -176,10 +192,11 @@ class Operator(ABC):
 class Decomposition:
     """An operator rewritten as primitives: (suffix, operator, input names, output names) in order.
 
-    Inputs are called ``in0, in1, ...`` and outputs ``out0, out1, ...``; other names are its own.
+    A movement among them is over the axes that split the dim; what it moves lies as before. Inputs are
+    called ``in0, in1, ...`` and outputs ``out0, out1, ...``; other names are its own.
     """
 
-    parts: tuple[tuple[str, Operator, tuple[str, ...], tuple[str, ...]], ...]
+    parts: tuple[tuple[str, Operator | Movement, tuple[str, ...], tuple[str, ...]], ...]
 
 
 def memory_bound(

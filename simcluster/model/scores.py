@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 
 from simcluster.model.operator import Array, Region
+from simcluster.model.order import Zigzag, positions
 
 LABELS = ("batch", "heads", "group", "seq", "keys")
 """The dims of scores: key-value heads, and the query heads that each of them serves."""
@@ -19,24 +20,33 @@ class Scores:
 
     ``causal``: a query sees no later keys. ``window``: and of the earlier ones only the last so many, itself
     included; 0 for all. ``alibi``: minus a slope per head times the distance is added (arXiv 2108.12409);
-    (heads, group) of the whole model, or None.
+    (heads, group) of the whole model, or None. ``order``: how queries and keys lie, if not as they stand.
     """
 
     causal: bool = True
     window: int = 0
     alibi: tuple[int, int] | None = None
+    order: Zigzag | None = None
 
     def pairs(self, queries: int, keys: int) -> int:
-        """Twice the number of (query, key) pairs that count, half of the square for a causal triangle."""
+        """Twice the number of (query, key) pairs that count, half of the square for a causal triangle.
+
+        Of fewer queries than keys it is their share: in an order every slice has an equal one.
+        """
         if not self.causal:
             return 2 * queries * keys
         hidden = max(0, keys - self.window) if self.window else 0
+        if self.order is not None:
+            return queries * keys - hidden * hidden * queries // keys
         return queries * keys - hidden * max(0, queries - self.window)
 
     def masked(self, scores: Array, region: Region) -> Array:
         """The scores with their penalties, -inf where a query does not see a key."""
         rows, columns = scores.shape[-2:]
-        distance = np.subtract.outer(region.start("seq") + np.arange(rows), np.arange(columns))
+        distance = np.subtract.outer(
+            positions(self.order, region.start("seq"), rows),
+            positions(self.order, region.start("keys"), columns),
+        )
         if self.alibi is not None:
             heads, group = scores.shape[1:3]
             first, part = region.start("heads"), region.start("group")

@@ -69,6 +69,7 @@ class _Updates:
         names |= {f"out{index}": value for index, value in enumerate(node.outputs)}
         ready = dict.fromkeys(node.inputs, 0)
         for suffix, part, inputs, outputs in decomposition.parts:
+            assert isinstance(part, Operator), "updates move nothing by themselves"
             dims = part.dims()
             operands = [self._reduced(names[name], node, ready) for name in inputs]
             number = max(ready[value] for value in operands)

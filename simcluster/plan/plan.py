@@ -21,6 +21,7 @@ from simcluster.plan.formats import Formats, states_of, update_of
 from simcluster.plan.fusion import idle, used_by
 from simcluster.plan.fusion_ids import fusion_ids
 from simcluster.plan.hints import hints
+from simcluster.plan.in_order import in_order, in_turns
 from simcluster.plan.inputs import Inputs, check_inputs
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
 from simcluster.plan.notes import followed, notes, padded, without_effect
@@ -31,7 +32,7 @@ from simcluster.plan.place import default_layers, place, written_layers
 from simcluster.plan.propagate import propagate
 from simcluster.plan.recompute_spec import RecomputeSpec
 from simcluster.plan.redistribute import Router
-from simcluster.plan.rule import BATCH, PIPELINE, Roles, Rule, stage_devices
+from simcluster.plan.rule import BATCH, PIPELINE, SEQUENCE, Roles, Rule, stage_devices
 from simcluster.plan.schedule import Timetable, splits
 from simcluster.plan.sharding import Sharding, chosen, groups
 from simcluster.plan.spec import (
@@ -45,6 +46,8 @@ from simcluster.plan.strategies import Strategies, assign
 from simcluster.plan.vocabulary import vocabulary_ways
 from simcluster.work import DType
 
+CONTEXT = "context"
+"""The axis that usually splits sequences."""
 EXPERTS, EXPERT = "experts", "expert"
 """The role of axes that share the experts of a mixture, and the axis that usually has it."""
 
@@ -184,6 +187,13 @@ class _Planner:
         counted = self.parallel.tokens_counted(tokens, ways)
         forward = model.graph(batch, self.training.seq_len, formats.compute, counted)
         forward = with_statistics(forward, ways)
+        slices = self.roles.resolve((SEQUENCE,), self.mesh)
+        forward = in_order(forward, self.mesh.product(slices), f"parallel.mesh.{slices[0] if slices else ''}")
+        if self.parallel.context == "ring" and not slices:
+            hint = f"name an axis {CONTEXT}, or say parallel.roles.{SEQUENCE}"
+            raise PlanError("no axis of the mesh splits sequences", path="parallel.context", hint=hint)
+        if self.parallel.context == "ring":
+            forward = in_turns(forward, self.mesh.product(slices), "parallel.context")
         check_tensors(forward)
         placed = place(forward, layers, chain)
         placed, pieces = marked(placed, self.shards)
@@ -436,5 +446,5 @@ def _hosts(cluster: Cluster) -> str:
 def roles_of(parallel: ParallelSpec) -> dict[str, tuple[str, ...]]:
     """The default roles with what the scenario says instead."""
     given = {role: (axes,) if isinstance(axes, str) else axes for role, axes in parallel.roles.items()}
-    usual = {BATCH: ("data", EXPERT), PIPELINE: (PIPELINE,), EXPERTS: (EXPERT,)}
+    usual = {BATCH: ("data", EXPERT), PIPELINE: (PIPELINE,), EXPERTS: (EXPERT,), SEQUENCE: (CONTEXT,)}
     return {**usual, **given}

@@ -21,6 +21,8 @@ Token = str | Digit
 
 BATCH = "batch"
 PIPELINE = "pipeline"
+SEQUENCE = "sequence"
+"""The role of axes over which sequences are split (context parallelism)."""
 
 
 @dataclass(frozen=True, slots=True)

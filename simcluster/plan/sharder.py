@@ -111,7 +111,7 @@ class BlockSharder:
         """
         needs: defaultdict[str, set[Layout]] = defaultdict(set)
         for node in backward:
-            if node.source in self.strategies:
+            if node.source in self.strategies and isinstance(node.operator, Operator):
                 layouts = operator_of(node).dims().input_layouts(self._strategy(node))
                 for value, layout in zip(node.inputs, layouts, strict=True):
                     needs[value].add(layout)
@@ -143,6 +143,7 @@ class BlockSharder:
         split = frozenset(dim for dim, _ in self._strategy(node).splits if dim in barred)
         if operator.family in self.passes:
             split = barred
+        operator = self._ringed(node, operator, split)
         decomposition = operator.decompose(split) if split else None
         if decomposition is None:
             return [node]
@@ -150,7 +151,12 @@ class BlockSharder:
         names |= {f"out{i}": value for i, value in enumerate(node.outputs)}
         found = []
         for suffix, part, inputs, outputs in decomposition.parts:
-            made = part.infer([self.bench.type(names[name]) for name in inputs])
+            kinds = [self.bench.type(names[name]) for name in inputs]
+            if isinstance(part, Movement):
+                (dim,) = split
+                part, made = replace(part, axes=dict(self._strategy(node).splits)[dim]), tuple(kinds)
+            else:
+                made = part.infer(kinds)
             for name, kind in zip(outputs, made, strict=True):
                 if name not in names:
                     names[name] = f"{node.name}.{name}"
@@ -159,6 +165,15 @@ class BlockSharder:
             found.append(replace(node, name=f"{node.name}.{suffix}", operator=part, origin=node.source))
             found[-1] = replace(found[-1], inputs=bound[0], outputs=bound[1])
         return found
+
+    def _ringed(self, node: Node, operator: Operator, split: frozenset[str]) -> Operator:
+        """The operator in as many turns as it has slices, if it takes turns."""
+        if len(split) != 1:
+            return operator
+        (dim,) = split
+        ways = self.mesh.product(dict(self._strategy(node).splits)[dim])
+        shapes = [self.bench.type(value).shape for value in (*node.inputs, *node.outputs)]
+        return operator.ringed(ways, operator.dims().extents(shapes)[dim]) or operator
 
     def _strategy(self, node: Node) -> Strategy:
         """The strategy of a node's forward operator, as far as it concerns dims that the node has."""
@@ -190,8 +205,20 @@ class BlockSharder:
             for value in node.inputs:
                 readers[value].append(node)
         for node in nodes:
+            if isinstance(node.operator, Movement):
+                self.bench.carry(node, self._carried(node, readers))
+                continue
             known = node.source in self.strategies
             self._place(node, self._strategy(node) if known else self._followed(node), readers, kept)
+
+    def _carried(self, node: Node, readers: Readers) -> Layout | None:
+        """The layout in which what goes around is read by what it goes around for."""
+        (value,) = node.outputs
+        for reader in readers[value]:
+            if isinstance(reader.operator, Operator) and reader.source == node.source:
+                layouts = reader.operator.dims().input_layouts(self._strategy(reader))
+                return layouts[reader.inputs.index(value)]
+        return None
 
     def _place(self, node: Node, strategy: Strategy, readers: Readers, kept: set[str]) -> None:
         bench, dims = self.bench, operator_of(node).dims()
@@ -253,6 +280,8 @@ class BlockSharder:
         """Accumulator of several terms -> the axes over which all of them are partial, and so their sum."""
         found: defaultdict[str, list[frozenset[str]]] = defaultdict(list)
         for node in nodes:
+            if isinstance(node.operator, Movement):
+                continue
             layouts = operator_of(node).dims().output_layouts(self._strategy(node))
             for value, layout in zip(node.outputs, layouts, strict=True):
                 if self.bench.kind(value).role is Role.ACCUMULATOR:

@@ -202,6 +202,8 @@ _NOT_MANUAL = (
     "strategies",
     "redistribution",
     "propagate",
+    "shard",
+    "uneven",
     "optimizer_sharding",
     "gradients_mean",
     "gradients_degree",
@@ -232,6 +234,10 @@ class ParallelSpec(Section):
 
     strategies: tuple[StrategySpec, ...] = ()
     """Strategies by operator pattern; they win over the recipe, later ones over earlier ones."""
+
+    context: Literal["gather", "ring"] = "gather"
+    """How attention gets keys and values of the other parts of sequences, which the axes of the role sequence
+    split: gathered, or going around the ranks in turns, beside the work on those that are there."""
 
     uneven: Literal["refuse", "pad"] = "refuse"
     """What becomes of a dim that does not divide over the ranks that split it: refused, or padded, so that
@@ -345,6 +351,8 @@ class ParallelSpec(Section):
                 )
         if self.schedule.stages != "auto":
             raise Refused("the ranks of a stage are those its operators name", path="schedule.stages")
+        if self.schedule.p2p is not None:
+            raise Refused("transfers are the program's own sends and receives", path="schedule.p2p")
 
     def tokens_counted(self, tokens: int, ways: int) -> float:
         """By how many the sum of all tokens' losses is divided, with so many tokens on ``ways`` ranks."""

@@ -15,8 +15,9 @@ from simcluster.document.pattern import matches
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Dims, Layout, Mesh, Strategy, refusal, whole
 from simcluster.model import Block, Graph, Node, Operator, Phase
+from simcluster.plan.in_order import SEQ
 from simcluster.plan.operands import Unfit, Wish, wishes
-from simcluster.plan.rule import BATCH, Roles, Rule, Split, first_rule, stage_devices
+from simcluster.plan.rule import BATCH, SEQUENCE, Roles, Rule, Split, first_rule, stage_devices
 
 DEFAULT = "default"
 _PAD = "parallel: {uneven: pad} pads what does not divide"
@@ -132,6 +133,8 @@ def _strategy(
             if by_dim and BATCH in extent and BATCH not in wish.dims:
                 used = _used(wanted)
                 wanted[BATCH] = tuple(axis for axis in roles.resolve((BATCH,), mesh) if axis not in used)
+            if by_dim and SEQ in extent:
+                wanted |= _in_sequence(wanted, rule, mesh, roles)
             problem = impossible(node, wanted, shapes, mesh, rule, instance, pads=pads)
             if problem is None:
                 # An axis of one rank splits nothing, but layouts that name it would differ from others.
@@ -147,6 +150,18 @@ def _strategy(
         )
     assert failure is not None
     return failure
+
+
+def _in_sequence(wanted: Split, rule: Rule | None, mesh: Mesh, roles: Roles) -> dict[str, tuple[str, ...]]:
+    """How a sequence is split besides: over the axes of that role that nothing else of an operator is.
+
+    Where a shipped rule splits it already, it does so inside these parts; what users write stands.
+    """
+    used = _used(wanted)
+    axes = tuple(axis for axis in roles.resolve((SEQUENCE,), mesh) if axis not in used)
+    if not axes or (SEQ in wanted and rule is not None and rule.path):
+        return {}
+    return {SEQ: (*axes, *wanted.get(SEQ, ()))}
 
 
 def _behind(

@@ -89,6 +89,13 @@ class Workbench:
             layout = reached
         return name
 
+    def carry(self, node: Node, need: Layout | None) -> None:
+        """A movement that an operator is made of; what it makes lies as what it moves, or as needed."""
+        (value,), (out,) = node.inputs, node.outputs
+        moved = self.home(value) if need is None else self.fetch(value, need, node.name)
+        self.nodes.append(replace(node, inputs=(moved,), why=f"{node.source} in turns"))
+        self.put(out, self.layout(value) if need is None else need, node.name)
+
     def settle(self, value: str, layout: Layout, *, scatter: bool) -> None:
         """Redistributes a value right behind its maker: from now on its home lies as ``layout``.
 

@@ -399,6 +399,15 @@ class _CodeWriter:
                 found[index].append(slot)
         return found
 
+    def _turn_edge(self, index: int, readers: Mapping[int, list[int]]) -> Iterator[int]:
+        """What goes around leaves when the kernel that reads it begins: two of its kind are held at once."""
+        (slot,) = self.instructions[index].reads
+        kernels = [i for i, each in enumerate(self.instructions) if each.stream == COMPUTE]
+        users = [i for i in readers[slot] if i in kernels]
+        before = [i for i in kernels if users and i < min(users[0], index)]
+        if before:
+            yield before[-1]
+
     def _prefetch_edge(self, index: int, readers: Mapping[int, list[int]]) -> Iterator[int]:
         """A gathered copy may not be made arbitrarily early: the kernel that far ahead of its reader.
 
@@ -406,6 +415,8 @@ class _CodeWriter:
         kernels in between belong to the others.
         """
         each = self.instructions[index]
+        if each.operation == Kind.ROTATE:
+            yield from self._turn_edge(index, readers)
         if each.operation != Kind.ALL_GATHER or phase_of(self.name) not in _COMPUTED:
             return
         first = min((index for slot in each.writes for index in readers.get(slot, ())), default=0)

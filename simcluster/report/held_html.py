@@ -12,7 +12,7 @@ from simcluster import units
 from simcluster.draw import Column, Markup, Stack, html_legend, html_table, section, stacks, swatch
 from simcluster.draw.area import stacked_area
 from simcluster.report.parts import category, memory
-from simcluster.report.stages import against, labels, stage_memory
+from simcluster.report.stages import against, called, labels, stage_memory
 from simcluster.report.statements import fragments, fullest
 from simcluster.trace import Run
 
@@ -65,7 +65,7 @@ def _reserved(stages: Sequence[Document]) -> Iterator[Markup]:
     titles = ("tensors", "reserved", "fragments", "outside", "of capacity")
     rows = [
         [
-            f"stage {each['stage']}",
+            called(each),
             units.size(each["allocated"]),
             units.size(each["reserved"]),
             units.percent(fragments(each)),
@@ -106,7 +106,7 @@ def _over_time(run: Run, width: int) -> Iterator[Markup]:
             width=width,
             height=height,
         )
-        head = f"stage {entry['stage']}, rank {entry['rank']}"
+        head = f"{called(entry)}, rank {entry['rank']}"
         areas.append(Markup(f'<div style="font-size:12px;opacity:.7;margin:4px 0 0">{head}</div>{area}'))
     if areas:
         line = "; the line: reserved, with what is outside" if any(_line(each) for each, _ in chosen) else ""
@@ -154,6 +154,6 @@ def _living(documents: Document) -> Iterator[Markup]:
         for each in entry["alive"]
     ]
     titles = [Column(title, quantity=True) for title in ("buffers", "size", "share")]
-    note = f"stage {entry['stage']}, rank {entry['rank']}, {units.seconds(entry['time_s'])} into the run"
+    note = f"{called(entry)}, rank {entry['rank']}, {units.seconds(entry['time_s'])} into the run"
     table = html_table(["", *titles], rows)
     yield section("Alive at the peak", note, Markup(f"<details><summary>buffers</summary>{table}</details>"))

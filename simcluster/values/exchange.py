@@ -62,6 +62,8 @@ def exchange(
     if movement.kind is Kind.ALL_TO_ALL:
         parts = [[_nth(array, index, sizes, movement.to_dim) for array in arrays] for index in range(count)]
         return [_gathered(part, movement.dim, shape, sizes) for part in parts]
+    if movement.kind is Kind.ROTATE:
+        return [arrays[index - 1] for index in range(count)]
     if movement.kind in (Kind.NEIGHBOR_EXCHANGE, Kind.SHIFT):
         grows = sum(movement.to_halo) > sum(movement.halo)
         return _with_halos(movement, arrays) if grows else _halos_added(movement, arrays)

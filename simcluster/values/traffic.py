@@ -38,6 +38,8 @@ def crossed(movement: Movement, arrays: Sequence[Array], results: Sequence[Array
             part = int(results[0].shape[movement.to_dim])
             rows = sum(int(array.size) // int(array.shape[movement.to_dim]) for array in arrays)
             return others * rows * part
+        case Kind.ROTATE:
+            return sum(array.size for array in arrays)
         case Kind.NEIGHBOR_EXCHANGE | Kind.SHIFT:
             return sum(_beside(movement, array) for array in arrays[:-1])
         case _:

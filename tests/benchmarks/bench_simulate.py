@@ -5,6 +5,7 @@ Nothing here is asserted: figures belong to a machine. The README reports them.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -62,6 +63,51 @@ def test_trace(benchmark, ranks, tmp_path):
 def test_prepare_405b(benchmark):
     """Planning, lowering and partition of 16,384 ranks, without the engine."""
     benchmark(prepare, Scenario.load(SCENARIOS / "llama3-405b-16384-h100.yaml"))
+
+
+STRATEGIES = {
+    "by dims": [
+        {"match": "embedding.tokens", "split": {"vocab": "tensor"}},
+        {"match": "layers.*.attention.{qkv,rotary,core,out}", "split": {"heads": "tensor"}},
+        {"match": "layers.*.mlp.{up,activation,down}", "split": {"ffn": "tensor"}},
+        {"match": "head.{logits,loss}", "split": {"vocab": "tensor"}},
+    ],
+    "in numbers": [
+        {"match": "layers.*.mlp.up", "in": [[128, 1, 1], [1, 8], [1, 8]]},
+        {"match": "layers.*.mlp.down", "in": [[128, 1, 8], [8, 1]]},
+    ],
+}
+
+
+@pytest.mark.parametrize("strategies", STRATEGIES.values(), ids=STRATEGIES)
+def test_lower_405b_with_strategies(benchmark, strategies):
+    """Planning and lowering with strategies that a user writes."""
+    settings = [("parallel.recipe", "data"), ("parallel.strategies", json.dumps(strategies))]
+    _prepared_anew(benchmark, settings)
+
+
+def test_propagate_405b(benchmark):
+    """The same with three operators configured, and the others by sharding propagation."""
+    strategies = [
+        {"match": "layers.*.attention.qkv", "split": {"heads": "tensor"}},
+        {"match": "layers.*.mlp.up", "split": {"ffn": "tensor"}},
+        {"match": "head.logits", "split": {"vocab": "tensor"}},
+    ]
+    settings = [
+        ("parallel.recipe", "null"),
+        ("parallel.propagate", "true"),
+        ("parallel.strategies", json.dumps(strategies)),
+    ]
+    _prepared_anew(benchmark, settings)
+
+
+def _prepared_anew(benchmark, settings):
+    """Every round with a scenario of its own, so that nothing is remembered."""
+
+    def setup():
+        return (Scenario.load(SCENARIOS / "llama3-405b-16384-h100.yaml", settings),), {}
+
+    benchmark.pedantic(prepare, setup=setup, rounds=5)
 
 
 MEASURED = """

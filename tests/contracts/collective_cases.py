@@ -78,6 +78,8 @@ def expected(operation: Operation, arrays, reduction, counts=None):
             return [arrays[0]] * n
         case Operation.SHIFT:
             return [np.full_like(arrays[0], _neutral(reduction, arrays[0].dtype)), *arrays[:-1]]
+        case Operation.ROTATE:
+            return [arrays[-1], *arrays[:-1]]
         case Operation.NEIGHBOR_EXCHANGE:
             nothing = np.full(arrays[0].size, _neutral(reduction, arrays[0].dtype))
             halves = [np.split(array.ravel(), 2) for array in [nothing, *arrays, nothing]]

@@ -25,7 +25,7 @@ def collective(
         typer.Argument(
             metavar="OPERATION",
             help="all_reduce, all_gather, reduce_scatter, all_to_all, all_to_all_v, broadcast, reduce, "
-            "gather, scatter, send_receive, neighbor_exchange, shift or barrier.",
+            "gather, scatter, send_receive, neighbor_exchange, shift, rotate or barrier.",
             show_default=False,
         ),
     ],

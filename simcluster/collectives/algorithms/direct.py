@@ -13,7 +13,7 @@ from simcluster.collectives.rounds import everyone, star, waits
 from simcluster.collectives.site import Site
 from simcluster.collectives.step import Cut, Exchange, Ints, Routine, Sends, Step
 
-NEIGHBORS = (Operation.NEIGHBOR_EXCHANGE, Operation.SHIFT)
+NEIGHBORS = (Operation.NEIGHBOR_EXCHANGE, Operation.SHIFT, Operation.ROTATE)
 
 
 class Direct(Algorithm):
@@ -49,7 +49,7 @@ class Direct(Algorithm):
             case Operation.ALL_TO_ALL | Operation.ALL_TO_ALL_V:
                 exchange = Exchange(groups=row, out=row * ranks, into=row, hops=hops)
                 return Routine(Cut(ranks * ranks, arrays=ranks), (exchange,))
-            case Operation.NEIGHBOR_EXCHANGE | Operation.SHIFT:
+            case Operation.NEIGHBOR_EXCHANGE | Operation.SHIFT | Operation.ROTATE:
                 return _to_neighbors(operation, np.argsort(site.order), hops)
             case Operation.BROADCAST | Operation.SCATTER:
                 first = star(row, 0, 1, inwards=False, hops=hops)
@@ -65,6 +65,9 @@ class Direct(Algorithm):
 def _to_neighbors(operation: Operation, line: Ints, hops: tuple[int, int]) -> Routine:
     """Every rank of ``line`` to the next, and in an exchange to the one before too: block 2r and 2r + 1."""
     ranks = line.size
+    if operation is Operation.ROTATE:
+        sends = Sends(src=line, dst=np.roll(line, -1), base=line, modulus=1, hops=hops)
+        return Routine(Cut(ranks, arrays=ranks), (sends,))
     if operation is Operation.SHIFT:
         sends = Sends(src=line[:-1], dst=line[1:], base=line[:-1], modulus=1, hops=hops)
         return Routine(Cut(ranks, arrays=ranks), (sends,))

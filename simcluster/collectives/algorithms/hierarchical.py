@@ -26,6 +26,7 @@ class Hierarchical(TwoLevel):
         Operation.SEND_RECEIVE,
         Operation.NEIGHBOR_EXCHANGE,
         Operation.SHIFT,
+        Operation.ROTATE,
     }
 
     def across(self, columns: Ints, base: Ints | int, width: int, *, reduce: bool) -> tuple[Step, ...]:

@@ -120,7 +120,7 @@ _MEANINGS: Mapping[str, Meaning] = {
     "activation_checkpointing.partition_activations": lost("saved activations are whole on every rank"),
     "activation_checkpointing.cpu_checkpointing": lost(_ON_DEVICE),
     "tensor_parallel.autotp_size": states("tensor"),
-    "sequence_parallel_size": states("context"),
+    "sequence_parallel_size": lambda facts, flag: _ulysses(facts, flag),
     "pipeline.stages": states("pipeline"),
     "sparse_attention.mode": lost("attention over the whole sequence is simulated"),
     "compression_training": lost("no compression is simulated", unless=({}, None)),
@@ -184,3 +184,9 @@ def _numbers(facts: Facts) -> None:
     facts.remark(
         "a DeepSpeed JSON does not say whether layers are recomputed: --set parallel.recompute.layers=all"
     )
+
+
+def _ulysses(facts: Facts, flag: Flag) -> None:
+    """DeepSpeed's sequence parallelism exchanges heads for parts of the sequence."""
+    states("context")(facts, flag)
+    facts.say("context_kind", "heads", flag)

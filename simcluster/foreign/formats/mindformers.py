@@ -155,7 +155,11 @@ _MEANINGS: Mapping[str, Meaning] = {
     "parallel_config.use_seq_parallel": switch("sequence_parallel", True, False),
     "parallel_config.vocab_emb_dp": switch("vocab_emb_dp"),
     "parallel_config.gradient_aggregation_group": of_profile,
-    "parallel_config.context_parallel_algo": effectless,
+    "parallel_config.context_parallel_algo": selects(
+        "context_kind",
+        {"colossalai_cp": "ring", "ulysses_cp": "heads"},
+        "keys and values are gathered at once",
+    ),
     "parallel_config.ulysses_degree_in_cp": effectless,
     "parallel_config.optimizer_shard": effectless,
     "parallel_config.seq_split_num": lost("sequences are not split in the pipeline", unless=(1, None)),

@@ -8,14 +8,16 @@ forward's products. Dropout masks are drawn again too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import Array, Operator, Region, Tape, TensorType
+from simcluster.model.operator import Array, Decomposition, Operator, Region, Tape, TensorType
 from simcluster.model.operators.dropout import drawn
+from simcluster.model.operators.ring_attention import ring_backward, ring_forward
+from simcluster.model.order import Zigzag
 from simcluster.model.scores import LABELS, Scores
 from simcluster.work import DType, Kernel, Work
 
@@ -46,6 +48,9 @@ class _Attention(Operator):
     scale: float | None
     biased: bool
     own_values: bool
+    order: Zigzag | None
+    turns: int
+    slice_length: int
 
     @property
     def _found(self) -> tuple[str, ...]:
@@ -58,7 +63,11 @@ class _Attention(Operator):
 
     @property
     def _whole(self) -> tuple[tuple[str, str], ...]:
-        return _WHOLE + (_WHOLE_VALUES if self.own_values else ())
+        # Slices of queries are alike where all see all keys, or as many in their order.
+        barred = _WHOLE if self.causal and self.order is None else _WHOLE[1:]
+        if self.turns:
+            barred = (("seq", "keys and values go around the ranks that split it"), *_WHOLE[1:])
+        return barred + (_WHOLE_VALUES if self.own_values else ())
 
     @property
     def _extra(self) -> tuple[tuple[str, ...], ...]:
@@ -67,7 +76,7 @@ class _Attention(Operator):
     @property
     def rule(self) -> Scores:
         """How scores become weights."""
-        return Scores(self.causal, self.window, self.alibi)
+        return Scores(self.causal, self.window, self.alibi, self.order)
 
     def _factor(self, q: Array) -> Array:
         """What products of queries and keys are multiplied by."""
@@ -84,6 +93,11 @@ class _Attention(Operator):
             return np.ones((), dtype=scores.dtype)
         mask = drawn(region, self.label, LABELS, scores.shape, self.dropout)
         return np.asarray(mask * scores.dtype.type(1 / (1 - self.dropout)))
+
+    def _check_ring(self) -> None:
+        """ValueError where scores depend on more than queries, keys and their order."""
+        if self.window or self.biased or self.own_values:
+            raise ValueError("attention in a window, with a bias or with values of their own goes in no ring")
 
     def _priced(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, backward: bool
@@ -120,7 +134,9 @@ class Attention(_Attention):
     ``Scores``; weights are dropped at the rate ``dropout``, their mask drawn under ``label``. ``scale``
     stands for ``1 / sqrt(d)`` if given. ``biased``: a fourth input [heads, group, seq, keys] is added to the
     scaled scores, and gets a gradient (T5's relative positions). ``own_values``: heads of v and o have a size
-    of their own, ``value_dim`` (latent attention, arXiv 2405.04434).
+    of their own, ``value_dim`` (latent attention, arXiv 2405.04434). ``order`` is that of queries and keys;
+    in one, slices of causal queries have equal shares of the work. With ``turns`` a sequence that is split in
+    so many slices, of ``slice_length``, is attended to in as many turns (``ring_attention``).
     """
 
     causal: bool = True
@@ -131,6 +147,9 @@ class Attention(_Attention):
     scale: float | None = None
     biased: bool = False
     own_values: bool = False
+    order: Zigzag | None = None
+    turns: int = 0
+    slice_length: int = 0
 
     kind: ClassVar[str] = "attention"
 
@@ -158,19 +177,41 @@ class Attention(_Attention):
         if grads[0] is None:
             return (None,) * len(inputs)
         rule = (self.causal, self.window, self.alibi)
-        back = AttentionGrad(*rule, self.dropout, self.label, self.scale, self.biased, self.own_values)
+        how = (self.scale, self.biased, self.own_values)
+        back = AttentionGrad(*rule, self.dropout, self.label, *how, order=self.order)
+        if self.turns:
+            back = replace(back, turns=self.turns, slice_length=self.slice_length)
         return tape.emit("grad", back, [*inputs[:3], *outputs, grads[0], *inputs[3:]])
+
+    def ordered(self, order: Zigzag) -> Operator:
+        """A query sees the keys that stand before it."""
+        return replace(self, order=order)
+
+    def ringed(self, turns: int, length: int) -> Operator:
+        """In turns."""
+        self._check_ring()
+        return replace(self, turns=turns, slice_length=length // turns)
+
+    def decompose(self, split: frozenset[str]) -> Decomposition | None:
+        """Over ``seq`` in turns."""
+        return (
+            ring_forward(self, self.turns, self.slice_length, self.causal)
+            if self.turns and split == {"seq"}
+            else None
+        )
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The output and its log-sum-exp."""
         q, k, v, *bias = inputs
         scores = self._scores(q, k, bias, region)
         peak = scores.max(axis=-1, keepdims=True)
-        weights = np.exp(scores - peak)
+        # A row that sees none of these keys finds nothing: its statistic stays minus infinity.
+        weights = np.exp(scores - np.where(np.isfinite(peak), peak, 0))
         total = weights.sum(axis=-1, keepdims=True)
-        kept = weights / total * self._kept(scores, region)
+        kept = weights / np.where(total, total, 1) * self._kept(scores, region)
         output = np.einsum("bhgqk,bkhd->bqhgd", kept, v, optimize=True)
-        return (np.asarray(output), (peak + np.log(total))[..., 0])
+        statistics = peak + np.log(np.where(total, total, 1))
+        return (np.asarray(output), np.asarray(statistics.astype(scores.dtype))[..., 0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +226,9 @@ class AttentionGrad(_Attention):
     scale: float | None = None
     biased: bool = False
     own_values: bool = False
+    order: Zigzag | None = None
+    turns: int = 0
+    slice_length: int = 0
 
     kind: ClassVar[str] = "attention_grad"
 
@@ -203,6 +247,19 @@ class AttentionGrad(_Attention):
     ) -> tuple[Work, ...]:
         """Five products per score: the scores again and four gradients."""
         return self._priced(inputs, outputs, backward=True)
+
+    def ringed(self, turns: int, length: int) -> Operator:
+        """In turns."""
+        self._check_ring()
+        return replace(self, turns=turns, slice_length=length // turns)
+
+    def decompose(self, split: frozenset[str]) -> Decomposition | None:
+        """Over ``seq`` in turns."""
+        return (
+            ring_backward(self, self.turns, self.slice_length, self.causal)
+            if self.turns and split == {"seq"}
+            else None
+        )
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The softmax gradient by ``dS = P (dP - rowsum(do o))``; dropout multiplies P towards v, and dP."""

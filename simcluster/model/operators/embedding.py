@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from simcluster.layout import Dims
 from simcluster.model.operator import Array, Operator, Region, Tape, TensorType, memory_bound, unit_dims
+from simcluster.model.order import Zigzag, positions
 from simcluster.work import Kernel, Work
 
 Labels = tuple[str, ...]
@@ -118,6 +119,7 @@ class Positions(Operator):
     """
 
     offset: int = 0
+    order: Zigzag | None = None
 
     kind: ClassVar[str] = "positions"
     family: ClassVar[str] = "pointwise"
@@ -145,19 +147,25 @@ class Positions(Operator):
             return (None, None)
         table = None
         if tape.needs_gradient(inputs[1]):
-            (table,) = tape.emit("wgrad", PositionsGrad(self.offset), [grads[0], inputs[1]])
+            (table,) = tape.emit("wgrad", PositionsGrad(self.offset, self.order), [grads[0], inputs[1]])
         return (grads[0], table)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The sum."""
         x, table = inputs
-        start = self.offset + region.start("seq")
-        return (x + _rows(table, start, x.shape[1]),)
+        where = self.offset + positions(self.order, region.start("seq"), x.shape[1])
+        return (x + _rows(table, where),)
+
+    def ordered(self, order: Zigzag) -> Operator:
+        """A token gets the row of where it stands."""
+        return replace(self, order=order)
 
 
 @dataclass(frozen=True, slots=True)
 class PositionRows(Operator):
     """The rows of a learned table [position, hidden] for ids [batch, seq], read for their shape only."""
+
+    order: Zigzag | None = None
 
     kind: ClassVar[str] = "position_rows"
     family: ClassVar[str] = "gather"
@@ -184,15 +192,18 @@ class PositionRows(Operator):
         """The table's rows get their sums over the batch."""
         if grads[0] is None or not tape.needs_gradient(inputs[1]):
             return (None, None)
-        (table,) = tape.emit("wgrad", PositionsGrad(), [grads[0], inputs[1]])
+        (table,) = tape.emit("wgrad", PositionsGrad(0, self.order), [grads[0], inputs[1]])
         return (None, table)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The rows of the local positions, once per sequence."""
         ids, table = inputs
-        start = region.start("seq")
-        rows = _rows(table, start, ids.shape[1])
+        rows = _rows(table, positions(self.order, region.start("seq"), ids.shape[1]))
         return (np.broadcast_to(rows, (len(ids), *rows.shape)).copy(),)
+
+    def ordered(self, order: Zigzag) -> Operator:
+        """A token gets the row of where it stands."""
+        return replace(self, order=order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +211,7 @@ class PositionsGrad(Operator):
     """The position table's gradient from dy; reads the table for its shape only."""
 
     offset: int = 0
+    order: Zigzag | None = None
 
     kind: ClassVar[str] = "positions_grad"
     family: ClassVar[str] = "reduction"
@@ -223,12 +235,15 @@ class PositionsGrad(Operator):
         """Sums over the batch in the rows of the local positions."""
         dy, table = inputs
         found = np.zeros_like(table)
-        start = self.offset + region.start("seq")
-        rows = found[start : start + dy.shape[1]]
-        rows += dy[:, : len(rows)].sum(axis=0)
+        start, count = region.start("seq"), dy.shape[1]
+        where = self.offset + positions(self.order, start, count)
+        held = where < len(table)
+        if self.order is not None:
+            held &= start + np.arange(count) < self.order.length
+        found[where[held]] += dy[:, held].sum(axis=0)
         return (found,)
 
 
-def _rows(table: Array, start: int, count: int) -> Array:
-    """So many rows from ``start`` on; the last one again for padding, which may lie beyond the table."""
-    return np.asarray(table[np.minimum(start + np.arange(count), len(table) - 1)])
+def _rows(table: Array, where: Array) -> Array:
+    """Rows of the table; the last one again for padding, which may lie beyond it."""
+    return np.asarray(table[np.minimum(where, len(table) - 1)])

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from simcluster.layout import Dims
 from simcluster.model.operator import Array, Operator, Region, Tape, TensorType, memory_bound
+from simcluster.model.order import Zigzag
 from simcluster.work import Kernel, Work
 
 _TABLE = ("buckets", "heads", "group")
@@ -42,6 +43,10 @@ class _Relative(Operator):
     family: ClassVar[str] = "gather"
     both: bool
     farthest: int
+
+    def ordered(self, order: Zigzag) -> Operator:
+        """Distances are those of rows and columns as they lie."""
+        raise ValueError("relative positions are counted as tokens lie, so these stay in their order")
 
     def _buckets(self, region: Region, queries: int, keys: int, count: int) -> NDArray[Any]:
         rows = region.start("seq") + np.arange(queries)

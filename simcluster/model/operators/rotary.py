@@ -10,6 +10,7 @@ import numpy as np
 
 from simcluster.layout import Dims
 from simcluster.model.operator import Array, Operator, Region, Tape, TensorType, memory_bound
+from simcluster.model.order import Zigzag, positions
 from simcluster.work import Kernel, Work
 
 Labels = tuple[str, ...]
@@ -20,13 +21,15 @@ class Rotary(Operator):
     """Rotates each pair of head dims by an angle that grows with the position in ``seq``.
 
     Takes several tensors (queries and keys) in one launch; ``inverse`` turns back, which is the gradient.
-    Of every head only the first ``fraction`` of the dims is rotated (GPT-NeoX, Nemotron).
+    Of every head only the first ``fraction`` of the dims is rotated (GPT-NeoX, Nemotron). ``order`` is that
+    in which tokens lie.
     """
 
     operands: tuple[Labels, ...]
     theta: float = 10000.0
     inverse: bool = False
     fraction: float = 1.0
+    order: Zigzag | None = None
 
     kind: ClassVar[str] = "rotary"
     family: ClassVar[str] = "rotary"
@@ -64,13 +67,17 @@ class Rotary(Operator):
             found[index] = name
         return tuple(found)
 
+    def ordered(self, order: Zigzag) -> Operator:
+        """The angle is that of where a token stands."""
+        return replace(self, order=order)
+
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The rotated tensors."""
         return tuple(self._rotate(x, names, region) for x, names in zip(inputs, self.operands, strict=True))
 
     def _rotate(self, x: Array, names: Labels, region: Region) -> Array:
         half = int(x.shape[-1] * self.fraction) // 2
-        position = region.start("seq") + np.arange(x.shape[names.index("seq")])
+        position = positions(self.order, region.start("seq"), x.shape[names.index("seq")])
         angle = np.outer(position, self.theta ** (-np.arange(half) / half))
         shape = [1] * x.ndim
         shape[names.index("seq")], shape[-1] = angle.shape

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -21,6 +21,7 @@ from simcluster.model.operator import (
 from simcluster.model.operators.elementwise import Elementwise
 from simcluster.model.operators.extreme import Extreme
 from simcluster.model.operators.reduction import SumTo
+from simcluster.model.order import Zigzag
 from simcluster.model.scores import LABELS, Scores
 from simcluster.work import Kernel, Work
 
@@ -69,6 +70,10 @@ class Softmax(_Softmax):
         if grads[0] is None:
             return (None,)
         return tape.emit("grad", SoftmaxGrad(self.scale), [outputs[0], grads[0]])
+
+    def ordered(self, order: Zigzag) -> Operator:
+        """A query sees the keys that stand before it."""
+        return replace(self, rule=replace(self.rule, order=order))
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """Weights that add up to one for every query."""

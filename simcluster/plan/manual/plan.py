@@ -126,6 +126,15 @@ class _Planner:
         except PlanError as error:
             raise _beneath(error) from None
         ids = fusion_ids(fusion.ids, [name for name, _ in logical.parameters()])
+        conduct = Conduct.of(
+            self.framework, Sharding(), mesh, batch_axes, STAGE_AXIS, fusion.only(used_by(graph)), ids
+        )
+        if conduct.fusion is not None and conduct.fusion.searched and programs.num_parts > 1:
+            raise PlanError(
+                f"ranks run {programs.num_parts} programs, each of which would get buckets of its own",
+                path="parallel.fusion",
+                hint="say how large buckets are: {mode: size, config: 25}",
+            )
         timetable = self._timetable(found.most) * programs.num_parts
         return Plan(
             graph=graph,
@@ -145,9 +154,7 @@ class _Planner:
             prefetch=self.framework.prefetch,
             dispatch=self.framework.host,
             graphs=USUAL_GRAPHS,
-            conduct=Conduct.of(
-                self.framework, Sharding(), mesh, batch_axes, STAGE_AXIS, fusion.only(used_by(graph)), ids
-            ),
+            conduct=conduct,
             compute=formats.compute,
             gradients=formats.gradients,
             master=formats.master,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from simcluster.model.operators.attention import Attention, AttentionGrad
 from simcluster.model.operators.relative_bias import RelativeBias, RelativeBiasGrad
+from simcluster.model.operators.ring_attention import AttentionTurn, AttentionTurnGrad, MergeTurns
 from simcluster.model.operators.rotary import Rotary
 from simcluster.model.operators.softmax import Softmax, SoftmaxGrad
+from simcluster.model.order import Zigzag
 from simcluster.model.scores import Scores
 from tests.contracts.operator_case import WHOLE, Case, Draw, normal
 
@@ -15,17 +17,35 @@ _QKV = normal((4, 6, 4, 4, 2), (4, 6, 4, 2), (4, 6, 4, 2))
 _SCORES = (4, 4, 4, 4, 4)
 _ALIBI = {"alibi": (4, 4)}
 _SHARE = "a slice of causal queries computes rightly but does more or less work than another"
-_NO_CONTEXT = "splitting it where attention looks both ways waits for context parallelism"
+_KEYS = "with the statistics of whole rows keys could be split, but no forward is"
+_ZIGZAG = Zigzag(4, 8)
+_EIGHT = normal((4, 8, 4, 4, 4), (4, 8, 4, 4), (4, 8, 4, 4))
 
 
-def _attention_grad(operator: Attention, *bias: tuple[int, ...]) -> Draw:
+def _attention_grad(operator: Attention, *bias: tuple[int, ...], drawn: Draw = _QKV) -> Draw:
     def draw(rng):
-        q, k, v = _QKV(rng)
+        q, k, v = drawn(rng)
         added = normal(*bias)(rng)
         made = operator.evaluate((q, k, v, *added), WHOLE)
         return (q, k, v, *made, rng.standard_normal(q.shape), *added)
 
     return draw
+
+
+_IN_ORDER = Attention(order=Zigzag(8, 16))
+_BACK_IN_ORDER = AttentionGrad(order=Zigzag(8, 16))
+_SIXTEEN = normal((4, 16, 4, 4, 4), (4, 16, 4, 4), (4, 16, 4, 4))
+
+
+def _turn_grad(rng):
+    q, k, v = _SIXTEEN(rng)
+    made = Attention(causal=False).evaluate((q, k, v), WHOLE)
+    return (q, k, v, *made, rng.standard_normal(q.shape))
+
+
+def _merged(rng):
+    rows, found = (4, 4, 4, 8), (4, 8, 4, 4, 4)
+    return normal(found, rows, found, rows)(rng)
 
 
 def _softmax_grad(rng):
@@ -37,6 +57,7 @@ CASES = (
     Case("softmax", Softmax(0.5), normal(_SCORES), (0,)),
     Case("softmax both ways", Softmax(0.5, Scores(causal=False)), normal(_SCORES), (0,)),
     Case("softmax in a window with slopes", Softmax(2.0, Scores(True, 2, (4, 4))), normal(_SCORES), (0,)),
+    Case("softmax in zigzag order", Softmax(rule=Scores(order=_ZIGZAG)), normal((4, 4, 4, 8, 8)), (0,)),
     Case("softmax_grad", SoftmaxGrad(), _softmax_grad),
     Case("attention", Attention(), _QKV, (0,), unsplit={"seq": _SHARE}),
     Case("attention in a window", Attention(window=3), _QKV, (0,), unsplit={"seq": _SHARE}),
@@ -47,30 +68,51 @@ CASES = (
     Case(
         "attention with a bias",
         Attention(causal=False, scale=1.0, biased=True),
-        lambda rng: (*_QKV(rng), rng.standard_normal((4, 4, 6, 6))),
+        lambda rng: (*_EIGHT(rng), rng.standard_normal((4, 4, 8, 8))),
         (0,),
-        unsplit={"seq": _NO_CONTEXT},
     ),
     Case(
         "attention_grad with a bias",
         AttentionGrad(scale=1.0, biased=True),
         _attention_grad(Attention(scale=1.0, biased=True), (4, 4, 6, 6)),
-        unsplit={"seq": _SHARE},
+        unsplit={"seq": _SHARE, "keys": _KEYS},
     ),
-    Case("attention both ways", Attention(causal=False), _QKV, (0,), unsplit={"seq": _NO_CONTEXT}),
-    Case("attention_grad", AttentionGrad(), _attention_grad(Attention()), unsplit={"seq": _SHARE}),
+    Case("attention both ways", Attention(causal=False), _EIGHT, (0,)),
+    Case("attention in zigzag order", Attention(order=_ZIGZAG), _EIGHT, (0,)),
+    Case(
+        "attention in zigzag order with slopes and dropout",
+        Attention(alibi=(4, 4), dropout=0.25, label="core", order=_ZIGZAG),
+        _EIGHT,
+        (0,),
+    ),
+    Case(
+        "attention_grad in zigzag order",
+        AttentionGrad(order=_ZIGZAG),
+        _attention_grad(Attention(order=_ZIGZAG), drawn=_EIGHT),
+        unsplit={"keys": _KEYS},
+    ),
+    Case(
+        "attention_grad",
+        AttentionGrad(),
+        _attention_grad(Attention()),
+        unsplit={"seq": _SHARE, "keys": _KEYS},
+    ),
     Case(
         "attention_grad in a window with slopes and dropout",
         AttentionGrad(True, 3, (4, 4), 0.25, "core"),
         _attention_grad(Attention(True, 3, (4, 4), 0.25, "core")),
-        unsplit={"seq": _SHARE},
+        unsplit={"seq": _SHARE, "keys": _KEYS},
     ),
     Case(
         "attention_grad both ways",
         AttentionGrad(causal=False),
-        _attention_grad(Attention(causal=False)),
-        unsplit={"seq": _NO_CONTEXT, "keys": _NO_CONTEXT},
+        _attention_grad(Attention(causal=False), drawn=_EIGHT),
+        unsplit={"keys": _KEYS},
     ),
+    Case("attention_turn", AttentionTurn(_IN_ORDER, 0, 8, 2, True), _SIXTEEN),
+    Case("attention_turn both ways", AttentionTurn(Attention(causal=False), 1, 8, 2, False), _SIXTEEN),
+    Case("attention_turn_grad", AttentionTurnGrad(_BACK_IN_ORDER, 3, 8, 2, True), _turn_grad),
+    Case("merge_turns", MergeTurns(), _merged),
     Case("rotary", Rotary((_QUERY, _KEY)), normal((4, 8, 4, 4, 6), (4, 8, 4, 6)), (0, 1)),
     Case(
         "rotary of a third",
@@ -79,6 +121,7 @@ CASES = (
         (0, 1),
     ),
     Case("rotary of one", Rotary((_KEY,), 100.0), normal((4, 8, 4, 6)), (0,)),
+    Case("rotary in zigzag order", Rotary((_KEY,), order=_ZIGZAG), normal((4, 8, 4, 6)), (0,)),
     Case(
         "rotary turned back",
         Rotary((_QUERY, _KEY), inverse=True),

@@ -59,7 +59,10 @@ def _attention_grad(rng):
 
 
 _SHARE = {"seq": "a slice of causal queries computes rightly but does more or less work than another"}
-_APART = _SHARE | {"value_dim": "each part of the values would compute all scores again"}
+_APART = _SHARE | {
+    "value_dim": "each part of the values would compute all scores again",
+    "keys": "with the statistics of whole rows keys could be split, but no forward is",
+}
 
 _SCORES = normal((*_TOKENS, EXPERTS))
 _AS_FORWARD = "each choice adds its part, but the forward makes them together"

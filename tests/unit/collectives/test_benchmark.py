@@ -26,6 +26,7 @@ FACTORS = {
     Operation.BARRIER: 1,
     Operation.NEIGHBOR_EXCHANGE: 1,
     Operation.SHIFT: 1,
+    Operation.ROTATE: 1,
 }
 
 

@@ -115,3 +115,10 @@ def test_malformed(text, message):
 def test_variables_are_for_scripts():
     with pytest.raises(ScenarioError, match="a DeepSpeed JSON has no shell variables"):
         translate(importer("deepspeed"), "{}", "ds.json", Given(variables={"A": "1"}))
+
+
+def test_sequence_parallelism_exchanges_heads():
+    found = read({"train_micro_batch_size_per_gpu": 1, "sequence_parallel_size": 4})
+    assert found.data["parallel"]["mesh"]["context"] == 4
+    core = {"match": "layers.*.attention.core", "split": {"heads": ["context"]}}
+    assert found.data["parallel"]["strategies"] == [core]

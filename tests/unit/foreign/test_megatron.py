@@ -124,6 +124,24 @@ def test_what_of_it_is_recomputed(arguments, recompute):
     assert found.data["parallel"].get("recompute") == recompute
 
 
+@pytest.mark.parametrize(
+    ("how", "heads", "ring"),
+    [
+        ("", None, True),
+        ("p2p", None, True),
+        ("all_gather", None, False),
+        ("a2a", ["tensor", "context"], False),
+    ],
+)
+def test_context_parallelism(how, heads, ring):
+    kind = f" --cp-comm-type {how}" if how else ""
+    found = read(BASE + "--context-parallel-size 2 --tensor-model-parallel-size 4" + kind)
+    assert found.data["parallel"]["mesh"]["context"] == 2
+    core = [{"match": "layers.*.attention.core", "split": {"heads": heads}}]
+    assert found.data["parallel"].get("strategies") == (core if heads else None)
+    assert found.data["parallel"].get("context") == ("ring" if ring else None)
+
+
 def test_unfused_attention_is_recomputed_without_what_it_gives():
     found = read(BASE + "--recompute-activations --hidden-dropout 0 --attention-dropout 0")
     assert found.data["framework"] == "megatron-lm-2022"

@@ -121,5 +121,11 @@ def test_random_networks_of_sizes_that_do_not_divide(drawn, optimizer, sharding,
 @pytest.mark.parametrize("part", range(16))
 def test_ten_thousand_random_networks(part):
     """In sixteen parts that can run beside each other, each drawn from a seed of its own."""
-    proof = given(**CASES)(assert_right)
-    seed(part)(settings(max_examples=625, database=None)(proof))()
+
+    @seed(part)
+    @settings(max_examples=625, database=None)
+    @given(**CASES)
+    def proof(drawn, optimizer, sharding, micro_batches):
+        assert_right(drawn, optimizer, sharding, micro_batches)
+
+    proof()

@@ -7,8 +7,10 @@ import pytest
 
 from simcluster.cluster import placements_of
 from simcluster.collectives import Operation, collective_time
+from simcluster.errors import PlanError
+from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
-from tests.manual import BATCH, CLASSES, HIDDEN, IN, act, arrays, loss, up, written
+from tests.manual import BATCH, CLASSES, HIDDEN, IN, act, arrays, data_parallel, loss, up, written
 
 
 def pipeline(micro: int = BATCH) -> dict:
@@ -75,6 +77,16 @@ def test_two_pipelines_side_by_side():
     assert len(built.program.parts) == 2
     assert len(built.classes) == 2
     assert simulate(which).documents["summary"]["num_ranks"] == 4
+
+
+def test_buckets_are_not_searched_for_several_programs():
+    """Members of a group would reduce other gradients together."""
+    search = {"all_reduce": {"mode": "search"}}
+    which = side_by_side(2).spec.model_dump(mode="json", exclude_unset=True)
+    which["parallel"]["fusion"] = search
+    with pytest.raises(PlanError, match="ranks run 2 programs"):
+        prepare(Scenario.of(which))
+    assert prepare(written({"data": 2}, data_parallel(2), fusion=search)).plan.conduct.buckets is None
 
 
 def test_pipelines_take_as_long_simulated_once_or_each():

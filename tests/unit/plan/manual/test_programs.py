@@ -77,6 +77,8 @@ def test_a_dim_that_does_not_divide():
         ({"optimizer_sharding": {"zero": 1}}, "optimizer_sharding: mode manual inserts nothing"),
         ({"gradients_mean": True}, "gradients_mean"),
         ({"schedule": {"stages": [1]}}, "schedule.stages"),
+        ({"schedule": {"p2p": "blocking"}}, "schedule.p2p"),
+        ({"uneven": "pad"}, "uneven"),
         ({"training": {"optimizer": {"kind": "sgd", "clip": 1.0}}}, "training.optimizer.clip: mode manual"),
         ({"training": {"optimizer": "lamb"}}, "training.optimizer.kind: mode manual"),
     ],

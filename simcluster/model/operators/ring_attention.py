@@ -1,0 +1,258 @@
+"""Attention in turns: every rank keeps its queries, keys and values go around (arXiv 2310.01889).
+
+In turn ``t`` the rank with slice ``r`` of the sequence has the keys and values of slice ``r - t``. What it
+finds is merged with what it found before by the log-sum-exp of every row. In zigzag order a causal turn is
+half of a square for all: of its own slice the triangle, of an earlier one the first half of the keys, of a
+later one the second half of the queries. Backward the gradients of keys and values go around with them, and
+home with one turn more.
+
+Everything here calls the dim of keys ``seq``, too: queries and keys are split alike, and which slice of the
+keys a rank has in a turn follows from its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from simcluster.layout import Dims, Kind, Movement
+from simcluster.model.operator import (
+    Array,
+    Decomposition,
+    Operator,
+    Region,
+    TensorType,
+    memory_bound,
+)
+from simcluster.model.operators.pointwise import Add
+from simcluster.work import DType, Kernel, Work
+
+_QUERY = ("batch", "seq", "heads", "group", "head_dim")
+_KEY = ("batch", "seq", "heads", "head_dim")
+_ROWS = ("batch", "heads", "group", "seq")
+_WHOLE = (("head_dim", "scores are summed over it inside the operator"),)
+_MERGED = (("head_dim", "all parts of a head share the statistics, which would be merged for each"),)
+
+
+class _Turn(Operator):
+    """What the turns of forward and gradient share: whose keys are there, and the work on them.
+
+    A sequence has ``turns`` slices of ``length`` tokens. Of the whole sequence, slice ``r`` of the keys holds
+    those of slice ``r - turn``.
+    """
+
+    family: ClassVar[str] = "attention"
+    whole: Operator
+    turn: int
+    turns: int
+    length: int
+    causal: bool
+
+    def _by_slice(
+        self, inputs: Sequence[Array], axes: Sequence[int], region: Region
+    ) -> list[tuple[Array, ...]]:
+        """What the whole operator makes of every local slice; ``axes`` are those of ``seq`` in the inputs."""
+        found = []
+        for index in range(inputs[0].shape[1] // self.length):
+            place = np.arange(index * self.length, (index + 1) * self.length)
+            start = region.start("seq") + index * self.length
+            keys = (start // self.length - self.turn) % self.turns * self.length
+            here = replace(region, starts={**region.starts, "seq": start, "keys": keys})
+            parts = [np.take(each, place, axis=axis) for each, axis in zip(inputs, axes, strict=True)]
+            found.append(self.whole.evaluate(parts, here))
+        return found
+
+    def _priced(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, backward: bool
+    ) -> tuple[Work, ...]:
+        batch, queries, heads, group, head_dim = inputs[0].shape
+        half = self.causal and self.turn > 0
+        keys = self.length // 2 if half else self.length
+        products = 5 if backward else 2
+        pairs = queries * self.length * (1 if self.causal else 2)
+        work = Work(
+            Kernel.ATTENTION,
+            inputs[0].dtype,
+            flops=products * head_dim * batch * heads * group * pairs,
+            bytes_read=sum(tensor.num_bytes for tensor in inputs),
+            bytes_written=sum(tensor.num_bytes for tensor in outputs),
+            sizes=(
+                ("b", batch * (queries // self.length)),
+                ("h", heads * group),
+                ("sq", self.length),
+                ("skv", keys),
+                ("d", head_dim),
+                ("causal", int(self.causal and not half)),
+                ("backward", int(backward)),
+            ),
+        )
+        return (work,)
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionTurn(_Turn):
+    """What queries find among the keys of one slice: o like q, and the log-sum-exp of every row (fp32).
+
+    Rows that see none of them find nothing, with a statistic of minus infinity. ``whole`` is the attention of
+    which this is turn ``turn``.
+    """
+
+    whole: Operator
+    turn: int
+    turns: int
+    length: int
+    causal: bool
+
+    kind: ClassVar[str] = "attention_turn"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """O like q, and one statistic per row and head."""
+        batch, queries, heads, group, _ = inputs[0].shape
+        return (inputs[0], TensorType((batch, heads, group, queries), DType.FP32))
+
+    def dims(self) -> Dims:
+        """Queries and keys are split alike."""
+        return Dims((_QUERY, _KEY, _KEY), (_QUERY, _ROWS), whole=_WHOLE)
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """Two products per score."""
+        return self._priced(inputs, outputs, backward=False)
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The attention of every slice to the keys that it has."""
+        found = self._by_slice(inputs, (1, 1, 1), region)
+        return tuple(
+            np.concatenate(parts, axis=axis)
+            for parts, axis in zip(zip(*found, strict=True), (1, 3), strict=True)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionTurnGrad(_Turn):
+    """``dq, dk, dv`` of one turn from q, k, v, the merged o and log-sum-exp, and do."""
+
+    whole: Operator
+    turn: int
+    turns: int
+    length: int
+    causal: bool
+
+    kind: ClassVar[str] = "attention_turn_grad"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """Like q, k and v."""
+        return tuple(inputs[:3])
+
+    def dims(self) -> Dims:
+        """As forward, linear in do."""
+        inputs = (_QUERY, _KEY, _KEY, _QUERY, _ROWS, _QUERY)
+        return Dims(inputs, (_QUERY, _KEY, _KEY), whole=_WHOLE, linear=(frozenset({5}),))
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """Five products per score."""
+        return self._priced(inputs, outputs, backward=True)
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The whole gradient's terms of these queries and keys."""
+        found = self._by_slice(inputs, (1, 1, 1, 1, 3, 1), region)
+        return tuple(np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class MergeTurns(Operator):
+    """What was found in two sets of keys, as found in both: (o, statistics) from two of such pairs."""
+
+    kind: ClassVar[str] = "merge_turns"
+    family: ClassVar[str] = "pointwise"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """Like the first pair."""
+        return tuple(inputs[:2])
+
+    def dims(self) -> Dims:
+        """Every row for itself; the statistics have no head_dim, of which every part would repeat them."""
+        return Dims((_QUERY, _ROWS) * 2, (_QUERY, _ROWS), whole=_MERGED)
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """One elementwise kernel."""
+        return (memory_bound(Kernel.ELEMENTWISE, inputs, outputs, flops_per_element=3),)
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """Each weighted by its share of all the exponentials."""
+        first, mine, second, other = inputs
+        both = np.logaddexp(mine, other)
+
+        def weighed(found: Array, statistics: Array) -> Array:
+            share = np.exp(statistics - both)
+            return np.asarray(found * np.moveaxis(share, 3, 1)[..., None])
+
+        return (weighed(first, mine) + weighed(second, other), both)
+
+
+Part = tuple[str, Operator | Movement, tuple[str, ...], tuple[str, ...]]
+
+_AROUND = Movement(Kind.ROTATE, ())
+
+
+def _around(names: Sequence[str], turn: int) -> list[Part]:
+    """Movements of some values to the next rank; they are called after the turn in which they are there."""
+    return [
+        (f"{name}.{turn}", _AROUND, (f"{name}{turn - 1}" if turn > 1 else origin,), (f"{name}{turn}",))
+        for name, origin in (each.split("=") for each in names)
+    ]
+
+
+def ring_forward(whole: Operator, turns: int, length: int, causal: bool) -> Decomposition:
+    """The turns of an attention from q, k and v to o and statistics; ``length`` is that of a slice."""
+    parts: list[Part] = []
+    for turn in range(turns):
+        if turn + 1 < turns:
+            # Issued before the work that it goes beside, and before gradients that go the same way.
+            parts += _around(("k=in1", "v=in2"), turn + 1)
+        keys = (f"k{turn}", f"v{turn}") if turn else ("in1", "in2")
+        found = (f"o{turn}", f"s{turn}") if turns > 1 else ("out0", "out1")
+        parts.append(
+            (f"turn{turn}", AttentionTurn(whole, turn, turns, length, causal), ("in0", *keys), found)
+        )
+        if turn:
+            before = (f"m{turn - 1}", f"n{turn - 1}") if turn > 1 else ("o0", "s0")
+            after = (f"m{turn}", f"n{turn}") if turn < turns - 1 else ("out0", "out1")
+            parts.append((f"merge{turn}", MergeTurns(), (*before, *found), after))
+    return Decomposition(tuple(parts))
+
+
+def ring_backward(whole: Operator, turns: int, length: int, causal: bool) -> Decomposition:
+    """The turns of its gradient, from q, k, v, o, statistics and do to dq, dk and dv."""
+    parts: list[Part] = []
+    for turn in range(turns):
+        if turn + 1 < turns:
+            # Issued before the work that it goes beside, and before gradients that go the same way.
+            parts += _around(("k=in1", "v=in2"), turn + 1)
+        keys = (f"k{turn}", f"v{turn}") if turn else ("in1", "in2")
+        made = (f"q{turn}", f"dk{turn}", f"dv{turn}")
+        step = AttentionTurnGrad(whole, turn, turns, length, causal)
+        parts.append((f"turn{turn}", step, ("in0", *keys, "in3", "in4", "in5"), made))
+        if turn:
+            last = turn == turns - 1
+            before = f"p{turn - 1}" if turn > 1 else "q0"
+            after = "out0" if last else f"p{turn}"
+            parts.append((f"query{turn}", Add(_QUERY, 2), (before, made[0]), (after,)))
+        for index, name in enumerate(("dk", "dv")):
+            term = f"{name}{turn}"
+            if turn:
+                terms, total = (f"{name}.r{turn}", term), f"{name}.s{turn}"
+                parts.append((f"{name}.sum{turn}", Add(_KEY, 2), terms, (total,)))
+                term = total
+            home = turn == turns - 1
+            moved = f"out{1 + index}" if home else f"{name}.r{turn + 1}"
+            parts.append((f"{name}.{turn + 1}", _AROUND, (term,), (moved,)))
+    return Decomposition(tuple(parts))
