@@ -1,7 +1,7 @@
 """Pass: which backward operators, movements and casts run inside the graphs of pieces.
 
-The backward of a piece is one graph too, or each of its halves. What moves or casts a tensor for operators of a piece, or moves what
-they make, is part of its graph; gradients are added to their buffers outside.
+The backward of a piece is one graph too, or each half of it. What moves or casts a tensor for operators of a
+piece, or moves what they make, is part of its graph; gradients are added to their buffers outside.
 """
 
 from __future__ import annotations

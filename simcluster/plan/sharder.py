@@ -171,7 +171,11 @@ class BlockSharder:
         if len(split) != 1:
             return operator
         (dim,) = split
-        ways = self.mesh.product(dict(self._strategy(node).splits)[dim])
+        axes = dict(self._strategy(node).splits).get(dim)
+        if axes is None:
+            # Split by what it reads, not by its strategy: the statistics of a batch.
+            return operator
+        ways = self.mesh.product(axes)
         shapes = [self.bench.type(value).shape for value in (*node.inputs, *node.outputs)]
         return operator.ringed(ways, operator.dims().extents(shapes)[dim]) or operator
 
