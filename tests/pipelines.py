@@ -14,6 +14,7 @@ from simcluster.cluster import Cluster, ClusterSpec
 from simcluster.document import validate_data
 from simcluster.layout import Dims, Layout, Mesh
 from simcluster.model import Block, Graph, Instance, Node, Operator, Phase, Role, TensorType, Value
+from simcluster.plan.chain import Chain
 from simcluster.plan.schedule import Timetable
 from simcluster.program import Program, build
 from simcluster.work import DType, Kernel, Work
@@ -77,9 +78,15 @@ def quiet_cluster(
     return spec.build()
 
 
-def burning_graph(forward: Sequence[int], backward: Sequence[int]) -> Graph:
-    """One instance per stage; its forward takes ``forward[s]`` ns, its backward ``backward[s]``."""
+def burning_graph(
+    forward: Sequence[int], backward: Sequence[int], chain: Chain | None = None, weights: int = 0
+) -> Graph:
+    """One instance per virtual stage; its forward takes ``forward[v]`` ns, its backward ``backward[v]``.
+
+    With ``weights`` its backward has a second half, which takes so many.
+    """
     last = len(forward) - 1
+    chain = chain or Chain.wrapped(len(forward))
     blocks = {}
     instances = []
     for stage, (there, back) in enumerate(zip(forward, backward, strict=True)):
@@ -102,17 +109,28 @@ def burning_graph(forward: Sequence[int], backward: Sequence[int]) -> Graph:
                 "back", Burn(back, 2), ("in", "out"), ("in.grad",), Phase.BACKWARD, origin="there"
             )
             values.pop("out.grad")
+        if weights:
+            values["used"] = grad
+            nodes.append(
+                Node("late", Burn(weights, 2), nodes[1].inputs, ("used",), Phase.WEIGHTS, origin="there")
+            )
         name = f"stage{stage}"
         blocks[name] = Block(name, feeds, inputs, outputs, (), values, tuple(nodes), gradients)
         before = (f"stage{stage - 1}:out",) if stage else ()
-        instances.append(Instance(name, name, before, stage))
+        instances.append(Instance(name, name, before, *chain.places[stage]))
     return Graph(blocks, tuple(instances))
 
 
 def burning_program(
-    forward: Sequence[int], backward: Sequence[int], timetable: Timetable, *, overlapped: bool = True
+    forward: Sequence[int],
+    backward: Sequence[int],
+    timetable: Timetable,
+    *,
+    overlapped: bool = True,
+    chain: Chain | None = None,
+    weights: int = 0,
 ) -> Program:
     """The pipeline's Program, one rank per stage."""
-    mesh = Mesh.of({"pipeline": len(forward)})
-    graph = burning_graph(forward, backward)
-    return build(graph, (timetable,), mesh, "pipeline", overlapped=overlapped, prefetch=1)
+    mesh = Mesh.of({"pipeline": len(timetable)})
+    graph = burning_graph(forward, backward, chain, weights)
+    return build(graph, (timetable,), mesh, "pipeline", chain=chain, overlapped=overlapped, prefetch=1)

@@ -19,14 +19,20 @@ _CUT = " … "
 
 
 def schedule_grid(
-    schedule: str, width: int, *, lengths: Mapping[str, int] = LENGTHS, labels: Sequence[str] = ()
+    schedule: str,
+    width: int,
+    *,
+    lengths: Mapping[str, int] = LENGTHS,
+    labels: Sequence[str] = (),
+    places: Sequence[tuple[int, int]] = (),
 ) -> Text:
     """The grid of a schedule's text, at most ``width`` characters wide, cut in the middle if it is longer.
 
     Actions start as early as their dependencies allow and take ``lengths`` units of time, a unit being as
-    wide as the longest label that has to fit. ``labels`` name the rows (default: ``stage 0`` ...).
+    wide as the longest label that has to fit. ``labels`` name the rows (default: ``stage 0`` ...), ``places``
+    say where chunks lie, as in ``slots``.
     """
-    rows = slots(schedule, lengths)
+    rows = slots(schedule, lengths, places)
     names = [*labels] or [f"stage {stage}" for stage in range(len(rows))]
     margin = max((len(name) for name in names), default=0) + 2
     unit = max((-(-(len(slot.label) + 1) // slot.length) for row in rows for slot in row), default=1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 
 LENGTHS: Mapping[str, int] = MappingProxyType({"F": 1, "B": 2, "I": 1, "W": 1, "R": 1})
@@ -44,26 +45,44 @@ class _Half:
         kind = "B" if self.kind == "I" else self.kind
         return kind, self.micro_batch, self.chunk, self.part, stage
 
-    def needs(self, stage: int, last: int) -> _Key | None:
-        """What must be over before: the same on the stage before or, going backward, on the stage after."""
-        if self.kind == "F":
-            before, chunk = (stage - 1, self.chunk) if stage else (last, self.chunk - 1)
-        elif self.kind in "BI":
-            before, chunk = (stage + 1, self.chunk) if stage < last else (0, self.chunk + 1)
-        else:
+    def needs(self, stage: int, order: _Order) -> _Key | None:
+        """What must be over before: the same on the piece before or, going backward, on the one behind."""
+        here = order.index.get((stage, self.chunk))
+        step = {"F": -1, "B": 1, "I": 1}.get(self.kind)
+        if here is None or step is None or not 0 <= here + step < len(order.places):
             return None
+        before, chunk = order.places[here + step]
         return _Half(self.kind, self.micro_batch, chunk, self.part).key(before)
 
 
-def slots(schedule: str, lengths: Mapping[str, int] = LENGTHS) -> list[list[Slot]]:
+@dataclass(frozen=True)
+class _Order:
+    """The pieces of the model as (stage, chunk), in the order of the forward pass."""
+
+    places: Sequence[tuple[int, int]]
+
+    @cached_property
+    def index(self) -> Mapping[tuple[int, int], int]:
+        return {place: number for number, place in enumerate(self.places)}
+
+
+def slots(
+    schedule: str,
+    lengths: Mapping[str, int] = LENGTHS,
+    places: Sequence[tuple[int, int]] = (),
+) -> list[list[Slot]]:
     """Per stage its actions as early as their order and the stages before and after allow.
 
-    Words that are no actions take one unit. A text that could not run is drawn all the same: what is stuck
-    starts as soon as its stage is free.
+    ``places`` are the pieces of the model as (stage, chunk), in the order of the forward pass; if they are
+    not given, each chunk begins on the first stage. Of an overlapped pair both halves have their time. Words
+    that are no actions take one unit. A text that could not run is drawn all the same: what is stuck starts
+    as soon as its stage is free.
     """
     rows = [line.split() for line in schedule.strip().splitlines()]
     halves = [[_halves(word) for word in row] for row in rows]
     written = {half.key(stage) for stage, row in enumerate(halves) for word in row for half in word}
+    chunks = 1 + max((half.chunk for row in halves for word in row for half in word), default=0)
+    order = _Order(places or [(stage, chunk) for chunk in range(chunks) for stage in range(len(rows))])
     found: list[list[Slot]] = [[] for _ in rows]
     over: dict[_Key, int] = {}
     while any(len(done) < len(row) for done, row in zip(found, rows, strict=True)):
@@ -71,11 +90,11 @@ def slots(schedule: str, lengths: Mapping[str, int] = LENGTHS) -> list[list[Slot
             stage
             for stage, row in enumerate(halves)
             if len(found[stage]) < len(row)
-            and _blocking(row[len(found[stage])], stage, len(rows) - 1, written) <= over.keys()
+            and _blocking(row[len(found[stage])], stage, order, written) <= over.keys()
         ]
         stuck = [stage for stage, row in enumerate(rows) if len(found[stage]) < len(row)][:1]
         for stage in ready or stuck:
-            _place(stage, rows[stage], halves[stage], found[stage], over, len(rows) - 1, lengths)
+            _place(stage, rows[stage], halves[stage], found[stage], over, order, lengths)
     return found
 
 
@@ -86,8 +105,8 @@ def _halves(word: str) -> list[_Half]:
     ]
 
 
-def _blocking(word: Sequence[_Half], stage: int, last: int, written: set[_Key]) -> set[_Key]:
-    return {key for half in word if (key := half.needs(stage, last)) in written}
+def _blocking(word: Sequence[_Half], stage: int, order: _Order, written: set[_Key]) -> set[_Key]:
+    return {key for half in word if (key := half.needs(stage, order)) in written}
 
 
 def _place(
@@ -96,14 +115,14 @@ def _place(
     halves: Sequence[Sequence[_Half]],
     found: list[Slot],
     over: dict[_Key, int],
-    last: int,
+    order: _Order,
     lengths: Mapping[str, int],
 ) -> None:
     position = len(found)
     word = halves[position]
     free = found[-1].end if found else 0
-    start = max([free, *(over.get(half.needs(stage, last) or half.key(stage), 0) for half in word)])
-    length = max((lengths.get(half.kind, 1) for half in word), default=1)
+    start = max([free, *(over.get(half.needs(stage, order) or half.key(stage), 0) for half in word)])
+    length = sum(lengths.get(half.kind, 1) for half in word) or 1
     found.append(Slot(words[position], "".join(half.kind for half in word), start, length))
     for half in word:
         over[half.key(stage)] = start + length

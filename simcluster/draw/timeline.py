@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from simcluster import units
@@ -27,19 +27,27 @@ class Block:
 
 
 def timeline(
-    rows: Sequence[tuple[str, Sequence[Block]]], *, end: float | None = None, width: float = 960
+    rows: Sequence[tuple[str, Sequence[Block]]],
+    *,
+    end: float | None = None,
+    width: float = 960,
+    told: Callable[[float], str] | None = None,
 ) -> str:
-    """The SVG of labelled rows of blocks on one axis of time, 0 to ``end`` (default: the last block's)."""
+    """The SVG of labelled rows of blocks on one axis of time, 0 to ``end`` (default: the last block's).
+
+    ``told`` writes times, if they are no seconds.
+    """
+    seconds, tick_text = told or units.seconds, told or instant
     last = max((block.end for _, blocks in rows for block in blocks), default=0.0)
     end = end or last or 1.0
     margin = 12 + FONT_SIZE * CHARACTER * max((len(label) for label, _ in rows), default=0)
     height = TOP + len(rows) * (ROW + GAP) + BOTTOM
-    canvas = Canvas(width, height, f"timeline of {len(rows)} rows over {units.seconds(end)}")
+    canvas = Canvas(width, height, f"timeline of {len(rows)} rows over {seconds(end)}")
     scale = (width - margin - 8) / end
     for tick in ticks(end, 8):
         x = margin + tick * scale
         canvas.line(x, TOP, x, height - BOTTOM + 3)
-        canvas.text(x, height - 7, instant(tick), anchor="middle", size=FONT_SIZE, faint=True)
+        canvas.text(x, height - 7, tick_text(tick), anchor="middle", size=FONT_SIZE, faint=True)
     few = sum(len(blocks) for _, blocks in rows) <= FEW
     merged: dict[Tone, list[str]] = {}
     for index, (label, blocks) in enumerate(rows):
@@ -50,7 +58,7 @@ def timeline(
             # A hair of ground between neighbours keeps blocks of one tone apart.
             drawn = max(length - 0.6, 0.3)
             if few:
-                lasts, begins = units.seconds(block.end - block.start), units.seconds(block.start)
+                lasts, begins = seconds(block.end - block.start), seconds(block.start)
                 title = f"{block.label}: {lasts}, from {begins}"
                 canvas.rect(x, y, drawn, ROW, block.tone.colour, title)
             else:

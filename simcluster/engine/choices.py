@@ -8,7 +8,7 @@ from simcluster.cluster import Cluster, Placement, Way
 from simcluster.cluster.communication import SCALE, Taken
 from simcluster.collectives import Choice, Operation, collective_time, copy_time
 from simcluster.program import Action, Classes, Instruction
-from simcluster.program.instruction import RECV_NEXT, SEND_NEXT
+from simcluster.program.instruction import with_next
 from simcluster.program.wanted import Wants
 
 
@@ -67,5 +67,5 @@ class Choices:
 
     def peer(self, index: int, each: Instruction) -> tuple[int, Placement]:
         """The class at the other end of a transfer, and where the pair lies."""
-        forward = each.stream in (SEND_NEXT, RECV_NEXT)
-        return (self.classes.next_stage if forward else self.classes.prev_stage)[index]
+        classes = self.classes
+        return (classes.next_stage if with_next(each.stream) else classes.prev_stage)[index]

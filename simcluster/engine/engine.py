@@ -24,7 +24,6 @@ from simcluster.engine.kinds import Kinds
 from simcluster.engine.linked import LinkedClass, link
 from simcluster.engine.lodger import Lodger, Progress, no_collection
 from simcluster.engine.lowered import Lowered
-from simcluster.engine.meetings import SENDER_OF
 from simcluster.engine.merged import merged
 from simcluster.engine.pace import Pace, stretched_times
 from simcluster.engine.streams import (
@@ -43,6 +42,7 @@ from simcluster.engine.timing import ClassTiming, Timing
 from simcluster.errors import PlanError, SimulationError
 from simcluster.program import COMPUTE, Action, Classes, Instruction, Program
 from simcluster.program.calls import FREE_CALLS, HostCalls
+from simcluster.program.instruction import SENDER_OF
 
 Ints = NDArray[np.int64]
 

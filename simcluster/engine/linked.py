@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from simcluster.engine.timed import NOTHING, TimedCode, Track
 from simcluster.program import Execution, Program, Scope
-from simcluster.program.instruction import COMPUTE, RECV_NEXT, RECV_PREV, TRANSFER_STREAMS
+from simcluster.program.instruction import COMPUTE, SENDER_OF, TRANSFER_STREAMS
 
 Ints = NDArray[np.int64]
 
@@ -121,7 +121,7 @@ class _Linker:
         for stream in execution.behind:
             for mine in streams if stream in self.numbers else ():
                 self._wait(mine, self.numbers[stream], self.lengths[self.numbers[stream]])
-        if timed.streams[0] in (RECV_PREV, RECV_NEXT):
+        if timed.streams[0] in SENDER_OF:
             # A receive is posted when the kernels before it in program order are done.
             compute = self.numbers[COMPUTE]
             self._wait(streams[0], compute, self.lengths[compute])

@@ -14,7 +14,7 @@ from simcluster.engine.choices import Choices
 from simcluster.engine.fabric import Background, CapacityChange, Fabric, Late, Links, Phase, Transfer
 from simcluster.engine.vectors import GRAIN, Vectors
 from simcluster.program import Action, Classes, Instruction
-from simcluster.program.instruction import RECV_NEXT, SEND_NEXT, SEND_PREV
+from simcluster.program.instruction import sends, with_next
 from simcluster.program.loading import Key, Loaded, phase_key
 from simcluster.program.structure import Loads
 from simcluster.program.symmetry import TRANSFERS, Axes
@@ -86,9 +86,9 @@ class _Wired:
         classes = self.choices.classes
         if each.group:
             return each.group, classes.groups[index, each.group].flow, False
-        mine = each.stream in (SEND_NEXT, RECV_NEXT)
+        mine = with_next(each.stream)
         earlier = index if mine else self.choices.peer(index, each)[0]
-        return TRANSFERS, classes.flows.pairs[earlier], each.stream in (SEND_PREV, RECV_NEXT)
+        return TRANSFERS, classes.flows.pairs[earlier], sends(each.stream) is not mine
 
     def _late(self, index: int, each: Instruction, choice: Choice, vectors: Sequence[int]) -> Iterator[Late]:
         """What changed latencies of the links add: as much for each hop as the slowest of them."""

@@ -12,14 +12,11 @@ from numpy.typing import NDArray
 from simcluster.engine.prices import Uneven
 from simcluster.engine.stage import Stage
 from simcluster.program import Action, Classes, Instruction, Program
-from simcluster.program.instruction import RECV_NEXT, RECV_PREV, SEND_NEXT, SEND_PREV
+from simcluster.program.instruction import RECEIVER_OF, SENDER_OF, with_next
 
 Ints = NDArray[np.int64]
 Ended = Sequence[tuple[int, int, Ints]]
 """(stage, stream, ends of its current entry) of all who took part."""
-
-PAIRS = {SEND_NEXT: RECV_PREV, SEND_PREV: RECV_NEXT}
-SENDER_OF = {receive: send for send, receive in PAIRS.items()}
 
 
 class Rendezvous(ABC):
@@ -156,12 +153,10 @@ class _Places:
     def _pair(self, stage: Stage, each: Instruction) -> Rendezvous:
         """The transfers between two stages, whose columns are joined one by one."""
         sends = each.action is Action.SEND
-        stream = (
-            each.stream if sends else next(send for send, receive in PAIRS.items() if receive == each.stream)
-        )
-        forward = stream == SEND_NEXT
-        sender = stage.number if sends else stage.number - 1 if forward else stage.number + 1
-        receiver = sender + 1 if forward else sender - 1
+        stream = each.stream if sends else SENDER_OF[each.stream]
+        forward = with_next(stream)
+        other = (stage.number + (1 if with_next(each.stream) else -1)) % len(self.stages)
+        sender, receiver = (stage.number, other) if sends else (other, stage.number)
         key = (stream, sender)
         if key not in self.known:
             peers = self.classes.next_stage if forward else self.classes.prev_stage
@@ -172,7 +167,7 @@ class _Places:
                 group[peers[index][0]] = column
             both = [sender, receiver]
             found = _sorted(np.concatenate([group[self.stages[number].columns] for number in both]))
-            self.known[key] = Across(self._parties(both, [stream, PAIRS[stream]]), *found)
+            self.known[key] = Across(self._parties(both, [stream, RECEIVER_OF[stream]]), *found)
         return self.known[key]
 
     def _parties(

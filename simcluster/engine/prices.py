@@ -19,7 +19,7 @@ from simcluster.engine.timed import Priced, TimedCode, timed
 from simcluster.program import Action, Classes, Code, Instruction, Program
 from simcluster.program.calls import Calls
 from simcluster.program.graphs import dispatched
-from simcluster.program.instruction import RECV_NEXT, SEND_NEXT
+from simcluster.program.instruction import with_next
 
 Ints = NDArray[np.int64]
 
@@ -244,8 +244,8 @@ class SharedPrices:
         """One class of each group or pair that may do it differently, and which of them classes are like."""
         key = (each.group, "" if each.group else each.stream)
         if key not in self._alike:
-            classes, forward = self.prices.classes, each.stream in (SEND_NEXT, RECV_NEXT)
-            peers = classes.next_stage if forward else classes.prev_stage
+            classes = self.prices.classes
+            peers = classes.next_stage if with_next(each.stream) else classes.prev_stage
             number: dict[object, int] = {}
             examples: list[int] = []
             which = []

@@ -21,7 +21,6 @@ from simcluster.engine.fabric import Links, Transfer
 from simcluster.engine.flows import Network
 from simcluster.engine.kinds import Kinds
 from simcluster.engine.lanes import Lane
-from simcluster.engine.meetings import SENDER_OF
 from simcluster.engine.stage import Stage
 from simcluster.engine.streams import (
     Communications,
@@ -37,7 +36,7 @@ from simcluster.engine.streams import (
 from simcluster.engine.sweep import Swept
 from simcluster.engine.taken_up import TakenUp
 from simcluster.program import Action, Classes, Instruction, Program
-from simcluster.program.instruction import SEND_NEXT
+from simcluster.program.instruction import SENDER_OF, with_next
 
 Ints = NDArray[np.int64]
 Key = tuple[object, ...]
@@ -354,6 +353,6 @@ class _Ahead:
             return (each.stream, group.id), len(group.members), group.members[0] == index
         sends = each.action is Action.SEND
         stream = each.stream if sends else SENDER_OF[each.stream]
-        peers = classes.next_stage if (stream == SEND_NEXT) == sends else classes.prev_stage
+        peers = classes.next_stage if with_next(each.stream) else classes.prev_stage
         peer = peers[index][0]
         return (stream, *((index, peer) if sends else (peer, index))), 2, sends

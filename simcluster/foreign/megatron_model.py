@@ -7,6 +7,7 @@ from typing import Any
 
 from simcluster.foreign.facts import Choice, Facts
 from simcluster.foreign.megatron_arguments import PROFILED, PROFILES
+from simcluster.foreign.pipeline import chunks_of
 from simcluster.foreign.profile import profile_says, say_framework
 
 VOCABULARIES = {
@@ -139,19 +140,16 @@ def recomputation(facts: Facts) -> None:
         _selective(facts)
         return
     layers = facts.get("recompute_layers", 1)
-    chunks = max(1, facts.get("chunks", 1))
-    every = facts.get("model.layers", 0) // (facts.get("pipeline", 1) * chunks)
-    chosen: Any = layers * chunks if method == "block" and layers < every else "all"
+    (chunks, _), stages = chunks_of(facts), facts.get("pipeline", 1)
+    every = facts.get("model.layers", 0) // (stages * chunks)
+    chosen: Any = "all"
+    if method == "block" and layers < every:
+        chosen = layers if chunks == 1 else [[layers] * stages] * chunks
     said: dict[str, Any] = {"layers": chosen}
     if facts.get("slice"):
         said["slice"] = True
     facts.say("parallel.recompute", Choice((said,)), flag)
-    if chosen != "all" and facts.get("chunks", 1) > 1:
-        reason = (
-            "so many layers of each stage are recomputed, not of each of its chunks: more memory than this"
-        )
-        facts.unsupported(facts.flag("recompute_layers"), reason)
-    elif method != "block" and layers > 1:
+    if method != "block" and layers > 1:
         reason = "every layer keeps its input: more memory than this"
         facts.unsupported(facts.flag("recompute_layers"), reason)
     for each in details:

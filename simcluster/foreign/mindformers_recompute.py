@@ -103,6 +103,9 @@ def _layers(facts: Facts) -> Any:
         facts.wrong(flag, f"expected a number of layers for each of {stages} stages")
         return None
     counts = [sum(column) for column in zip(*rows, strict=True)]
+    some = 0 < sum(counts) < facts.get("model.layers", 0)
+    if some and len(rows) > 1 and len(rows) == facts.get("chunks", 1):
+        return rows
     if len(rows) > 1 and any(counts):
         facts.unsupported(flag, "of every stage so many layers are recomputed, the first ones")
     if sum(counts) == facts.get("model.layers"):

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from simcluster.foreign.accepted import accepts
 from simcluster.foreign.facts import Facts
 from simcluster.foreign.flag import Flag
 
 Put = Callable[[str, Any, Flag | None], None]
 
-_ONE_PER_DEVICE = "one stage per device is simulated, with {chunks} times the pipeline bubble"
+_FOLDED = ("zb_v", "dualpipe_v")
+"""Schedules of two chunks on every device, said or not."""
 
 
 def pipeline(facts: Facts, put: Put) -> None:
-    """Writes the schedule and the stages; lists virtual stages where no schedule has them."""
+    """Writes the schedule, its chunks and the layers of every stage."""
     stages = facts.get("pipeline", 1)
     if stages <= 1:
         for name in ("chunks", "layers_per_chunk", "schedule", "p2p"):
@@ -23,40 +23,37 @@ def pipeline(facts: Facts, put: Put) -> None:
                 facts.effectless(facts.drop(name), "without a pipeline")
         return
     layers = facts.get("model.layers")
-    chunks, flag = _chunks(facts, layers, stages)
+    chunks, flag = chunks_of(facts)
+    if flag.where and layers and (each := facts.get("layers_per_chunk")) and layers % (each * stages):
+        facts.wrong(flag, f"{layers} layers / ({each} x {stages} stages) = {layers / each / stages:g}")
     kind = facts.get("schedule", "1f1b")
-    schedule = {"kind": "interleaved", "chunks": chunks}
-    if chunks > 1 and kind == "1f1b" and accepts("parallel.schedule", schedule):
-        put("parallel.schedule.kind", "interleaved", flag)
+    said = facts.flag("schedule") if "schedule" in facts.known else None
+    if chunks > 1 and kind == "1f1b":
+        put("parallel.schedule.kind", facts.get("interleaved", "interleaved"), said or flag)
         put("parallel.schedule.chunks", chunks, flag)
     else:
-        if chunks > 1:
-            facts.unsupported(flag, _ONE_PER_DEVICE.format(chunks=chunks))
-        if not accepts("parallel.schedule", {"kind": kind}):
-            facts.unsupported(facts.flag("schedule"), "1f1b is simulated")
-            kind = "1f1b"
-        put("parallel.schedule.kind", kind, facts.flag("schedule") if "schedule" in facts.known else None)
+        if chunks > 1 and not (kind in _FOLDED and chunks == 2):
+            chunks = 2 if kind in _FOLDED else 1
+            facts.unsupported(flag, f"with schedule {kind} every device has {chunks}")
+        put("parallel.schedule.kind", kind, said)
     if "p2p" in facts.known:
         put("parallel.schedule.p2p", facts.get("p2p"), facts.flag("p2p"))
     if layers:
-        _stages(facts, put, layers, stages)
+        _stages(facts, put, layers, stages, chunks)
 
 
-def _chunks(facts: Facts, layers: int | None, stages: int) -> tuple[int, Flag]:
+def chunks_of(facts: Facts) -> tuple[int, Flag]:
     """Virtual stages of each device."""
     if facts.get("chunks"):
         return facts.get("chunks"), facts.flag("chunks")
-    each, flag = facts.get("layers_per_chunk"), facts.flag("layers_per_chunk")
+    each, layers = facts.get("layers_per_chunk"), facts.get("model.layers")
     if not each or not layers:
-        return 1, flag
-    chunks, left = divmod(layers, each * stages)
-    if left:
-        facts.wrong(flag, f"{layers} layers / ({each} x {stages} stages) = {layers / each / stages:g}")
-    return max(1, chunks), flag
+        return 1, facts.flag("layers_per_chunk")
+    return max(1, layers // (each * facts.get("pipeline", 1))), facts.flag("layers_per_chunk")
 
 
-def _stages(facts: Facts, put: Put, layers: int, stages: int) -> None:
-    """Layers of every stage where first or last differ from the rest."""
+def _stages(facts: Facts, put: Put, layers: int, stages: int, chunks: int) -> None:
+    """Layers of every stage, shared by its chunks, where first or last differ from the rest."""
     ends = [facts.get("first_layers"), facts.get("last_layers")]
     given = [name for name in ("first_layers", "last_layers") if name in facts.known]
     if not given:
@@ -72,4 +69,8 @@ def _stages(facts: Facts, put: Put, layers: int, stages: int) -> None:
         sizes.insert(0, ends[0])
     if ends[1]:
         sizes.append(ends[1])
-    put("parallel.schedule.stages", sizes, flag)
+    if any(size % chunks for size in sizes):
+        facts.wrong(flag, f"stages of {', '.join(map(str, sizes))} layers do not divide by {chunks} chunks")
+        return
+    of_chunk = [size // chunks for size in sizes]
+    put("parallel.schedule.stages", [of_chunk] * chunks if chunks > 1 else sizes, flag)

@@ -18,7 +18,8 @@ class Phase(enum.StrEnum):
     """When an operator runs: once per step before, per micro-batch, or once per step after (DESIGN 4.4).
 
     Sharded weights are gathered ahead of a block's forward (``gather``) and backward (``regather``), sharded
-    gradients scattered behind its backward (``scatter``), each on streams of their own.
+    gradients scattered behind its backward (``scatter``), each on streams of their own. ``weights`` is the
+    second half of a backward that is done in two.
     """
 
     BEGIN = "begin"
@@ -26,6 +27,7 @@ class Phase(enum.StrEnum):
     FORWARD = "forward"
     REGATHER = "regather"
     BACKWARD = "backward"
+    WEIGHTS = "weights"
     SCATTER = "scatter"
     END = "end"
 
@@ -133,12 +135,16 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """One use of a block: ``layers.3``. ``inputs`` name the graph values bound to the block's inputs."""
+    """One use of a block: ``layers.3``. ``inputs`` name the graph values bound to the block's inputs.
+
+    ``stage`` is the pipeline stage that runs it, ``chunk`` which of the pieces that lie there it is in.
+    """
 
     name: str
     block: str
     inputs: tuple[str, ...] = ()
     stage: int = 0
+    chunk: int = 0
 
     def output(self, value: str) -> str:
         """The graph-wide name of a value of this instance."""

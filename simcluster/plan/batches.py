@@ -17,7 +17,7 @@ from simcluster.model import Graph, Node, Phase
 
 PATH = "training.batch_shares"
 
-_EACH_TIME = (Phase.GATHER, Phase.FORWARD, Phase.REGATHER, Phase.BACKWARD, Phase.SCATTER)
+_EACH_TIME = (Phase.GATHER, Phase.FORWARD, Phase.REGATHER, Phase.BACKWARD, Phase.WEIGHTS, Phase.SCATTER)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Pass: which backward operators, movements and casts run inside the graphs of pieces.
 
-The backward of a piece is one graph too. What moves or casts a tensor for operators of a piece, or moves what
-they make, is part of its graph; gradients are added to their buffers outside.
+The backward of a piece is one graph too, or each half of it. What moves or casts a tensor for operators of a
+piece, or moves what they make, is part of its graph; gradients are added to their buffers outside.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from simcluster.model.operators.fp8 import Fp8Cast
 from simcluster.model.operators.pointwise import Accumulate
 from simcluster.plan.differentiate import GRADIENT_SUM
 
-_GRAPHS = (Phase.FORWARD, Phase.BACKWARD)
+_GRAPHS = (Phase.FORWARD, Phase.BACKWARD, Phase.WEIGHTS)
 
 
 def enclose(graph: Graph) -> Graph:

@@ -211,6 +211,9 @@ class FrameworkSpec(CatalogSection):
     p2p: Literal["overlapped", "blocking"] = "overlapped"
     """Transfers between pipeline stages; the scenario's schedule.p2p wins."""
 
+    p2p_interleaved: Literal["overlapped", "blocking"] | None = None
+    """The same where stages have several chunks; as ``p2p`` if absent."""
+
     p2p_scatter: bool = False
     """Whether ranks of a stage that hold the same activations send a part each, gathered again by the
     receivers (scatter-gather of arXiv 2104.04473)."""

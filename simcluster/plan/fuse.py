@@ -73,7 +73,7 @@ def _leaves(block: Block) -> set[str]:
     border = {block.gradients[name] for name in block.inputs if name in block.gradients}
     readers: defaultdict[str, list[str]] = defaultdict(list)
     found: set[str] = set()
-    for node in reversed(list(block.phase(Phase.BACKWARD))):
+    for node in reversed(list(block.phase(Phase.BACKWARD, Phase.WEIGHTS))):
         if not _is_collective(node) and all(
             value not in border and found.issuperset(readers[value]) for value in node.outputs
         ):
@@ -115,6 +115,7 @@ def _joins(made: list[Node], node: Node, pairs: Pairs, together: bool) -> bool:
 
 _VIEW = "view"
 _UPDATES = ("optimizer", _VIEW)
+_COMPUTED = (Phase.FORWARD, Phase.BACKWARD, Phase.WEIGHTS)
 _UNIT = (Phase.GATHER, Phase.REGATHER, Phase.SCATTER)
 
 
@@ -131,7 +132,7 @@ def _family(node: Node) -> str:
 
 def _same_collective(last: Node, node: Node) -> bool:
     """Movements of parameters and gradients that do not care where a tensor begins can share one buffer."""
-    if last.operator != node.operator or node.phase in (Phase.FORWARD, Phase.BACKWARD):
+    if last.operator != node.operator or node.phase in _COMPUTED:
         return False
     if node.phase in _UNIT:
         return True

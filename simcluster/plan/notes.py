@@ -111,7 +111,7 @@ def padded(graph: Graph, strategies: Strategies, mesh: Mesh) -> Iterator[str]:
 def _redistribution(block: Block, router: Router) -> tuple[int, float]:
     """Collectives between layouts in a forward and backward of a block, and their seconds."""
     number, cost = 0, 0.0
-    for node in block.phase(Phase.FORWARD, Phase.BACKWARD):
+    for node in block.phase(Phase.FORWARD, Phase.BACKWARD, Phase.WEIGHTS):
         if isinstance(node.operator, Movement) and node.operator.is_collective:
             before, after = block.values[node.inputs[0]], block.values[node.outputs[0]]
             assert before.layout is not None and after.layout is not None

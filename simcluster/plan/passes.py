@@ -25,6 +25,7 @@ from simcluster.plan.redistribute import Router
 from simcluster.plan.saved_slices import slice_inputs
 from simcluster.plan.selective import recompute_operators
 from simcluster.plan.shard import shard
+from simcluster.plan.split import split_backward
 from simcluster.plan.strategies import Strategies
 
 
@@ -40,7 +41,8 @@ class Passes:
 
     ``sharder`` moves activations and their gradients, ``router`` what belongs to parameters. ``feeds`` are
     the layouts of inputs that come in one of their own. ``alike`` are the axes along which ranks may keep
-    parts of what is the same on all of them. ``apart``: every collective travels by itself.
+    parts of what is the same on all of them. ``apart``: every collective travels by itself; ``split``:
+    backwards are done in two halves.
     """
 
     mesh: Mesh
@@ -56,6 +58,7 @@ class Passes:
     feeds: Mapping[str, Layout]
     alike: tuple[str, ...] = ()
     apart: bool = False
+    split: bool = False
 
     def run(self, graph: Graph) -> Graph:
         """Shards, recomputes, optimises and fuses a differentiated graph."""
@@ -71,6 +74,8 @@ class Passes:
         if self.limit is not None:
             graph = clip(graph, self.limit, self.mesh, self.router, self.stage_axis)
         graph = decompose_updates(graph, self.router)
+        if self.split:
+            graph = split_backward(graph)
         together = self.framework.optimizer == "together"
         graph = enclose(graph)
         inside = self.framework.graphs.fuse

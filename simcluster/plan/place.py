@@ -9,6 +9,7 @@ from dataclasses import replace
 from simcluster.document.pattern import matches
 from simcluster.errors import PlanError
 from simcluster.model import Graph, Instance
+from simcluster.plan.chain import Chain
 
 LAYERS = "{,*.}layers.*"
 """What instances are called that stages share."""
@@ -36,18 +37,42 @@ def default_layers(num_layers: int, num_stages: int) -> tuple[int, ...]:
     return tuple(whole + (first <= stage < first + extra) for stage in range(num_stages))
 
 
+def written_layers(written: tuple[int, ...] | tuple[tuple[int, ...], ...], chain: Chain) -> tuple[int, ...]:
+    """Layers by virtual stage of a list for every chunk with a number for every stage; PlanError otherwise.
+
+    Of one chunk it may be the list alone.
+    """
+    by_chunk = [each for each in written if isinstance(each, tuple)]
+    by_stage = [each for each in written if not isinstance(each, tuple)]
+    chunks = by_chunk or [tuple(by_stage)]
+    if len(chunks) != chain.num_chunks:
+        raise PlanError(
+            f"the layers of {len(chunks)} chunks are listed, but there are {chain.num_chunks} on every stage",
+            path="parallel.schedule.stages",
+            hint="write a list of stages for every chunk: [[2, 2], [1, 3]]",
+        )
+    for each in chunks:
+        if len(each) != chain.num_stages:
+            raise PlanError(
+                f"{len(each)} stages are listed, but the mesh has {chain.num_stages}",
+                path="parallel.schedule.stages",
+            )
+    return chain.by_virtual(chunks)
+
+
 def is_layer(name: str) -> bool:
     """Whether an instance is a layer that stages share: ``layers.3``, ``decoder.layers.3``."""
     return matches(LAYERS, name)
 
 
-def place(graph: Graph, layers: Sequence[int]) -> Graph:
-    """The graph with its layers spread over the stages in order.
+def place(graph: Graph, layers: Sequence[int], chain: Chain | None = None) -> Graph:
+    """The graph with its layers spread over the virtual stages of a chain in order; without one over stages.
 
     What follows layers goes with the last it depends on, what comes before them with the first that depends
     on it. What is made of parameters alone and read on several stages is made on each of them, the parameters
     tied: that is cheaper than sending it with every micro-batch.
     """
+    chain = chain or Chain.wrapped(len(layers))
     layered = [instance.name for instance in graph.instances if is_layer(instance.name)]
     if sum(layers) != len(layered):
         listed = " + ".join(map(str, layers))
@@ -58,11 +83,19 @@ def place(graph: Graph, layers: Sequence[int]) -> Graph:
     stages = [stage for stage, count in enumerate(layers) for _ in range(count)]
     found = _stages(graph, dict(zip(layered, stages, strict=True)))
     placed = tuple(replace(instance, stage=found[instance.name]) for instance in graph.instances)
-    return _repeated(replace(graph, instances=placed))
+    repeated = _repeated(replace(graph, instances=placed))
+    places = [chain.places[each.stage] for each in repeated.instances]
+    return replace(
+        repeated,
+        instances=tuple(
+            replace(each, stage=stage, chunk=chunk)
+            for each, (stage, chunk) in zip(repeated.instances, places, strict=True)
+        ),
+    )
 
 
 def _stages(graph: Graph, of_layer: Mapping[str, int]) -> dict[str, int]:
-    """Instance -> stage."""
+    """Instance -> virtual stage."""
     makers = {
         each.output(value): each.name for each in graph.instances for value in graph.block_of(each).outputs
     }

@@ -13,6 +13,7 @@ from simcluster.model import Graph, Model
 from simcluster.model.operators.optimizer import Update
 from simcluster.plan.batches import Batches, batches, check_meetings, check_shares
 from simcluster.plan.borders import digits, pins
+from simcluster.plan.chain import Chain
 from simcluster.plan.conduct import Conduct
 from simcluster.plan.costs import kernel_cost, movement_cost
 from simcluster.plan.cut_axes import cut_axes
@@ -27,19 +28,18 @@ from simcluster.plan.notes import followed, notes, padded, without_effect
 from simcluster.plan.optimize import OptimizerPlan
 from simcluster.plan.passes import Passes, differentiated
 from simcluster.plan.piece import Graphs, Pieces, marked, pieces_told, unlaunchable
-from simcluster.plan.place import default_layers, place
+from simcluster.plan.place import default_layers, place, written_layers
 from simcluster.plan.propagate import propagate
 from simcluster.plan.recompute_spec import RecomputeSpec
 from simcluster.plan.redistribute import Router
 from simcluster.plan.rule import BATCH, PIPELINE, SEQUENCE, Roles, Rule, stage_devices
-from simcluster.plan.schedule import Timetable
+from simcluster.plan.schedule import Timetable, splits
 from simcluster.plan.sharding import Sharding, chosen, groups
 from simcluster.plan.spec import (
     FrameworkSpec,
     ParallelSpec,
     RecipeSpec,
     TrainingSpec,
-    schedules,
 )
 from simcluster.plan.statistics import with_statistics
 from simcluster.plan.strategies import Strategies, assign
@@ -57,14 +57,14 @@ class Plan:
     """Everything a Program is made of.
 
     ``logical`` is the differentiated graph before sharding: what one device would compute. ``compute`` is the
-    format of activations, ``matmul`` the one in which matrix units multiply. ``layers`` are the layers of
-    each stage, ``timetables`` what the stages do, for each number of micro-batches that ``batches`` counts,
-    ``vocab`` the padded vocabulary, ``notes`` what the user should be told, ``algorithms`` those of
-    collectives that the scenario names; ``call`` is the host's seconds for each call of collectives, of
-    which ``reuse`` that are alike are one; ``recompute`` says what is computed again, ``inputs`` how ranks
-    get their parts of the batch, if that takes anything, ``attention`` the release of the fused attention
-    kernel, if an earlier one. ``pieces`` of blocks are graphs, which run as ``graphs`` says. ``assigned`` is
-    the part of a hand-written program that each rank runs.
+    format of activations, ``matmul`` the one in which matrix units multiply. ``chunks`` are the layers of
+    each chunk and stage, ``chain`` the order of these, ``timetables`` what the stages do, for each number of
+    micro-batches that ``batches`` counts, ``vocab`` the padded vocabulary, ``notes`` what the user should be
+    told, ``algorithms`` those of collectives that the scenario names; ``call`` is the host's seconds for each
+    call of collectives, of which ``reuse`` that are alike are one; ``recompute`` says what is computed again,
+    ``inputs`` how ranks get their parts of the batch, if that takes anything, ``attention`` the release of
+    the fused attention kernel, if an earlier one. ``pieces`` of blocks are graphs, which run as ``graphs``
+    says. ``assigned`` is the part of a hand-written program that each rank runs.
     """
 
     graph: Graph
@@ -77,7 +77,8 @@ class Plan:
     batches: Batches
     micro_batch: int
     batch_axes: tuple[str, ...]
-    layers: tuple[int, ...]
+    chain: Chain
+    chunks: tuple[tuple[int, ...], ...]
     vocab: int
     overlapped: bool
     prefetch: int
@@ -120,7 +121,12 @@ class Plan:
     @property
     def num_stages(self) -> int:
         """Pipeline stages."""
-        return len(self.layers)
+        return self.chain.num_stages
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """Layers of each stage, of all its chunks."""
+        return tuple(map(sum, zip(*self.chunks, strict=True)))
 
 
 def layout_plan(
@@ -154,7 +160,9 @@ class _Planner:
         self._check()
         rules = self._rules()
         stage_axis, num_stages = self._stages()
-        layers = self._layers(num_stages)
+        schedule = self.parallel.schedule.build()
+        chain = schedule.chain(num_stages)
+        layers = self._layers(chain)
         batch_axes = self.roles.resolve((BATCH,), self.mesh)
         found = batches(
             self.training.global_batch,
@@ -164,6 +172,7 @@ class _Planner:
             self.mesh,
         )
         check_passes(self.model.num_layers, found.most, swept=False)
+        timetables = tuple(schedule.timetable(num_stages, count) for count in found.counts)
         sharding = self._sharding(stage_axis)
         formats = Formats.of(self.training.precision, self.framework, sharding)
         check_rates(self.cluster, formats.compute, formats.matmul)
@@ -186,7 +195,7 @@ class _Planner:
         if self.parallel.context == "ring":
             forward = in_turns(forward, self.mesh.product(slices), "parallel.context")
         check_tensors(forward)
-        placed = place(forward, layers)
+        placed = place(forward, layers, chain)
         placed, pieces = marked(placed, self.shards)
         others = list(digits(placed, pieces, self.mesh, self.roles))
         if self.inputs is not None:
@@ -237,24 +246,25 @@ class _Planner:
             else {},
             alike=tuple(axis for axis in self.mesh.names if axis not in (*batch_axes, stage_axis)),
             apart=fusion.closed,
+            split=any(map(splits, timetables)),
         )
         graph = passes.run(logical)
         check_meetings(graph, found, gathered_once=sharding.gather_once)
-        schedule = schedules()[self.parallel.schedule.kind]()
         return Plan(
             graph=graph,
             logical=logical,
             mesh=self.mesh,
             stage_axis=stage_axis,
-            timetables=tuple(schedule.timetable(num_stages, count) for count in found.counts),
+            timetables=timetables,
             strategies=strategies,
             update=update,
             batches=found,
             micro_batch=self.training.micro_batch,
             batch_axes=batch_axes,
-            layers=layers,
+            chain=chain,
+            chunks=chain.by_chunk(layers),
             vocab=model.vocabulary,
-            overlapped=(self.parallel.schedule.p2p or self.framework.p2p) == "overlapped",
+            overlapped=self.parallel.schedule.overlapped(self.framework, chain),
             prefetch=self.framework.prefetch,
             dispatch=self.framework.host,
             graphs=self._graphs(),
@@ -297,7 +307,7 @@ class _Planner:
                     stage_axis,
                     [axis for axis in batch_axes if axis == whole(axis)],
                     shared=bool(self.training.batch_shares),
-                    staged=self.parallel.schedule.stages != "auto",
+                    staged=self.parallel.schedule.stages != "auto" or chain.num_chunks > 1,
                 ),
             ),
             matmul=formats.matmul,
@@ -388,16 +398,12 @@ class _Planner:
             raise PlanError("one axis carries the pipeline", path="parallel.roles.pipeline")
         return axes[0], self.mesh.size(axes[0])
 
-    def _layers(self, num_stages: int) -> tuple[int, ...]:
+    def _layers(self, chain: Chain) -> tuple[int, ...]:
+        """Layers of each virtual stage."""
         given = self.parallel.schedule.stages
         if given == "auto":
-            return default_layers(self.model.num_layers, num_stages)
-        if len(given) != num_stages:
-            raise PlanError(
-                f"{len(given)} stages are listed, but the mesh has {num_stages}",
-                path="parallel.schedule.stages",
-            )
-        return given
+            return default_layers(self.model.num_layers, len(chain))
+        return written_layers(given, chain)
 
     def _vocabulary_multiple(self, rules: Sequence[Rule]) -> int:
         def unpadded() -> Graph:

@@ -42,21 +42,23 @@ def recomputed_layers(graph: Graph, layers: Layers) -> frozenset[str]:
         return frozenset(_named(named, [name for names in stages for name in names]))
     rows = [row for row in layers if isinstance(row, tuple)]
     if not rows:
-        rows = [tuple(count for count in layers if isinstance(count, int))]
-    if len(rows) > 1:
+        return frozenset(_counted(tuple(count for count in layers if isinstance(count, int)), stages))
+    chunks = 1 + max(each.chunk for each in graph.instances)
+    if len(rows) != chunks:
+        several = f"{chunks} chunks" if chunks > 1 else "one chunk"
         raise PlanError(
-            f"{len(rows)} lists of numbers, but every stage has one chunk of layers",
+            f"{len(rows)} lists of numbers, but every stage has {several} of layers",
             path=f"{PATH}.layers",
             hint="write one list with a number for each stage",
         )
-    return frozenset(_counted(rows[0], stages))
+    return frozenset(name for chunk, row in enumerate(rows) for name in _counted(row, _stages(graph, chunk)))
 
 
-def _stages(graph: Graph) -> list[list[str]]:
-    """The layers of every stage, in order."""
+def _stages(graph: Graph, chunk: int | None = None) -> list[list[str]]:
+    """The layers of every stage, or of one chunk on it, in order."""
     found: list[list[str]] = [[] for _ in range(1 + max(each.stage for each in graph.instances))]
     for instance in graph.instances:
-        if is_layer(instance.name):
+        if is_layer(instance.name) and chunk in (None, instance.chunk):
             found[instance.stage].append(instance.name)
     return found
 

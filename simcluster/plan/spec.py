@@ -27,10 +27,10 @@ from simcluster.plan.program_spec import ProgramSpec
 from simcluster.plan.quantise import PRODUCTS
 from simcluster.plan.recompute_spec import RecomputeSpec as RecomputeSpec
 from simcluster.plan.redistribution_spec import RedistributionSpec
-from simcluster.plan.schedule import Schedule
+from simcluster.plan.schedule_spec import ScheduleSpec as ScheduleSpec
 from simcluster.plan.sharding import Written as WrittenSharding
 from simcluster.plan.strategy_spec import Axes, StrategySpec
-from simcluster.registry import data_files, kinds
+from simcluster.registry import data_files
 
 FloatName = Literal["fp32", "fp16", "bf16"]
 MatmulName = Literal["fp32", "tf32", "fp16", "bf16", "fp8"]
@@ -195,40 +195,6 @@ class RecipeSpec(CatalogSection):
     def entries(cls) -> Mapping[str, Traversable]:
         """The shipped recipes."""
         return data_files("simcluster.plan.recipes")
-
-
-def schedules() -> dict[str, type[Schedule]]:
-    """The pipeline schedules by kind."""
-    return kinds("simcluster.plan.schedules", Schedule)
-
-
-class ScheduleSpec(Section):
-    """The pipeline schedule."""
-
-    shorthand: ClassVar[str] = "kind"
-
-    kind: Name = Field(default="1f1b", json_schema_extra={"enum": [*sorted(schedules())]})
-    """gpipe or 1f1b."""
-
-    stages: Literal["auto"] | tuple[PositiveInt, ...] = "auto"
-    """Layers of each stage, or auto: equal, where that divides."""
-
-    p2p: Literal["overlapped", "blocking"] | None = None
-    """Receives posted one action ahead on streams of their own, or transfers that kernels wait for; the
-    framework's choice if absent (overlapped in the ideal one)."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _expand(cls, written: Any) -> Any:
-        return {"kind": written} if isinstance(written, str) else written
-
-    @model_validator(mode="after")
-    def _is_known(self) -> ScheduleSpec:
-        if self.kind not in schedules():
-            raise Refused(
-                f"unknown schedule '{self.kind}'", path="kind", hint=nearest(self.kind, schedules())
-            )
-        return self
 
 
 _NOT_MANUAL = (

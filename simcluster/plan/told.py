@@ -180,6 +180,7 @@ _PHRASES: Mapping[str, Callable[[Any], str]] = {
         "blocking": "kernels wait for collectives of activations",
     }.__getitem__,
     "p2p": "p2p {}".format,
+    "p2p_interleaved": "p2p {} between chunks".format,
     "p2p_scatter": {True: "scatter-gather p2p", False: "whole p2p"}.__getitem__,
     "vocabulary_multiple": _vocabulary,
 }

@@ -183,7 +183,8 @@ def _bucket(name: str, parts: Sequence[_Part], shared: bool, ready: str, values:
 
 def readiness(block: Block) -> dict[str, int]:
     """The place of every value among all that the block computes for a micro-batch."""
-    written = [value for node in block.phase(Phase.FORWARD, Phase.BACKWARD) for value in node.outputs]
+    phases = (Phase.FORWARD, Phase.BACKWARD, Phase.WEIGHTS)
+    written = [value for node in block.phase(*phases) for value in node.outputs]
     return {value: position for position, value in enumerate(written)}
 
 

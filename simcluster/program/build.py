@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from simcluster.errors import PlanError
 from simcluster.layout import Mesh
-from simcluster.model import Block, Graph, Instance, Phase, Role
+from simcluster.model import Graph, Instance, Phase, Role
+from simcluster.plan.chain import Chain
 from simcluster.plan.conduct import FREE, Conduct
 from simcluster.plan.inputs import Inputs
 from simcluster.plan.piece import USUAL_GRAPHS, Graphs
 from simcluster.plan.schedule import BACKWARD as B_ACTION
 from simcluster.plan.schedule import FORWARD as F_ACTION
+from simcluster.plan.schedule import INPUTS, Timetable
+from simcluster.plan.schedule import WEIGHTS as W_ACTION
 from simcluster.plan.schedule import Action as ScheduleAction
-from simcluster.plan.schedule import Timetable
-from simcluster.plan.units import gathered_name, whole_name
 from simcluster.program.buckets import Bucket, buckets
 from simcluster.program.code_table import CodeTable
+from simcluster.program.crossing import Crossing, Crossings
 from simcluster.program.inputs import Fed, input_buffer, input_codes, with_inputs
-from simcluster.program.instruction import (
-    COMPUTE,
-    RECV_NEXT,
-    RECV_PREV,
-    SEND_NEXT,
-    SEND_PREV,
-    Category,
-    Execution,
-)
+from simcluster.program.instruction import COMPUTE, Category, Execution
 from simcluster.program.lower import (
     BACKWARD,
     BEGIN,
@@ -38,8 +31,10 @@ from simcluster.program.lower import (
     PREPARE,
     REDUCE,
     UPDATE,
+    WEIGHTS,
     Lowering,
 )
+from simcluster.program.names import buffer_names, holders
 from simcluster.program.program import PartProgram, Program, Resident
 from simcluster.program.residents import placeholders, residents_of
 from simcluster.program.ties import crossing_ties
@@ -49,6 +44,9 @@ from simcluster.program.units import Codes, Gathers, Scatters, each_alone, with_
 ONCE = -1
 """The micro-batch of what runs once per step."""
 
+_PHASES = {F_ACTION: (FORWARD,), B_ACTION: (BACKWARD, WEIGHTS), INPUTS: (BACKWARD,), W_ACTION: (WEIGHTS,)}
+"""The phases of each half of an action."""
+
 
 def build(
     graph: Graph,
@@ -56,6 +54,7 @@ def build(
     mesh: Mesh,
     stage_axis: str,
     *,
+    chain: Chain | None = None,
     variant_axis: str = "",
     variants: tuple[int, ...] = (0,),
     overlapped: bool,
@@ -69,17 +68,22 @@ def build(
 ) -> Program:
     """The Program of a sharded, optimised, fused graph, with parts for every timetable.
 
-    ``variants`` are the timetables of the ranks, by their coordinate along ``variant_axis``.
+    ``chain`` says where the virtual stages lie; without it each stage is one. ``variants`` are the
+    timetables of the ranks, by their coordinate along ``variant_axis``.
     ``overlapped`` posts receives one action ahead; otherwise transfers between two actions are posted
     together and waited for. ``conduct`` says what else waits, and what travels together; ``tf32`` lets matrix
     kernels multiply fp32 operands in tf32. ``graphs``: how pieces run that are graphs. ``inputs``: how
     micro-batches get to the devices; None: they are there. ``attention`` is the release of its fused kernel,
     if an earlier one. ``assigned`` says which stage's part each rank runs, where no axis does.
     """
-    settings = Lowering(mesh, prefetch, conduct.blocking_layers, tf32, graphs, attention, conduct.storage)
+    paired = any(action.beside for each in timetables for row in each for action in row)
+    settings = Lowering(
+        mesh, prefetch, conduct.blocking_layers, tf32, graphs, attention, conduct.storage, paired
+    )
     codes = CodeTable(settings, conduct)
+    crossings = Crossings(graph, chain or Chain.wrapped(len(timetables[0])))
     parts = tuple(
-        _PartBuilder(graph, stage, actions, codes, overlapped, inputs).build()
+        _PartBuilder(graph, crossings, stage, actions, codes, overlapped, inputs).build()
         for stage, each in enumerate(zip(*timetables, strict=True))
         for actions in each
     )
@@ -90,6 +94,7 @@ def build(
 @dataclass
 class _PartBuilder:
     graph: Graph
+    crossings: Crossings
     stage: int
     actions: Sequence[ScheduleAction]
     codes: CodeTable
@@ -98,12 +103,19 @@ class _PartBuilder:
 
     def build(self) -> PartProgram:
         self.instances = [each for each in self.graph.instances if each.stage == self.stage]
-        self.names = dict(self._border_names()) | dict(self._tied_names()) | dict(self._shared_names())
-        self.arrivals = list(self._crossing(into=True))
-        self.departures = list(self._crossing(into=False))
+        self.chunks = {
+            chunk: [each for each in self.instances if each.chunk == chunk]
+            for chunk in range(self.crossings.chain.num_chunks)
+        }
+        self.names = buffer_names(self.graph, self.crossings, self.instances)
+        virtual = {chunk: self.crossings.chain.virtual[self.stage, chunk] for chunk in self.chunks}
+        self.arrivals = {chunk: list(self.crossings.arrivals(where)) for chunk, where in virtual.items()}
+        self.departures = {chunk: list(self.crossings.departures(where)) for chunk, where in virtual.items()}
+        self.moving: dict[tuple[int, bool, bool], list[tuple[int, str]]] = {}
+        self.backward = [each for chunk in self._finished() for each in self.chunks[chunk][::-1]]
         begin = list(self._once(BEGIN, self.instances))
         begin += [run for runs in self._gathers(Phase.BEGIN).values() for run in runs]
-        self.reductions = list(self._reductions())
+        self.reductions = [(self._due(at), run) for at, run in self._reductions()]
         executions = [
             *begin,
             *self._gathered(self._scheduled()),
@@ -119,6 +131,7 @@ class _PartBuilder:
             once=self.codes.conduct.gather_once,
             weights=self._unit_gathers(codes),
             gradients=self.scatters,
+            tied=holders(self.graph, self.instances),
         )
         residents = list(residents_of(self.graph, self.instances, self.codes.settings.mesh, self._buffer))
         residents += self._bucket_buffers(residents)
@@ -136,99 +149,38 @@ class _PartBuilder:
             residents.append(input_buffer(fed))
         return executions
 
-    # -- names ------------------------------------------------------------------------------------------
-
-    def _border_names(self) -> Iterator[tuple[tuple[str, str], str]]:
-        for instance in self.instances:
-            block = self.graph.block_of(instance)
-            pairs = [*zip(block.inputs, instance.inputs, strict=True)]
-            pairs += [(value, instance.output(value)) for value in block.outputs]
-            for inner, outer in pairs:
-                yield (instance.name, inner), outer
-                if inner in block.gradients:
-                    yield (instance.name, block.gradients[inner]), f"{outer}.grad"
-
-    def _tied_names(self) -> Iterator[tuple[tuple[str, str], str]]:
-        """Copies of a tied parameter on this stage share the first copy's buffers."""
-        parameters = {
-            f"{instance.name}.{name}": (instance, name)
-            for instance in self.instances
-            for name in self.graph.block_of(instance).parameters
-        }
-        for group in self.graph.ties:
-            here = [name for name in group if name in parameters]
-            for name in here[1:]:
-                instance, inner = parameters[name]
-                block = self.graph.block_of(instance)
-                yield (instance.name, inner), here[0]
-                made = {value for node in block.nodes for value in node.outputs}
-                if gathered_name(inner) not in made:
-                    yield (instance.name, gathered_name(inner)), gathered_name(here[0])
-                gradient = block.gradients.get(inner)
-                if gradient is not None:
-                    owner, first = parameters[here[0]]
-                    shared = f"{owner.name}.{self.graph.block_of(owner).gradients[first]}"
-                    yield (instance.name, gradient), shared
-                    whole = block.values.get(whole_name(gradient))
-                    if whole is not None and whole.role is Role.SUM:
-                        yield (instance.name, whole_name(gradient)), whole_name(shared)
-
-    def _shared_names(self) -> Iterator[tuple[tuple[str, str], str]]:
-        """Values that the blocks of this stage share are called what they call them."""
-        for instance in self.instances:
-            for value in self.graph.block_of(instance).shared:
-                yield (instance.name, value), value
-
     # -- what crosses stages ----------------------------------------------------------------------------
 
-    def _crossing(self, into: bool) -> Iterator[tuple[Block, str, str]]:
-        """(maker's block, its value, graph value) of every activation that enters or leaves this stage.
-
-        A value goes from stage to stage until the last that reads it has it; its gradient comes back so.
-        """
-        makers = {
-            each.output(value): (each, value)
-            for each in self.graph.instances
-            for value in self.graph.block_of(each).outputs
-        }
-        last: dict[str, int] = {}
-        for reader in self.graph.instances:
-            for outer in reader.inputs:
-                maker, _ = makers[outer]
-                if reader.stage < maker.stage:
-                    raise PlanError(
-                        f"{reader.name} on stage {reader.stage} reads {outer} of stage {maker.stage}: "
-                        "values pass to later stages only",
-                        path="parallel.schedule.stages",
-                    )
-                last[outer] = max(reader.stage, last.get(outer, 0))
-        for outer, end in last.items():
-            maker, value = makers[outer]
-            first = maker.stage + into
-            if first <= self.stage < end + into:
-                yield self.graph.block_of(maker), value, outer
-
     def _receives(self, action: ScheduleAction) -> Iterator[Execution]:
-        forward = action.kind == F_ACTION
-        stream = RECV_PREV if forward else RECV_NEXT
-        for crossing in self.arrivals if forward else self.departures:
-            yield self._transfer(stream, *crossing, action)
+        """What comes for an action and for what overlaps it."""
+        for half in action.halves:
+            values = half.kind == F_ACTION
+            yield from self._moves(half, action, self.arrivals if values else self.departures)
 
     def _sends(self, action: ScheduleAction) -> Iterator[Execution]:
-        forward = action.kind == F_ACTION
-        stream = SEND_NEXT if forward else SEND_PREV
-        for crossing in self.departures if forward else self.arrivals:
-            yield self._transfer(stream, *crossing, action)
+        for half in action.halves:
+            values = half.kind == F_ACTION
+            yield from self._moves(half, action, self.departures if values else self.arrivals)
 
-    def _transfer(
-        self, stream: str, block: Block, value: str, outer: str, action: ScheduleAction
-    ) -> Execution:
-        """A value of its maker's block, or its gradient."""
-        forward = action.kind == F_ACTION
-        code = self.codes.transfer(stream, block, value if forward else block.gradients[value])
-        buffer = outer if forward else f"{outer}.grad"
+    def _moves(
+        self, half: ScheduleAction, action: ScheduleAction, crossing: Mapping[int, Sequence[Crossing]]
+    ) -> Iterator[Execution]:
+        """Values at one end of a chunk, or gradients at the other."""
+        if half.kind == W_ACTION:
+            return
+        key = (half.chunk, half.kind == F_ACTION, crossing is self.arrivals)
+        if key not in self.moving:
+            self.moving[key] = [self._transfer(each, half) for each in crossing[half.chunk]]
+        for code, buffer in self.moving[key]:
+            yield Execution(code, buffer, half.micro_batch, str(action))
+
+    def _transfer(self, crossing: Crossing, half: ScheduleAction) -> tuple[int, str]:
+        """The code that moves a value, or its gradient, and the buffer it is in."""
+        values = half.kind == F_ACTION
+        stream = crossing.out if values else crossing.back
+        buffer = crossing.buffer if values else f"{crossing.buffer}.grad"
         self.names[(buffer, "value")] = buffer
-        return Execution(code, buffer, action.micro_batch, str(action))
+        return self.codes.transfer(stream, crossing.block, crossing.value, gradient=not values), buffer
 
     # -- executions -------------------------------------------------------------------------------------
 
@@ -239,33 +191,84 @@ class _PartBuilder:
                 yield Execution(code, instance.name, ONCE, phase if phase == BEGIN else "end")
 
     def _scheduled(self) -> Iterator[Execution]:
-        """Every action with its transfers: receives one action ahead if overlapped, else just before."""
-        first = next(action for action in self.actions if action.kind == F_ACTION)
-        last = [action for action in self.actions if action.kind == B_ACTION][-1]
+        """Every action with its transfers: receives one action ahead if overlapped, else just before.
+
+        Transfers that are waited for are posted together where a forward and a backward follow each other.
+        """
+        halves = [half for action in self.actions for half in action.halves]
+        begun = {half.chunk: half for half in reversed(halves) if half.kind == F_ACTION}
+        over = {half.chunk: half for half in halves if half.kind in (B_ACTION, W_ACTION)}
+        ends = {*begun.values(), *over.values()}
+        turns = self._turns()
         posted = 0
-        for index, action in enumerate(self.actions):
+        for index, turn in enumerate(turns):
             ahead = index + 2 if self.overlapped else index + 1
-            for coming in self.actions[posted:ahead]:
+            for coming in (action for each in turns[posted:ahead] for action in each):
                 yield from self._receives(coming)
             posted = max(posted, ahead)
-            yield from self._compute(action, first=action == first, final=action == last)
-            yield from self._sends(action)
+            for action in turn:
+                runs = [self._compute(half, str(action), at_end=half in ends) for half in action.halves]
+                yield from runs[0] if len(runs) == 1 else _woven(*map(list, runs))
+            for action in turn:
+                yield from self._sends(action)
 
-    def _compute(self, action: ScheduleAction, *, first: bool, final: bool) -> Iterator[Execution]:
-        forward = action.kind == F_ACTION
-        for instance in self.instances if forward else self.instances[::-1]:
+    def _turns(self) -> list[tuple[ScheduleAction, ...]]:
+        """The actions between which nothing is sent or received.
+
+        Each by itself; but where stages have chunks and wait for what they send, a forward and the backward
+        behind it are one turn, as in Megatron (send_forward_backward_recv_forward_backward): with rounds
+        through several chunks, a stage that waits for its gradient to be taken would hold up who takes it.
+        Where all forwards come first, the last of them must be sent before anything comes back.
+        """
+        turns: list[tuple[ScheduleAction, ...]] = []
+        kinds = "".join(action.kind for action in self.actions)
+        paired = not self.overlapped and len(self.chunks) > 1 and kinds.count(F_ACTION + B_ACTION) > 1
+        for action in self.actions:
+            if (
+                paired
+                and action.kind != F_ACTION
+                and turns
+                and [each.kind for each in turns[-1]] == [F_ACTION]
+            ):
+                turns[-1] = (*turns[-1], action)
+            else:
+                turns.append((action,))
+        return turns
+
+    def _compute(self, half: ScheduleAction, action: str, *, at_end: bool) -> Iterator[Execution]:
+        """A half of an action; ``at_end``: it is the first forward or the last backward of its chunk."""
+        forward, instances = half.kind == F_ACTION, self.chunks[half.chunk]
+        for instance in instances if forward else instances[::-1]:
             codes = self.codes.of(self.graph.block_of(instance))
-            if first and PREPARE in codes:
-                yield Execution(codes[PREPARE], instance.name, ONCE, str(action))
-            code = codes.get(FORWARD if forward else BACKWARD)
-            if code is not None:
-                yield Execution(code, instance.name, action.micro_batch, str(action), not self.overlapped)
-            if final and not self.codes.conduct.late:
+            if forward and at_end and PREPARE in codes:
+                yield Execution(codes[PREPARE], instance.name, ONCE, action)
+            for phase in _PHASES[half.kind]:
+                for code in self.codes.run(self.graph.block_of(instance), phase):
+                    yield Execution(code, instance.name, half.micro_batch, action, not self.overlapped)
+            if at_end and not forward and not self.codes.conduct.late:
                 for ready, reduction in self.reductions:
                     if ready == instance.name:
-                        yield replace(reduction, action=str(action))
+                        yield replace(reduction, action=action)
+
+    def _finished(self) -> list[int]:
+        """The chunks in the order in which their last backward is over."""
+        over = [half.chunk for action in self.actions for half in action.halves if half.kind != F_ACTION]
+        return list(dict.fromkeys(reversed(over)))[::-1]
 
     # -- what happens once per step ---------------------------------------------------------------------
+
+    def _due(self, at: str) -> str:
+        """The instance behind whose backward what is ready with that of ``at`` is reduced.
+
+        A later one where a copy of a tied parameter adds its gradient later than the one that holds it.
+        """
+        place = {each.name: number for number, each in enumerate(self.backward)}
+        late = [
+            name
+            for name, holder in holders(self.graph, self.instances).items()
+            if place[holder] <= place[at] < place[name]
+        ]
+        return max(late, key=place.__getitem__, default=at)
 
     def _reductions(self) -> Iterator[tuple[str, Execution]]:
         """(instance whose backward must be over, execution) of every reduction, in order.
@@ -273,7 +276,7 @@ class _PartBuilder:
         What several stages reduce together comes last, in the order of the ties.
         """
         conduct = self.codes.conduct
-        ties, backward = crossing_ties(self.graph), self.instances[::-1]
+        ties, backward = crossing_ties(self.graph), self.backward
         if not conduct.by_layer:
             mesh = self.codes.settings.mesh
             for bucket in buckets(self.graph, backward, conduct, mesh, self._buffer, ties):
@@ -309,7 +312,7 @@ class _PartBuilder:
         """Instance -> the executions that gather those buckets of weights that it is the first to need."""
         found: dict[str, list[Execution]] = {}
         if self.codes.conduct.gathers_together:
-            for at, run in self._moved(phase, self.instances[:: -1 if phase is Phase.REGATHER else 1]):
+            for at, run in self._moved(phase):
                 found.setdefault(at, []).append(run)
         return found
 
@@ -331,7 +334,7 @@ class _PartBuilder:
         """What scatters the gradients of instances behind their backward, if they travel together."""
         if not self.codes.conduct.scatters_together:
             return None
-        completed = dict(self._moved(Phase.SCATTER, self.instances[::-1]))
+        completed = dict(self._moved(Phase.SCATTER))
         return {name: completed.get(name) for name in self._users(Phase.SCATTER)}
 
     def _users(self, phase: Phase) -> list[str]:
@@ -344,13 +347,20 @@ class _PartBuilder:
             or (phase is Phase.GATHER and any(kind.role is Role.GATHERED for kind in block.values.values()))
         ]
 
-    def _moved(self, phase: Phase, instances: Sequence[Instance]) -> Iterator[tuple[str, Execution]]:
-        """(instance at which it is due, execution) of every bucket of weights or of sharded gradients."""
+    def _moved(self, phase: Phase) -> Iterator[tuple[str, Execution]]:
+        """(instance at which it is due, execution) of every bucket of weights or of sharded gradients.
+
+        What is used by different chunks is so at different times: these have buckets of their own.
+        """
         fusion = self.codes.conduct.fusion
         assert fusion is not None
         mesh = self.codes.settings.mesh
-        for bucket in unit_buckets(self.graph, instances, phase, fusion, mesh, self._buffer):
-            yield bucket.at, self._bucket(bucket, BEGIN if phase is Phase.BEGIN else str(phase))
+        step = -1 if phase in (Phase.REGATHER, Phase.SCATTER) else 1
+        for chunk, instances in self.chunks.items():
+            for each in unit_buckets(self.graph, instances[::step], phase, fusion, mesh, self._buffer):
+                name = f"{each.block.name}.chunk{chunk}" if chunk else each.block.name
+                bucket = replace(each, block=replace(each.block, name=name))
+                yield bucket.at, self._bucket(bucket, BEGIN if phase is Phase.BEGIN else str(phase))
 
     def _late_reductions(self) -> Iterator[Execution]:
         """Reductions that wait for the last kernel of the backward pass."""
@@ -381,3 +391,11 @@ class _PartBuilder:
             runs += [run for run in (self.scatters or {}).values() if run is not None]
             full = max(each.num_bytes for run in runs for each in self.codes.codes[run.code].instructions)
         yield Resident.room("reduction buffers", Category.COMMUNICATION, round(count * full))
+
+
+def _woven(one: list[Execution], other: list[Execution]) -> list[Execution]:
+    """Two overlapped actions: what they run in turns, evenly, each in its own order."""
+    places = [
+        ((number + 0.5) / len(each), each[number]) for each in (one, other) for number in range(len(each))
+    ]
+    return [run for _, run in sorted(places, key=lambda place: place[0])]

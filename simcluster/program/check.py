@@ -12,14 +12,12 @@ from collections.abc import Iterator
 from simcluster.collectives import PartsByGroup
 from simcluster.errors import SimulationError
 from simcluster.program.instruction import (
-    RECV_NEXT,
-    RECV_PREV,
-    SEND_NEXT,
-    SEND_PREV,
+    RECEIVER_OF,
     Action,
     Code,
     Instruction,
     Scope,
+    with_next,
 )
 from simcluster.program.program import Program
 from simcluster.program.symmetry import Classes
@@ -48,10 +46,10 @@ def _code_faults(code: Code) -> Iterator[str]:
             yield f"{code.name}.{each.name} waits for a later instruction"
 
 
-def _issues(program: Program, part: int, wanted: Action) -> Iterator[tuple[Instruction, int]]:
-    """(instruction, micro-batch) of everything of a kind that a part issues, in order."""
+def _issues(program: Program, part: int, *wanted: Action) -> Iterator[tuple[Instruction, int]]:
+    """(instruction, micro-batch) of everything of some kinds that a part issues, in order."""
     by_code = {
-        index: [each for each in code.instructions if each.action is wanted]
+        index: [each for each in code.instructions if each.action in wanted]
         for index, code in enumerate(program.codes)
     }
     for execution in program.parts[part].executions:
@@ -59,17 +57,23 @@ def _issues(program: Program, part: int, wanted: Action) -> Iterator[tuple[Instr
             yield each, execution.micro_batch
 
 
+def _transfers(program: Program, part: int) -> dict[str, list[tuple[int, int]]]:
+    """(micro-batch, bytes) of everything that a part sends and receives, in order, by stream."""
+    found: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for each, micro_batch in _issues(program, part, Action.SEND, Action.RECEIVE):
+        found[each.stream].append((micro_batch, each.num_bytes))
+    return found
+
+
 def _transfer_faults(program: Program) -> Iterator[str]:
     """Neighbouring stages send and receive the same micro-batches in the same order."""
-    variants = program.num_variants
-    for part in range(len(program.parts) - variants):
-        after = part + variants
-        pairs = ((part, SEND_NEXT, after, RECV_PREV), (after, SEND_PREV, part, RECV_NEXT))
-        for sender, out, receiver, into in pairs:
-            sent = [(m, i.num_bytes) for i, m in _issues(program, sender, Action.SEND) if i.stream == out]
-            got = [
-                (m, i.num_bytes) for i, m in _issues(program, receiver, Action.RECEIVE) if i.stream == into
-            ]
+    variants, parts = program.num_variants, len(program.parts)
+    found = [_transfers(program, part) for part in range(parts)]
+    for part in range(parts if program.ring else parts - variants):
+        after = (part + variants) % parts
+        for out, into in RECEIVER_OF.items():
+            sender, receiver = (part, after) if with_next(out) else (after, part)
+            sent, got = found[sender].get(out, []), found[receiver].get(into, [])
             if sent != got:
                 yield (
                     f"stage {sender // variants} sends micro-batches {[m for m, _ in sent]} "

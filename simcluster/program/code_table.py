@@ -9,6 +9,7 @@ from simcluster.model import Block
 from simcluster.plan.conduct import Conduct
 from simcluster.program.instruction import COMPUTE, Code, Scope, Slot
 from simcluster.program.lower import BEGIN, GATHER, REDUCE, REGATHER, SCATTER, Lowering, lower
+from simcluster.program.segments import phase_of
 from simcluster.program.transfer import carried, transfer
 
 
@@ -21,6 +22,7 @@ class CodeTable:
     codes: list[Code] = field(default_factory=list)
     by_block: dict[str, Mapping[str, int]] = field(default_factory=dict)
     transfers: dict[tuple[str, Slot], int] = field(default_factory=dict)
+    runs: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
 
     def of(self, block: Block, given: Mapping[str, Scope] | None = None) -> Mapping[str, int]:
         """Phase -> code index; ``given`` says how long values live that other blocks read."""
@@ -38,9 +40,17 @@ class CodeTable:
             self.by_block[block.name] = {phase: self.add(code) for phase, code in made.items()}
         return self.by_block[block.name]
 
-    def transfer(self, stream: str, block: Block, value: str) -> int:
-        """The code that moves a value of a block to or from a neighbouring stage."""
-        kind = block.values[value]
+    def run(self, block: Block, phase: str) -> tuple[int, ...]:
+        """The codes of a phase of a block in order: one, or its segments, or none."""
+        key = block.name, phase
+        if key not in self.runs:
+            found = self.of(block).items()
+            self.runs[key] = tuple(code for name, code in found if phase_of(name) == phase)
+        return self.runs[key]
+
+    def transfer(self, stream: str, block: Block, value: str, *, gradient: bool) -> int:
+        """The code that moves a value of a block, or its gradient, to or from a neighbouring stage."""
+        kind = block.values[block.gradients[value] if gradient else value]
         slot = carried(kind, self.settings.mesh)
         key = (stream, slot)
         if key not in self.transfers:

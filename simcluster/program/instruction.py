@@ -26,7 +26,31 @@ INPUT = "input"
 
 SEND_NEXT, RECV_PREV = "send_next", "recv_prev"
 SEND_PREV, RECV_NEXT = "send_prev", "recv_next"
-TRANSFER_STREAMS = (SEND_NEXT, RECV_PREV, SEND_PREV, RECV_NEXT)
+FOLDED_SEND_PREV, FOLDED_RECV_NEXT = "send_prev (activations)", "recv_next (activations)"
+FOLDED_SEND_NEXT, FOLDED_RECV_PREV = "send_next (gradients)", "recv_prev (gradients)"
+"""Activations go to the next stage and gradients back; where a pipeline is folded, its way back is the other
+way round, on streams of its own: both ends of a stream must agree on the order of what travels."""
+
+RECEIVER_OF = {
+    SEND_NEXT: RECV_PREV,
+    SEND_PREV: RECV_NEXT,
+    FOLDED_SEND_PREV: FOLDED_RECV_NEXT,
+    FOLDED_SEND_NEXT: FOLDED_RECV_PREV,
+}
+"""The stream at the other end of every stream that sends."""
+
+SENDER_OF = {receive: send for send, receive in RECEIVER_OF.items()}
+TRANSFER_STREAMS = (*(stream for pair in RECEIVER_OF.items() for stream in pair),)
+
+
+def sends(stream: str) -> bool:
+    """Whether a stream of transfers sends."""
+    return stream in RECEIVER_OF
+
+
+def with_next(stream: str) -> bool:
+    """Whether the other end of a stream of transfers is the next stage, not the one before."""
+    return stream in (SEND_NEXT, RECV_NEXT, FOLDED_SEND_NEXT, FOLDED_RECV_NEXT)
 
 
 class Purpose(enum.StrEnum):

@@ -105,7 +105,7 @@ class _Loader:
             else self._of(axes, mesh.groups(axes), *placements_of(self.cluster, mesh, axes))
             for axes in self.program.groups
         }
-        pairs = pipeline_pairs(mesh, self.program.stage_axis)
+        pairs = pipeline_pairs(mesh, self.program.stage_axis, ring=self.program.ring)
         transfers: list[Loads] = []
         if len(pairs):
             placements, index = self.cluster.placements(pairs)

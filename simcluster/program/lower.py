@@ -31,13 +31,17 @@ from simcluster.program.instruction import (
     stream_name,
 )
 from simcluster.program.kernels import joined
+from simcluster.program.segments import in_segments, phase_of
 from simcluster.program.storage import internal, local_type, stored, whole_sizes
 from simcluster.program.uses import Uses
 from simcluster.work import DType, Kernel, Work
 
-BEGIN, PREPARE, FORWARD, BACKWARD = "begin", "prepare", "forward", "backward"
+BEGIN, PREPARE, FORWARD, BACKWARD, WEIGHTS = "begin", "prepare", "forward", "backward", "weights"
 REDUCE, NORM, MEASURE, UPDATE = "reduce", "norm", "measure", "update"
 GATHER, REGATHER, SCATTER = "gather", "regather", "scatter"
+
+_COMPUTED = (FORWARD, BACKWARD, WEIGHTS)
+"""What is done for every micro-batch, in order of the kernels."""
 
 _PURPOSES = {
     BEGIN: Purpose.ONCE,
@@ -65,12 +69,13 @@ _MATRIX = (Kernel.GEMM, Kernel.ATTENTION, Kernel.CONV)
 class Lowering:
     """What lowering needs to know besides the block.
 
-    ``prefetch`` bounds how early an all-gather may start: not before the ``prefetch + 1``-th
-    kernel ahead of its first reader has ended. With ``blocking``, kernels and collectives of activations take
-    turns in program order, but inside of pieces that are graphs. ``tf32``: matrix kernels on fp32 operands
-    run at the rate of tf32. ``graphs``: how pieces run that are graphs. ``attention``: the release of the
-    fused attention kernel, where it is not the best there is. ``storage``: what tensors and kernels take
-    besides their bytes.
+    ``prefetch`` bounds how early an all-gather may start: not before the ``prefetch + 1``-th kernel ahead of
+    its first reader has ended. With ``blocking``, kernels and collectives of activations take turns in
+    program order, but inside of pieces that are graphs. ``tf32``: matrix kernels on fp32 operands run at the
+    rate of tf32. ``graphs``: how pieces run that are graphs. ``attention``: the release of the fused
+    attention kernel, where it is not the best there is. ``storage``: what tensors and kernels take besides
+    their bytes. With ``segments`` codes end where a kernel waits for a collective, so that those of
+    overlapped actions may alternate.
     """
 
     mesh: Mesh
@@ -80,6 +85,7 @@ class Lowering:
     graphs: Graphs = USUAL_GRAPHS
     attention: int | None = None
     storage: StorageSpec = StorageSpec()
+    segments: bool = False
 
 
 def lower(block: Block, settings: Lowering, given: Mapping[str, Scope] | None = None) -> dict[str, Code]:
@@ -88,8 +94,12 @@ def lower(block: Block, settings: Lowering, given: Mapping[str, Scope] | None = 
     ``given`` says how long values live that other blocks read.
     """
     phases = _phases(block)
+    # Where collectives block, no kernel runs beside one, and segments would lose what waits for what.
+    if settings.segments and not settings.blocking:
+        phases = in_segments(phases, _COMPUTED)
     uses = Uses.of(block, phases, given or {}, _stream)
-    sizes = whole_sizes(block, phases[FORWARD], settings.mesh, settings.storage, uses)
+    forward = [node for name, nodes in phases.items() if phase_of(name) == FORWARD for node in nodes]
+    sizes = whole_sizes(block, forward, settings.mesh, settings.storage, uses)
     return {
         name: _CodeWriter(block, name, nodes, settings, uses, sizes).write()
         for name, nodes in phases.items()
@@ -148,6 +158,7 @@ def _phases(block: Block) -> dict[str, list[Node]]:
         FORWARD: list(block.phase(Phase.FORWARD)),
         REGATHER: list(block.phase(Phase.REGATHER)),
         BACKWARD: list(block.phase(Phase.BACKWARD)),
+        WEIGHTS: list(block.phase(Phase.WEIGHTS)),
         SCATTER: list(block.phase(Phase.SCATTER)),
         REDUCE: end[:reduced],
         NORM: end[reduced:normed],
@@ -184,9 +195,10 @@ class _CodeWriter:
         self.internal = internal(self.nodes, kernels, self.uses)
         for nodes in kernels:
             self.instructions.append(self._instruction(nodes))
+        phase = phase_of(self.name)
         self.instructions = launched(self.instructions, self.settings.graphs.launch)
-        instructions = tuple(stored(self._with_edges(), self.slots, self.settings.storage, self.name))
-        return Code(f"{self.block.name}.{self.name}", self.name, instructions, tuple(self.slots))
+        instructions = tuple(stored(self._with_edges(), self.slots, self.settings.storage, phase))
+        return Code(f"{self.block.name}.{self.name}", phase, instructions, tuple(self.slots))
 
     # -- slots ------------------------------------------------------------------------------------------
 
@@ -338,7 +350,7 @@ class _CodeWriter:
 
     def _turn(self, index: int) -> Iterator[int]:
         """Where collectives of activations block: the kernel before one, and for a kernel all since it."""
-        if not self.settings.blocking or self.name not in (FORWARD, BACKWARD):
+        if not self.settings.blocking or phase_of(self.name) not in _COMPUTED:
             return
         if self._inside(index):
             return
@@ -405,7 +417,7 @@ class _CodeWriter:
         each = self.instructions[index]
         if each.operation == Kind.ROTATE:
             yield from self._turn_edge(index, readers)
-        if each.operation != Kind.ALL_GATHER or self.name not in (FORWARD, BACKWARD):
+        if each.operation != Kind.ALL_GATHER or phase_of(self.name) not in _COMPUTED:
             return
         first = min((index for slot in each.writes for index in readers.get(slot, ())), default=0)
         ahead = [i for i in range(first) if self.instructions[i].stream == COMPUTE]

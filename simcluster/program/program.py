@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from simcluster.layout import Layout, Mesh
 from simcluster.model import TensorType
-from simcluster.program.instruction import Category, Code, Execution, Scope
+from simcluster.program.instruction import Category, Code, Execution, Scope, with_next
 from simcluster.work import DType
 
 
@@ -98,6 +98,13 @@ class Program:
     def num_stages(self) -> int:
         """Pipeline stages."""
         return len(self.parts) // self.num_variants
+
+    @cached_property
+    def ring(self) -> bool:
+        """Whether the last stage exchanges anything with the first as the one behind it."""
+        last = {each.code for part in self.parts[-self.num_variants :] for each in part.executions}
+        streams = {stream for code in last for stream in self.codes[code].streams}
+        return any(map(with_next, streams))
 
     @cached_property
     def part_of_rank(self) -> NDArray[np.int64]:

@@ -186,12 +186,17 @@ def _part(found: Colouring, first: int, count: int, meetings: slice) -> Colourin
     return Colouring(ranks, found.meetings[meetings], found.links, found.flows[meetings], found.rounds)
 
 
-def pipeline_pairs(mesh: Mesh, stage_axis: str) -> Ints:
-    """Every rank that has a next one along the pipeline, in order, and that one: [pairs, 2]."""
+def pipeline_pairs(mesh: Mesh, stage_axis: str, *, ring: bool = False) -> Ints:
+    """Every rank that has a next one along the pipeline, in order, and that one: [pairs, 2].
+
+    In a ``ring`` the next one of the last is the first.
+    """
     following = np.full(mesh.num_ranks, -1, dtype=np.int64)
     if mesh.size(stage_axis) > 1:
         lines = mesh.groups((stage_axis,))
         following[lines[:, :-1]] = lines[:, 1:]
+        if ring:
+            following[lines[:, -1]] = lines[:, 0]
     has = np.flatnonzero(following >= 0)
     return np.stack([has, following[has]], axis=1)
 
@@ -226,7 +231,7 @@ class _Wiring:
             if axes not in placed:
                 placed[axes] = Placed.of(cluster, members)
             meetings[axes] = Meetings(members, placed[axes].colours, loading.groups.get(axes, ()))
-        pairs = pipeline_pairs(program.mesh, program.stage_axis)
+        pairs = pipeline_pairs(program.mesh, program.stage_axis, ring=program.ring)
         if TRANSFERS not in placed:
             placed[TRANSFERS] = Placed.of(cluster, pairs)
         along = Meetings(pairs, placed[TRANSFERS].colours, loading.transfers, ordered=True)

@@ -13,8 +13,6 @@ from simcluster.model import Role, Value
 from simcluster.plan.redistribute import collective_bytes
 from simcluster.program.instruction import (
     COMPUTE,
-    SEND_NEXT,
-    SEND_PREV,
     Action,
     Call,
     Category,
@@ -23,6 +21,7 @@ from simcluster.program.instruction import (
     Purpose,
     Scope,
     Slot,
+    sends,
     stream_name,
 )
 from simcluster.program.storage import local_type
@@ -40,14 +39,14 @@ def carried(value: Value, mesh: Mesh) -> Slot:
 
 def transfer(stream: str, slot: Slot, role: Role, mesh: Mesh, axes: tuple[str, ...]) -> Code:
     """The code that moves ``slot`` over a transfer stream, in parts over those of ``axes`` with replicas."""
-    sends = stream in (SEND_NEXT, SEND_PREV)
+    out = sends(stream)
     what = "gradient" if role is Role.GRADIENT else "activation"
     moving = Instruction(
-        f"{'send' if sends else 'receive'} {what}",
-        Action.SEND if sends else Action.RECEIVE,
+        f"{'send' if out else 'receive'} {what}",
+        Action.SEND if out else Action.RECEIVE,
         stream,
-        (Call(stream, None, (0,) if sends else (), () if sends else (0,)),),
-        drops=(0,) if sends else (),
+        (Call(stream, None, (0,) if out else (), () if out else (0,)),),
+        drops=(0,) if out else (),
         operation="send_receive",
         num_bytes=slot.num_bytes,
     )
@@ -55,7 +54,7 @@ def transfer(stream: str, slot: Slot, role: Role, mesh: Mesh, axes: tuple[str, .
     if not over or slot.layout.flat:
         return Code(stream, TRANSFER, (moving,), (slot,))
     part = _part(slot, mesh, over)
-    if sends:
+    if out:
         return Code(stream, TRANSFER, _cut(moving, part, over, what), (slot, replace(part, num_bytes=0)))
     return Code(stream, TRANSFER, _joined(moving, slot, part, over, what, mesh), (slot, part))
 

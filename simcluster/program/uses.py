@@ -8,20 +8,24 @@ from dataclasses import dataclass
 
 from simcluster.model import Block, Node, Phase, Role
 from simcluster.program.instruction import COMPUTE, Scope
+from simcluster.program.segments import phase_of
 
-_ORDER = (str(Phase.FORWARD), str(Phase.BACKWARD), str(Phase.SCATTER))
+_EACH = tuple(map(str, (Phase.FORWARD, Phase.BACKWARD, Phase.WEIGHTS, Phase.SCATTER)))
+"""What runs for every micro-batch, and drops what it is the last to read."""
+
 _RESIDENT = frozenset({Role.PARAMETER, Role.COPY, Role.STATE, Role.ACCUMULATOR, Role.BUFFER, Role.VIEW})
 
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """Which codes read and write each value of a block."""
+    """Which codes read and write each value of a block; ``order`` are those that run for each micro-batch."""
 
     block: Block
     readers: Mapping[str, set[str]]
     writers: Mapping[str, set[str]]
     given: Mapping[str, Scope]
     streams: Mapping[tuple[str, str], set[str]]
+    order: tuple[str, ...]
 
     @classmethod
     def of(
@@ -45,7 +49,8 @@ class Uses:
                     streams[value, name].add(stream(name, node))
                 for value in node.outputs:
                     writers[value].add(name)
-        return cls(block, readers, writers, given, streams)
+        order = tuple(name for name in phases if phase_of(name) in _EACH)
+        return cls(block, readers, writers, given, streams, order)
 
     def border(self, value: str) -> bool:
         """Whether the value enters or leaves the block."""
@@ -87,7 +92,7 @@ class Uses:
         """
         if self.scope(value) is Scope.STEP:
             return set()
-        order = [name for name in _ORDER if name in self.readers[value]]
+        order = [name for name in self.order if name in self.readers[value]]
         if not order or code not in order:
             return set()
         last = self.streams[value, order[-1]]

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.trace import Table
 
 SEND, RECEIVE = "send", "receive"
-FORWARD, BACKWARD = ("send_next", "recv_prev"), ("send_prev", "recv_next")
-"""The streams of what goes to the next stage, and of gradients, which go the other way."""
+FORWARD = (("send_next", "recv_prev"), ("send_next (gradients)", "recv_prev (gradients)"))
+BACKWARD = (("send_prev", "recv_next"), ("send_prev (activations)", "recv_next (activations)"))
+"""The streams of what goes to the next stage and to the one before: activations and gradients, or the other
+way round where a pipeline is folded."""
+
+_COPY = re.compile(r" \(chunk \d+\)(?=\.|$)")
+"""What tells the copies of a tensor on one stage apart."""
 
 Ints = NDArray[np.int64]
 
@@ -49,7 +56,7 @@ def _keys(ends: Table, stream: str, kind: str, tensors: dict[str, int]) -> tuple
 
 def _tensor(operator: str, kind: str) -> str:
     tensor, _, what = operator.rpartition(f".{kind} ")
-    return f"{tensor}.{what}"
+    return f"{_COPY.sub('', tensor)}.{what}"
 
 
 def _numbered(keys: Ints, apart: int) -> Ints:

@@ -71,17 +71,21 @@ def _arrows(chosen: Tracks, transfers: Mapping[int, _Ends]) -> Iterator[bytes]:
 
     ``bp: e`` binds the end to the slice around it; without it readers take the next slice.
     """
-    known: dict[tuple[int, int], list[_Arrows]] = {}
+    known: dict[tuple[int, int], tuple[list[_Arrows], list[_Arrows]]] = {}
     count = 0
     for index, pid, other, other_pid in chosen.neighbours:
         if (index, other) not in known:
             near, far = transfers[index], transfers[other]
-            known[index, other] = [_Arrows.of(near, far, FORWARD), _Arrows.of(far, near, BACKWARD)]
+            known[index, other] = (
+                [_Arrows.of(near, far, streams) for streams in FORWARD],
+                [_Arrows.of(far, near, streams) for streams in BACKWARD],
+            )
         forward, backward = known[index, other]
-        for found, sender, receiver in ((forward, pid, other_pid), (backward, other_pid, pid)):
-            if found.starts:
-                yield found.text(sender, receiver, count + 1).encode()
-                count += len(found.starts)
+        for ways, sender, receiver in ((forward, pid, other_pid), (backward, other_pid, pid)):
+            for found in ways:
+                if found.starts:
+                    yield found.text(sender, receiver, count + 1).encode()
+                    count += len(found.starts)
 
 
 @dataclass(frozen=True, slots=True)

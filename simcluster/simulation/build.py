@@ -84,6 +84,7 @@ def lowered(plan: Plan) -> Program:
         plan.timetables,
         plan.mesh,
         plan.stage_axis,
+        chain=None if plan.assigned else plan.chain,
         variant_axis=plan.batches.axis,
         variants=plan.batches.variants,
         overlapped=plan.overlapped,

@@ -62,6 +62,7 @@ def plan_document(built: Built) -> dict[str, Any]:
         "mesh": dict(uncut(plan.mesh).axes),
         "stage_axis": plan.stage_axis,
         "layers_per_stage": list(plan.layers),
+        **({"layers_per_chunk": [list(each) for each in plan.chunks]} if plan.chain.num_chunks > 1 else {}),
         "micro_batches": plan.num_micro_batches,
         "data_parallel_ways": plan.batch_ways,
         "global_batch": training.global_batch,
@@ -167,6 +168,7 @@ def _framework(built: Built) -> list[str]:
     spec, plan = built.scenario.spec, built.plan
     schedule = spec.parallel.schedule
     alone, one_stage = plan.batch_ways == 1, plan.num_stages == 1
+    interleaved, by_chunks = built.scenario.framework.p2p_interleaved is not None, plan.chain.num_chunks > 1
     idle = {
         "gradients": plan.gradients is DType.FP32 or spec.training.precision.gradients is not None,
         "main_gradients": plan.master in (None, plan.gradients),
@@ -179,7 +181,8 @@ def _framework(built: Built) -> list[str]:
         "reduction.bucket": alone or _buckets_are_given(built),
         "reduction.limit": alone or _buckets_are_given(built),
         "reduction.buffers": alone or plan.conduct.apart,
-        "p2p": one_stage or schedule.p2p is not None,
+        "p2p": one_stage or schedule.p2p is not None or (interleaved and by_chunks),
+        "p2p_interleaved": one_stage or schedule.p2p is not None or not by_chunks,
         "p2p_scatter": one_stage or not plan.conduct.scatter,
     }
     changes = built.scenario.framework.changes()

@@ -131,7 +131,7 @@ def _node(built: Built, block: Block, instance: Instance, node: Node, *, maps: b
     if isinstance(node.operator, Operator):
         sources = built.plan.strategies.sources.get(instance.name, {})
         source = sources.get(node.source, "")
-        if maps and node.phase in (Phase.FORWARD, Phase.BACKWARD):
+        if maps and node.phase in (Phase.FORWARD, Phase.BACKWARD, Phase.WEIGHTS):
             plan = built.plan
             entry["maps"] = tensor_maps(plan.mesh, plan.stage_axis, node.operator.dims(), node.strategy)
         own = built.plan.assigned and not node.strategy.splits

@@ -2,9 +2,9 @@
 
 Every axis larger than one stays at least 2, a pipeline at least 3 if it had as many; the largest axis is
 divided by its smallest factor until at most 64 ranks are left. Hosts shrink so that the axes that crossed
-hosts still do. Micro-batches stay one more than stages where there were as many; unequal shares of the batch
-stay unequal and in their order. The model keeps its structure: what was divided still divides, what was
-padded is padded, grouped heads stay grouped, uneven stages stay uneven.
+hosts still do. Micro-batches stay one more than stages (with chunks: than these on all stages) where there
+were as many; unequal shares of the batch stay unequal and in their order. The model keeps its structure: what
+was divided still divides, what was padded is padded, grouped heads stay grouped, uneven stages stay uneven.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from simcluster.plan.piece import fits
 from simcluster.plan.piece_spec import PieceSpec
 from simcluster.plan.place import default_layers
 from simcluster.plan.rule import BATCH
+from simcluster.plan.schedule import Schedule
 from simcluster.plan.sharding import OptimizerShardingSpec
 from simcluster.plan.spec import OptimizerSpec
 from simcluster.plan.strategy_spec import StrategySpec
@@ -68,13 +69,18 @@ def shrink(scenario: Scenario) -> Shrunk:
     plan, spec = built.plan, scenario.spec
     if spec.parallel.mode == "manual":
         return _as_written(built)
-    mesh = Mesh.of(small_mesh(plan.mesh.sizes, plan.stage_axis))
+    written_out = spec.parallel.schedule.text is not None
+    mesh = Mesh.of(small_mesh(plan.mesh.sizes, plan.stage_axis, plan.num_stages if written_out else 3))
     cluster, hosts = _small_cluster(scenario, plan.mesh, mesh)
     stages = mesh.size(plan.stage_axis)
-    layers = _small_layers(plan.layers, stages)
+    schedule = spec.parallel.schedule.build()
+    chunks = tuple(_small_layers(each, stages) for each in plan.chunks)
+    chain = schedule.chain(stages)
+    layers = chain.by_virtual(chunks)
     ways = _Ways.of(plan, mesh)
     model = scenario.model.shrunk(sum(layers), ways, padded=plan.vocab > scenario.model.vocabulary)
-    batches = small_batches(plan.batches, mesh, stages)
+    wanted = small_batches(plan.batches, mesh, len(layers))
+    batches = _runnable(wanted, schedule, stages, plan.num_micro_batches)
     micro_batch = _micro_batch(plan, mesh, ways, spec.training.micro_batch)
     trained = sum(batches.by_coordinate) / len(batches.by_coordinate)
     batch = round(trained * micro_batch * mesh.product(plan.batch_axes))
@@ -88,22 +94,25 @@ def shrink(scenario: Scenario) -> Shrunk:
             "optimizer": _verifiable(spec.training.optimizer),
         }
     )
-    auto = spec.parallel.schedule.stages == "auto" and default_layers(sum(layers), stages) == layers
-    schedule = spec.parallel.schedule.model_copy(update={"stages": "auto" if auto else layers})
+    auto = spec.parallel.schedule.stages == "auto" and default_layers(sum(layers), len(layers)) == layers
+    written = "auto" if auto else chunks if len(chunks) > 1 else layers
+    scheduled = spec.parallel.schedule.model_copy(update={"stages": written})
     sharding, threshold = spec.parallel.optimizer_sharding, plan.sharding.min_bytes
     if threshold or plan.sharding.shard_size > 0 or plan.sharding.whole:
         # In a small model every parameter is below the threshold, and nothing would be sharded.
-        written = plan.sharding.document() | _small_groups_of_shards(plan, mesh, model)
-        sharding = validate_data(written | {"min_bytes": "0 B"}, OptimizerShardingSpec)
+        explicit = plan.sharding.document() | _small_groups_of_shards(plan, mesh, model)
+        sharding = validate_data(explicit | {"min_bytes": "0 B"}, OptimizerShardingSpec)
     parallel = spec.parallel.model_copy(
         update={
             "mesh": dict(mesh.axes),
-            "schedule": schedule,
+            "schedule": scheduled,
             "optimizer_sharding": sharding,
             "fusion": _small_fusion(spec.parallel.fusion, model, plan),
             "strategies": _small_strategies(built, model),
             "shard": _small_pieces(built, model),
-            "recompute": small_recompute(plan, model.graph(1, model.sequence or 1, plan.compute, 1), layers),
+            "recompute": small_recompute(
+                plan, model.graph(1, model.sequence or 1, plan.compute, 1), layers, chain
+            ),
         }
     )
     small = spec.model_copy(
@@ -221,11 +230,13 @@ def _verifiable(optimizer: OptimizerSpec) -> OptimizerSpec:
     return changed.model_copy(update={"weight_decay": max(optimizer.weight_decay, _LEAST_DECAY)})
 
 
-def small_mesh(sizes: Mapping[str, int], stage_axis: str) -> dict[str, int]:
-    """The axes of the small plan, by the rule above."""
+def small_mesh(sizes: Mapping[str, int], stage_axis: str, least_stages: int = 3) -> dict[str, int]:
+    """The axes of the small plan, by the rule above; ``least_stages`` stay of a pipeline that has as many."""
     found = dict(sizes)
     while math.prod(found.values()) > MOST_RANKS:
-        steps = {axis: _next_size(size, 3 if axis == stage_axis else 2) for axis, size in found.items()}
+        steps = {
+            axis: _next_size(size, least_stages if axis == stage_axis else 2) for axis, size in found.items()
+        }
         able = [axis for axis, size in found.items() if steps[axis] < size]
         if not able:
             break
@@ -258,6 +269,27 @@ def small_batches(before: Batches, mesh: Mesh, num_stages: int) -> Batches:
     ceiling = num_stages + 1 - len(different)
     small = {count: max(place, min(count, ceiling + place)) for place, count in enumerate(different, start=1)}
     return Batches(before.axis, tuple(small[count] for count in kept))
+
+
+def _runnable(batches: Batches, schedule: Schedule, num_stages: int, most: int) -> Batches:
+    """Micro-batches that a schedule accepts, still in their order: each number or the next that it does.
+
+    Some accept whole rounds only; one that is written out, only the ``most`` that it is written for.
+    """
+    found: dict[int, int] = {}
+    for count in sorted(set(batches.by_coordinate)):
+        least = max([count, *(taken + 1 for taken in found.values())])
+        tried = (*range(least, least + num_stages), most)
+        found[count] = next((number for number in tried if _runs(schedule, num_stages, number)), count)
+    return replace(batches, by_coordinate=tuple(found[count] for count in batches.by_coordinate))
+
+
+def _runs(schedule: Schedule, num_stages: int, num_micro_batches: int) -> bool:
+    try:
+        schedule.timetable(num_stages, num_micro_batches)
+    except PlanError:
+        return False
+    return True
 
 
 def _small_layers(layers: tuple[int, ...], num_stages: int) -> tuple[int, ...]:

@@ -47,4 +47,6 @@ def _ranks(built: Built) -> Table:
     if axis in mesh.sizes:
         lines = mesh.groups((axis,))
         following[lines[:, :-1]] = lines[:, 1:]
+        if built.program.ring:
+            following[lines[:, -1]] = lines[:, 0]
     return Table({"class": built.classes.of_rank.astype(np.int32), "next": following})

@@ -21,7 +21,7 @@ from simcluster.layout import ROUTED, Layout, Mesh, Movement
 from simcluster.model import Array, Operator, Region, TensorType
 from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.program import Action, Call, Code, Execution, Instruction, PartProgram, Program, Scope, Slot
-from simcluster.program.instruction import RECV_NEXT, RECV_PREV, SEND_NEXT, SEND_PREV, Category
+from simcluster.program.instruction import SENDER_OF, Category, with_next
 from simcluster.program.lower import FORWARD, REDUCE
 from simcluster.trace import Table
 from simcluster.values.exchange import exchange, local_part, routed, sliced, without_padding
@@ -29,12 +29,6 @@ from simcluster.values.source import Source
 from simcluster.values.traffic import Feeding, check_collective, crossed
 
 _Key = tuple[str, int, int]
-_PEERS = {
-    SEND_NEXT: (1, RECV_PREV),
-    SEND_PREV: (-1, RECV_NEXT),
-    RECV_PREV: (-1, SEND_NEXT),
-    RECV_NEXT: (1, SEND_PREV),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,13 +159,12 @@ class Replay:
     def _pair(self, event: _Event) -> tuple[object, ...]:
         """Sender and receiver of a transfer, and the sender's stream."""
         stream = event.instruction.stream
-        direction, other = _PEERS[stream]
         line = self.mesh.groups((self.program.stage_axis,))
         row = line[np.flatnonzero((line == event.rank).any(axis=1))[0]].tolist()
-        peer = row[row.index(event.rank) + direction]
+        peer = row[(row.index(event.rank) + (1 if with_next(stream) else -1)) % len(row)]
         if event.instruction.action is Action.SEND:
             return (stream, event.rank, peer)
-        return (other, peer, event.rank)
+        return (SENDER_OF[stream], peer, event.rank)
 
     # -- buffers ----------------------------------------------------------------------------------------
 

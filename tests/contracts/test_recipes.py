@@ -10,12 +10,14 @@ import itertools
 import math
 import random
 from collections import Counter
+from dataclasses import fields
 
 import pytest
 
 from simcluster.layout import Movement
 from simcluster.model import Phase
-from simcluster.plan.spec import FrameworkSpec, RecipeSpec, schedules
+from simcluster.plan.schedule_spec import schedules
+from simcluster.plan.spec import FrameworkSpec, RecipeSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, verify
 
@@ -155,8 +157,10 @@ OPTIONS = {
     "sharding": sorted(SHARDINGS),
     "recompute": sorted(RECOMPUTE),
 }
+SINGLE = [kind for kind, each in schedules().items() if not fields(each) and len(each().chain(2)) == 2]
+"""Schedules of one chunk per stage; those of several have a file of their own: test_pipelines.py."""
 DETAILS = {
-    "schedule": sorted(schedules()),
+    "schedule": sorted(SINGLE),
     "p2p": ["blocking", "overlapped"],
     "attention": ["flash", "unfused"],
     "logits": ["compute", "fp32"],

@@ -13,6 +13,14 @@ from simcluster.errors import PlanError
 
 _SIZES = ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab")
 _NEEDED = ("layers", "hidden", "heads", "vocab", "seq_len", "num_devices", "micro_batch", "global_batch")
+_SCHEDULES = {
+    **dict.fromkeys(("", "none", "1f1b"), "1f1b"),
+    "interleaved-1f1b": "interleaved",
+    "gpipe": "gpipe",
+    "dualpipev": "dualpipe_v",
+}
+"""How rows call schedules; 1F1B of several chunks a device is interleaved."""
+
 _SHARDED = ("fsdp", "torchtitan", "llm-foundry")
 """Profiles whose third ZeRO stage is PyTorch's FSDP."""
 
@@ -63,13 +71,9 @@ def _check(run: MeasuredRun) -> None:
         raise PlanError(f"the row does not state {', '.join(lacking)}")
     if run.count("context") > 1:
         raise PlanError("context parallelism")
-    if run.count("virtual_pipeline") > 1:
-        raise PlanError("a pipeline of several chunks a device")
     if run.words.get("offload", "") not in ("", "none"):
         raise PlanError("offload")
-    schedule = run.words["schedule"]
-    if schedule not in ("", "none", "1f1b", "gpipe"):
-        raise PlanError(f"the schedule {schedule}")
+    _schedule(run)
 
 
 def _cluster(run: MeasuredRun, entry: HardwareSpec | None) -> dict[str, Any]:
@@ -115,6 +119,21 @@ def _model(run: MeasuredRun) -> dict[str, Any]:
     return found
 
 
+def _schedule(run: MeasuredRun) -> dict[str, Any]:
+    """The pipeline schedule; nothing where it is the usual one. PlanError for one that is not simulated."""
+    named, chunks = run.words["schedule"], run.count("virtual_pipeline")
+    if named not in _SCHEDULES:
+        raise PlanError(f"the schedule {named}")
+    kind = _SCHEDULES[named]
+    if run.count("pipeline") == 1:
+        return {}
+    if kind in ("1f1b", "interleaved") and chunks > 1:
+        return {"kind": "interleaved", "chunks": chunks}
+    if kind == "interleaved" or chunks > (2 if kind == "dualpipe_v" else 1):
+        raise PlanError(f"the schedule {named} with {chunks} chunks a device")
+    return {} if kind == "1f1b" else {"kind": kind}
+
+
 def _parallel(run: MeasuredRun, profile: str) -> dict[str, Any]:
     tensor, data, experts = run.count("tensor"), run.count("data"), run.count("expert")
     mesh = {"pipeline": run.count("pipeline"), "data": data // experts, "expert": experts, "tensor": tensor}
@@ -139,4 +158,6 @@ def _parallel(run: MeasuredRun, profile: str) -> dict[str, Any]:
     again = known_words().computed_again(run.words["recompute"])
     if again is None:
         raise PlanError(f"the recomputation '{run.words['recompute'] or 'not stated'}'")
+    if schedule := _schedule(run):
+        found["schedule"] = schedule
     return found | ({"recompute": dict(again)} if again else {})

@@ -171,7 +171,7 @@ _MEANINGS: Mapping[str, Meaning] = {
     "parallel.parallel_optimizer_config.optimizer_weight_shard_size": states("shard_size"),
     "parallel.pipeline_config.pipeline_interleave": effectless,
     "parallel.pipeline_config.pipeline_scheduler": selects(
-        "schedule", {"1f1b": "1f1b", "gpipe": "gpipe", "zero_bubble_v": "zero_bubble_v"}, "1f1b is simulated"
+        "schedule", {"1f1b": "1f1b", "gpipe": "gpipe", "zero_bubble_v": "zb_v"}, "1f1b is simulated"
     ),
     "parallel.enable_alltoall": effectless,
     "parallel.comm_fusion": of_profile,
@@ -248,9 +248,10 @@ def _mode(facts: Facts, flag: Flag) -> None:
 def _offset(facts: Facts, flag: Flag) -> None:
     """Layers that single stages have more than the mean."""
     value = flag.value
-    if value in (0, None) or (isinstance(value, list) and not any(value)):
+    rows = value if isinstance(value, list) and all(isinstance(row, list) for row in value) else [value]
+    if value in (0, None) or not any(row and any(row) for row in rows if isinstance(row, list)):
         facts.effectless(flag, "stages are equal")
-    elif isinstance(value, list) and all(isinstance(each, int) for each in value):
+    elif all(isinstance(row, list) and all(isinstance(each, int) for each in row) for row in rows):
         facts.say("offset", value, flag)
     else:
         facts.unsupported(flag, "stages of equal size are simulated")
@@ -356,14 +357,20 @@ def _optimizer_parallel(facts: Facts) -> None:
 def _pipeline(facts: Facts) -> None:
     """Stages that hold more or fewer layers than the mean."""
     stages, layers, offset = facts.get("pipeline", 1), facts.get("model.layers"), facts.get("offset")
+    chunks = facts.get("chunks") or 1
+    facts.default("interleaved", "interleaved_mindspore", "MindSpore's order")
     if offset is None or stages <= 1 or not layers:
         return
     flag = facts.flag("offset")
-    sizes = [layers // stages + each for each in offset]
-    if len(sizes) != stages or sum(sizes) != layers or min(sizes) < 1:
-        facts.wrong(flag, f"{layers} layers do not spread over {stages} stages like this: {sizes}")
+    rows = offset if all(isinstance(row, list) for row in offset) else [offset]
+    sizes = [[layers // (stages * chunks) + each for each in row] for row in rows]
+    shown = sizes if chunks > 1 else sizes[0]
+    every = [size for row in sizes for size in row]
+    if {len(row) for row in sizes} != {stages} or sum(every) != layers or min(every) < 1:
+        over = f"{chunks} chunks on each of {stages} stages" if chunks > 1 else f"{stages} stages"
+        facts.wrong(flag, f"{layers} layers do not spread over {over} like this: {shown}")
     else:
-        facts.say("parallel.schedule.stages", sizes, flag)
+        facts.say("parallel.schedule.stages", shown, flag)
 
 
 def _embedding(facts: Facts) -> None:

@@ -12,6 +12,7 @@ from simcluster.layout import Mesh
 from simcluster.model import Graph, Model
 from simcluster.model.operators.lamb import Lamb
 from simcluster.plan.batches import batches
+from simcluster.plan.chain import Chain
 from simcluster.plan.conduct import Conduct
 from simcluster.plan.costs import movement_cost
 from simcluster.plan.formats import Formats, states_of, update_of
@@ -31,8 +32,9 @@ from simcluster.plan.place import place
 from simcluster.plan.plan import Plan, check_mesh, roles_of
 from simcluster.plan.redistribute import Router
 from simcluster.plan.rule import BATCH, Roles
+from simcluster.plan.schedule import Timetable, splits
 from simcluster.plan.sharding import Sharding
-from simcluster.plan.spec import FrameworkSpec, ParallelSpec, RecomputeSpec, TrainingSpec, schedules
+from simcluster.plan.spec import FrameworkSpec, ParallelSpec, RecomputeSpec, TrainingSpec
 from simcluster.plan.statistics import with_statistics
 from simcluster.plan.strategies import Strategies
 from simcluster.work import DType
@@ -133,7 +135,7 @@ class _Planner:
                 path="parallel.fusion",
                 hint="say how large buckets are: {mode: size, config: 25}",
             )
-        timetable = schedules()[self.parallel.schedule.kind]().timetable(1, found.most) * programs.num_parts
+        timetable = self._timetable(found.most) * programs.num_parts
         return Plan(
             graph=graph,
             logical=logical,
@@ -145,7 +147,8 @@ class _Planner:
             batches=found,
             micro_batch=self.training.micro_batch,
             batch_axes=batch_axes,
-            layers=(self.model.num_layers,),
+            chain=Chain.wrapped(1),
+            chunks=((self.model.num_layers,),),
             vocab=self.model.vocabulary,
             overlapped=False,
             prefetch=self.framework.prefetch,
@@ -181,6 +184,18 @@ class _Planner:
         forward = with_statistics(forward, ways)
         check_tensors(forward)
         return place(forward, (self.model.num_layers,))
+
+    def _timetable(self, num_micro_batches: int) -> Timetable:
+        """What every rank does with the micro-batches; PlanError for what a program by hand does not have."""
+        schedule = self.parallel.schedule.build()
+        found = schedule.timetable(1, num_micro_batches)
+        if len(schedule.chain(1)) > 1 or splits(found):
+            raise PlanError(
+                f"schedule {self.parallel.schedule.kind}: a program by hand has neither chunks nor halves",
+                path="parallel.schedule.kind",
+                hint="write gpipe or 1f1b",
+            )
+        return found
 
     def _check(self, mesh: Mesh, roles: Roles) -> None:
         """PlanError with everything that mode manual has no form for."""

@@ -96,6 +96,10 @@ def test_a_row_is_the_scenario_that_one_would_write(tmp_path):
     }
 
 
+HALVES = {"pipeline": "2", "data": "2"}
+"""A pipeline of two stages on the devices of the row."""
+
+
 @pytest.mark.parametrize(
     ("change", "path", "value"),
     [
@@ -119,6 +123,12 @@ def test_a_row_is_the_scenario_that_one_would_write(tmp_path):
             "parallel.mesh",
             {"data": 1, "expert": 4, "tensor": 2},
         ),
+        (
+            {**HALVES, "virtual_pipeline": "2", "schedule": "interleaved-1f1b"},
+            "parallel.schedule",
+            {"kind": "interleaved", "chunks": 2},
+        ),
+        ({**HALVES, "schedule": "dualpipev"}, "parallel.schedule", {"kind": "dualpipe_v"}),
     ],
 )
 def test_what_rows_say_otherwise(tmp_path, change, path, value):
@@ -142,6 +152,11 @@ def test_what_rows_say_otherwise(tmp_path, change, path, value):
         ({"offload": "all of it"}, "offload"),
         ({"notes": "cfg=A; method vocab-2; x"}, "the vocabulary over all stages of the pipeline"),
         ({"schedule": "sideways"}, "the schedule sideways"),
+        ({**HALVES, "schedule": "interleaved-1f1b"}, "the schedule interleaved-1f1b with 1 chunks a device"),
+        (
+            {**HALVES, "schedule": "gpipe", "virtual_pipeline": "2"},
+            "the schedule gpipe with 2 chunks a device",
+        ),
     ],
 )
 def test_why_a_row_is_not_predicted(tmp_path, change, reason):

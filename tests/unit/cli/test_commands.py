@@ -26,6 +26,7 @@ NAMES = (
     "check",
     "collective",
     "topology",
+    "schedule",
     "catalog",
     "schema",
 )

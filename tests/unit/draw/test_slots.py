@@ -64,10 +64,24 @@ def test_halves_of_the_backward_pass():
     assert [slot.start for slot in found[1]] == [1, 2, 3]
 
 
-def test_overlapped_pairs_take_the_longer_of_both_and_finish_both():
+def test_overlapped_pairs_take_the_time_of_both_and_finish_both():
     found = slots("F0 F1&B0\nF0 B0 F1")
-    assert [(slot.kind, slot.start, slot.length) for slot in found[0]] == [("F", 0, 1), ("FB", 4, 2)]
-    assert found[1][2].start == 6
+    assert [(slot.kind, slot.start, slot.length) for slot in found[0]] == [("F", 0, 1), ("FB", 4, 3)]
+    assert found[1][2].start == 7
+
+
+def test_folded_chunks_turn_on_the_last_stage():
+    text = "F0 F0c1 I0c1 I0 W0c1 W0\nF0 F0c1 B0c1 B0"
+    found = slots(text, places=[(0, 0), (1, 0), (1, 1), (0, 1)])
+    assert [(slot.label, slot.start) for slot in found[0]] == [
+        ("F0", 0),
+        ("F0c1", 3),
+        ("I0c1", 4),
+        ("I0", 9),
+        ("W0c1", 10),
+        ("W0", 11),
+    ]
+    assert [(slot.label, slot.start) for slot in found[1]] == [("F0", 1), ("F0c1", 2), ("B0c1", 5), ("B0", 7)]
 
 
 def test_what_cannot_run_is_drawn_all_the_same():

@@ -7,9 +7,12 @@ import pytest
 
 from simcluster.engine import instruction_times, record, run, waits
 from simcluster.engine.memory import memory
+from simcluster.plan.schedule import peaks, splits
 from simcluster.plan.schedules.gpipe import GPipe
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
 from simcluster.program import partition
+from tests.contracts.test_schedules import SCHEDULES, equal
+from tests.contracts.test_schedules import run as worked
 from tests.pipelines import burning_program, quiet_cluster
 
 F, B = 1_000_000, 2_000_000
@@ -122,3 +125,67 @@ def test_spans_cover_every_operator_of_every_micro_batch():
     for name in ("stage0.there", "stage2.back"):
         mine = table["operator"] == table.index("operator", name)
         assert sorted(table["micro_batch"][mine].tolist()) == list(range(5))
+
+
+def run_of(kind, stages, micro_batches, w, **options):
+    """A schedule of equal chunks, with backwards of F and ``w``, in halves if it runs them so."""
+    schedule = SCHEDULES[kind](**options)
+    chain, timetable = schedule.chain(stages), schedule.timetable(stages, micro_batches)
+    chunks = [F] * len(chain)
+    late = w if splits(timetable) else 0
+    program = burning_program(chunks, [F + w - late] * len(chain), timetable, chain=chain, weights=late)
+    cluster = quiet_cluster(stages)
+    classes = partition(program, cluster)
+    return timetable, chain, program, cluster, classes, run(program, cluster, classes)
+
+
+@pytest.mark.parametrize("kind", sorted(SCHEDULES))
+@pytest.mark.parametrize(("stages", "micro_batches"), [(1, 3), (2, 4), (2, 2), (3, 6), (4, 8), (4, 2)])
+@pytest.mark.parametrize("w", [F, F // 2])
+def test_the_engine_takes_what_the_schedule_says(kind, stages, micro_batches, w):
+    """Without communication to speak of: every hop takes at least a nanosecond."""
+    timetable, chain, *_, timing = run_of(kind, stages, micro_batches, w)
+    length, work = worked(timetable, chain, equal(chain, F, F, w))
+    assert timing.end <= length + 8 * chain.num_chunks * (micro_batches + len(chain))
+    # Where a backward is not split in time though others are, its gradient leaves before its second half.
+    whole = splits(timetable) and any(
+        half.kind == "B" for row in timetable for each in row for half in each.halves
+    )
+    assert (max(work) if whole else length) <= timing.end
+
+
+@pytest.mark.parametrize(
+    ("v", "micro_batches", "bubble"), [(2, 4, 0.375), (2, 8, 0.1875), (2, 16, 0.09375), (3, 8, 0.125)]
+)
+def test_golden_bubbles_of_interleaved_stages(v, micro_batches, bubble):
+    """mindspore.md 7.1, P4: bubble = (P end - compute) / compute, backward twice the forward."""
+    *_, timing = run_of("interleaved", 4, micro_batches, F, chunks=v)
+    compute = 4 * v * micro_batches * 3 * F
+    assert (4 * timing.end - compute) / compute == pytest.approx(bubble, rel=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["interleaved", "zb_h1", "zb_v", "dualpipe_v"])
+def test_what_chunks_hold_is_what_the_schedule_says(kind):
+    """What enters a chunk stays until its last half has read it."""
+    timetable, chain, program, cluster, classes, timing = run_of(kind, 4, 9 if chain_turns(kind) else 8, F)
+    times = [instruction_times(each) for each in timing.classes]
+    stages = [program.stage_of(rank) for rank in classes.representatives]
+    devices = [cluster.device(rank) for rank in classes.representatives]
+    account = memory(program, stages, devices, timing.classes, times)
+    for stage, count in enumerate(peaks(timetable)):
+        rows = account.where(account["class"] == stage)
+        entering = {"stage0.in"} if stage == 0 else set()
+        for chunk in range(chain.num_chunks):
+            virtual = chain.virtual[stage, chunk]
+            if virtual:
+                turned = not chain.step(virtual - 1)
+                copy = "" if turned or not chunk else f" (chunk {chunk})"
+                entering.add(f"stage{virtual - 1}:out{copy}")
+        mine = np.isin(rows.text("buffer"), list(entering))
+        peak = np.cumsum(rows["bytes"][mine]).max() / 16
+        # Received one action ahead: a buffer more may be posted each way.
+        assert count <= peak <= count + 2
+
+
+def chain_turns(kind) -> bool:
+    return SCHEDULES[kind]().chain(4).turns

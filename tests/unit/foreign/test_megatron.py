@@ -179,12 +179,27 @@ def test_uneven_stages():
     assert read(ten + counted).data["parallel"]["schedule"]["stages"] == [2, 3, 3, 2]
 
 
-def test_virtual_stages_are_said_or_listed():
+def test_virtual_stages_are_chunks():
     arguments = "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 2"
     found = read(BASE + arguments)
-    listed = Fate.UNSUPPORTED in fates(found, "--num-layers-per-virtual-pipeline-stage")
-    assert listed == (found.data["parallel"]["schedule"]["kind"] == "1f1b")
+    schedule = found.data["parallel"]["schedule"]
+    assert (schedule["kind"], schedule["chunks"]) == ("interleaved", 2)
+    assert Fate.UNSUPPORTED not in fates(found, "--num-layers-per-virtual-pipeline-stage")
     assert "8 layers / (3 x 2 stages) = 1.33" in refused(BASE + arguments.replace("stage 2", "stage 3"))
+
+
+def test_uneven_stages_are_shared_by_their_chunks():
+    ends = "--pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 2 "
+    found = read(BASE + ends + "--decoder-first-pipeline-num-layers 2")
+    assert found.data["parallel"]["schedule"]["stages"] == [[1, 3], [1, 3]]
+    wrong = refused(BASE + ends + "--decoder-first-pipeline-num-layers 3")
+    assert "stages of 3, 5 layers do not divide by 2 chunks" in wrong
+
+
+def test_blocks_of_layers_are_recomputed_in_every_chunk():
+    chunks = "--pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 2 "
+    block = "--recompute-granularity full --recompute-method block --recompute-num-layers 1"
+    assert read(BASE + chunks + block).data["parallel"]["recompute"] == {"layers": [[1, 1], [1, 1]]}
 
 
 def test_hosts_of_the_option_win_aloud():

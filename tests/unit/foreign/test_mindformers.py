@@ -160,6 +160,21 @@ def test_stages_by_offset():
         read(model__model_config__offset=[1, 1])
 
 
+def test_chunks_are_in_mindspores_order():
+    found = read(model__model_config__pp_interleave_num=2)
+    schedule = found.data["parallel"]["schedule"]
+    assert (schedule["kind"], schedule["chunks"]) == ("interleaved_mindspore", 2)
+    uneven = read(model__model_config__pp_interleave_num=2, model__model_config__offset=[[1, -1], [0, 0]])
+    assert uneven.data["parallel"]["schedule"]["stages"] == [[9, 7], [8, 8]]
+    with pytest.raises(ScenarioError, match="do not spread over 2 chunks on each of 2 stages"):
+        read(model__model_config__pp_interleave_num=2, model__model_config__offset=[1, -1])
+
+
+def test_zero_bubble_is_known():
+    found = read(parallel__pipeline_config__pipeline_scheduler="zero_bubble_v")
+    assert found.data["parallel"]["schedule"]["kind"] == "zb_v"
+
+
 def test_tied_embeddings_are_split_with_the_head():
     found = read(model__model_config__tie_word_embeddings=True)
     assert "strategies" not in found.data["parallel"]

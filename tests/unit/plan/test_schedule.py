@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcluster.errors import PlanError
-from simcluster.plan.schedule import Action, check, parse, render
+from simcluster.plan.chain import Chain
+from simcluster.plan.schedule import Action, check, parse, peaks, render
 from simcluster.plan.schedules.gpipe import GPipe
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
 
@@ -70,7 +71,15 @@ def test_a_good_timetable_passes():
         (GOOD.replace("B1 B2\nF0 F1", "B1\nF0 F1"), "stage 0 must run F and B once"),
         (GOOD.replace("F2 B0 B1", "F3 B0 B1"), "stage 0 must run F and B once"),
         (GOOD + " F3 B3", "stage 2 must run F and B once"),
-        (GOOD.replace("F2 B1 B2", "F2 I1 W1 B2"), "stage 1 must run F and B once"),
+        (GOOD.replace("F2 B1 B2", "F2 I1 W1 B2"), None),
+        (GOOD.replace("F2 B1 B2", "F2 I1 B2"), "stage 1 must run F and B once"),
+        (GOOD.replace("F2 B1 B2", "F2 W1 B2"), "I1 is missing"),
+        (GOOD.replace("F2 B1 B2", "F2 W1 I1 B2"), "cannot run to its end: stage 0 at B1; stage 1 at W1"),
+        (GOOD.replace("F2 B1 B2", "F2&B1 B2"), None),
+        (
+            GOOD.replace("F0 B0", "F0&B0"),
+            "cannot run to its end: stage 0 at B0; stage 1 at B0; stage 2 at F0&B0",
+        ),
         (GOOD.replace("F0 F1 B0 F2", "F0 F1 R0 B0 F2"), "stage 1 must run F and B once"),
         (GOOD.replace("F0 F1 B0 F2", "F0 F1c1 B0 F2"), "stage 1 must run F and B once"),
         (GOOD.replace("F0 F1 B0 F2", "F0 F1s1 B0 F2"), "stage 1 must run F and B once"),
@@ -84,13 +93,14 @@ def test_a_good_timetable_passes():
             "stage 1 at B0; stage 2",
         ),
         ("F0 B0 F1 B1\nF1 F0 B0 B1", "cannot run to its end: stage 0 at B0; stage 1 at F1"),
-        ("F0 F1 B1 B0\nF0 F1 B0 B1", None),
-        ("F0 F1 B0 B1\nF1 F0 B1 B0", None),
+        ("F0 F1 B1 B0\nF0 F1 B0 B1", "stage 1 sends what B0 makes when stage 0 wants what B1 makes"),
+        ("F0 F1 B0 B1\nF1 F0 B1 B0", "stage 0 sends what F0 makes when stage 1 wants what F1 makes"),
+        ("F1 F0 B1 B0\nF1 F0 B1 B0", None),
     ],
 )
 def test_broken_timetables_are_found(text, message):
     if message is None:
-        check(parse(text), text.count("F") // 2)
+        check(parse(text), 3 if "F2" in text else 2)
         return
     with pytest.raises(PlanError) as caught:
         check(parse(text), 3 if "F2" in text else 2)
@@ -125,11 +135,63 @@ def runs(timetable) -> bool:
 def test_check_finds_exactly_the_orders_that_cannot_run(stages, micro_batches, data):
     whole = [Action(kind, index) for kind in "FB" for index in range(micro_batches)]
     timetable = tuple(tuple(data.draw(st.permutations(whole))) for _ in range(stages))
-    if runs(timetable):
-        check(timetable, micro_batches)
-    else:
+    orders = [[[each for each in actions if each.kind == kind] for actions in timetable] for kind in "FB"]
+    if not runs(timetable):
         with pytest.raises(PlanError, match="cannot run to its end"):
             check(timetable, micro_batches)
+    elif any(order[0] != other for order in orders for other in order):
+        with pytest.raises(PlanError, match="both must have the same order"):
+            check(timetable, micro_batches)
+    else:
+        check(timetable, micro_batches)
+
+
+CHUNKS = "F0 F1 F0c1 B0c1 F1c1 B1c1 B0 B1\nF0 F0c1 F1 F1c1 B0c1 B0 B1c1 B1"
+
+
+def test_a_timetable_of_chunks_goes_the_way_of_its_chain():
+    check(parse(CHUNKS), 2, Chain.folded(2))
+    with pytest.raises(PlanError, match="cannot run to its end: stage 0 at B0c1; stage 1 at F1c1"):
+        check(parse(CHUNKS), 2, Chain.wrapped(2, 2))
+    with pytest.raises(PlanError, match="stage 0 must run F and B once for each of 2 micro-batches and 3"):
+        check(parse(CHUNKS), 2, Chain.wrapped(2, 3))
+
+
+def test_activations_live_until_the_last_half_of_their_backward():
+    assert peaks(parse("F0 F1 B0 B1\nF0 I0 F1 W0 I1 W1\nF0 F0c1 I0c1 I0 W0 F1 B1 W0c1 F1c1 B1c1")) == [
+        2,
+        2,
+        2,
+    ]
+
+
+# -- chains ---------------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 6), st.integers(1, 4))
+def test_a_wrapped_chain_goes_round(stages, chunks):
+    chain = Chain.wrapped(stages, chunks)
+    assert [chunk * stages + stage for stage, chunk in chain.places] == list(range(len(chain)))
+    assert (chain.num_stages, chain.num_chunks) == (stages, chunks)
+    steps = [chain.step(virtual) for virtual in range(len(chain) - 1)]
+    if stages > 2:
+        assert set(steps) <= {1}
+    elif stages == 1:
+        assert set(steps) <= {0}
+        assert [chain.arrival(virtual) for virtual in range(len(chain))] == [0] * chunks
+
+
+@given(st.integers(1, 6))
+def test_a_folded_chain_turns_at_the_last_stage(stages):
+    chain = Chain.folded(stages)
+    assert [stage for stage, _ in chain.places] == [*range(stages), *reversed(range(stages))]
+    assert [chain.step(virtual) for virtual in range(2 * stages - 1)] == [1] * (stages - 1) + [0] + [-1] * (
+        stages - 1
+    )
+    assert chain.arrival(stages) == stages - 1
+    listed = chain.by_chunk(range(2 * stages))
+    assert listed == (tuple(range(stages)), tuple(range(2 * stages - 1, stages - 1, -1)))
+    assert chain.by_virtual(listed) == tuple(range(2 * stages))
 
 
 @pytest.mark.parametrize("schedule", [GPipe(), OneFOneB()])

@@ -14,6 +14,8 @@ from simcluster.errors import TraceError
 from simcluster.report import perfetto, write_perfetto
 from simcluster.report.events import WAITS, levels
 from simcluster.report.woven import microseconds
+from simcluster.scenario import Scenario
+from simcluster.simulation import simulate
 from simcluster.trace import Recording, Run, Table
 from tests.unit.report.trace_rules import checked, nanoseconds
 
@@ -316,3 +318,30 @@ def test_levels_have_one_value_per_time_and_none_that_repeats():
     assert when.tolist() == [0, 2, 3] and level.tolist() == [7, 11, 7]
     when, level = levels(np.zeros(0, np.int64), np.zeros(0, np.int64))
     assert not len(when) and not len(level)
+
+
+CHUNKED = {
+    "simcluster": 1,
+    "name": "chunks",
+    "cluster": {"host": {"use": "dgx-h100", "devices": 3, "network": {"nics": 1}}, "hosts": 1},
+    "model": {"layers": 6, "hidden": 64, "heads": 4, "ffn": 128, "vocab": 64},
+    "training": {"global_batch": 6, "micro_batch": 1, "seq_len": 64},
+}
+
+
+@pytest.mark.parametrize("kind", ["interleaved", "zb_v"])
+def test_chunks_have_arrows_around_the_ring_and_back_from_the_turn(kind, tmp_path):
+    run = simulate(Scenario.of(CHUNKED | {"parallel": {"mesh": {"pipeline": 3}, "schedule": kind}}))
+    found = checked(written(run, tmp_path / "t.json"))
+    kinds = run.spans.text("kind")
+    assert len(found.arrows) == (kinds == "send").sum() > 0
+    stages = [each["stage"] for each in run.documents["classes"]]
+    hops = Counter()
+    for send, receive in found.arrows.values():
+        assert send["args"]["micro_batch"] == receive["args"]["micro_batch"]
+        assert send["args"]["bytes"] == receive["args"]["bytes"]
+        hops[stages[send["pid"] - 1], stages[receive["pid"] - 1]] += 1
+    # Of six micro-batches, activations one way and gradients the other: around, or there and back.
+    ring = {(0, 1): 12, (1, 2): 12, (2, 0): 6, (1, 0): 12, (2, 1): 12, (0, 2): 6}
+    there = {(0, 1): 12, (1, 2): 12, (1, 0): 12, (2, 1): 12}
+    assert hops == (ring if kind == "interleaved" else there)

@@ -246,6 +246,9 @@ def test_transfers_are_the_frameworks_choice_unless_the_scenario_says():
     assert not overlapped("1f1b", p2p="blocking")
     assert overlapped({"kind": "1f1b", "p2p": "overlapped"}, p2p="blocking")
     assert not overlapped({"kind": "1f1b", "p2p": "blocking"}, p2p="overlapped")
+    assert not overlapped("1f1b", p2p="blocking", p2p_interleaved="overlapped")
+    assert overlapped("interleaved", p2p="blocking", p2p_interleaved="overlapped")
+    assert not overlapped("interleaved", p2p="blocking")
 
 
 def test_blocking_transfers_take_longer():

@@ -1,0 +1,41 @@
+"""Interleaved 1F1B (arXiv 2104.04473, section 2.2) in Megatron's order: several chunks on every stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from simcluster.errors import PlanError
+from simcluster.plan.chain import Chain
+from simcluster.plan.rounds import interleaved
+from simcluster.plan.schedule import Action, Schedule
+
+
+@dataclass(frozen=True)
+class Interleaved(Schedule):
+    """Bubble over compute (p - 1) / (v m) with v chunks, for more activations: (v - 1) p + 2 (p - stage) - 1.
+
+    Micro-batches go in rounds of as many as there are stages, or in one if they are fewer. A stage begins
+    with (v - 1) p + 2 (p - stage - 1) forwards, or all there are (megatron/core/pipeline_parallel).
+    """
+
+    kind: ClassVar[str] = "interleaved"
+
+    chunks: int = 2
+
+    def chain(self, num_stages: int) -> Chain:
+        """Chunk c of stage s is virtual stage c x stages + s."""
+        return Chain.wrapped(num_stages, self.chunks)
+
+    def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
+        """Rounds of as many micro-batches as stages; PlanError if that does not divide."""
+        whole, left = divmod(num_micro_batches, num_stages)
+        if whole and left and self.chunks > 1:
+            raise PlanError(
+                f"{num_micro_batches} micro-batches are no whole rounds of {num_stages}, one for each stage",
+                path="parallel.schedule.kind",
+                hint="change training.global_batch, or use interleaved_mindspore, which spreads the rest",
+            )
+        rounds = [num_stages] * whole + [left] * (left > 0)
+        warmup = (self.chunks - 1) * num_stages + 2 * (num_stages - stage - 1)
+        return interleaved(rounds, self.chunks, warmup)

@@ -1,0 +1,36 @@
+"""Interleaved 1F1B with MindSpore's rounds: what is left over is spread, not a round of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from simcluster.plan.chain import Chain
+from simcluster.plan.rounds import interleaved
+from simcluster.plan.schedule import Action, Schedule
+
+
+@dataclass(frozen=True)
+class InterleavedMindSpore(Schedule):
+    """As ``interleaved`` where the micro-batches are a multiple of the stages.
+
+    There are max(1, m // p) rounds, the first of which take one of the rest each. A stage begins with
+    (v - 1) m0 + 2 (p - stage - 1) forwards, where m0 are the micro-batches of the first round, or all there
+    are (MindSpore's pipeline_interleave).
+    """
+
+    kind: ClassVar[str] = "interleaved_mindspore"
+
+    chunks: int = 2
+
+    def chain(self, num_stages: int) -> Chain:
+        """Chunk c of stage s is virtual stage c x stages + s."""
+        return Chain.wrapped(num_stages, self.chunks)
+
+    def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
+        """Rounds of at least as many micro-batches as stages, if there are so many."""
+        count = max(1, num_micro_batches // num_stages)
+        each, left = divmod(num_micro_batches, count)
+        rounds = [each + (index < left) for index in range(count)]
+        warmup = (self.chunks - 1) * rounds[0] + 2 * (num_stages - stage - 1)
+        return interleaved(rounds, self.chunks, warmup)

@@ -1,0 +1,51 @@
+"""A schedule that the scenario writes out: a line per stage, in the grammar of ``plan/schedule.py``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from simcluster.errors import PlanError
+from simcluster.plan.chain import Chain
+from simcluster.plan.schedule import Action, Schedule, Timetable, parse
+
+FOLDED = "folded"
+
+
+@dataclass(frozen=True)
+class Text(Schedule):
+    """Does what it says; chunks are those that it names, ``wrapped`` or ``folded`` onto the stages."""
+
+    kind: ClassVar[str] = "text"
+
+    text: str
+    placement: str = "wrapped"
+
+    @cached_property
+    def written(self) -> Timetable:
+        """The actions of every stage; PlanError for what is none."""
+        return parse(self.text)
+
+    def chain(self, num_stages: int) -> Chain:
+        """As many chunks as are named; folded, two."""
+        chunks = 1 + max(half.chunk for line in self.written for action in line for half in action.halves)
+        if self.placement != FOLDED:
+            return Chain.wrapped(num_stages, chunks)
+        if chunks != 2:
+            raise PlanError(
+                f"a folded pipeline has 2 chunks on every stage, but the schedule names {chunks}",
+                path="parallel.schedule.text",
+                hint="write F0 and F0c1, or placement: wrapped",
+            )
+        return Chain.folded(num_stages)
+
+    def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
+        """The line of the stage."""
+        if len(self.written) != num_stages:
+            raise PlanError(
+                f"the schedule has {len(self.written)} lines, but the pipeline {num_stages} stages",
+                path="parallel.schedule.text",
+                hint="write one line per stage",
+            )
+        return self.written[stage]

@@ -1,0 +1,86 @@
+"""What buffers are called among all of a stage: values that cross blocks or are shared, tied parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from simcluster.model import Graph, Instance, Role
+from simcluster.plan.units import gathered_name, whole_name
+from simcluster.program.crossing import Crossings
+
+Name = tuple[tuple[str, str], str]
+"""((instance, its value), buffer)."""
+
+
+def buffer_names(
+    graph: Graph, crossings: Crossings, instances: Sequence[Instance]
+) -> dict[tuple[str, str], str]:
+    """(instance, value) -> buffer, for those of a stage that are not simply called ``instance.value``."""
+    names = _Names(graph, crossings, instances)
+    return dict(names.border()) | dict(names.tied()) | dict(names.shared())
+
+
+def holders(graph: Graph, instances: Sequence[Instance]) -> dict[str, str]:
+    """Instance -> the first one of a stage with which it shares parameters, if another one comes first."""
+    here = {
+        f"{each.name}.{name}": each.name for each in instances for name in graph.block_of(each).parameters
+    }
+    first: dict[str, str] = {}
+    for group in graph.ties:
+        sharing = [first.get(here[name], here[name]) for name in group if name in here]
+        for other in sharing[1:]:
+            # Whoever shared with the other one shares with the first now.
+            first |= dict.fromkeys((other, *(one for one in first if first[one] == other)), sharing[0])
+    return {each: holder for each, holder in first.items() if each != holder}
+
+
+@dataclass(frozen=True)
+class _Names:
+    graph: Graph
+    crossings: Crossings
+    instances: Sequence[Instance]
+
+    def border(self) -> Iterator[Name]:
+        for instance in self.instances:
+            block, virtual = self.graph.block_of(instance), self.crossings.virtual(instance)
+            pairs = [
+                (inner, self.crossings.buffer(outer, virtual))
+                for inner, outer in zip(block.inputs, instance.inputs, strict=True)
+            ]
+            pairs += [(value, instance.output(value)) for value in block.outputs]
+            for inner, outer in pairs:
+                yield (instance.name, inner), outer
+                if inner in block.gradients:
+                    yield (instance.name, block.gradients[inner]), f"{outer}.grad"
+
+    def tied(self) -> Iterator[Name]:
+        """Copies of a tied parameter on this stage share the first copy's buffers."""
+        parameters = {
+            f"{instance.name}.{name}": (instance, name)
+            for instance in self.instances
+            for name in self.graph.block_of(instance).parameters
+        }
+        for group in self.graph.ties:
+            here = [name for name in group if name in parameters]
+            for name in here[1:]:
+                instance, inner = parameters[name]
+                block = self.graph.block_of(instance)
+                yield (instance.name, inner), here[0]
+                made = {value for node in block.nodes for value in node.outputs}
+                if gathered_name(inner) not in made:
+                    yield (instance.name, gathered_name(inner)), gathered_name(here[0])
+                gradient = block.gradients.get(inner)
+                if gradient is not None:
+                    owner, first = parameters[here[0]]
+                    shared = f"{owner.name}.{self.graph.block_of(owner).gradients[first]}"
+                    yield (instance.name, gradient), shared
+                    whole = block.values.get(whole_name(gradient))
+                    if whole is not None and whole.role is Role.SUM:
+                        yield (instance.name, whole_name(gradient)), whole_name(shared)
+
+    def shared(self) -> Iterator[Name]:
+        """Values that the blocks of this stage share are called what they call them."""
+        for instance in self.instances:
+            for value in self.graph.block_of(instance).shared:
+                yield (instance.name, value), value

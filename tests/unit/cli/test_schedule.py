@@ -1,0 +1,87 @@
+"""schedule: grids, figures and pages of pipeline schedules, without a model."""
+
+from __future__ import annotations
+
+import pytest
+
+from simcluster.plan.schedule import render
+from simcluster.plan.schedule_spec import schedules
+
+
+def test_a_schedule_is_drawn_with_what_stages_wait_and_hold(simcluster):
+    code, out, err = simcluster("schedule", "1f1b", "--stages", 3, "--micro-batches", 4)
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == "1f1b: 3 stages, 4 micro-batches"
+    assert " ".join(lines[2].split()) == "stage 0 F0 F1 F2 · · · · B0─── F3 B1─── · B2─── · B3───"
+    assert lines[4].startswith("stage 2  ·  ·  F0 B0─── F1 B1───")
+    assert [line.split() for line in lines[6:10]] == [
+        ["work", "wait", "activations"],
+        ["stage", "0", "12", "6", "3"],
+        ["stage", "1", "12", "6", "2"],
+        ["stage", "2", "12", "6", "1"],
+    ]
+    assert lines[-1] == "18 units of time; bubble 18 / 36 = 0.5 of the work"
+
+
+def test_folded_chunks_are_timed_the_way_they_lie(simcluster):
+    out = simcluster("schedule", "zb_v", "--stages", 4, "--micro-batches", 8).out
+    assert out.endswith("51 units of time; bubble 12 / 192 = 0.0625 of the work\n")
+    assert "stage 3    48     3                      8          4\n" in out
+
+
+def test_times_are_those_that_are_given(simcluster):
+    out = simcluster("schedule", "zb_h1", "--stages", 4, "--micro-batches", 8, "--times", "F=3,I=2,W=2").out
+    assert f"{8 * 7 + 3 * 3} units of time" in out
+
+
+def test_every_rule_is_drawn_as_it_says(simcluster, tmp_path):
+    for kind, made in schedules().items():
+        if kind == "text":
+            continue
+        page = tmp_path / f"{kind}.html"
+        code, out, err = simcluster("schedule", kind, "--html", page)
+        assert (code, err) == (0, f"written: {page}\n")
+        assert out.startswith(f"{kind}: 4 stages")
+        text = render(made().timetable(4, 8))
+        assert simcluster("schedule", kind, "--text").out == text + "\n"
+        drawn = page.read_text()
+        assert text.replace("&", "&amp;") in drawn
+        assert "<svg" in drawn
+
+
+def test_a_file_says_its_own_stages_and_micro_batches(simcluster, tmp_path):
+    file = tmp_path / "mine.txt"
+    file.write_text(simcluster("schedule", "zb_v", "--stages", 3, "--micro-batches", 5, "--text").out)
+    code, out, err = simcluster("schedule", file, "--placement", "folded")
+    assert (code, err) == (0, "")
+    title, _, rest = out.partition("\n\n")
+    assert title.replace("\n", " ") == f"{file}: 3 stages of 2 chunks, 5 micro-batches"
+    wanted = simcluster("schedule", "zb_v", "--stages", 3, "--micro-batches", 5).out
+    assert rest == wanted.partition("\n\n")[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["zb"], "unknown schedule 'zb'; did you mean 'zb_v'?"),
+        (["1f1b", "--chunks", "2"], "schedule 1f1b takes no chunks; with kind interleaved or"),
+        (["text"], "schedule text needs its text"),
+        (["interleaved", "--micro-batches", "6"], "6 micro-batches are no whole rounds of 4"),
+        (["gpipe", "--times", "F=1,B=2"], "--times F=1,B=2: 'B=2' is no time of an action"),
+        (["gpipe", "--placement", "wrapped"], "schedule gpipe takes no placement"),
+        (["gpipe", "--html", "nowhere/page.html"], "there is no folder 'nowhere'"),
+    ],
+)
+def test_what_cannot_be_is_said(simcluster, words, message):
+    code, out, err = simcluster("schedule", *words)
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+def test_what_a_file_says_wrong_is_said(simcluster, tmp_path):
+    file = tmp_path / "mine.txt"
+    file.write_text("F0 X0\n")
+    assert "'X0' is no action" in simcluster("schedule", file).err
+    file.write_text("F0 B0\nB0 F0\n")
+    assert "cannot run to its end: stage 0 at B0; stage 1 at B0" in simcluster("schedule", file).err
