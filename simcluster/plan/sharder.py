@@ -168,14 +168,11 @@ class BlockSharder:
 
     def _ringed(self, node: Node, operator: Operator, split: frozenset[str]) -> Operator:
         """The operator in as many turns as it has slices, if it takes turns."""
-        if len(split) != 1:
+        splits = dict(self._strategy(node).splits)
+        if len(split) != 1 or not split <= splits.keys():
             return operator
         (dim,) = split
-        axes = dict(self._strategy(node).splits).get(dim)
-        if axes is None:
-            # Split by what it reads, not by its strategy: the statistics of a batch.
-            return operator
-        ways = self.mesh.product(axes)
+        ways = self.mesh.product(splits[dim])
         shapes = [self.bench.type(value).shape for value in (*node.inputs, *node.outputs)]
         return operator.ringed(ways, operator.dims().extents(shapes)[dim]) or operator
 

@@ -35,12 +35,15 @@ from simcluster.document.pattern import matches
 from simcluster.errors import PlanError, nearest
 from simcluster.layout import Digit, Layout, Mesh, spans, whole_axes
 from simcluster.model import TensorType
-from simcluster.plan.rule import BATCH, Roles
+from simcluster.plan.rule import BATCH, SEQUENCE, Roles
 
 Split = Literal["flat", "rows"]
 
 MINDSPORE_THRESHOLD = 64 * 2**10
 """MindSpore leaves slices of less than 64 KiB whole (``parallel_optimizer_threshold``)."""
+
+_USUAL = (BATCH, SEQUENCE)
+"""The roles of axes whose ranks hold the same parameters, whatever parts of the batch they work on."""
 
 _EXPLICIT = ("states", "gradients", "weights", "regather", "gather_once", "keep_cast", "split")
 
@@ -172,8 +175,8 @@ class OptimizerShardingSpec(Section):
     """flat: the parameter as one run of elements, padded. rows: its first dim, where that divides."""
 
     axes: Name | Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
-    """Mesh axes or roles to shard over; the batch axes unless said otherwise. Fewer of them give hybrid
-    sharding: reduce-scatter over these, all-reduce over the others."""
+    """Mesh axes or roles to shard over; batch and sequence axes unless said otherwise. Fewer of them give
+    hybrid sharding: reduce-scatter over these, all-reduce over the others."""
 
     min_bytes: Bytes | None = None
     """Parameters with fewer bytes on a rank stay whole; 64 KiB for MindSpore, else 0."""
@@ -290,7 +293,7 @@ def expanded(written: Written | None, batch: tuple[str, ...]) -> Sharding:
 
 def chosen(written: Written | None, roles: Roles, mesh: Mesh, stage_axis: str) -> Sharding:
     """The explicit form over axes of the mesh with more than one rank; PlanError if it cannot be."""
-    found = expanded(written, (BATCH,))
+    found = expanded(written, _USUAL)
     path, known = "parallel.optimizer_sharding.axes", roles.known(mesh)
     for axis in found.axes:
         if axis not in known:
@@ -303,7 +306,7 @@ def chosen(written: Written | None, roles: Roles, mesh: Mesh, stage_axis: str) -
         raise PlanError(
             f"stages hold different parameters: nothing is sharded over '{stage_axis}'", path=path
         )
-    if found.axes not in ((), (BATCH,)) and not axes:
+    if found.axes not in ((), _USUAL) and not axes:
         raise PlanError(f"the mesh has no axis of role '{found.axes[0]}'", path=path)
     axes = tuple(axis for axis in dict.fromkeys(axes) if mesh.size(axis) > 1)
     if found.shard_size > mesh.num_ranks // mesh.size(stage_axis):

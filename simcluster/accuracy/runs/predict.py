@@ -21,6 +21,7 @@ class Figure(enum.StrEnum):
 
     STEP = "step time"
     MEMORY = "peak memory"
+    ACTIVATIONS = "activation memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,8 @@ def _predicted(row: MeasuredRun, entry: HardwareSpec | None) -> Sequence[RunPred
         asked.append(RunPrediction(row, Figure.STEP, seconds))
     if row.peak_memory is not None:
         asked.append(RunPrediction(row, Figure.MEMORY, row.peak_memory))
+    if row.activation_memory is not None:
+        asked.append(RunPrediction(row, Figure.ACTIVATIONS, row.activation_memory))
     if not asked:
         return [RunPrediction(row, Figure.STEP, reason=f"no step follows from {row.words['metric']}")]
     try:
@@ -79,5 +82,8 @@ def _predicted(row: MeasuredRun, entry: HardwareSpec | None) -> Sequence[RunPred
     found = {
         Figure.STEP: documents["summary"]["step_time_s"],
         Figure.MEMORY: max(each["allocated"] for each in stages),
+        Figure.ACTIVATIONS: max(
+            each["breakdown"]["activations"] for each in documents["summary"]["peak_memory_bytes"]
+        ),
     }
     return [replace(each, predicted=found[each.figure]) for each in asked]

@@ -56,6 +56,7 @@ _REQUIRED = tuple(
     column for column in COLUMNS if column not in ("source", "notes", "peak_mem_gib", "offload")
 )
 _GIB = 2**30
+_UNITS = {"GiB": _GIB, "GB": 10**9, "MiB": 2**20, "MB": 10**6}
 _DERIVED = re.compile(r"derived step_s=([0-9.]+)")
 
 
@@ -115,6 +116,12 @@ class MeasuredRun:
             return self._narayanan_seconds()
         derived = _DERIVED.search(self.words.get("notes", ""))
         return float(derived[1]) if derived else None
+
+    @property
+    def activation_memory(self) -> float | None:
+        """Bytes of activations on the fullest device, where that is what was measured in a known unit."""
+        size = _UNITS.get(self.words.get("unit", ""))
+        return self.value * size if self.words["metric"] == "activation_mem" and size else None
 
     def _narayanan_seconds(self) -> float | None:
         """The step of which the model FLOPs of arXiv 2104.04473 (without recomputation) are this MFU."""

@@ -199,6 +199,20 @@ def test_predictions_are_those_of_the_scenario(tmp_path):
     assert found == predict_runs(rows, jobs=2)
 
 
+def test_activations_alone_may_have_been_measured(tmp_path):
+    """In the unit of the row; of another metric the same number says nothing of memory."""
+    columns = (*COLUMNS, "unit")
+    said = {"metric": "activation_mem", "value": "2", "unit": "GB", "peak_mem_gib": ""}
+    (row,) = read_runs(written(tmp_path, said, columns=columns))
+    (found,) = predict_runs([row])
+    summary = simulate(Scenario.of(scenario_of(row))).documents["summary"]
+    assert found.figure is Figure.ACTIVATIONS
+    assert found.measured == 2e9
+    assert found.predicted == summary["peak_memory_bytes"][0]["breakdown"]["activations"]
+    (unknown,) = predict_runs(read_runs(written(tmp_path, said | {"unit": "%"}, columns=columns)))
+    assert unknown.reason
+
+
 def test_the_reports_tell_groups_and_reasons(tmp_path):
     found = predict_runs(read_runs(written(tmp_path, {}, {"model": "nobody-7b", "id": "other-x-1"})))
     told = runs_text(found, 1)

@@ -207,7 +207,11 @@ EXPECTED = {
             "precision": {"compute": "bf16", "gradients": "fp32"},
             "optimizer": {"kind": "adamw", "learning_rate": 0.0003},
         },
-        "parallel": {"mesh": {"data": 16}, "optimizer_sharding": {"zero": 1}},
+        "parallel": {
+            "mesh": {"data": 8, "context": 2},
+            "context": "ring",
+            "optimizer_sharding": {"zero": 1},
+        },
     },
 }
 

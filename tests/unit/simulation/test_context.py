@@ -139,6 +139,12 @@ def test_activations_are_shared():
     assert activations(4) == pytest.approx(activations(1) / 4, rel=0.05)
 
 
+def test_states_are_shared_by_ranks_with_other_parts_of_sequences_too():
+    for form in ({"zero": 1}, "fsdp"):
+        found = prepare(scenario({"data": 2, "context": 2}, devices=4, optimizer_sharding=form)).plan
+        assert found.sharding.axes == ("data", "context")
+
+
 def test_a_sequence_needs_two_equal_chunks_for_every_rank():
     with pytest.raises(PlanError, match=r"16 chunks .* 8 ranks, .* 24 tokens: 24 / 16 = 1\.5") as error:
         prepare(scenario({"context": 8}, devices=8, training={"seq_len": 24}))
