@@ -7,7 +7,8 @@ from simcluster.collectives import AUTOMATIC, Selection
 from simcluster.model import Model
 from simcluster.plan.inputs import Inputs
 from simcluster.plan.manual.plan import manual_plan
-from simcluster.plan.plan import Plan, layout_plan
+from simcluster.plan.plan import Plan
+from simcluster.plan.planner import layout_plan
 from simcluster.plan.spec import FrameworkSpec, ParallelSpec, TrainingSpec
 
 

@@ -11,6 +11,7 @@ from simcluster.errors import PlanError, Problem, SimclusterError
 from simcluster.layout import Mesh
 from simcluster.model import Graph, Model
 from simcluster.model.operators.lamb import Lamb
+from simcluster.plan.axes import check_mesh, roles_of
 from simcluster.plan.batches import batches
 from simcluster.plan.chain import Chain
 from simcluster.plan.conduct import Conduct
@@ -29,7 +30,7 @@ from simcluster.plan.optimize import OptimizerPlan
 from simcluster.plan.passes import Passes, differentiated
 from simcluster.plan.piece import USUAL_GRAPHS
 from simcluster.plan.place import place
-from simcluster.plan.plan import Plan, check_mesh, roles_of
+from simcluster.plan.plan import Plan
 from simcluster.plan.redistribute import Router
 from simcluster.plan.rule import BATCH, Roles
 from simcluster.plan.schedule import Timetable, splits

@@ -1,0 +1,337 @@
+"""The planner: from what a scenario says of model, cluster and strategies to the Plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from simcluster.cluster import Cluster
+from simcluster.collectives import AUTOMATIC, Selection
+from simcluster.errors import PlanError, Problem
+from simcluster.layout import Layout, Mesh, uncut, whole
+from simcluster.model import Graph, Model
+from simcluster.plan.axes import CONTEXT, check_mesh, roles_of, unknown_axes, unused_axes
+from simcluster.plan.batches import batches, check_meetings, check_shares
+from simcluster.plan.borders import digits, pins
+from simcluster.plan.chain import Chain
+from simcluster.plan.conduct import Conduct
+from simcluster.plan.costs import kernel_cost, movement_cost
+from simcluster.plan.cut_axes import cut_axes
+from simcluster.plan.formats import Formats, states_of, update_of
+from simcluster.plan.fusion import idle, used_by
+from simcluster.plan.fusion_ids import fusion_ids
+from simcluster.plan.hints import hints
+from simcluster.plan.in_order import in_order, in_turns
+from simcluster.plan.inputs import Inputs, check_inputs
+from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
+from simcluster.plan.notes import followed, notes, padded, without_effect
+from simcluster.plan.optimize import OptimizerPlan
+from simcluster.plan.passes import Passes, differentiated
+from simcluster.plan.piece import Graphs, marked, pieces_told, unlaunchable
+from simcluster.plan.place import default_layers, place, written_layers
+from simcluster.plan.plan import Plan
+from simcluster.plan.propagate import propagate
+from simcluster.plan.redistribute import Router
+from simcluster.plan.rule import BATCH, PIPELINE, SEQUENCE, Roles, Rule, stage_devices
+from simcluster.plan.schedule import splits
+from simcluster.plan.sharding import Sharding, chosen, groups
+from simcluster.plan.spec import FrameworkSpec, ParallelSpec, RecipeSpec, TrainingSpec
+from simcluster.plan.statistics import with_statistics
+from simcluster.plan.strategies import assign
+from simcluster.plan.vocabulary import vocabulary_ways
+from simcluster.work import DType
+
+
+def layout_plan(
+    model: Model,
+    training: TrainingSpec,
+    parallel: ParallelSpec,
+    framework: FrameworkSpec,
+    cluster: Cluster,
+    algorithms: Selection = AUTOMATIC,
+    inputs: Inputs | None = None,
+) -> Plan:
+    """The plan of a model on a cluster; PlanError if it is impossible, with every reason it can tell."""
+    return _Planner(model, training, parallel, framework, cluster, algorithms, inputs).plan()
+
+
+@dataclass
+class _Planner:
+    model: Model
+    training: TrainingSpec
+    parallel: ParallelSpec
+    framework: FrameworkSpec
+    cluster: Cluster
+    algorithms: Selection
+    inputs: Inputs | None
+
+    def plan(self) -> Plan:
+        """Decides what the passes need to know, and runs them."""
+        self.mesh = Mesh.of(self.parallel.mesh)
+        self.shards = [each.build(place) for place, each in enumerate(self.parallel.shard)]
+        self.roles = Roles(roles_of(self.parallel))
+        self._check()
+        self._step()
+        placed = self._placed()
+        self._strategies_of(placed)
+        logical = differentiated(placed, self.formats)
+        fusion = self.parallel.fused
+        ids = fusion_ids(fusion.ids, [name for name, _ in logical.parameters()])
+        passes = self._passes(logical)
+        graph = passes.run(logical)
+        check_meetings(graph, self.batches, gathered_once=self.sharding.gather_once)
+        return Plan(
+            graph=graph,
+            logical=logical,
+            mesh=self.mesh,
+            stage_axis=self.stage_axis,
+            timetables=self.timetables,
+            strategies=self.strategies,
+            update=passes.optimizer.update,
+            batches=self.batches,
+            micro_batch=self.training.micro_batch,
+            batch_axes=self.batch_axes,
+            chain=self.chain,
+            chunks=self.chain.by_chunk(self.layers),
+            vocab=self.padded.vocabulary,
+            overlapped=self.parallel.schedule.overlapped(self.framework, self.chain),
+            prefetch=self.framework.prefetch,
+            dispatch=self.framework.host,
+            graphs=self._graphs(),
+            conduct=Conduct.of(
+                self.framework,
+                self.sharding,
+                self.mesh,
+                self.batch_axes,
+                self.stage_axis,
+                fusion.only(used_by(graph)),
+                ids,
+            ),
+            compute=self.formats.compute,
+            gradients=self.formats.gradients,
+            master=self.formats.master,
+            sharding=self.sharding,
+            recipe=self._recipe(),
+            notes=tuple(self._notes(placed, graph)),
+            matmul=self.formats.matmul,
+            states=passes.optimizer.states,
+            clip=passes.limit,
+            algorithms=self.algorithms,
+            call=float(self.framework.collective_call or 0.0),
+            reuse=self.parallel.reuse,
+            recompute=self.parallel.recompute,
+            inputs=self.inputs,
+            pieces=self.pieces,
+            attention=self.framework.attention_release,
+        )
+
+    # -- step by step -----------------------------------------------------------------------------------
+
+    def _step(self) -> None:
+        """What the stages do, with how many micro-batches, in which formats."""
+        self.stage_axis, num_stages = self._stages()
+        schedule = self.parallel.schedule.build()
+        self.chain = schedule.chain(num_stages)
+        self.layers = self._layers(self.chain)
+        self.batch_axes = self.roles.resolve((BATCH,), self.mesh)
+        self.batches = batches(
+            self.training.global_batch,
+            self.training.micro_batch,
+            self.training.batch_shares,
+            self.batch_axes,
+            self.mesh,
+        )
+        check_passes(self.model.num_layers, self.batches.most, swept=False)
+        self.timetables = tuple(schedule.timetable(num_stages, count) for count in self.batches.counts)
+        self.sharding = self._sharding()
+        self.formats = Formats.of(self.training.precision, self.framework, self.sharding)
+        check_rates(self.cluster, self.formats.compute, self.formats.matmul)
+        check_inputs(self.inputs, self.cluster)
+
+    def _placed(self) -> Graph:
+        """The forward graph of a micro-batch of all ranks on its stages; the mesh is cut as it needs it."""
+        rules = self._rules()
+        self.padded = self.model.padded(self._vocabulary_multiple(rules)).computed(
+            flash=self.framework.attention != "unfused",
+            logits=DType.FP32 if self.framework.logits == "fp32" else None,
+        )
+        placed = place(self._forward(self.padded), self.layers, self.chain)
+        placed, self.pieces = marked(placed, self.shards)
+        others = list(digits(placed, self.pieces, self.mesh, self.roles))
+        if self.inputs is not None:
+            others += self.inputs.digits(placed, stage_devices(self.mesh, self.roles))
+        others += groups(self.sharding, self.mesh, self.stage_axis)
+        self.mesh, self.roles = cut_axes(placed, rules, self.mesh, self.roles, self.stage_axis, others)
+        self.batch_axes = self.roles.resolve((BATCH,), self.mesh)
+        check_shares(self.batches, self.mesh)
+        self.sharding = self._sharding()
+        return placed
+
+    def _forward(self, model: Model) -> Graph:
+        """What one device computes forward, in the order and the turns that sequences are split in."""
+        tokens = self.training.global_batch * self.training.seq_len
+        ways = self.mesh.product(self.batch_axes)
+        counted = self.parallel.tokens_counted(tokens, ways)
+        batch = self.training.micro_batch * ways
+        forward = model.graph(batch, self.training.seq_len, self.formats.compute, counted)
+        forward = with_statistics(forward, ways)
+        slices = self.roles.resolve((SEQUENCE,), self.mesh)
+        forward = in_order(forward, self.mesh.product(slices), f"parallel.mesh.{slices[0] if slices else ''}")
+        if self.parallel.context == "ring" and not slices:
+            hint = f"name an axis {CONTEXT}, or say parallel.roles.{SEQUENCE}"
+            raise PlanError("no axis of the mesh splits sequences", path="parallel.context", hint=hint)
+        if self.parallel.context == "ring":
+            forward = in_turns(forward, self.mesh.product(slices), "parallel.context")
+        check_tensors(forward)
+        return forward
+
+    def _strategies_of(self, placed: Graph) -> None:
+        """How operators are split, and who moves what lies otherwise than it is wanted."""
+        cost = movement_cost(self.cluster, self.mesh, self.algorithms)
+        how, pads = self.parallel.redistribution, self.parallel.pads
+        self.router = Router(self.mesh, cost, pads=pads)
+        self.sharder = Router(self.mesh, cost, how.infers, how.exchanges, pads)
+        found = assign(placed, self._rules(), self.mesh, self.roles, pads=pads)
+        if self.parallel.propagate or self.pieces:
+            fixed = (
+                pins(placed, self.pieces, found, self.mesh, self.roles, pads=pads) if self.pieces else None
+            )
+            price = kernel_cost(self.cluster)
+            found = propagate(placed, found, self.mesh, self.roles, self.sharder, price, fixed)
+        self.strategies = found
+
+    def _passes(self, logical: Graph) -> Passes:
+        update = update_of(self.training.optimizer)
+        optimizer = OptimizerPlan(
+            update,
+            self.formats.master,
+            states_of(update, self.training.optimizer),
+            self.sharding,
+            self.framework.main_gradients,
+            self.framework.reduction.copies,
+            self.parallel.recompute.gathers,
+        )
+        feeds: Mapping[str, Layout] = {}
+        if self.inputs is not None:
+            pads, cut = self.parallel.pads, self.roles.cut
+            feeds = self.inputs.layouts(logical, self.mesh, self.stage_axis, cut, pads=pads)
+        return Passes(
+            mesh=self.mesh,
+            stage_axis=self.stage_axis,
+            strategies=self.strategies,
+            sharder=self.sharder,
+            router=self.router,
+            formats=self.formats,
+            framework=self.framework,
+            optimizer=optimizer,
+            recompute=self.parallel.recompute,
+            limit=self.training.optimizer.clip,
+            feeds=feeds,
+            alike=tuple(a for a in self.mesh.names if a not in (*self.batch_axes, self.stage_axis)),
+            apart=self.parallel.fused.closed,
+            split=any(map(splits, self.timetables)),
+        )
+
+    def _notes(self, placed: Graph, graph: Graph) -> Iterator[str]:
+        """What the user should be told."""
+        yield from self.model.remarks(self.training.seq_len)
+        yield from notes(
+            self.parallel,
+            self._recipe(),
+            self.strategies,
+            self.sharding,
+            self.mesh,
+            self.roles,
+            self.algorithms,
+            (self.model.vocabulary, self.padded.vocabulary),
+        )
+        yield from pieces_told(placed, self.pieces)
+        yield from followed(self.strategies, graph, self.sharder)
+        yield from padded(placed, self.strategies, self.mesh) if self.parallel.pads else ()
+        yield from without_effect(self.parallel.recompute, graph, self.sharding)
+        yield from idle(self.parallel.fused, graph, self.sharding)
+        yield from hints(
+            self.cluster,
+            self.mesh,
+            self.formats.matmul,
+            self.layers,
+            self.stage_axis,
+            [axis for axis in self.batch_axes if axis == whole(axis)],
+            shared=bool(self.training.batch_shares),
+            staged=self.parallel.schedule.stages != "auto" or self.chain.num_chunks > 1,
+        )
+
+    # -- what can be wrong before anything is built -----------------------------------------------------
+
+    def _check(self) -> None:
+        problems = check_mesh(self.mesh, self.cluster)
+        problems += too_large(self.mesh, self.model.num_layers)
+        problems += unlaunchable(self.shards, self.cluster, self.framework)
+        rules = [*self._rules(), *(shard.rule for shard in self.shards)]
+        problems += unused_axes(self.mesh, self.roles, rules)
+        problems += unknown_axes(self.parallel, self.mesh)
+        if self.parallel.gradients_mean is not None and self.training.batch_shares:
+            problems.append(
+                Problem(
+                    "ranks with unequal shares of the batch have no mean of the same number of samples",
+                    "parallel.gradients_mean",
+                    "leave it out: then gradients are those of the mean over the whole batch",
+                )
+            )
+        refusal = self.model.refuses(self.training.seq_len)
+        if refusal:
+            problems.append(Problem(refusal, "training.seq_len"))
+        if problems:
+            raise PlanError(*problems)
+
+    # -- decisions --------------------------------------------------------------------------------------
+
+    def _rules(self) -> list[Rule]:
+        """All rules by precedence: later entries before earlier ones, the user's before the recipe's."""
+        own = [
+            each.rule("scenario", f"parallel.strategies.{index}")
+            for index, each in enumerate(self.parallel.strategies)
+        ]
+        name = self._recipe()
+        shipped = [each.rule(f"recipe {name}") for each in RecipeSpec.load(name).strategies]
+        return own[::-1] + shipped[::-1]
+
+    def _recipe(self) -> str:
+        """The recipe that is used: the one that is named, or the usual one for the mesh."""
+        if self.parallel.recipe is not None:
+            return self.parallel.recipe
+        chosen = self.parallel.mode == "semi_auto" and not (self.parallel.propagate or self.shards)
+        tensor = chosen and "tensor" in uncut(self.mesh).sizes
+        return "megatron" if tensor else "data"
+
+    def _stages(self) -> tuple[str, int]:
+        axes = self.roles.axes[PIPELINE]
+        if len(axes) != 1:
+            raise PlanError("one axis carries the pipeline", path="parallel.roles.pipeline")
+        return axes[0], self.mesh.size(axes[0])
+
+    def _layers(self, chain: Chain) -> tuple[int, ...]:
+        """Layers of each virtual stage."""
+        given = self.parallel.schedule.stages
+        if given == "auto":
+            return default_layers(self.model.num_layers, len(chain))
+        return written_layers(given, chain)
+
+    def _vocabulary_multiple(self, rules: Sequence[Rule]) -> int:
+        def unpadded() -> Graph:
+            return self.model.graph(1, self.training.seq_len, DType.FP32, 1)
+
+        ways = vocabulary_ways(unpadded, rules, self.mesh, self.roles)
+        return self.framework.vocabulary_multiple * ways
+
+    def _graphs(self) -> Graphs:
+        """How pieces run that are graphs."""
+        said = self.framework.graphs
+        return Graphs(said.launch, self.framework.prefetch if said.prefetch is None else said.prefetch)
+
+    def _sharding(self) -> Sharding:
+        """What lies sharded: as the scenario says, or else the recipe."""
+        written = self.parallel.optimizer_sharding
+        if written is None:
+            written = RecipeSpec.load(self._recipe()).optimizer_sharding
+        return chosen(written, self.roles, self.mesh, self.stage_axis)
