@@ -70,6 +70,12 @@ def phrase(key: str, value: Any) -> str:
     return _PHRASES[key](value)
 
 
+def _ahead(count: int) -> str:
+    if not count:
+        return "gathers nothing ahead"
+    return f"gathers up to {count} kernel{'s' * (count > 1)} ahead"
+
+
 def _fuse(pairs: list[list[str]]) -> str:
     listed = ", ".join("+".join(pair) for pair in pairs)
     return f"fuses only {listed}" if listed else "fuses no operators"
@@ -97,6 +103,8 @@ def _gradients(formats: str | Mapping[str, str]) -> str:
 def _limit(size: Mapping[str, Any] | None) -> str:
     if not size:
         return "buckets without limit"
+    if size.get("bytes") == "1 B":
+        return "every gradient reduced by itself"
     if "bytes" in size:
         first = f", the first of {size['first_bytes']}" if "first_bytes" in size else ""
         return f"gradient buckets of {size['bytes']}{first}"
@@ -138,11 +146,11 @@ _PHRASES: Mapping[str, Callable[[Any], str]] = {
         "together": "multi-tensor updates",
         "one_by_one": "one update kernel per parameter",
     }.__getitem__,
-    "prefetch": "gathers up to {} kernels ahead".format,
+    "prefetch": lambda count: _ahead(count),
     "dispatch": "host dispatch x {:g}".format,
     "dispatch_time": "host dispatches an operator in {}".format,
     "graphs.launch": "a graph launched in {:g} x the time of an operator".format,
-    "graphs.prefetch": "in graphs gathers up to {} kernels ahead".format,
+    "graphs.prefetch": lambda count: f"in graphs {_ahead(count)}",
     "graphs.fuse": lambda pairs: f"in graphs {_fuse(pairs or [])}",
     "collective_call": "host calls for a collective in {}".format,
     "gradients": _gradients,

@@ -44,6 +44,8 @@ def test_a_limit_is_told_with_its_size_alone():
         reduction={"bucket": "whole", "limit": {"elements": 40_000_000, "elements_per_rank": 1_000_000}}
     )
     assert told(spec.changes()) == ["gradient buckets of 40,000,000 elements or 1,000,000 per data rank"]
+    spec = changed(reduction={"bucket": "whole", "limit": {"bytes": "1 B"}})
+    assert told(spec.changes()) == ["every gradient reduced by itself"]
 
 
 def test_a_profile_may_start_from_another():
