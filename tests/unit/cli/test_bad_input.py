@@ -73,7 +73,7 @@ WRONG = {
     ),
     "listed stages": (below("  schedule: {stages: [1, 2, 1]}"), "9:14", "3 stages are listed"),
     "sum of stages": (below("  schedule: {stages: [1, 2]}"), "9:14", "but the model has 4"),
-    "unused axis": (but("tensor: 2", "context: 2"), "8:41", "no strategy uses axis 'context'"),
+    "unused axis": (but("tensor: 2", "replica: 2"), "8:41", "no strategy uses axis 'replica'"),
     "axis name": (but("data: 2", "da-ta: 2"), "8:30", "'da-ta' is no axis name"),
     "role": (below("  roles: {batch: dta}"), "9:18", "did you mean 'data'?"),
     "recipe": (below("  recipe: megatrn"), "9:11", "did you mean 'megatron'?"),
