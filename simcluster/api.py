@@ -197,10 +197,6 @@ class Result:
     collective_calls: float
     """Calls of the host for them per step."""
 
-    dispatch: Mapping[str, float]
-    """Only where pieces run as graphs: operators ``alone`` and ``in_graphs`` per rank and step, ``launches``
-    of graphs, and ``busy_s``, the host's seconds for all of them."""
-
     num_ranks: int
     num_classes: int
     num_events: int
@@ -239,6 +235,14 @@ class Result:
         """What was decided: mesh, stages, schedule, precision, sharding."""
         return dict(self._run.documents["plan"])
 
+    @property
+    def dispatch(self) -> Mapping[str, float]:
+        """Where pieces run as graphs: operators ``alone`` and ``in_graphs`` per rank and step, ``launches``
+        of graphs, and ``busy_s``, the host's seconds for all of them; empty where there are none.
+        """
+        found: Mapping[str, float] = self._run.documents["summary"].get("dispatch", {})
+        return found
+
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_"):
             figures = self._run.documents["summary"]
@@ -255,8 +259,8 @@ class Result:
         """Every kernel, collective, send and receive; see ``transfers`` for when each could have started.
 
         Columns: class, stage, rank (the one simulated), ranks (how many it stands for), stream, kind,
-        operator, graph (the piece of its layer, launched as one, that it is a part of; empty: dispatched by
-        itself), action, micro_batch (-1: once per step), step, start_s, end_s, duration_s, bytes, flops.
+        operator, graph (the piece that it is a part of; empty: none), action, micro_batch (-1: once per
+        step), step, start_s, end_s, duration_s, bytes, flops.
 
         Those of one rank of every class, or of the ``ranks`` that are named, each by itself. Raises
         TraceError if there is no such rank, or if they are too many for one table: name some ranks then.

@@ -47,7 +47,8 @@ class Dims:
     value at which what stands in a reduced dim adds nothing, whatever the other inputs have there; without
     it, zeros in all inputs do so where the operator is linear (or the least or largest number, by the
     reduction). ``poles`` are inputs at whose zeros the results may be no numbers, whatever is linear.
-    ``vanishing`` are outputs with inputs in whose zeros they are zero though not linear.
+    ``vanishing`` are outputs with inputs in whose zeros they are zero though not linear. ``even`` are dims
+    that may not be padded, with the reason.
     """
 
     inputs: tuple[tuple[str, ...], ...]
@@ -60,6 +61,7 @@ class Dims:
     neutral: tuple[tuple[int, float], ...] = ()
     poles: frozenset[int] = frozenset()
     vanishing: tuple[tuple[int, frozenset[int]], ...] = ()
+    even: tuple[tuple[str, str], ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -71,7 +71,10 @@ def refusal(dims: Dims, padded: Collection[str], shapes: Sequence[Sequence[int]]
     """Why one of these dims of an operator cannot be padded, or nothing; ``shapes`` are those of whole
     operands, inputs before outputs.
     """
+    reasons = dict(dims.even)
     for dim in padded:
+        if dim in reasons:
+            return reasons[dim]
         if any(window.dim == dim for window in dims.windows):
             return f"windows slide over {dim}, whose parts must be equal"
         sizes = {

@@ -13,13 +13,11 @@ import pytest
 
 from simcluster.model import Phase
 from simcluster.model.spec import ModelSpec
-from simcluster.plan.schedule import Schedule
 from simcluster.plan.spec import FrameworkSpec
-from simcluster.registry import kinds
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate, verify
 from simcluster.simulation.build import prepare
-from tests.contracts.test_recipes import pairwise
+from tests.contracts.test_recipes import SINGLE, pairwise
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ PLACES = [
 OPTIONS = {
     "sharding": [{"zero": 0}, {"zero": 1}, {"zero": 2}, "fsdp"],
     "recompute": ["none", "all"],
-    "schedule": sorted(kinds("simcluster.plan.schedules", Schedule)),
+    "schedule": sorted(SINGLE),
     "p2p": ["blocking", "overlapped"],
     "precision": ["fp32", "bf16"],
     "attention": ["flash", "unfused"],

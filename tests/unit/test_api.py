@@ -132,6 +132,7 @@ def test_the_columns_are_those_that_are_documented(result):
     def documented(method):
         text = " ".join(method.__doc__.split("Columns: ")[1].split())
         words = text.replace("(the one simulated)", "").replace("(how many it stands for)", "")
+        words = words.replace("(the piece that it is a part of; empty: none)", "")
         words = words.replace("(-1: once per step)", "").replace("(negative: released)", "")
         words = words.replace("(of all categories, after the change)", "")
         return [word.strip() for word in words.split(".")[0].split(",")]

@@ -34,6 +34,7 @@ _QUERY = ("batch", "seq", "heads", "group", "head_dim")
 _KEY = ("batch", "seq", "heads", "head_dim")
 _ROWS = ("batch", "heads", "group", "seq")
 _WHOLE = (("head_dim", "scores are summed over it inside the operator"),)
+_EVEN = (("seq", "its turns are over slices of seq, which must be equal"),)
 _MERGED = (("head_dim", "all parts of a head share the statistics, which would be merged for each"),)
 
 
@@ -115,7 +116,7 @@ class AttentionTurn(_Turn):
 
     def dims(self) -> Dims:
         """Queries and keys are split alike."""
-        return Dims((_QUERY, _KEY, _KEY), (_QUERY, _ROWS), whole=_WHOLE)
+        return Dims((_QUERY, _KEY, _KEY), (_QUERY, _ROWS), whole=_WHOLE, even=_EVEN)
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
@@ -151,7 +152,7 @@ class AttentionTurnGrad(_Turn):
     def dims(self) -> Dims:
         """As forward, linear in do."""
         inputs = (_QUERY, _KEY, _KEY, _QUERY, _ROWS, _QUERY)
-        return Dims(inputs, (_QUERY, _KEY, _KEY), whole=_WHOLE, linear=(frozenset({5}),))
+        return Dims(inputs, (_QUERY, _KEY, _KEY), whole=_WHOLE, linear=(frozenset({5}),), even=_EVEN)
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
