@@ -137,22 +137,31 @@ class _Replay:
         """Goes through the rows, and jumps over periods that change nothing any more."""
         end = moves.begin + moves.count * moves.period
         self._rows(moves, 0, moves.begin)
+        passing = frozenset(np.unique(moves.buffers[moves.begin : end]).tolist())
         shift, calm = 0, 0
         for start in range(moves.begin, end, moves.period or 1):
             known = self.allocator.reserved
+            before = self._alive(passing) if calm >= CALM - 1 else frozenset()
             self._rows(moves, start, start + moves.period)
             calm = calm + 1 if self.allocator.reserved == known else 0
             left = (end - start) // moves.period - 1
-            if calm == CALM and left > 0:
+            # What others keep of earlier micro-batches, as other chunks do, would not go on with these.
+            alike = calm >= CALM and self._alive(passing) == {name + 1 for name in before}
+            if alike and left > 0:
                 shift = left
                 break
         if shift:
-            self._rename(np.unique(moves.buffers[moves.begin : end]), shift)
+            self._rename(passing, shift)
         self._rows(moves, end, len(moves.sizes))
 
-    def _rename(self, buffers: Ints, shift: int) -> None:
-        """What is alive as if so many micro-batches had passed."""
-        passing = set(buffers.tolist())
+    def _alive(self, buffers: frozenset[int]) -> frozenset[int]:
+        """The names of what is alive of some buffers."""
+        return frozenset(
+            name for name in self.allocator.blocks if isinstance(name, int) and name >> _BITS in buffers
+        )
+
+    def _rename(self, passing: frozenset[int], shift: int) -> None:
+        """What is alive of some buffers as if so many micro-batches had passed."""
         blocks = self.allocator.blocks
         self.allocator.blocks = {
             name + shift if isinstance(name, int) and name >> _BITS in passing else name: found

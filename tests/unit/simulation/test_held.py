@@ -76,12 +76,17 @@ def test_every_stage_is_told_once_by_its_fullest_class():
         assert entry["allocated"] + entry["outside"] == most
 
 
-@pytest.mark.parametrize("kind", ["1f1b", "gpipe"])
-def test_jumping_over_equal_micro_batches_changes_nothing(kind, monkeypatch):
-    """With 24 micro-batches the replay jumps; told never to, it finds the same."""
+@pytest.mark.parametrize(
+    ("schedule", "pipeline"),
+    [("1f1b", 2), ("gpipe", 2), ({"kind": "interleaved", "chunks": 2}, 8), ({"kind": "zb_v"}, 2)],
+    ids=str,
+)
+def test_jumping_over_equal_micro_batches_changes_nothing(schedule, pipeline, monkeypatch):
+    """With 24 micro-batches the replay jumps where it may; told never to, it finds the same."""
     options = {
-        "parallel": {"mesh": {"pipeline": 2, "data": 4}, "schedule": {"kind": kind}},
-        "training": {"global_batch": 4 * 24},
+        "model": {"layers": 16, "hidden": 256, "heads": 8, "ffn": 512, "vocab": 4000},
+        "parallel": {"mesh": {"pipeline": pipeline, "data": 8 // pipeline}, "schedule": schedule},
+        "training": {"global_batch": 8 // pipeline * 24},
     }
     jumped = run(**options).documents["memory"]
     rows = []
