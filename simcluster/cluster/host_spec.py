@@ -186,13 +186,6 @@ class HostSpec(CatalogSection):
     def _fits_together(self) -> None:
         """Refused if the wiring speaks of parts that the host does not have."""
         devices = self.devices.value
-        placed = self.processors.numa_of_device if self.processors else None
-        if placed and len(placed.value) < devices:
-            raise Refused(
-                f"{devices} devices, but only {len(placed.value)} are near a part of the memory",
-                path="processors.numa_of_device",
-                hint="give the part of each device, or leave it out: then they spread evenly",
-            )
         switched = self.island is not None and self.island.wiring is Wiring.SWITCH
         if self.fabric.wiring is Wiring.TRUNK and not switched:
             raise Refused(

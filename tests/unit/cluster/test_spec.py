@@ -104,10 +104,6 @@ def test_a_host_can_be_written_inline():
         ("host: {use: dgx-h100, fabric: {efficiency: 1.5}}\nhosts: 2", "1.5 is too large"),
         ("host: {use: dgx-1v, devices: 6}\nhosts: 2", "6 devices are no whole islands of 4"),
         (
-            "host: {use: gb200-nvl72, devices: 6}\nhosts: 1",
-            "6 devices, but only 4 are near a part of the memory",
-        ),
-        (
             "host: {use: dgx-h100, device: h100-pcie}\nhosts: 2",
             "'bandwidth' is missing, and the device has no",
         ),
