@@ -18,7 +18,7 @@ from simcluster.engine.linked import LinkedClass
 from simcluster.engine.spans import InstructionTimes, Vocabulary
 from simcluster.layout import unrooted
 from simcluster.program import Action, Category, Code, Program, Scope, Slot
-from simcluster.program.lower import FORWARD
+from simcluster.program.phases import FORWARD
 
 Ints = NDArray[np.int64]
 

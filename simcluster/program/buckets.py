@@ -14,7 +14,7 @@ from simcluster.model import Block, Graph, Instance, Node, Phase, TensorType, Va
 from simcluster.plan.conduct import SINGLE, Buckets, Conduct
 from simcluster.plan.fusion_ids import ALONE
 from simcluster.program.instruction import Scope
-from simcluster.program.lower import reduction
+from simcluster.program.phases import reduction
 from simcluster.program.storage import local_type
 from simcluster.program.ties import Ties
 

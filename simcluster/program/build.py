@@ -21,7 +21,9 @@ from simcluster.program.code_table import CodeTable
 from simcluster.program.crossing import Crossing, Crossings
 from simcluster.program.inputs import Fed, input_buffer, input_codes, with_inputs
 from simcluster.program.instruction import COMPUTE, Category, Execution
-from simcluster.program.lower import (
+from simcluster.program.lower import Lowering
+from simcluster.program.names import buffer_names, holders
+from simcluster.program.phases import (
     BACKWARD,
     BEGIN,
     FORWARD,
@@ -32,9 +34,7 @@ from simcluster.program.lower import (
     REDUCE,
     UPDATE,
     WEIGHTS,
-    Lowering,
 )
-from simcluster.program.names import buffer_names, holders
 from simcluster.program.program import PartProgram, Program, Resident
 from simcluster.program.residents import placeholders, residents_of
 from simcluster.program.ties import crossing_ties

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from simcluster.model import Block
 from simcluster.plan.conduct import Conduct
 from simcluster.program.instruction import COMPUTE, Code, Scope, Slot
-from simcluster.program.lower import BEGIN, GATHER, REDUCE, REGATHER, SCATTER, Lowering, lower
+from simcluster.program.lower import Lowering, lower
+from simcluster.program.phases import BEGIN, GATHER, REDUCE, REGATHER, SCATTER
 from simcluster.program.segments import phase_of
 from simcluster.program.transfer import carried, transfer
 

@@ -24,7 +24,7 @@ from simcluster.program.instruction import (
     Execution,
     Instruction,
 )
-from simcluster.program.lower import FORWARD
+from simcluster.program.phases import FORWARD
 from simcluster.program.program import Resident
 
 READ, DECODE, TO_DEVICE = f"{INPUT} (read)", f"{INPUT} (decode)", f"{INPUT} (copy)"

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from simcluster.layout import Kind, Mesh, Movement
-from simcluster.model import Block, Node, Operator, Phase, Role, Value
-from simcluster.model.operators.optimizer import OptimizerOperator
+from simcluster.model import Block, Node, Operator, Role, Value
 from simcluster.plan.framework import StorageSpec
 from simcluster.plan.fuse import kernel_nodes
 from simcluster.plan.piece import USUAL_GRAPHS, Graphs
@@ -25,33 +24,25 @@ from simcluster.program.instruction import (
     Category,
     Code,
     Instruction,
-    Purpose,
     Scope,
     Slot,
-    stream_name,
 )
 from simcluster.program.kernels import joined
+from simcluster.program.phases import (
+    BACKWARD,
+    FORWARD,
+    WEIGHTS,
+    phases_of,
+    stream_of,
+)
 from simcluster.program.segments import in_segments, phase_of
 from simcluster.program.storage import internal, local_type, stored, whole_sizes
 from simcluster.program.uses import Uses
 from simcluster.work import DType, Kernel, Work
 
-BEGIN, PREPARE, FORWARD, BACKWARD, WEIGHTS = "begin", "prepare", "forward", "backward", "weights"
-REDUCE, NORM, MEASURE, UPDATE = "reduce", "norm", "measure", "update"
-GATHER, REGATHER, SCATTER = "gather", "regather", "scatter"
-
 _COMPUTED = (FORWARD, BACKWARD, WEIGHTS)
 """What is done for every micro-batch, in order of the kernels."""
 
-_PURPOSES = {
-    BEGIN: Purpose.ONCE,
-    REDUCE: Purpose.ONCE,
-    NORM: Purpose.ONCE,
-    MEASURE: Purpose.ONCE,
-    GATHER: Purpose.WEIGHTS,
-    REGATHER: Purpose.WEIGHTS,
-    SCATTER: Purpose.GRADIENTS,
-}
 RESIDENT = {
     Role.PARAMETER: Category.PARAMETERS,
     Role.COPY: Category.PARAMETERS,
@@ -93,11 +84,11 @@ def lower(block: Block, settings: Lowering, given: Mapping[str, Scope] | None = 
 
     ``given`` says how long values live that other blocks read.
     """
-    phases = _phases(block)
+    phases = phases_of(block)
     # Where collectives block, no kernel runs beside one, and segments would lose what waits for what.
     if settings.segments and not settings.blocking:
         phases = in_segments(phases, _COMPUTED)
-    uses = Uses.of(block, phases, given or {}, _stream)
+    uses = Uses.of(block, phases, given or {}, stream_of)
     forward = [node for name, nodes in phases.items() if phase_of(name) == FORWARD for node in nodes]
     sizes = whole_sizes(block, forward, settings.mesh, settings.storage, uses)
     return {
@@ -109,73 +100,8 @@ def lower(block: Block, settings: Lowering, given: Mapping[str, Scope] | None = 
 
 def scopes(block: Block) -> dict[str, Scope]:
     """How long the buffer of every value of a block lives."""
-    uses = Uses.of(block, _phases(block), {}, _stream)
+    uses = Uses.of(block, phases_of(block), {}, stream_of)
     return {value: uses.scope(value) for value in block.values}
-
-
-def gathered_once(block: Block) -> list[Node]:
-    """The nodes that gather weights once per step: the begin phase up to its last collective."""
-    begin = list(block.phase(Phase.BEGIN))
-    return begin[: max((index + 1 for index, node in enumerate(begin) if _is_collective(node)), default=0)]
-
-
-def reduction(block: Block) -> list[Node]:
-    """The nodes that reduce gradients: the end phase up to the last collective before anything is updated."""
-    end = list(block.phase(Phase.END))
-    shared = set(block.shared)
-    first = next((index for index, node in enumerate(end) if _updates(node, shared)), len(end))
-    return end[
-        : max((index + 1 for index, node in enumerate(end[:first]) if _is_collective(node)), default=0)
-    ]
-
-
-def _updates(node: Node, shared: set[str]) -> bool:
-    """Whether a node of the end phase does more than to reduce the block's own gradients."""
-    return isinstance(node.operator, OptimizerOperator) or not shared.isdisjoint(node.inputs)
-
-
-def _phases(block: Block) -> dict[str, list[Node]]:
-    """Nodes per code.
-
-    Of what happens once before a step, the movements are started for all blocks at once (``begin``); what
-    follows them waits until the block is first used (``prepare``).
-
-    The end phase has up to four parts, each run for all blocks before the next begins. Gradients are reduced
-    behind the last backward (``reduce``). Then comes what makes values that blocks share (``norm``), what is
-    computed up to the last collective (``measure``), and the rest (``update``).
-    """
-    begin = list(block.phase(Phase.BEGIN))
-    gathered = len(gathered_once(block))
-    end = list(block.phase(Phase.END))
-    reduced = len(reduction(block))
-    sharing = [index + 1 for index, node in enumerate(end) if not set(block.shared).isdisjoint(node.outputs)]
-    normed = max(sharing, default=reduced)
-    measured = max([normed, *(index + 1 for index, node in enumerate(end) if _is_collective(node))])
-    return {
-        BEGIN: begin[:gathered],
-        PREPARE: begin[gathered:],
-        GATHER: list(block.phase(Phase.GATHER)),
-        FORWARD: list(block.phase(Phase.FORWARD)),
-        REGATHER: list(block.phase(Phase.REGATHER)),
-        BACKWARD: list(block.phase(Phase.BACKWARD)),
-        WEIGHTS: list(block.phase(Phase.WEIGHTS)),
-        SCATTER: list(block.phase(Phase.SCATTER)),
-        REDUCE: end[:reduced],
-        NORM: end[reduced:normed],
-        MEASURE: end[normed:measured],
-        UPDATE: end[measured:],
-    }
-
-
-def _is_collective(node: Node) -> bool:
-    return isinstance(node.operator, Movement) and node.operator.is_collective
-
-
-def _stream(code: str, node: Node) -> str:
-    """The stream on which a node runs in a code."""
-    if isinstance(node.operator, Movement) and node.operator.is_collective:
-        return stream_name(node.operator.axes, _PURPOSES.get(code, Purpose.ACTIVATIONS))
-    return COMPUTE
 
 
 @dataclass
@@ -263,7 +189,7 @@ class _CodeWriter:
         return Instruction(
             node.name,
             Action.COLLECTIVE,
-            _stream(self.name, node),
+            stream_of(self.name, node),
             calls,
             operation=str(movement.kind),
             group=movement.axes,

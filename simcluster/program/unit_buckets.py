@@ -18,7 +18,8 @@ from simcluster.plan.fusion_ids import ALONE
 from simcluster.plan.redistribute import collective_bytes
 from simcluster.program.buckets import Bucket, Naming, readiness, step_by_step
 from simcluster.program.instruction import Scope
-from simcluster.program.lower import gathered_once, scopes
+from simcluster.program.lower import scopes
+from simcluster.program.phases import gathered_once
 from simcluster.program.storage import local_type
 
 CASTS = "casts"

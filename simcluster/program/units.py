@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from simcluster.program.instruction import Execution
-from simcluster.program.lower import BACKWARD, FORWARD, GATHER, REGATHER, SCATTER, WEIGHTS
+from simcluster.program.phases import BACKWARD, FORWARD, GATHER, REGATHER, SCATTER, WEIGHTS
 from simcluster.program.segments import phase_of
 
 Codes = Mapping[str, Mapping[str, int]]

@@ -25,7 +25,7 @@ from simcluster.plan.cuts import Cost, Line
 from simcluster.plan.fusion_ids import ALONE
 from simcluster.plan.redistribute import Cost as Price
 from simcluster.program import Action
-from simcluster.program.lower import BACKWARD, FORWARD, PREPARE, REDUCE
+from simcluster.program.phases import BACKWARD, FORWARD, PREPARE, REDUCE
 from simcluster.program.ties import crossing_ties
 from simcluster.program.unit_buckets import Part, unit_parts
 from simcluster.simulation.probe import Probe, StageProbe

@@ -12,7 +12,7 @@ from simcluster.layout import Mesh, Movement, pieces, uncut, whole
 from simcluster.model import Block, Instance, Node, Operator, Phase, TensorType, Value
 from simcluster.plan.redistribute import collective_bytes, part_type, routed_parts
 from simcluster.program import Action, Code, Instruction
-from simcluster.program.lower import BEGIN, GATHER, REDUCE, REGATHER, SCATTER
+from simcluster.program.phases import BEGIN, GATHER, REDUCE, REGATHER, SCATTER
 from simcluster.simulation.build import Built
 from simcluster.simulation.tensor_maps import tensor_maps
 

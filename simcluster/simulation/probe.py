@@ -17,7 +17,7 @@ from simcluster.plan import Plan
 from simcluster.program import Action, Classes, Code, PartProgram, Program
 from simcluster.program.calls import HostCalls
 from simcluster.program.instruction import COMPUTE, Execution
-from simcluster.program.lower import MEASURE, NORM, REDUCE, UPDATE
+from simcluster.program.phases import MEASURE, NORM, REDUCE, UPDATE
 from simcluster.simulation.classes import classes_on_links
 
 Ints = NDArray[np.int64]

@@ -21,7 +21,7 @@ from simcluster.plan.place import is_layer
 from simcluster.plan.recompute_spec import Layers, RecomputeSpec
 from simcluster.program import Program
 from simcluster.program.calls import HostCalls
-from simcluster.program.lower import FORWARD
+from simcluster.program.phases import FORWARD
 from simcluster.simulation.probe import Probe
 from simcluster.simulation.recompute_ladder import WHOLE, Rung, ladder
 

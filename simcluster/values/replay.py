@@ -22,7 +22,7 @@ from simcluster.model import Array, Operator, Region, TensorType
 from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.program import Action, Call, Code, Execution, Instruction, PartProgram, Program, Scope, Slot
 from simcluster.program.instruction import SENDER_OF, Category, with_next
-from simcluster.program.lower import FORWARD, REDUCE
+from simcluster.program.phases import FORWARD, REDUCE
 from simcluster.trace import Table
 from simcluster.values.exchange import exchange, local_part, routed, sliced, without_padding
 from simcluster.values.source import Source

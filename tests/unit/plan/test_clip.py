@@ -10,7 +10,7 @@ from simcluster.model import Phase, Role
 from simcluster.model.operators.clip import ClipFactor, ScaleGradient, SumOfSquares, clip_factor
 from simcluster.model.operators.optimizer import Update
 from simcluster.plan.clip import CLIP, FACTOR, SQUARES
-from simcluster.program.lower import NORM, REDUCE, UPDATE
+from simcluster.program.phases import NORM, REDUCE, UPDATE
 from simcluster.simulation import prepare, verify
 from simcluster.values import Oracle, Source
 from tests.scenarios import TINY_GPT, scenario

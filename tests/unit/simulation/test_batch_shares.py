@@ -16,7 +16,7 @@ from simcluster.plan.batches import Batches, batches
 from simcluster.plan.schedules.gpipe import GPipe
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
 from simcluster.program import build, check, partition
-from simcluster.program.lower import REDUCE
+from simcluster.program.phases import REDUCE
 from simcluster.report.headline import headline
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
