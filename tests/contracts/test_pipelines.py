@@ -16,7 +16,7 @@ from simcluster.plan.schedule import render
 from simcluster.plan.schedule_spec import ScheduleSpec, schedules
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
-from tests.contracts.test_recipes import pairwise
+from tests.covering import covering
 
 FOLDED = "F0 F1 F0c1 B0c1 F1c1 B1c1 B0 B1\nF0 F0c1 F1 F1c1 B0c1 B0 B1c1 B1"
 WRITTEN = {
@@ -69,7 +69,7 @@ OPTIONS = {
 
 
 KINDS = sorted(schedules().keys() - WRITTEN.keys())
-ROWS = list(pairwise({"schedule": KINDS, **OPTIONS}))
+ROWS = covering({"schedule": KINDS, **OPTIONS})
 
 
 def accepted(schedule, row) -> int:

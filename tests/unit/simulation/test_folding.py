@@ -41,7 +41,7 @@ COLUMNS = (
 
 
 def assert_folded_is_unfolded(which):
-    """Every rank of the unfolded run did what the representative of its class did."""
+    """Every rank of the unfolded run, which is given back, did what the representative of its class did."""
     folded, unfolded = simulate(which), simulate(which, unfold=True)
     classes = prepare(which).classes
     assert len(classes) <= unfolded.documents["summary"]["num_ranks"]
@@ -66,6 +66,7 @@ def assert_folded_is_unfolded(which):
             for column in ours.columns:
                 if column not in ("class", *ours.names):
                     assert np.array_equal(ours[column], whole[column]), (rank, table, column)
+    return unfolded
 
 
 @pytest.mark.parametrize("recipe", ["megatron", "megatron_sp"])
