@@ -74,13 +74,15 @@ SHARDINGS: dict[str, Any] = {
     "zero 1": {"zero": 1},
     "zero 2": {"zero": 2},
     "zero 3": {"zero": 3},
-    "hybrid": {"zero": 3, "shard_size": 2},
-    "embedding whole": {"zero": 3, "whole": ["embedding.*", "layers.*.norm.weight"]},
+    "in groups of 2, some whole": {
+        "zero": 3,
+        "shard_size": 2,
+        "whole": ["embedding.*", "layers.*.norm.weight"],
+    },
     "fsdp": "fsdp",
     "fsdp, kept": {"fsdp": {"reshard_after_forward": False}},
     "level 1": {"mindspore": "level1"},
     "level 1, accumulated in shards": {"mindspore": "level1", "gradient_accumulation_shard": True},
-    "level 2": {"mindspore": "level2"},
     "level 3, groups of 2": {"mindspore": "level3", "shard_size": 2},
     "gathered once, flat": {
         "states": True,
@@ -97,7 +99,7 @@ RECOMPUTE: dict[str, Any] = {
     "all": {"layers": "all"},
     "one of each stage": {"layers": 1},
     "of the first stage": {"layers": "first"},
-    "by name": {"layers": ["layers.{0,2}"]},
+    "by name": {"layers": ["layers.{0,1}"]},
     "selective": {"operators": [CORE]},
     "one, and operators of the others": {"layers": 1, "operators": ["layers.*.mlp.{norm,activation}"]},
     "not collectives": {"layers": "all", "collectives": False},
@@ -140,7 +142,7 @@ DETAILS: dict[str, list[Any]] = {
     "precision": [*PRECISIONS],
     "overlap": [*OVERLAP],
     "layers": ["even", "uneven"],
-    "micro_batches": [1, 3, 4],
+    "micro_batches": [1, 2, 3],
     "p2p": ["overlapped", "blocking"],
     "clip": [None, 0.05],
     "fusion": [{}, {"all_reduce": {"mode": "index", "config": [3, 10]}}],
@@ -227,7 +229,8 @@ REFUSALS = (
     Refusal(
         "Nobody holds the same as another, so no two ranks can share it.",
         lambda row: (
-            row.get("sharding") in ("hybrid", "level 3, groups of 2") and row.get("axes") == "pipeline 4"
+            row.get("sharding") in ("in groups of 2, some whole", "level 3, groups of 2")
+            and row.get("axes") == "pipeline 4"
         ),
         "groups of 2 ranks, but a stage has 1",
     ),
@@ -251,15 +254,9 @@ def built(section: dict[str, Any]) -> Schedule:
 
 
 def layers_of(schedule: Schedule, stages: int, how: str) -> list[list[int]]:
-    """The layers of every chunk on every stage: two each, or three where the model begins and one elsewhere.
-
-    With several chunks one less.
-    """
+    """The layers of every chunk on every stage: one each, two where the model begins if they are uneven."""
     chain = schedule.chain(stages)
-    least = 1 if chain.num_chunks > 1 else 2
-    counts = [least] * len(chain)
-    if how == "uneven":
-        counts = [least + 1, *[1] * (len(chain) - 1)]
+    counts = [1 if stages > 1 and how == "even" else 2, *[1] * (len(chain) - 1)]
     return [list(each) for each in chain.by_chunk(counts)]
 
 

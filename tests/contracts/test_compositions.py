@@ -1,4 +1,4 @@
-"""Everything that composes, with everything else: schedules, sharded optimizers, recomputation, axes, formats.
+"""Everything that composes, with everything else: schedules, sharding, recomputation, axes, formats.
 
 Each composition computes what one device computes, in the bytes that its instructions say (both shown by
 ``verify``); takes the same time folded and unfolded; and releases all that it allocates. In CI every two
@@ -21,8 +21,6 @@ from tests.unit.simulation.test_folding import assert_folded_is_unfolded
 
 FACTORS = {**MAIN, **DETAILS}
 ROWS = covering(FACTORS, legal=legal)
-HELD_ALWAYS = ("runtime", "communicators", "workspaces")
-"""What the account books beside the Program's own."""
 
 
 def label(row) -> str:
@@ -41,13 +39,12 @@ def closes(which, unfolded) -> None:
     """Behind the step every rank holds what it held before, and at no time less than nothing."""
     program, account = prepare(which).program, unfolded.memory
     names = account.names["buffer"]
+    booked = ("runtime", "communicators", "workspaces")
     for rank in range(program.mesh.num_ranks):
         mine = account.where(account["class"] == rank)
         assert np.cumsum(mine["bytes"]).min() > 0
         left = np.bincount(mine["buffer"], weights=mine["bytes"], minlength=len(names))
-        held = {
-            names[index]: left[index] for index in np.flatnonzero(left) if names[index] not in HELD_ALWAYS
-        }
+        held = {names[each]: left[each] for each in np.flatnonzero(left) if names[each] not in booked}
         residents = program.parts[program.part_of(rank)].residents
         assert held == {each.name: each.num_bytes for each in residents if each.num_bytes}
 
@@ -85,7 +82,7 @@ CHUNKS = list(itertools.product(MAIN["schedule"], MAIN["axes"]))
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("schedule", "axes"), CHUNKS)
 def test_all_combinations(schedule, axes, record_property):
-    """Those of the main choices; what goes with them is taken in turns from rows in which every three meet."""
+    """Those of the main choices, in turns with rows of the others in which every three choices meet."""
     chosen = {"schedule": schedule, "axes": axes}
     fitting = [row for row in covering(DETAILS, 3) if legal({**chosen, **row})]
     details = itertools.cycle(fitting[CHUNKS.index((schedule, axes)) % len(fitting) :] + fitting)
