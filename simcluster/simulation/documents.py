@@ -57,7 +57,7 @@ def plan_document(built: Built) -> dict[str, Any]:
         "model": scenario.spec.model.called,
         "parameters": scenario.model.num_parameters,
         **_active(scenario.model),
-        "framework": scenario.spec.framework,
+        "framework": scenario.framework.name,
         "framework_changes": _framework(built),
         "mesh": dict(uncut(plan.mesh).axes),
         "stage_axis": plan.stage_axis,
