@@ -66,7 +66,8 @@ def plan_document(built: Built) -> dict[str, Any]:
         "micro_batches": plan.num_micro_batches,
         "data_parallel_ways": plan.batch_ways,
         "global_batch": training.global_batch,
-        "micro_batch": training.micro_batch,
+        "micro_batch": plan.micro_batch,
+        **({"copies": plan.copies} if plan.copies > 1 else {}),
         "seq_len": training.seq_len,
         "precision": {
             "compute": str(plan.compute),
