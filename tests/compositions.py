@@ -143,6 +143,7 @@ DETAILS: dict[str, list[Any]] = {
     "overlap": [*OVERLAP],
     "layers": ["even", "uneven"],
     "micro_batches": [1, 2, 3],
+    "copies": [1, 2],
     "p2p": ["overlapped", "blocking"],
     "clip": [None, 0.05],
     "fusion": [{}, {"all_reduce": {"mode": "index", "config": [3, 10]}}],
@@ -180,6 +181,7 @@ def scenario(row: Row) -> Scenario:
             },
             "parallel": {
                 **parallel,
+                "copies": row["copies"],
                 "schedule": {**section, "p2p": row["p2p"], "stages": layers if layers[1:] else layers[0]},
                 "optimizer_sharding": SHARDINGS[row["sharding"]],
                 "recompute": recompute,
@@ -192,9 +194,7 @@ def scenario(row: Row) -> Scenario:
 
 @dataclass(frozen=True)
 class Refusal:
-    """What cannot be: ``applies`` says to which choices, of complete or incomplete rows, ``message`` how it is
-    told.
-    """
+    """What cannot be: ``applies`` tells it by complete or incomplete rows, ``message`` is how it is told."""
 
     why: str
     applies: Callable[[Row], bool]
