@@ -37,7 +37,8 @@ class Role(enum.StrEnum):
 
     A ``view`` lies inside another buffer; a ``copy`` holds parameters in another format for a whole step; a
     ``buffer`` is held all along for communication; ``gathered`` is a whole copy of a sharded parameter; a
-    ``sum`` is a gradient of one micro-batch to which all who read the value add theirs.
+    ``sum`` is a gradient of one micro-batch to which all who read the value add theirs; a ``cache`` is what
+    passes of a generation keep for each other.
     """
 
     FEED = "feed"
@@ -47,6 +48,7 @@ class Role(enum.StrEnum):
     PARAMETER = "parameter"
     ACCUMULATOR = "accumulator"
     STATE = "state"
+    CACHE = "cache"
     COPY = "copy"
     BUFFER = "buffer"
     VIEW = "view"
@@ -121,8 +123,8 @@ class Block:
 
     @property
     def states(self) -> tuple[str, ...]:
-        """The values that last from step to step and are no parameters."""
-        return tuple(name for name, value in self.values.items() if value.role is Role.STATE)
+        """The values that last from step to step, or from pass to pass, and are no parameters."""
+        return tuple(name for name, value in self.values.items() if value.role in (Role.STATE, Role.CACHE))
 
     def phase(self, *phases: Phase) -> Iterator[Node]:
         """The nodes of some phases, in order."""
@@ -137,7 +139,9 @@ class Block:
 class Instance:
     """One use of a block: ``layers.3``. ``inputs`` name the graph values bound to the block's inputs.
 
-    ``stage`` is the pipeline stage that runs it, ``chunk`` which of the pieces that lie there it is in.
+    ``stage`` is the pipeline stage that runs it, ``chunk`` which of the pieces that lie there it is in; of a
+    graph of several passes, not placed yet, the number of the pass. ``like`` names the instance of another
+    pass that it repeats, parameters and all.
     """
 
     name: str
@@ -145,6 +149,12 @@ class Instance:
     inputs: tuple[str, ...] = ()
     stage: int = 0
     chunk: int = 0
+    like: str = ""
+
+    @property
+    def known_as(self) -> str:
+        """What patterns call it: all passes have the strategies of the first."""
+        return self.like or self.name
 
     def output(self, value: str) -> str:
         """The graph-wide name of a value of this instance."""

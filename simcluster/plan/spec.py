@@ -173,6 +173,11 @@ class TrainingSpec(Section):
     optimizer: OptimizerSpec = OptimizerSpec()
     """sgd, momentum, adam, adamw or lamb, with its constants."""
 
+    @property
+    def formats(self) -> PrecisionSpec:
+        """The formats of a step."""
+        return self.precision
+
 
 class RecipeSpec(CatalogSection):
     """A recipe: strategies for a family of models, in the form users write them."""

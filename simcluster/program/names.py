@@ -55,11 +55,12 @@ class _Names:
                     yield (instance.name, block.gradients[inner]), f"{outer}.grad"
 
     def tied(self) -> Iterator[Name]:
-        """Copies of a tied parameter on this stage share the first copy's buffers."""
+        """Copies of a tied parameter or cache on this stage share the first copy's buffers."""
         parameters = {
             f"{instance.name}.{name}": (instance, name)
             for instance in self.instances
-            for name in self.graph.block_of(instance).parameters
+            for block in (self.graph.block_of(instance),)
+            for name in (*block.parameters, *block.states)
         }
         for group in self.graph.ties:
             here = [name for name in group if name in parameters]
