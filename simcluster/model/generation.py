@@ -79,4 +79,3 @@ class Past:
         if not self.token:
             return None
         return build.add(name, CachedAttention(self.position, rule, scale), q, *caches)
-

@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from simcluster.layout import Layout, Movement, Strategy
 from simcluster.model.operator import Operator, TensorType
@@ -199,7 +200,12 @@ class Graph:
         """The name under which a tied parameter counts, or one that is a part of another graph's."""
         if parameter in self.origins:
             return self.origins[parameter]
-        return next((group[0] for group in self.ties if parameter in group), parameter)
+        return self._counted.get(parameter, parameter)
+
+    @cached_property
+    def _counted(self) -> Mapping[str, str]:
+        """Tied parameter -> the one that counts: that of the first group that has it."""
+        return {name: group[0] for group in reversed(self.ties) for name in group}
 
     @property
     def num_parameters(self) -> int:

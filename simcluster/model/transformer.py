@@ -14,7 +14,6 @@ from simcluster.model.model import Model, Ways
 from simcluster.model.operator import TensorType
 from simcluster.work import DType
 
-
 _TIED = ("embedding.tokens.weight", "head.logits.weight")
 """The two matrices that are one in models with tied embeddings."""
 
@@ -164,7 +163,11 @@ class Transformer(Dimensions, Model):
     @property
     def ungenerative(self) -> str:
         """What of it has no form that reads a cache."""
-        lacking = {"latent attention": self.latent, "a query layer": self.query_layer, "experts": self.experts}
+        lacking = {
+            "latent attention": self.latent,
+            "a query layer": self.query_layer,
+            "experts": self.experts,
+        }
         found = [name for name, has in lacking.items() if has]
         return f"inference of models with {' and '.join(found)} is not supported yet" if found else ""
 

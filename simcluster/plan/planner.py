@@ -145,7 +145,7 @@ class _Planner:
             self.mesh,
             "inference.batch" if self.inference else "training.global_batch",
         )
-        self.generation = self.inference and self.inference.generation(self.batches.most)
+        self.generation = self.inference.generation(self.batches.most) if self.inference else None
         passes = self.generation.num_passes if self.generation else 1
         check_passes(self.model.num_layers, self.batches.most, swept=False, passes=passes)
         if self.generation:

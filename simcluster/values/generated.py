@@ -19,7 +19,7 @@ TOKENS = "tokens"
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """What makes a token: the logits [batch, vocab] behind the tokens before, and the likeliest ids [batch]."""
+    """What makes a token: the logits [batch, vocab] of the last one, and the likeliest ids [batch]."""
 
     logits: Array
     ids: Array

@@ -110,7 +110,9 @@ class CachedAttention(Operator):
         """Reads the keys and values that are seen, each once for all queries that share them."""
         query, keys, _ = inputs
         batch, queries, heads, group, head_dim = query.shape
-        seen = min(self.position + queries, self.rule.window + queries - 1 if self.rule.window else keys.shape[2])
+        seen = min(
+            self.position + queries, self.rule.window + queries - 1 if self.rule.window else keys.shape[2]
+        )
         read = 2 * keys.dtype.num_bytes(batch * seen * heads * head_dim)
         work = Work(
             Kernel.ATTENTION,
