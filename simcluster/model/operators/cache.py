@@ -107,7 +107,9 @@ class CachedAttention(Operator):
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
     ) -> tuple[Work, ...]:
-        """Reads the keys and values that are seen, each once for all queries that share them."""
+        """Reads the keys and values that any query sees, each once for all queries that share them; every
+        query meets all of these.
+        """
         query, keys, _ = inputs
         batch, queries, heads, group, head_dim = query.shape
         seen = min(
@@ -117,7 +119,7 @@ class CachedAttention(Operator):
         work = Work(
             Kernel.ATTENTION,
             query.dtype,
-            flops=4 * batch * heads * group * head_dim * self._pairs(queries),
+            flops=4 * batch * heads * group * head_dim * queries * seen,
             bytes_read=query.num_bytes + read,
             bytes_written=outputs[0].num_bytes,
             sizes=(
@@ -131,11 +133,6 @@ class CachedAttention(Operator):
             ),
         )
         return (work,)
-
-    def _pairs(self, queries: int) -> int:
-        """How many pairs of a query and a key it sees there are."""
-        window = self.rule.window or self.position + queries
-        return sum(min(self.position + number + 1, window) for number in range(queries))
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The values found, by the scores of all tokens up to each query's own."""
