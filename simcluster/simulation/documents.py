@@ -84,7 +84,10 @@ def plan_document(built: Built) -> dict[str, Any]:
         "recompute": plan.recompute.model_dump(mode="json"),
         "recipe": plan.recipe,
         "vocabulary": plan.vocab,
-        "schedule": {"kind": scenario.spec.parallel.schedule.kind, "text": render(plan.timetable)},
+        "schedule": {
+            "kind": "forward only" if plan.generation else scenario.spec.parallel.schedule.kind,
+            "text": render(plan.timetable),
+        },
         **_shares(plan),
         **_inputs(built),
         **startup(built),
