@@ -52,11 +52,13 @@ def remarks(documents: Document) -> list[str]:
 
 
 def simulated(documents: Document) -> str:
-    """What the parts of time are parts of: a step, or what was simulated of an answer."""
+    """The title of the parts of a step, or of what was simulated of an answer."""
     if not infers(documents):
-        return "step"
+        return "Where the step goes"
     count = len(documents["plan"]["inference"]["decode_steps"])
-    return f"prefill and {count:,} decode step{'s' * (count != 1)}" if count else "prefill"
+    if not count:
+        return "Where the prefill goes"
+    return f"Where prefill and {count:,} decode step{'s' * (count != 1)} go"
 
 
 def prompts(plan: Mapping[str, Any]) -> str:

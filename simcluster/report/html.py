@@ -116,7 +116,7 @@ def _trained(documents: Document) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _cut(found: Document, whole: str) -> Markup:
+def _cut(found: Document, title: str) -> Markup:
     parts, step = cut(found), found["step_time_s"]
     columns = [Column(), *(Column(title, quantity=True) for title in ("mean", "share", "worst rank"))]
     rows = [
@@ -129,7 +129,7 @@ def _cut(found: Document, whole: str) -> Markup:
         for part, most in parts
     ]
     bar = Markup(stacks([Stack("", [part for part, _ in parts])], units.seconds, width=WIDTH))
-    return section(f"Where the {whole} goes", "mean over ranks", bar, html_table(columns, rows))
+    return section(title, "mean over ranks", bar, html_table(columns, rows))
 
 
 def _groups(found: Document) -> Iterator[Markup]:

@@ -102,8 +102,8 @@ def _figures(documents: Document) -> RenderableType:
     return Group(text, _indented(Text("\n".join(notes), "dim")))
 
 
-def _cut(found: Document, whole: str, width: int, colour: bool) -> RenderableType:
-    """The parts of the step, or of another ``whole``: the table, and below it the bar."""
+def _cut(found: Document, title: str, width: int, colour: bool) -> RenderableType:
+    """The parts of the step: the table, and below it the bar."""
     parts, step = cut(found), found["step_time_s"]
     rows: list[list[Cell]] = [
         [
@@ -116,7 +116,7 @@ def _cut(found: Document, whole: str, width: int, colour: bool) -> RenderableTyp
     ]
     figures = [Column(title, quantity=True) for title in ("mean", "share", "worst rank")]
     return Group(
-        table([Column(f"Where the {whole} goes"), *figures], rows),
+        table([Column(title), *figures], rows),
         _indented(bar([part for part, _ in parts], width - 2, scale=step, colour=colour)),
     )
 
