@@ -127,6 +127,10 @@ class Operator(ABC):
     family: ClassVar[str]
     """What framework profiles call it when they say what may be fused, such as matmul, norm or pointwise."""
 
+    anywhere: ClassVar[bool] = False
+    """Whether a part of its operands along a dim gives that part of its results wherever in the tensor it
+    lies: ``evaluate`` does not look at its region."""
+
     @abstractmethod
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Types of the outputs.

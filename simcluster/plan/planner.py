@@ -11,6 +11,7 @@ from simcluster.plan.axes import CONTEXT, check_mesh, roles_of, unknown_axes, un
 from simcluster.plan.batches import batches, check_meetings, check_shares
 from simcluster.plan.borders import digits, pins
 from simcluster.plan.chain import Chain
+from simcluster.plan.chunks import chunks_told
 from simcluster.plan.conduct import Conduct
 from simcluster.plan.costs import kernel_cost, movement_cost
 from simcluster.plan.cut_axes import cut_axes
@@ -214,6 +215,7 @@ class LayoutPlanner(Planner):
             alike=tuple(a for a in self.mesh.names if a not in (*self.batch_axes, self.stage_axis)),
             apart=self.parallel.fused.closed,
             split=any(map(splits, self.timetables)),
+            overlap=self.parallel.overlap,
         )
 
     def _notes(self, placed: Graph, graph: Graph) -> Iterator[str]:
@@ -231,6 +233,7 @@ class LayoutPlanner(Planner):
         )
         told = copies_told(self.parallel.copies, self.micro_batch, self.framework)
         yield from [told] if told else []
+        yield from chunks_told(self.parallel.overlap, graph)
         yield from pieces_told(placed, self.pieces)
         yield from followed(self.strategies, graph, self.sharder)
         yield from padded(placed, self.strategies, self.mesh) if self.parallel.pads else ()

@@ -22,6 +22,7 @@ from simcluster.document import (
 from simcluster.errors import nearest
 from simcluster.plan.framework import FrameworkSpec as FrameworkSpec
 from simcluster.plan.fusion import BucketsSpec, Ends, FusionSpec, check_ends
+from simcluster.plan.overlap_spec import OverlapSpec
 from simcluster.plan.piece_spec import PieceSpec
 from simcluster.plan.program_spec import ProgramSpec
 from simcluster.plan.quantise import PRODUCTS
@@ -209,6 +210,7 @@ _NOT_MANUAL = (
     "gradients_degree",
     "recompute",
     "copies",
+    "overlap",
 )
 """What asks for something that a hand-written program has in its operators, or not at all."""
 
@@ -264,6 +266,10 @@ class ParallelSpec(Section):
     """Multi-copy parallelism (MindSpore's MicroBatchInterleaved): the samples of every micro-batch are dealt
     out to so many copies, which go through the network in turns, so that kernels of one run beside the
     collectives of another. Smaller kernels are slower."""
+
+    overlap: dict[Name, OverlapSpec] = {}
+    """Collectives of activations over an axis that go in chunks with their matmuls: ``{tensor: 4}``, or
+    ``{tensor: {chunks: 4, reductions: forward}}``."""
 
     optimizer_sharding: WrittenSharding | None = None
     """fsdp, ZeRO stages, MindSpore levels or the explicit form; the recipe's, if it has one."""
