@@ -123,6 +123,7 @@ class _Planner:
             inputs=self.inputs,
             pieces=self.pieces,
             attention=self.framework.attention_release,
+            routing=self.training.routing.build(),
         )
 
     # -- step by step -----------------------------------------------------------------------------------
