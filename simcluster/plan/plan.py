@@ -16,6 +16,7 @@ from simcluster.plan.conduct import Conduct
 from simcluster.plan.inputs import Inputs
 from simcluster.plan.piece import Graphs, Pieces
 from simcluster.plan.recompute_spec import RecomputeSpec
+from simcluster.plan.routing import BALANCED, Routing
 from simcluster.plan.schedule import Timetable
 from simcluster.plan.sharding import Sharding
 from simcluster.plan.strategies import Strategies
@@ -35,7 +36,7 @@ class Plan:
     are alike are one; ``recompute`` says what is computed again, ``inputs`` how ranks get their parts of the
     batch, if that takes anything, ``attention`` the release of the fused attention kernel, if an earlier one.
     ``pieces`` of blocks are graphs, which run as ``graphs`` says. ``assigned`` is the part of a hand-written
-    program that each rank runs.
+    program that each rank runs, ``routing`` how many tokens experts get.
     """
 
     graph: Graph
@@ -74,6 +75,7 @@ class Plan:
     pieces: Pieces = field(default_factory=dict)
     attention: int | None = None
     assigned: tuple[int, ...] = ()
+    routing: Routing = BALANCED
 
     @property
     def timetable(self) -> Timetable:

@@ -104,6 +104,7 @@ class LayoutPlanner(Planner):
             inputs=self.inputs,
             pieces=self.pieces,
             attention=self.framework.attention_release,
+            routing=self.training.routing.build(),
         )
 
     # -- step by step -----------------------------------------------------------------------------------

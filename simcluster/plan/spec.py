@@ -28,6 +28,7 @@ from simcluster.plan.program_spec import ProgramSpec
 from simcluster.plan.quantise import PRODUCTS
 from simcluster.plan.recompute_spec import RecomputeSpec as RecomputeSpec
 from simcluster.plan.redistribution_spec import RedistributionSpec
+from simcluster.plan.routing_spec import RoutingSpec
 from simcluster.plan.schedule_spec import ScheduleSpec as ScheduleSpec
 from simcluster.plan.sharding import Written as WrittenSharding
 from simcluster.plan.strategy_spec import Axes, StrategySpec
@@ -173,6 +174,9 @@ class TrainingSpec(Section):
 
     optimizer: OptimizerSpec = OptimizerSpec()
     """sgd, momentum, adam, adamw or lamb, with its constants."""
+
+    routing: RoutingSpec = RoutingSpec()
+    """How many tokens every expert of a mixture gets: uniform, zipf:1.2, normal:0.3, or a histogram."""
 
 
 class RecipeSpec(CatalogSection):

@@ -32,6 +32,7 @@ from simcluster.plan.padding import padded_dims
 from simcluster.plan.piece import fits
 from simcluster.plan.piece_spec import PieceSpec
 from simcluster.plan.place import default_layers
+from simcluster.plan.routing_spec import RoutingSpec
 from simcluster.plan.rule import BATCH
 from simcluster.plan.schedule import Schedule
 from simcluster.plan.sharding import OptimizerShardingSpec
@@ -92,6 +93,7 @@ def shrink(scenario: Scenario) -> Shrunk:
             "batch_shares": {batches.axis: batches.by_coordinate} if batches.axis else {},
             "seq_len": seq,
             "optimizer": _verifiable(spec.training.optimizer),
+            "routing": RoutingSpec(),
         }
     )
     auto = spec.parallel.schedule.stages == "auto" and default_layers(sum(layers), len(layers)) == layers
@@ -130,6 +132,9 @@ def shrink(scenario: Scenario) -> Shrunk:
     changes = tuple((name, old, after[name]) for name, old in before.items() if old != after[name])
     if threshold:
         changes = (*changes, ("smallest sharded parameter", f"{threshold:,} B", "0 B"))
+    if not plan.routing.uniform:
+        # Values have a router of their own, and a place for every token that it sends to an expert.
+        changes = (*changes, ("experts chosen by", str(plan.routing), "the router"))
     if built.cluster.speeds:
         # No value depends on how fast a device is.
         changes = (*changes, ("changed devices", f"{len(built.cluster.speeds):,}", "0"))
