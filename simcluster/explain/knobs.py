@@ -107,8 +107,8 @@ def _sharding(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
 def _micro_batch(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
     """Fewer samples at a time."""
     section = "training" if scenario.spec.training else "inference"
-    size = int(plan["micro_batch"])
-    while size % 2 == 0:
+    size = int(plan["micro_batch"]) * scenario.spec.parallel.copies
+    while size % (2 * scenario.spec.parallel.copies) == 0:
         size //= 2
         yield ((f"{section}.micro_batch", str(size)),)
 

@@ -80,6 +80,7 @@ class Node:
     a partial sum; ``why`` tells the user what made a movement necessary. Outputs in the role of accumulators
     and sums are added, not stored. Neighbours with one ``kernel`` name run as one launch. ``piece`` names the
     function of the block that runs as a graph and that it belongs to; without one it is dispatched by itself.
+    ``chunked`` names the collective that it is a chunk of, or goes in chunks with.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Node:
     kernel: str = ""
     why: str = ""
     piece: str = ""
+    chunked: str = ""
 
     @property
     def source(self) -> str:

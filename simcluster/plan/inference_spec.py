@@ -9,6 +9,7 @@ from pydantic import model_validator
 
 from simcluster.document import PositiveInt, Refused, Section
 from simcluster.model.generation import Generation
+from simcluster.plan.routing_spec import RoutingSpec
 from simcluster.plan.spec import FloatName, PrecisionSpec, TrainingSpec
 from simcluster.work import DType
 
@@ -77,6 +78,11 @@ class InferenceSpec(Section):
     def formats(self) -> PrecisionSpec:
         """The formats of a forward pass."""
         return PrecisionSpec(compute=self.precision, gradients=self.precision, master="none")
+
+    @property
+    def routing(self) -> RoutingSpec:
+        """All experts get equally much."""
+        return RoutingSpec()
 
     @property
     def steps(self) -> tuple[int, ...]:

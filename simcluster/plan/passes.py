@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from simcluster.layout import Layout, Mesh
 from simcluster.model import Graph
 from simcluster.plan.accumulate import ALL, accumulate
 from simcluster.plan.cast import cast_again, cast_weights
+from simcluster.plan.chunks import in_chunks
 from simcluster.plan.clip import clip
 from simcluster.plan.copies import once_per_step, per_use, repeated
 from simcluster.plan.decompose import decompose_updates
@@ -18,6 +19,7 @@ from simcluster.plan.formats import Formats
 from simcluster.plan.framework import FrameworkSpec
 from simcluster.plan.fuse import fuse
 from simcluster.plan.optimize import OptimizerPlan, optimize
+from simcluster.plan.overlap_spec import OverlapSpec
 from simcluster.plan.quantise import quantise
 from simcluster.plan.recompute import recompute, recomputed_layers
 from simcluster.plan.recompute_spec import RecomputeSpec
@@ -43,7 +45,8 @@ class Passes:
     ``sharder`` moves activations and their gradients, ``router`` what belongs to parameters. ``feeds`` are
     the layouts of inputs that come in one of their own. ``alike`` are the axes along which ranks may keep
     parts of what is the same on all of them. ``apart``: every collective travels by itself; ``split``:
-    backwards are done in two halves. Without an ``optimizer`` nothing is trained.
+    backwards are done in two halves. ``overlap`` says by axis which collectives go in chunks with matmuls.
+    Without an ``optimizer`` nothing is trained.
     """
 
     mesh: Mesh
@@ -60,6 +63,7 @@ class Passes:
     alike: tuple[str, ...] = ()
     apart: bool = False
     split: bool = False
+    overlap: Mapping[str, OverlapSpec] = field(default_factory=dict)
 
     def run(self, graph: Graph) -> Graph:
         """Shards, recomputes, optimises and fuses a differentiated graph, or one that stays forward."""
@@ -73,7 +77,8 @@ class Passes:
         together = self.framework.optimizer == "together"
         graph = enclose(graph)
         inside = self.framework.graphs.fuse
-        return fuse(graph, self.framework.fuse, together=together, apart=self.apart, inside=inside)
+        graph = fuse(graph, self.framework.fuse, together=together, apart=self.apart, inside=inside)
+        return in_chunks(graph, self.overlap, self.mesh)
 
     def _trained(self, graph: Graph, optimizer: OptimizerPlan) -> Graph:
         """The passes of training."""

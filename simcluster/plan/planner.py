@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
-from simcluster.cluster import Cluster
-from simcluster.collectives import AUTOMATIC, Selection
 from simcluster.errors import PlanError, Problem
 from simcluster.layout import Layout, Mesh, uncut, whole
 from simcluster.model import Graph, Model
@@ -14,6 +11,7 @@ from simcluster.plan.axes import CONTEXT, check_mesh, roles_of, unknown_axes, un
 from simcluster.plan.batches import batches, check_meetings, check_shares
 from simcluster.plan.borders import digits, pins
 from simcluster.plan.chain import Chain
+from simcluster.plan.chunks import chunks_told
 from simcluster.plan.conduct import Conduct
 from simcluster.plan.costs import kernel_cost, movement_cost
 from simcluster.plan.cut_axes import cut_axes
@@ -22,49 +20,31 @@ from simcluster.plan.fusion import idle, used_by
 from simcluster.plan.fusion_ids import fusion_ids
 from simcluster.plan.hints import hints
 from simcluster.plan.in_order import in_order, in_turns
-from simcluster.plan.inference_spec import InferenceSpec, Task, samples
-from simcluster.plan.inputs import Inputs, check_inputs
+from simcluster.plan.inference_spec import InferenceSpec, samples
+from simcluster.plan.inputs import check_inputs
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
+from simcluster.plan.multi_copy import abreast, copies_told, share
 from simcluster.plan.notes import followed, notes, padded, without_effect
 from simcluster.plan.optimize import OptimizerPlan
 from simcluster.plan.passes import Passes, differentiated
 from simcluster.plan.piece import Graphs, marked, pieces_told, unlaunchable
 from simcluster.plan.place import default_layers, place, written_layers
 from simcluster.plan.plan import Plan
+from simcluster.plan.planning import Planner
 from simcluster.plan.propagate import propagate
 from simcluster.plan.redistribute import Router
 from simcluster.plan.rule import BATCH, PIPELINE, SEQUENCE, Roles, Rule, stage_devices
-from simcluster.plan.schedule import Timetable, forward_only, splits
+from simcluster.plan.schedule import forward_only, splits
 from simcluster.plan.sharding import Sharding, chosen, groups
-from simcluster.plan.spec import FrameworkSpec, ParallelSpec, RecipeSpec
+from simcluster.plan.spec import RecipeSpec
 from simcluster.plan.statistics import with_statistics
 from simcluster.plan.strategies import assign
 from simcluster.plan.vocabulary import vocabulary_ways
 from simcluster.work import DType
 
 
-def layout_plan(
-    model: Model,
-    task: Task,
-    parallel: ParallelSpec,
-    framework: FrameworkSpec,
-    cluster: Cluster,
-    algorithms: Selection = AUTOMATIC,
-    inputs: Inputs | None = None,
-) -> Plan:
-    """The plan of a model on a cluster; PlanError if it is impossible, with every reason it can tell."""
-    return _Planner(model, task, parallel, framework, cluster, algorithms, inputs).plan()
-
-
-@dataclass
-class _Planner:
-    model: Model
-    task: Task
-    parallel: ParallelSpec
-    framework: FrameworkSpec
-    cluster: Cluster
-    algorithms: Selection
-    inputs: Inputs | None
+class LayoutPlanner(Planner):
+    """The planner of the modes in which everything follows from strategies."""
 
     def plan(self) -> Plan:
         """Decides what the passes need to know, and runs them."""
@@ -90,7 +70,8 @@ class _Planner:
             strategies=self.strategies,
             update=passes.optimizer.update if passes.optimizer else None,
             batches=self.batches,
-            micro_batch=self.samples,
+            micro_batch=self.micro_batch,
+            copies=self.parallel.copies,
             batch_axes=self.batch_axes,
             chain=self.chain,
             chunks=self.once.by_chunk(self.layers),
@@ -125,6 +106,7 @@ class _Planner:
             pieces=self.pieces,
             attention=self.framework.attention_release,
             generation=self.generation,
+            routing=self.task.routing.build(),
         )
 
     # -- step by step -----------------------------------------------------------------------------------
@@ -136,23 +118,30 @@ class _Planner:
         self.once = self.chain = schedule.chain(num_stages)
         self.layers = self._layers(self.once)
         self.batch_axes = self.roles.resolve((BATCH,), self.mesh)
-        self.samples = samples(self.task, self.mesh.product(self.batch_axes))
+        copies = self.parallel.copies
+        self.micro_batch = share(samples(self.task, self.mesh.product(self.batch_axes)), copies)
         self.batches = batches(
             self.task.global_batch,
-            self.samples,
+            self.micro_batch,
             self.task.batch_shares,
             self.batch_axes,
             self.mesh,
             "inference.batch" if self.inference else "training.global_batch",
-        )
+        ).in_copies(copies)
         self.generation = self.inference.generation(self.batches.most) if self.inference else None
         passes = self.generation.num_passes if self.generation else 1
         check_passes(self.model.num_layers, self.batches.most, swept=False, passes=passes)
         if self.generation:
             self.chain = Chain.wrapped(num_stages, passes)
-            self.timetables: tuple[Timetable, ...] = (forward_only(num_stages, passes, self.batches.most),)
-        else:
-            self.timetables = tuple(schedule.timetable(num_stages, count) for count in self.batches.counts)
+        self.timetables = tuple(
+            abreast(
+                forward_only(num_stages, passes, count // copies)
+                if self.generation
+                else schedule.timetable(num_stages, count // copies),
+                copies,
+            )
+            for count in self.batches.counts
+        )
         self.sharding = self._sharding()
         self.formats = Formats.of(self.task.formats, self.framework, self.sharding)
         check_rates(self.cluster, self.formats.compute, self.formats.matmul)
@@ -181,7 +170,7 @@ class _Planner:
     def _forward(self, model: Model) -> Graph:
         """What one device computes forward, in the order and the turns that sequences are split in."""
         ways = self.mesh.product(self.batch_axes)
-        batch = self.samples * ways
+        batch = self.micro_batch * ways
         if self.generation:
             found = model.generating(batch, self.formats.compute, self.generation, self.model.vocabulary)
             check_tensors(found)
@@ -234,6 +223,7 @@ class _Planner:
             alike=tuple(a for a in self.mesh.names if a not in (*self.batch_axes, self.stage_axis)),
             apart=self.parallel.fused.closed,
             split=any(map(splits, self.timetables)),
+            overlap=self.parallel.overlap,
         )
 
     def _optimizer(self) -> OptimizerPlan | None:
@@ -263,6 +253,9 @@ class _Planner:
             self.algorithms,
             (self.model.vocabulary, self.padded.vocabulary),
         )
+        told = copies_told(self.parallel.copies, self.micro_batch, self.framework)
+        yield from [told] if told else []
+        yield from chunks_told(self.parallel.overlap, graph)
         yield from pieces_told(placed, self.pieces)
         yield from followed(self.strategies, graph, self.sharder)
         yield from padded(placed, self.strategies, self.mesh) if self.parallel.pads else ()

@@ -57,7 +57,7 @@ def plan_document(built: Built) -> dict[str, Any]:
         "model": scenario.spec.model.called,
         "parameters": scenario.model.num_parameters,
         **_active(scenario.model),
-        "framework": scenario.spec.framework,
+        "framework": scenario.framework.name,
         "framework_changes": _framework(built),
         "mesh": dict(uncut(plan.mesh).axes),
         "stage_axis": plan.stage_axis,
@@ -67,6 +67,7 @@ def plan_document(built: Built) -> dict[str, Any]:
         "data_parallel_ways": plan.batch_ways,
         "global_batch": task.global_batch,
         "micro_batch": plan.micro_batch,
+        **({"copies": plan.copies} if plan.copies > 1 else {}),
         "seq_len": task.seq_len,
         **_generation(plan),
         "precision": {

@@ -33,6 +33,7 @@ from simcluster.plan.padding import padded_dims
 from simcluster.plan.piece import fits
 from simcluster.plan.piece_spec import PieceSpec
 from simcluster.plan.place import default_layers
+from simcluster.plan.routing_spec import RoutingSpec
 from simcluster.plan.rule import BATCH
 from simcluster.plan.schedule import Schedule
 from simcluster.plan.sharding import OptimizerShardingSpec
@@ -83,9 +84,9 @@ def shrink(scenario: Scenario) -> Shrunk:
     layers = chain.by_virtual(chunks)
     ways = _Ways.of(plan, mesh)
     model = scenario.model.shrunk(sum(layers), ways, padded=plan.vocab > scenario.model.vocabulary)
-    wanted = small_batches(plan.batches, mesh, len(layers))
-    batches = _runnable(wanted, schedule, stages, plan.num_micro_batches)
-    micro_batch = _micro_batch(plan, mesh, ways, plan.micro_batch)
+    wanted = small_batches(plan.batches.taken_together(plan.copies), mesh, len(layers))
+    batches = _runnable(wanted, schedule, stages, plan.num_micro_batches // plan.copies)
+    micro_batch = plan.copies * _micro_batch(plan, mesh, ways, plan.micro_batch)
     trained = sum(batches.by_coordinate) / len(batches.by_coordinate)
     batch = round(trained * micro_batch * mesh.product(plan.batch_axes))
     seq = model.sequence or min(spec.task.seq_len, ways("seq", 4))
@@ -126,6 +127,9 @@ def shrink(scenario: Scenario) -> Shrunk:
     changes = tuple((name, old, after[name]) for name, old in before.items() if old != after[name])
     if threshold:
         changes = (*changes, ("smallest sharded parameter", f"{threshold:,} B", "0 B"))
+    if not plan.routing.uniform:
+        # Values have a router of their own, and a place for every token that it sends to an expert.
+        changes = (*changes, ("experts chosen by", str(plan.routing), "the router"))
     if built.cluster.speeds:
         # No value depends on how fast a device is.
         changes = (*changes, ("changed devices", f"{len(built.cluster.speeds):,}", "0"))
@@ -145,7 +149,11 @@ def _small_task(
         return {"inference": task.model_copy(update={**sizes, "decode_steps": "all"})}
     shares = {batches.axis: batches.by_coordinate} if batches.axis else {}
     sizes |= {"global_batch": batch, "seq_len": seq}
-    others = {"batch_shares": shares, "optimizer": _verifiable(task.optimizer)}
+    others = {
+        "batch_shares": shares,
+        "optimizer": _verifiable(task.optimizer),
+        "routing": RoutingSpec(),
+    }
     return {"training": task.model_copy(update={**sizes, **others})}
 
 
