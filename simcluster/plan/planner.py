@@ -119,10 +119,11 @@ class LayoutPlanner(Planner):
         self.layers = self._layers(self.once)
         self.batch_axes = self.roles.resolve((BATCH,), self.mesh)
         copies = self.parallel.copies
-        self.micro_batch = share(samples(self.task, self.mesh.product(self.batch_axes)), copies)
+        together = samples(self.task, self.mesh.product(self.batch_axes))
+        self.micro_batch = share(together, copies)
         self.batches = batches(
             self.task.global_batch,
-            self.micro_batch,
+            together,
             self.task.batch_shares,
             self.batch_axes,
             self.mesh,

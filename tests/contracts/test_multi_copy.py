@@ -43,4 +43,6 @@ def test_copies_compute_what_one_device_computes(row):
     assert found.agrees, f"{row}: {found.fault or found.first_difference}"
     plan = prepare(which).plan
     assert plan.copies == row["copies"]
+    ways = plan.mesh.product(plan.batch_axes)
+    assert plan.micro_batch * plan.num_micro_batches * ways == which.spec.training.global_batch
     assert all(len(action.halves) % row["copies"] == 0 for actions in plan.timetable for action in actions)
