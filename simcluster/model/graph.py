@@ -19,14 +19,16 @@ class Phase(enum.StrEnum):
     """When an operator runs: once per step before, per micro-batch, or once per step after (DESIGN 4.4).
 
     Sharded weights are gathered ahead of a block's forward (``gather``) and backward (``regather``), sharded
-    gradients scattered behind its backward (``scatter``), each on streams of their own. ``weights`` is the
-    second half of a backward that is done in two.
+    gradients scattered behind its backward (``scatter``), each on streams of their own. What was kept off the
+    device comes back ahead of the backward (``fetch``). ``weights`` is the second half of a backward that is
+    done in two.
     """
 
     BEGIN = "begin"
     GATHER = "gather"
     FORWARD = "forward"
     REGATHER = "regather"
+    FETCH = "fetch"
     BACKWARD = "backward"
     WEIGHTS = "weights"
     SCATTER = "scatter"

@@ -13,7 +13,9 @@ from simcluster.document.pattern import matches
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Mesh
 from simcluster.model import Block, Graph
+from simcluster.plan.offload_activations import kept_activations, offload_activations
 from simcluster.plan.offload_states import moved_states, offload_states
+from simcluster.plan.offload_weights import moved_weights, offload_weights
 from simcluster.plan.offloading import PATH, Offload, Offloading
 from simcluster.plan.redistribute import local_bytes
 
@@ -30,6 +32,15 @@ def offload(graph: Graph, plan: Offload, mesh: Mesh) -> Graph:
         rule = plan.states
         chosen = _chosen(graph, "optimizer_states", rule, mesh, moved_states)
         graph = _specialised(graph, chosen, lambda block, values: offload_states(block, values, rule))
+    if plan.parameters is not None:
+        weights = plan.parameters
+        chosen = _tied(graph, _chosen(graph, "parameters", weights, mesh, moved_weights))
+        graph = _specialised(graph, chosen, lambda block, values: offload_weights(block, values, weights))
+    if plan.activations is not None:
+        away = plan.activations
+        kept = kept_activations(graph)
+        chosen = _chosen(graph, "activations", away, mesh, lambda block: kept[block.name])
+        graph = _specialised(graph, chosen, lambda block, values: offload_activations(block, values, away))
     return graph
 
 
@@ -66,6 +77,22 @@ def _chosen(
                 for pattern in unused
             )
         )
+    return found
+
+
+def _tied(graph: Graph, chosen: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
+    """What is chosen, with all copies of what is tied to it."""
+    found = dict(chosen)
+    owners = {
+        f"{each.name}.{name}": (each.name, name)
+        for each in graph.instances
+        for name in graph.block_of(each).parameters
+    }
+    for group in graph.ties:
+        copies = [owners[name] for name in group]
+        if any(name in found.get(instance, ()) for instance, name in copies):
+            for instance, name in copies:
+                found[instance] = found.get(instance, frozenset()) | {name}
     return found
 
 
