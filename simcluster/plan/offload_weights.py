@@ -58,7 +58,7 @@ def offload_weights(block: Block, chosen: Collection[str], rule: Offloading) -> 
                 continue
             if (when, value) not in brought:
                 again = ".again" if when is Phase.REGATHER else ""
-                brought[when, value] = f"{value}.brought{again}"
+                brought[when, value] = f"{value}.near{again}"
                 nodes[when] += _copies(values, value, brought[when, value], rule, when)
             names[value] = brought[when, value]
         nodes[node.phase].append(
