@@ -21,6 +21,7 @@ from simcluster.plan.hints import hints
 from simcluster.plan.in_order import in_order, in_turns
 from simcluster.plan.inputs import check_inputs
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
+from simcluster.plan.multi_copy import abreast, copies_told, share
 from simcluster.plan.notes import followed, notes, padded, without_effect
 from simcluster.plan.offloading import check_places
 from simcluster.plan.optimize import OptimizerPlan
@@ -68,7 +69,8 @@ class LayoutPlanner(Planner):
             strategies=self.strategies,
             update=passes.optimizer.update,
             batches=self.batches,
-            micro_batch=self.training.micro_batch,
+            micro_batch=self.micro_batch,
+            copies=self.parallel.copies,
             batch_axes=self.batch_axes,
             chain=self.chain,
             chunks=self.chain.by_chunk(self.layers),
@@ -113,15 +115,19 @@ class LayoutPlanner(Planner):
         self.chain = schedule.chain(num_stages)
         self.layers = self._layers(self.chain)
         self.batch_axes = self.roles.resolve((BATCH,), self.mesh)
+        copies = self.parallel.copies
+        self.micro_batch = share(self.training.micro_batch, copies)
         self.batches = batches(
             self.training.global_batch,
             self.training.micro_batch,
             self.training.batch_shares,
             self.batch_axes,
             self.mesh,
-        )
+        ).in_copies(copies)
         check_passes(self.model.num_layers, self.batches.most, swept=False)
-        self.timetables = tuple(schedule.timetable(num_stages, count) for count in self.batches.counts)
+        self.timetables = tuple(
+            abreast(schedule.timetable(num_stages, count // copies), copies) for count in self.batches.counts
+        )
         self.sharding = self._sharding()
         self.formats = Formats.of(self.training.precision, self.framework, self.sharding)
         check_rates(self.cluster, self.formats.compute, self.formats.matmul)
@@ -152,7 +158,7 @@ class LayoutPlanner(Planner):
         tokens = self.training.global_batch * self.training.seq_len
         ways = self.mesh.product(self.batch_axes)
         counted = self.parallel.tokens_counted(tokens, ways)
-        batch = self.training.micro_batch * ways
+        batch = self.micro_batch * ways
         forward = model.graph(batch, self.training.seq_len, self.formats.compute, counted)
         forward = with_statistics(forward, ways)
         slices = self.roles.resolve((SEQUENCE,), self.mesh)
@@ -226,6 +232,8 @@ class LayoutPlanner(Planner):
             self.algorithms,
             (self.model.vocabulary, self.padded.vocabulary),
         )
+        told = copies_told(self.parallel.copies, self.micro_batch, self.framework)
+        yield from [told] if told else []
         yield from pieces_told(placed, self.pieces)
         yield from followed(self.strategies, graph, self.sharder)
         yield from padded(placed, self.strategies, self.mesh) if self.parallel.pads else ()
