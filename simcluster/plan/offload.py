@@ -15,7 +15,7 @@ from simcluster.layout import Mesh
 from simcluster.model import Block, Graph
 from simcluster.plan.offload_activations import kept_activations, offload_activations
 from simcluster.plan.offload_states import moved_states, offload_states
-from simcluster.plan.offload_weights import moved_weights, offload_weights
+from simcluster.plan.offload_weights import kept_whole, offload_weights, weights
 from simcluster.plan.offloading import PATH, Offload, Offloading
 from simcluster.plan.redistribute import local_bytes
 
@@ -33,14 +33,15 @@ def offload(graph: Graph, plan: Offload, mesh: Mesh) -> Graph:
         chosen = _chosen(graph, "optimizer_states", rule, mesh, moved_states)
         graph = _specialised(graph, chosen, lambda block, values: offload_states(block, values, rule))
     if plan.parameters is not None:
-        weights = plan.parameters
-        chosen = _tied(graph, _chosen(graph, "parameters", weights, mesh, moved_weights))
-        graph = _specialised(graph, chosen, lambda block, values: offload_weights(block, values, weights))
+        away = plan.parameters
+        chosen = _tied(graph, _chosen(graph, "parameters", away, mesh, weights))
+        _check_weights(graph, chosen)
+        graph = _specialised(graph, chosen, lambda block, values: offload_weights(block, values, away))
     if plan.activations is not None:
-        away = plan.activations
+        saved = plan.activations
         kept = kept_activations(graph)
-        chosen = _chosen(graph, "activations", away, mesh, lambda block: kept[block.name])
-        graph = _specialised(graph, chosen, lambda block, values: offload_activations(block, values, away))
+        chosen = _chosen(graph, "activations", saved, mesh, lambda block: kept[block.name])
+        graph = _specialised(graph, chosen, lambda block, values: offload_activations(block, values, saved))
     return graph
 
 
@@ -78,6 +79,18 @@ def _chosen(
             )
         )
     return found
+
+
+def _check_weights(graph: Graph, chosen: Mapping[str, frozenset[str]]) -> None:
+    """PlanError if a copy of some of the chosen parameters stays on the device."""
+    whole = {name: kept_whole(block) for name, block in graph.blocks.items()}
+    for instance in graph.instances:
+        for name in sorted(chosen.get(instance.name, frozenset()) & whole[instance.block]):
+            raise PlanError(
+                f"{instance.name}.{name} is on every device all along: it is gathered once per step, or cast",
+                path=f"{PATH}.parameters",
+                hint="shard weights, too (optimizer_sharding: fsdp or zero: 3), or nothing at all",
+            )
 
 
 def _tied(graph: Graph, chosen: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:

@@ -25,20 +25,21 @@ _BROUGHT = {
 """In which phase that is brought which operators of a phase read."""
 
 
-def moved_weights(block: Block) -> dict[str, str]:
-    """The parameters that nothing keeps a copy of on the device all along: none in another format, and none
-    that is gathered once per step.
+def weights(block: Block) -> dict[str, str]:
+    """The parameters, each under its own name."""
+    return {name: name for name in block.parameters}
+
+
+def kept_whole(block: Block) -> set[str]:
+    """The parameters of which the device keeps a copy all along: in another format, or gathered once per
+    step.
     """
     copied = {value.copy_of for value in block.values.values() if value.role in (Role.VIEW, Role.COPY)}
     phases: defaultdict[str, set[Phase]] = defaultdict(set)
     for node in block.nodes:
         for value in (*node.inputs, *node.outputs):
             phases[value].add(node.phase)
-    return {
-        name: name
-        for name in block.parameters
-        if name not in copied and phases[name] <= {*_BROUGHT, Phase.END}
-    }
+    return {name for name in block.parameters if name in copied or not phases[name] <= {*_BROUGHT, Phase.END}}
 
 
 def offload_weights(block: Block, chosen: Collection[str], rule: Offloading) -> Block:
