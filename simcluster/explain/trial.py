@@ -71,4 +71,5 @@ def trial_of(kinds: tuple[str, ...], changes: Changes, run: Run) -> Trial:
     summary = run.documents["summary"]
     every = [*summary["peak_memory_bytes"], *summary.get("host_memory_bytes", ())]
     tightest = max(every, key=lambda each: each["total"] - each["capacity"])
-    return Trial(kinds, changes, summary["step_time_s"], tightest["total"], tightest["capacity"])
+    spent = summary.get("latency_s", summary["step_time_s"])
+    return Trial(kinds, changes, spent, tightest["total"], tightest["capacity"])

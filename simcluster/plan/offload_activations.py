@@ -12,6 +12,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from simcluster.model import Block, Graph, Node, Phase, Place, Role
+from simcluster.model.operators.chunks import Chunks, Together
 from simcluster.plan.fuse import kernel_nodes
 from simcluster.plan.offloading import Offloading
 from simcluster.plan.relocate import relocated
@@ -52,8 +53,9 @@ def _kept(block: Block) -> Collection[str]:
     shown = {
         value
         for node in block.phase(Phase.FORWARD)
-        if any(block.values[out].role is Role.VIEW for out in node.outputs)
-        for value in node.inputs
+        if isinstance(node.operator, Chunks | Together)
+        or any(block.values[out].role is Role.VIEW for out in node.outputs)
+        for value in (*node.inputs, *node.outputs)
     }
     there = {*made, *block.inputs} & read
     return {value for value in there - shown if block.values[value].role is Role.ACTIVATION}
