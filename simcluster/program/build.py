@@ -21,6 +21,7 @@ from simcluster.program.buckets import Bucket, buckets
 from simcluster.program.code_table import CodeTable
 from simcluster.program.crossing import Crossing, Crossings
 from simcluster.program.due import Due
+from simcluster.program.fetches import with_fetches
 from simcluster.program.inputs import Fed, input_buffer, input_codes, with_inputs
 from simcluster.program.instruction import COMPUTE, Category, Execution
 from simcluster.program.lower import Lowering
@@ -28,6 +29,7 @@ from simcluster.program.names import buffer_names, holders
 from simcluster.program.phases import (
     BACKWARD,
     BEGIN,
+    FETCH,
     FORWARD,
     GATHER,
     MEASURE,
@@ -39,6 +41,7 @@ from simcluster.program.phases import (
     reduction,
 )
 from simcluster.program.program import PartProgram, Program, Resident
+from simcluster.program.relocate import in_turn
 from simcluster.program.residents import placeholders, residents_of
 from simcluster.program.ties import crossing_ties
 from simcluster.program.unit_buckets import unit_buckets
@@ -139,6 +142,9 @@ class _PartBuilder:
             gradients=self.scatters,
             tied=tied,
         )
+        fetches = {name: mine[FETCH] for name, mine in codes.items() if FETCH in mine}
+        executions = with_fetches(executions, self.codes.codes, fetches)
+        executions = in_turn(executions, self.codes.codes)
         residents = list(residents_of(self.graph, self.instances, self.codes.settings.mesh, self._buffer))
         residents += self._bucket_buffers(residents)
         residents += placeholders(self.graph, self.instances, self.codes.settings)
