@@ -1,7 +1,7 @@
 """What is computed: operators, graphs, model families and their catalog. Knows nothing of parallelism."""
 
 from simcluster.model.builder import BlockBuilder
-from simcluster.model.graph import Block, Graph, Instance, Node, Phase, Role, Value
+from simcluster.model.graph import Block, Graph, Instance, Node, Part, Phase, Role, Value
 from simcluster.model.model import Model
 from simcluster.model.operator import ONE, Array, Decomposition, Operator, Region, Tape, TensorType, number
 from simcluster.model.transformer import Transformer
@@ -17,6 +17,7 @@ __all__ = [
     "Model",
     "Node",
     "Operator",
+    "Part",
     "Phase",
     "Region",
     "Role",

@@ -183,6 +183,15 @@ class Operator(ABC):
         """
         return None
 
+    def sliced(self, index: int) -> Operator | None:
+        """The same on slice ``index`` of sequences that are worked on slice by slice; None if each is so by
+        itself.
+
+        Its inputs behind the first are those of all slices so far, each in its order (SliceAttention).
+        ValueError if it needs the slices behind this one, or something else that no slice has.
+        """
+        return None
+
     def decompose(self, split: frozenset[str]) -> Decomposition | None:
         """Primitive operators under which the dims in ``split`` may be split, if there are any."""
         return None

@@ -8,7 +8,7 @@ gradients and weights, is scattered and gathered in every micro-batch (``units``
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from simcluster.document.pattern import matches
@@ -67,6 +67,11 @@ def optimize(graph: Graph, plan: OptimizerPlan, mesh: Mesh, router: Router, stag
     instances = []
     for instance in graph.instances:
         block = graph.block_of(instance)
+        if instance.first:
+            # What happens once per step does so for the first slice.
+            blocks[block.name] = replace(block, nodes=tuple(_each(block)))
+            instances.append(instance)
+            continue
         special = ties.of_instance(instance, block)
         whole = frozenset(name for name in block.parameters if f"{instance.name}.{name}" in spared)
         name = f"{block.name}@{instance.name}" if special else block.name
@@ -77,6 +82,11 @@ def optimize(graph: Graph, plan: OptimizerPlan, mesh: Mesh, router: Router, stag
             blocks[name] = replace(made, name=name)
         instances.append(replace(instance, block=name))
     return replace(graph, blocks=blocks, instances=tuple(instances))
+
+
+def _each(block: Block) -> Iterator[Node]:
+    """What a block does for every micro-batch."""
+    return (node for node in block.nodes if node.phase not in (Phase.BEGIN, Phase.END))
 
 
 def _spared(graph: Graph, sharding: Sharding) -> set[str]:

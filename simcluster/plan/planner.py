@@ -22,6 +22,7 @@ from simcluster.plan.fusion import idle, used_by
 from simcluster.plan.fusion_ids import fusion_ids
 from simcluster.plan.hints import hints
 from simcluster.plan.in_order import in_order, in_turns
+from simcluster.plan.in_slices import check_slices, in_slices, slice_length
 from simcluster.plan.inputs import Inputs, check_inputs
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
 from simcluster.plan.notes import followed, notes, padded, without_effect
@@ -74,11 +75,16 @@ class _Planner:
         self._step()
         placed = self._placed()
         self._strategies_of(placed)
-        logical = differentiated(placed, self.formats)
+        sliced = in_slices(placed, self.slices)
+        logical = sliced_logical = differentiated(sliced, self.formats)
+        if self.slices > 1:
+            # What one device computes knows of no slices.
+            whole = self._forward(self.padded, self.training.seq_len)
+            logical = differentiated(place(whole, self.layers, self.chain), self.formats)
         fusion = self.parallel.fused
         ids = fusion_ids(fusion.ids, [name for name, _ in logical.parameters()])
-        passes = self._passes(logical)
-        graph = passes.run(logical)
+        passes = self._passes(sliced_logical)
+        graph = passes.run(sliced_logical)
         check_meetings(graph, self.batches, gathered_once=self.sharding.gather_once)
         return Plan(
             graph=graph,
@@ -132,6 +138,8 @@ class _Planner:
         self.stage_axis, num_stages = self._stages()
         schedule = self.parallel.schedule.build()
         self.chain = schedule.chain(num_stages)
+        self.slices = schedule.num_slices
+        self.length = slice_length(self.training.seq_len, self.slices)
         self.layers = self._layers(self.chain)
         self.batch_axes = self.roles.resolve((BATCH,), self.mesh)
         self.batches = batches(
@@ -144,6 +152,7 @@ class _Planner:
         check_passes(self.model.num_layers, self.batches.most, swept=False)
         self.timetables = tuple(schedule.timetable(num_stages, count) for count in self.batches.counts)
         self.sharding = self._sharding()
+        check_slices(self.slices, self.sharding, self.roles.resolve((SEQUENCE,), self.mesh), self.shards)
         self.formats = Formats.of(self.training.precision, self.framework, self.sharding)
         check_rates(self.cluster, self.formats.compute, self.formats.matmul)
         check_inputs(self.inputs, self.cluster)
@@ -155,7 +164,7 @@ class _Planner:
             flash=self.framework.attention != "unfused",
             logits=DType.FP32 if self.framework.logits == "fp32" else None,
         )
-        placed = place(self._forward(self.padded), self.layers, self.chain)
+        placed = place(self._forward(self.padded, self.length), self.layers, self.chain)
         placed, self.pieces = marked(placed, self.shards)
         others = list(digits(placed, self.pieces, self.mesh, self.roles))
         if self.inputs is not None:
@@ -167,13 +176,15 @@ class _Planner:
         self.sharding = self._sharding()
         return placed
 
-    def _forward(self, model: Model) -> Graph:
-        """What one device computes forward, in the order and the turns that sequences are split in."""
+    def _forward(self, model: Model, length: int) -> Graph:
+        """What one device computes forward on sequences of this length, in the order and the turns that they
+        are split in.
+        """
         tokens = self.training.global_batch * self.training.seq_len
         ways = self.mesh.product(self.batch_axes)
         counted = self.parallel.tokens_counted(tokens, ways)
         batch = self.training.micro_batch * ways
-        forward = model.graph(batch, self.training.seq_len, self.formats.compute, counted)
+        forward = model.graph(batch, length, self.formats.compute, counted)
         forward = with_statistics(forward, ways)
         slices = self.roles.resolve((SEQUENCE,), self.mesh)
         forward = in_order(forward, self.mesh.product(slices), f"parallel.mesh.{slices[0] if slices else ''}")

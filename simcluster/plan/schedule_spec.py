@@ -31,8 +31,12 @@ class ScheduleSpec(Section):
     chunks: PositiveInt | None = None
     """Of interleaved schedules: pieces of the model on each stage; 2 if absent."""
 
+    slices: PositiveInt | None = None
+    """Of schedules that cut sequences (seqpipe): into how many parts; 2 if absent."""
+
     text: Name | None = None
-    """Of kind text: a line per stage, F0 F1 B0 ...; F0c1 is of chunk 1, I0 and W0 are the halves of B0."""
+    """Of kind text: a line per stage, F0 F1 B0 ...; F0c1 is of chunk 1, F0s1 of the second slice of the
+    sequences, I0 and W0 are the halves of B0, R0 is what it computes again."""
 
     placement: Literal["wrapped", "folded"] | None = None
     """Of kind text, with chunks: from the last stage on to the first again (if absent), or folded back."""
@@ -79,7 +83,12 @@ class ScheduleSpec(Section):
     @property
     def _given(self) -> dict[str, Any]:
         """What the scenario chooses of the schedule."""
-        choices = {"chunks": self.chunks, "text": self.text, "placement": self.placement}
+        choices = {
+            "chunks": self.chunks,
+            "slices": self.slices,
+            "text": self.text,
+            "placement": self.placement,
+        }
         return {name: value for name, value in choices.items() if value is not None}
 
     def build(self) -> Schedule:

@@ -108,11 +108,21 @@ class _PartBuilder:
             for chunk in range(self.crossings.chain.num_chunks)
         }
         self.names = buffer_names(self.graph, self.crossings, self.instances)
+        self.slices = {
+            (chunk, part): [each for each in instances if each.slice == part]
+            for chunk, instances in self.chunks.items()
+            for part in range(self.num_slices)
+        }
         virtual = {chunk: self.crossings.chain.virtual[self.stage, chunk] for chunk in self.chunks}
         self.arrivals = {chunk: list(self.crossings.arrivals(where)) for chunk, where in virtual.items()}
         self.departures = {chunk: list(self.crossings.departures(where)) for chunk, where in virtual.items()}
-        self.moving: dict[tuple[int, bool, bool], list[tuple[int, str]]] = {}
-        self.backward = [each for chunk in self._finished() for each in self.chunks[chunk][::-1]]
+        self.moving: dict[tuple[int, int, bool, bool], list[tuple[int, str]]] = {}
+        self.backward = [
+            each
+            for chunk in self._finished()
+            for part in range(self.num_slices)[::-1]
+            for each in self.slices[chunk, part][::-1]
+        ]
         begin = list(self._once(BEGIN, self.instances))
         begin += [run for runs in self._gathers(Phase.BEGIN).values() for run in runs]
         self.reductions = [(self._due(at), run) for at, run in self._reductions()]
@@ -138,7 +148,13 @@ class _PartBuilder:
         residents += placeholders(self.graph, self.instances, self.codes.settings)
         if self.inputs is not None:
             executions = self._fed(self.inputs, executions, residents)
-        return PartProgram(tuple(executions), tuple(residents), self.names)
+        slices = {each.name: (each.home, each.slice) for each in self.instances if self.num_slices > 1}
+        return PartProgram(tuple(executions), tuple(residents), self.names, slices)
+
+    @property
+    def num_slices(self) -> int:
+        """Slices of sequences, each with instances of its own."""
+        return 1 + max(each.slice for each in self.instances)
 
     def _fed(self, inputs: Inputs, executions: list[Execution], residents: list[Resident]) -> list[Execution]:
         """The executions with those of the input pipeline, if anything of the part reads inputs."""
@@ -168,9 +184,10 @@ class _PartBuilder:
         """Values at one end of a chunk, or gradients at the other."""
         if half.kind == W_ACTION:
             return
-        key = (half.chunk, half.kind == F_ACTION, crossing is self.arrivals)
+        key = (half.chunk, half.slice, half.kind == F_ACTION, crossing is self.arrivals)
         if key not in self.moving:
-            self.moving[key] = [self._transfer(each, half) for each in crossing[half.chunk]]
+            mine = [each for each in crossing[half.chunk] if each.slice == half.slice]
+            self.moving[key] = [self._transfer(each, half) for each in mine]
         for code, buffer in self.moving[key]:
             yield Execution(code, buffer, half.micro_batch, str(action))
 
@@ -237,7 +254,7 @@ class _PartBuilder:
 
     def _compute(self, half: ScheduleAction, action: str, *, at_end: bool) -> Iterator[Execution]:
         """A half of an action; ``at_end``: it is the first forward or the last backward of its chunk."""
-        forward, instances = half.kind == F_ACTION, self.chunks[half.chunk]
+        forward, instances = half.kind == F_ACTION, self.slices[half.chunk, half.slice]
         for instance in instances if forward else instances[::-1]:
             codes = self.codes.of(self.graph.block_of(instance))
             if forward and at_end and PREPARE in codes:
@@ -247,7 +264,7 @@ class _PartBuilder:
                     yield Execution(code, instance.name, half.micro_batch, action, not self.overlapped)
             if at_end and not forward and not self.codes.conduct.late:
                 for ready, reduction in self.reductions:
-                    if ready == instance.name:
+                    if ready == instance.home:
                         yield replace(reduction, action=action)
 
     def _finished(self) -> list[int]:

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from simcluster.collectives import PartsByGroup
 from simcluster.layout import Layout, Movement, Strategy, base_axis, unrooted, whole
-from simcluster.model import Operator, TensorType
+from simcluster.model import Operator, Part, TensorType
 from simcluster.work import Work
 
 COMPUTE = "compute"
@@ -121,7 +121,7 @@ class Slot:
     """A buffer as a code sees it: local type, scope, and the bytes it takes where it is allocated.
 
     ``whole`` and ``layout`` say which tensor it is a part of, and which part. ``feed`` slots are filled from
-    the batch when the code starts, ids with numbers ``below`` a bound.
+    the batch when the code starts, ids with numbers ``below`` a bound, or from a ``part`` of it.
     """
 
     name: str
@@ -133,6 +133,7 @@ class Slot:
     layout: Layout
     feed: bool = False
     below: int = 0
+    part: Part | None = None
 
 
 @dataclass(frozen=True, slots=True)

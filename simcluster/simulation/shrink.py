@@ -84,7 +84,8 @@ def shrink(scenario: Scenario) -> Shrunk:
     micro_batch = _micro_batch(plan, mesh, ways, spec.training.micro_batch)
     trained = sum(batches.by_coordinate) / len(batches.by_coordinate)
     batch = round(trained * micro_batch * mesh.product(plan.batch_axes))
-    seq = model.sequence or min(spec.training.seq_len, ways("seq", 4))
+    slices = schedule.num_slices
+    seq = model.sequence or min(spec.training.seq_len, slices * ways("seq", 4))
     training = spec.training.model_copy(
         update={
             "global_batch": batch,

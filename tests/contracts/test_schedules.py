@@ -88,6 +88,14 @@ def run(actions, chain, times, pair=None):
     ``times`` are those of each kind by [chunk][stage]; of an overlapped pair ``pair``, or both together.
     """
     last = len(chain) - 1
+    slices = 1 + max(half.slice for row in actions for each in row for half in each.halves)
+    again = {
+        (half.micro_batch, chain.places.index((stage, half.chunk)), half.slice)
+        for stage, row in enumerate(actions)
+        for each in row
+        for half in each.halves
+        if half.kind == "R"
+    }
     ends: dict = {}
     clock, work = [0] * len(actions), [0] * len(actions)
     queues = [list(each) for each in actions]
@@ -98,14 +106,19 @@ def run(actions, chain, times, pair=None):
                 halves = [(each, chain.places.index((stage, each.chunk))) for each in queue[0].halves]
                 before = []
                 for half, virtual in halves:
-                    index = half.micro_batch
+                    index, part = half.micro_batch, half.slice
                     if half.kind == "F":
-                        before += [("F", virtual - 1, index)] if virtual else []
+                        before += [("F", virtual - 1, index, part)] if virtual else []
+                        before += [("F", virtual, index, part - 1)] if part else []
                     elif half.kind == "W":
-                        before.append(("B", virtual, index))
+                        before.append(("B", virtual, index, part))
+                    elif half.kind == "R":
+                        before.append(("F", virtual, index, part))
                     else:
-                        before.append(("F", virtual, index))
-                        before += [("B", virtual + 1, index)] if virtual < last else []
+                        before.append(("F", virtual, index, part))
+                        before += [("B", virtual + 1, index, part)] if virtual < last else []
+                        before += [("B", virtual, index, part + 1)] if part + 1 < slices else []
+                        before += [("R", virtual, index, part)] if (index, virtual, part) in again else []
                 if any(each not in ends for each in before):
                     break
                 start = max([clock[stage], *(ends[each] for each in before)])
@@ -114,7 +127,7 @@ def run(actions, chain, times, pair=None):
                     length = pair
                 for half, virtual in halves:
                     kind = "B" if half.kind == "I" else half.kind
-                    ends[kind, virtual, half.micro_batch] = start + length
+                    ends[kind, virtual, half.micro_batch, half.slice] = start + length
                 clock[stage], work[stage] = start + length, work[stage] + length
                 queue.pop(0)
                 moved = True
@@ -136,14 +149,12 @@ def held(actions, weights=None):
     for stage, row in enumerate(actions):
         alive, most = set(), 0
         halves = [half for action in row for half in action.halves]
-        late = {(half.micro_batch, half.chunk) for half in halves if half.kind == "W"}
         for half in halves:
-            key = (half.micro_batch, half.chunk)
             if half.kind == "F":
-                alive.add(key)
-            elif half.kind in "WB" or key not in late:
-                alive.remove(key)
-            now = sum(weights[chunk][stage] for _, chunk in alive) if weights else len(alive)
+                alive.add(half.unit)
+            elif half.kind in "WB":
+                alive.remove(half.unit)
+            now = sum(weights[chunk][stage] for _, chunk, _ in alive) if weights else len(alive)
             most = max(most, now)
         assert not alive
         found.append(most)
@@ -162,15 +173,16 @@ def test_every_schedule_has_formulas():
 @every_size
 def test_every_micro_batch_goes_once_each_way_through_every_chunk(kind, options, p, m):
     found = timetable(kind, p, m, **options)
-    chain = made(kind, options).chain(p)
+    chain, slices = made(kind, options).chain(p), made(kind, options).num_slices
     assert len(found) == p == chain.num_stages
     for actions in found:
         halves = [half for action in actions for half in action.halves]
         for chunk in range(chain.num_chunks):
             mine = [half for half in halves if half.chunk == chunk]
             for direction in ("F", "BI", "BW"):
-                assert sorted(each.micro_batch for each in mine if each.kind in direction) == list(range(m))
-    check(found, m, chain)
+                units = sorted((each.micro_batch, each.slice) for each in mine if each.kind in direction)
+                assert units == [(index, part) for index in range(m) for part in range(slices)]
+    check(found, m, chain, slices)
 
 
 @every_case
