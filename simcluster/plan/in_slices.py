@@ -28,28 +28,44 @@ def slice_length(seq_len: int, slices: int) -> int:
     return seq_len // slices
 
 
-def check_slices(slices: int, sharding: Sharding, axes: Sequence[str], shards: Sequence[object]) -> None:
-    """PlanError for what does not go with slices of sequences."""
+def check_slices(slices: int, graph: Graph, sharding: Sharding, axes: Sequence[str], pieces: bool) -> None:
+    """PlanError for what does not go with slices of sequences; ``axes`` are those that split sequences."""
     if slices == 1:
         return
     problems = []
-    if sharding.weights or sharding.gradients:
-        what = "weights" if sharding.weights else "gradients"
-        problems.append(
-            Problem(
-                f"{what} are sharded, which are moved for every micro-batch: slices of sequences do not share it",
-                "parallel.optimizer_sharding",
-                "shard states only (zero: 1), or use a schedule without slices",
-            )
-        )
     if axes:
         problems.append(
             Problem(f"sequences in slices are split over {', '.join(axes)} besides", PATH, "do one of both")
         )
-    if shards:
+    if pieces:
         problems.append(Problem("pieces of the model that are graphs take no slices of sequences", PATH))
+    if sharding.weights or sharding.gradients:
+        what = "weights" if sharding.weights else "gradients"
+        for names in _together(graph):
+            problems.append(
+                Problem(
+                    f"{' and '.join(names)} are one parameter on one stage, whose {what} are sharded: slices "
+                    "of sequences do not share what is moved for every micro-batch",
+                    "parallel.optimizer_sharding",
+                    "shard states only (zero: 1), or use more stages",
+                )
+            )
     if problems:
         raise PlanError(*problems)
+
+
+def _together(graph: Graph) -> Iterator[list[str]]:
+    """Names of tied parameters with several copies on one stage."""
+    stage_of = {
+        f"{each.name}.{name}": each.stage
+        for each in graph.instances
+        for name in graph.block_of(each).parameters
+    }
+    for group in graph.ties:
+        for stage in dict.fromkeys(stage_of[name] for name in group):
+            here = [name for name in group if stage_of[name] == stage]
+            if len(here) > 1:
+                yield here
 
 
 def in_slices(graph: Graph, slices: int) -> Graph:

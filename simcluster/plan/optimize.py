@@ -69,7 +69,9 @@ def optimize(graph: Graph, plan: OptimizerPlan, mesh: Mesh, router: Router, stag
         block = graph.block_of(instance)
         if instance.first:
             # What happens once per step does so for the first slice.
-            blocks[block.name] = replace(block, nodes=tuple(_each(block)))
+            home = frozenset(name for name in block.parameters if f"{instance.home}.{name}" in spared)
+            made = _BlockOptimizer(block, plan, mesh, router, ties.of_instance(instance, block), home).run()
+            blocks[block.name] = replace(made, nodes=tuple(_each(made)))
             instances.append(instance)
             continue
         special = ties.of_instance(instance, block)
@@ -139,7 +141,7 @@ class _Ties:
 
     def of_instance(self, instance: Instance, block: Block) -> dict[str, Tie]:
         """Tied parameter of the block -> its tie."""
-        names = {name: f"{instance.name}.{name}" for name in block.parameters}
+        names = {name: f"{instance.home}.{name}" for name in block.parameters}
         return {name: self.copies[full] for name, full in names.items() if full in self.copies}
 
 

@@ -75,6 +75,8 @@ class _Planner:
         self._step()
         placed = self._placed()
         self._strategies_of(placed)
+        axes = self.roles.resolve((SEQUENCE,), self.mesh)
+        check_slices(self.slices, placed, self.sharding, axes, bool(self.pieces))
         sliced = in_slices(placed, self.slices)
         logical = sliced_logical = differentiated(sliced, self.formats)
         if self.slices > 1:
@@ -152,7 +154,6 @@ class _Planner:
         check_passes(self.model.num_layers, self.batches.most, swept=False)
         self.timetables = tuple(schedule.timetable(num_stages, count) for count in self.batches.counts)
         self.sharding = self._sharding()
-        check_slices(self.slices, self.sharding, self.roles.resolve((SEQUENCE,), self.mesh), self.shards)
         self.formats = Formats.of(self.training.precision, self.framework, self.sharding)
         check_rates(self.cluster, self.formats.compute, self.formats.matmul)
         check_inputs(self.inputs, self.cluster)

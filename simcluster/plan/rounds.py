@@ -1,4 +1,4 @@
-"""The order of schedules in rounds: their micro-batches, slice by slice, each through all chunks of a stage."""
+"""The order of schedules in rounds of micro-batches, each round through all chunks of a stage."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from simcluster.plan.schedule import BACKWARD, FORWARD, Action
 
 
 def spread(num_micro_batches: int, size: int) -> list[int]:
-    """Rounds of at least ``size`` micro-batches, if there are so many; the first take one of the rest each."""
+    """Rounds of at least ``size`` micro-batches, if there are so many; the first take one more each."""
     count = max(1, num_micro_batches // size)
     each, left = divmod(num_micro_batches, count)
     return [each + (index < left) for index in range(count)]

@@ -24,7 +24,10 @@ _ROWS = ("batch", "heads", "group", "seq")
 class Whole(Protocol):
     """What is asked of the attention to whole sequences: an operator, with its rule and its gradient."""
 
-    own_values: bool
+    @property
+    def own_values(self) -> bool:
+        """Whether values have a size of their own."""
+        ...
 
     @property
     def rule(self) -> Scores:
@@ -111,6 +114,7 @@ class _OfSlice(Operator):
                 ("d", head_dim),
                 *((("dv", value_dim),) if self.whole.own_values else ()),
                 ("causal", 1),
+                *((("before", before),) if before else ()),
                 ("backward", int(backward)),
             ),
         )

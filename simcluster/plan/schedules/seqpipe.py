@@ -1,4 +1,4 @@
-"""1F1B on slices of sequences (MindSpore's ``seqpipe``): a micro-batch goes through the stages slice by slice."""
+"""1F1B on slices of sequences (MindSpore's ``seqpipe``): micro-batches go through slice by slice."""
 
 from __future__ import annotations
 

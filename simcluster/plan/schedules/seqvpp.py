@@ -15,8 +15,8 @@ class SeqVpp(Schedule):
     """Bubble over compute (p - 1) / (v n m) with v chunks and n slices of equal work.
 
     Micro-batches go in cycles of p / n, so that their slices are as many as there are stages. A stage begins
-    with 2 (p - stage - 1) + (v - 1) n c + n - 1 forwards of slices, where c are the micro-batches of the first
-    cycle, or all there are, and holds one more (MindSpore's seqpipe_scheduler.cc).
+    with 2 (p - stage - 1) + (v - 1) n c + n - 1 forwards of slices, where c are the micro-batches of the
+    first cycle, or all there are, and holds one more (MindSpore's seqpipe_scheduler.cc).
     """
 
     kind: ClassVar[str] = "seqvpp"
