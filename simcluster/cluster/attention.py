@@ -64,10 +64,9 @@ class AttentionModel:
         if before:
             # So much of the work is a square that runs as without a mask, and no block is twice the mean.
             masked = (skv - before) / (skv + before)
-            whole *= mean * masked
-            mean = mean * masked + flops / rate * (1 - masked)
-            longest = mean * self.units / blocks * (2 * skv / (skv + before))
-            return larger(mean + whole + longest / 2, longest)
+            shared = mean * masked + flops / rate * (1 - masked)
+            most = shared * self.units / blocks * (2 * skv / (skv + before))
+            return larger(shared + mean * masked * whole + most / 2, most)
         return larger(mean * (1 + whole) + longest / 2, longest)
 
     def _share(self, skv: int, d: int) -> float:

@@ -55,6 +55,10 @@ class Schedule(ABC):
         """Where the virtual stages lie."""
         return Chain.wrapped(num_stages)
 
+    def overlaps(self, num_stages: int) -> bool:
+        """Whether kernels have to go on beside transfers: two stages would wait for each other otherwise."""
+        return self.chain(num_stages).turns
+
     @property
     def num_slices(self) -> int:
         """Into how many parts sequences are cut, each of which goes through the pipeline by itself."""

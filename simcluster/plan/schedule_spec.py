@@ -99,11 +99,11 @@ class ScheduleSpec(Section):
         """Whether kernels go on beside transfers between stages; PlanError where they have to."""
         interleaved = framework.p2p_interleaved if chain.num_chunks > 1 else None
         found = (self.p2p or interleaved or framework.p2p) == "overlapped"
-        if chain.turns and not found:
+        if not found and self.build().overlaps(chain.num_stages):
             owner = "" if self.p2p else f"with the framework {framework.title}, "
             raise PlanError(
-                f"{owner}kernels wait for transfers: with schedule {self.kind} activations go both ways, and "
-                "two stages would wait for each other",
+                f"{owner}kernels wait for transfers: with schedule {self.kind} two stages "
+                "would wait for each other",
                 path="parallel.schedule.p2p" if self.p2p else "parallel.schedule",
                 hint="write p2p: overlapped",
             )

@@ -99,8 +99,8 @@ def possible(row) -> dict:
 
 def p2p_of(schedule, row) -> str:
     """The transfers of a row, or those that are the only ones possible."""
-    turns = validate_data(schedule, ScheduleSpec).build().chain(row["stages"]).turns
-    return "overlapped" if turns else row["p2p"]
+    overlaps = validate_data(schedule, ScheduleSpec).build().overlaps(row["stages"])
+    return "overlapped" if overlaps else row["p2p"]
 
 
 def scenario(schedule, row) -> Scenario:
@@ -175,10 +175,10 @@ def test_classes_at_once_and_rank_by_rank_take_the_same_time(kind, p2p):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_folded_pipeline_that_waits_for_its_transfers_is_refused(kind):
+def test_a_pipeline_that_cannot_wait_for_its_transfers_is_refused(kind):
     row = {name: values[0] for name, values in OPTIONS.items()} | {"micro_batches": 8}
     which = scenario({"kind": kind, "p2p": "blocking"}, row)
-    if validate_data({"kind": kind}, ScheduleSpec).build().chain(2).turns:
+    if validate_data({"kind": kind}, ScheduleSpec).build().overlaps(2):
         with pytest.raises(SimclusterError, match="two stages would wait for each other"):
             prepare(which)
     else:

@@ -87,7 +87,7 @@ BUBBLES = {
 
 
 def refusal(kind, options, p, m):
-    """What a schedule says that it does not do, if anything: rounds that are not whole, as its source does."""
+    """What a schedule says that it does not do, if anything: rounds that are not whole, say."""
     slices = options.get("slices", 2)
     if kind == "interleaved" and options.get("chunks", 2) > 1 and m > p and m % p:
         return f"{m} micro-batches are no whole rounds of {p}"

@@ -33,6 +33,10 @@ class SeqSmartVpp(Schedule):
         """Chunk c of stage s is virtual stage c x stages + s."""
         return Chain.wrapped(num_stages, self.chunks)
 
+    def overlaps(self, num_stages: int) -> bool:
+        """Nothing is done between what two stages send each other."""
+        return num_stages > 1
+
     def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
         """As seqvpp, begun with fewer forwards; PlanError for an odd number of stages."""
         if num_stages % 2:

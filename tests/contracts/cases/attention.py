@@ -142,7 +142,7 @@ CASES = (
         "slice_attention_grad",
         SliceAttentionGrad(Attention(), 1),
         _slices_grad(_slice_of(1)),
-        unsplit={"seq": _SHARE, "keys0": _KEYS, "keys1": _KEYS},
+        unsplit={"seq": _SHARE},
     ),
     Case("attention_turn", AttentionTurn(_IN_ORDER, 0, 8, 2, True), _SIXTEEN),
     Case("attention_turn both ways", AttentionTurn(Attention(causal=False), 1, 8, 2, False), _SIXTEEN),
