@@ -23,8 +23,8 @@ def schedule(
         str,
         typer.Argument(
             metavar="NAME|FILE",
-            help="1f1b, gpipe, interleaved, zb_h1, zb_v, dualpipe_v, seqpipe or another one; or a text file with "
-            "a line for each stage, such as F0 F1 B0 B1.",
+            help="1f1b, gpipe, interleaved, zb_h1, zb_v, dualpipe_v, seqpipe or another one; or a text file "
+            "with a line for each stage, such as F0 F1 B0 B1.",
             show_default=False,
         ),
     ],
