@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
-from simcluster.cluster import Cluster
-from simcluster.collectives import AUTOMATIC, Selection
 from simcluster.errors import PlanError, Problem
 from simcluster.layout import Layout, Mesh, uncut, whole
 from simcluster.model import Graph, Model
@@ -23,48 +20,30 @@ from simcluster.plan.fusion_ids import fusion_ids
 from simcluster.plan.hints import hints
 from simcluster.plan.in_order import in_order, in_turns
 from simcluster.plan.in_slices import check_slices, in_slices, slice_length
-from simcluster.plan.inputs import Inputs, check_inputs
+from simcluster.plan.inputs import check_inputs
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
+from simcluster.plan.multi_copy import abreast, copies_told, share
 from simcluster.plan.notes import followed, notes, padded, without_effect
 from simcluster.plan.optimize import OptimizerPlan
 from simcluster.plan.passes import Passes, differentiated
 from simcluster.plan.piece import Graphs, marked, pieces_told, unlaunchable
 from simcluster.plan.place import default_layers, place, written_layers
 from simcluster.plan.plan import Plan
+from simcluster.plan.planning import Planner
 from simcluster.plan.propagate import propagate
 from simcluster.plan.redistribute import Router
 from simcluster.plan.rule import BATCH, PIPELINE, SEQUENCE, Roles, Rule, stage_devices
 from simcluster.plan.schedule import splits
 from simcluster.plan.sharding import Sharding, chosen, groups
-from simcluster.plan.spec import FrameworkSpec, ParallelSpec, RecipeSpec, TrainingSpec
+from simcluster.plan.spec import RecipeSpec
 from simcluster.plan.statistics import with_statistics
 from simcluster.plan.strategies import assign
 from simcluster.plan.vocabulary import vocabulary_ways
 from simcluster.work import DType
 
 
-def layout_plan(
-    model: Model,
-    training: TrainingSpec,
-    parallel: ParallelSpec,
-    framework: FrameworkSpec,
-    cluster: Cluster,
-    algorithms: Selection = AUTOMATIC,
-    inputs: Inputs | None = None,
-) -> Plan:
-    """The plan of a model on a cluster; PlanError if it is impossible, with every reason it can tell."""
-    return _Planner(model, training, parallel, framework, cluster, algorithms, inputs).plan()
-
-
-@dataclass
-class _Planner:
-    model: Model
-    training: TrainingSpec
-    parallel: ParallelSpec
-    framework: FrameworkSpec
-    cluster: Cluster
-    algorithms: Selection
-    inputs: Inputs | None
+class LayoutPlanner(Planner):
+    """The planner of the modes in which everything follows from strategies."""
 
     def plan(self) -> Plan:
         """Decides what the passes need to know, and runs them."""
@@ -97,7 +76,8 @@ class _Planner:
             strategies=self.strategies,
             update=passes.optimizer.update,
             batches=self.batches,
-            micro_batch=self.training.micro_batch,
+            micro_batch=self.micro_batch,
+            copies=self.parallel.copies,
             batch_axes=self.batch_axes,
             chain=self.chain,
             chunks=self.chain.by_chunk(self.layers),
@@ -144,15 +124,19 @@ class _Planner:
         self.length = slice_length(self.training.seq_len, self.slices)
         self.layers = self._layers(self.chain)
         self.batch_axes = self.roles.resolve((BATCH,), self.mesh)
+        copies = self.parallel.copies
+        self.micro_batch = share(self.training.micro_batch, copies)
         self.batches = batches(
             self.training.global_batch,
             self.training.micro_batch,
             self.training.batch_shares,
             self.batch_axes,
             self.mesh,
-        )
+        ).in_copies(copies)
         check_passes(self.model.num_layers, self.batches.most, swept=False)
-        self.timetables = tuple(schedule.timetable(num_stages, count) for count in self.batches.counts)
+        self.timetables = tuple(
+            abreast(schedule.timetable(num_stages, count // copies), copies) for count in self.batches.counts
+        )
         self.sharding = self._sharding()
         self.formats = Formats.of(self.training.precision, self.framework, self.sharding)
         check_rates(self.cluster, self.formats.compute, self.formats.matmul)
@@ -184,7 +168,7 @@ class _Planner:
         tokens = self.training.global_batch * self.training.seq_len
         ways = self.mesh.product(self.batch_axes)
         counted = self.parallel.tokens_counted(tokens, ways)
-        batch = self.training.micro_batch * ways
+        batch = self.micro_batch * ways
         forward = model.graph(batch, length, self.formats.compute, counted)
         forward = with_statistics(forward, ways)
         slices = self.roles.resolve((SEQUENCE,), self.mesh)
@@ -257,6 +241,8 @@ class _Planner:
             self.algorithms,
             (self.model.vocabulary, self.padded.vocabulary),
         )
+        told = copies_told(self.parallel.copies, self.micro_batch, self.framework)
+        yield from [told] if told else []
         yield from pieces_told(placed, self.pieces)
         yield from followed(self.strategies, graph, self.sharder)
         yield from padded(placed, self.strategies, self.mesh) if self.parallel.pads else ()

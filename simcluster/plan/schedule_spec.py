@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import MISSING, fields
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AliasChoices, Field, model_validator
 
 from simcluster.document import Name, PositiveInt, Refused, Section
 from simcluster.errors import PlanError, nearest
@@ -31,7 +31,9 @@ class ScheduleSpec(Section):
     chunks: PositiveInt | None = None
     """Of interleaved schedules: pieces of the model on each stage; 2 if absent."""
 
-    slices: PositiveInt | None = None
+    slices: PositiveInt | None = Field(
+        default=None, validation_alias=AliasChoices("slices", "seq_split_num", "seq_chunks")
+    )
     """Of schedules that cut sequences (seqpipe): into how many parts; 2 if absent."""
 
     text: Name | None = None

@@ -208,6 +208,7 @@ _NOT_MANUAL = (
     "gradients_mean",
     "gradients_degree",
     "recompute",
+    "copies",
 )
 """What asks for something that a hand-written program has in its operators, or not at all."""
 
@@ -256,6 +257,13 @@ class ParallelSpec(Section):
 
     schedule: ScheduleSpec = ScheduleSpec()
     """The pipeline schedule."""
+
+    copies: PositiveInt = Field(
+        default=1, validation_alias=AliasChoices("copies", "micro_batch_interleave_num", "interleave_num")
+    )
+    """Multi-copy parallelism (MindSpore's MicroBatchInterleaved): the samples of every micro-batch are dealt
+    out to so many copies, which go through the network in turns, so that kernels of one run beside the
+    collectives of another. Smaller kernels are slower."""
 
     optimizer_sharding: WrittenSharding | None = None
     """fsdp, ZeRO stages, MindSpore levels or the explicit form; the recipe's, if it has one."""

@@ -79,9 +79,9 @@ def shrink(scenario: Scenario) -> Shrunk:
     layers = chain.by_virtual(chunks)
     ways = _Ways.of(plan, mesh)
     model = scenario.model.shrunk(sum(layers), ways, padded=plan.vocab > scenario.model.vocabulary)
-    wanted = small_batches(plan.batches, mesh, len(layers))
-    batches = _runnable(wanted, schedule, stages, plan.num_micro_batches)
-    micro_batch = _micro_batch(plan, mesh, ways, spec.training.micro_batch)
+    wanted = small_batches(plan.batches.taken_together(plan.copies), mesh, len(layers))
+    batches = _runnable(wanted, schedule, stages, plan.num_micro_batches // plan.copies)
+    micro_batch = plan.copies * _micro_batch(plan, mesh, ways, plan.micro_batch)
     trained = sum(batches.by_coordinate) / len(batches.by_coordinate)
     batch = round(trained * micro_batch * mesh.product(plan.batch_axes))
     slices = schedule.num_slices

@@ -19,10 +19,12 @@ from simcluster.simulation import prepare, simulate, verify
 from tests.contracts.test_recipes import pairwise
 
 FOLDED = "F0 F1 F0c1 B0c1 F1c1 B1c1 B0 B1\nF0 F0c1 F1 F1c1 B0c1 B0 B1c1 B1"
+SLICES = "F0 F0s1 F1 F1s1 I0s1 I0 W0 B1s1 W0s1 B1\nF0 F0s1 F1 F1s1 B0s1 B0 I1s1 B1 W1s1"
 WRITTEN = {
     "text": [
         {"kind": "text", "text": "F1 F0 F1c1 F0c1 B1c1 B0c1 B1 B0\nF1 F0 F1c1 B1c1 F0c1 B0c1 B1 B0"},
         {"kind": "text", "text": FOLDED, "placement": "folded"},
+        {"kind": "text", "text": SLICES},
     ]
 }
 """Of schedules that must be told more than their kind; these are of two stages and two micro-batches."""
@@ -90,10 +92,12 @@ def runs(schedule, stages, count) -> bool:
 def possible(row) -> dict:
     """The row, with more stages if its schedule does not run on so many, and a model that has slices."""
     kind = row["schedule"]
-    for stages in (row["stages"], 4):
+    for stages in (row["stages"], 2, 4):
         if runs({"kind": kind}, stages, accepted({"kind": kind}, row | {"stages": stages})):
             break
-    model = "llama" if kind in SLICED and row["model"] == "t5" else row["model"]
+    # Of tied parameters, copies on one stage are refused where what is moved for micro-batches is sharded.
+    without = ("t5", "gpt, tied") if stages == 1 else ("t5",)
+    model = "llama" if kind in SLICED and row["model"] in without else row["model"]
     return row | {"stages": stages, "model": model}
 
 
@@ -159,6 +163,7 @@ def test_it_computes_what_one_device_computes(row):
 @pytest.mark.parametrize("schedule", WRITTEN["text"])
 @pytest.mark.parametrize("model", sorted(MODELS))
 def test_what_is_written_out_computes_what_one_device_computes(schedule, model):
+    model = "llama" if schedule["text"] == SLICES and model == "t5" else model
     for p2p in OPTIONS["p2p"]:
         row = {name: values[0] for name, values in OPTIONS.items()} | {"model": model, "p2p": p2p}
         prove(schedule, row | {"micro_batches": 2})

@@ -145,7 +145,7 @@ _MODEL: Mapping[str, Meaning] = {
 _MEANINGS: Mapping[str, Meaning] = {
     "runner_config.batch_size": states("training.micro_batch"),
     "runner_config.gradient_accumulation_steps": states("accumulation"),
-    "micro_batch_interleave_num": lost("micro-batches run one after the other", unless=(1, None)),
+    "micro_batch_interleave_num": states("copies"),
     "parallel_config.data_parallel": states("data"),
     "parallel_config.model_parallel": states("tensor"),
     "parallel_config.pipeline_stage": states("pipeline"),
@@ -162,7 +162,7 @@ _MEANINGS: Mapping[str, Meaning] = {
     ),
     "parallel_config.ulysses_degree_in_cp": effectless,
     "parallel_config.optimizer_shard": effectless,
-    "parallel_config.seq_split_num": lost("sequences are not split in the pipeline", unless=(1, None)),
+    "parallel_config.seq_split_num": states("slices"),
     "parallel.parallel_mode": lambda facts, flag: _mode(facts, flag),
     "parallel.enable_parallel_optimizer": switch("optimizer_parallel"),
     "parallel.parallel_optimizer_config.optimizer_level": states("optimizer_level", word),
@@ -171,7 +171,12 @@ _MEANINGS: Mapping[str, Meaning] = {
     "parallel.parallel_optimizer_config.optimizer_weight_shard_size": states("shard_size"),
     "parallel.pipeline_config.pipeline_interleave": effectless,
     "parallel.pipeline_config.pipeline_scheduler": selects(
-        "schedule", {"1f1b": "1f1b", "gpipe": "gpipe", "zero_bubble_v": "zb_v"}, "1f1b is simulated"
+        "schedule",
+        {
+            **{kind: kind for kind in ("1f1b", "gpipe", "seqpipe", "seqvpp", "seqsmartvpp")},
+            "zero_bubble_v": "zb_v",
+        },
+        "1f1b is simulated",
     ),
     "parallel.enable_alltoall": effectless,
     "parallel.comm_fusion": of_profile,
@@ -322,7 +327,22 @@ def _numbers(facts: Facts) -> None:
 
 
 def _batch(facts: Facts) -> None:
-    """With a pipeline ``micro_batch_num`` counts the micro-batches, without one the accumulation steps do."""
+    """With a pipeline ``micro_batch_num`` counts the micro-batches, without one the accumulation steps do.
+
+    ``batch_size`` is that of one of the copies that go abreast (``base_trainer.py``: the global batch is
+    batch_size x data_parallel x micro_batch_num x micro_batch_interleave_num).
+    """
+    copies = facts.get("copies", 1)
+    if "copies" in facts.known:
+        flag = facts.drop("copies")
+        if copies > 1:
+            facts.say("parallel.copies", copies, flag)
+        else:
+            facts.effectless(flag, "off")
+    if copies > 1 and facts.get("training.micro_batch"):
+        size = facts.get("training.micro_batch")
+        facts.remark(f"micro-batch: {size} in each of {copies} copies = {copies * size}")
+        facts.say("training.micro_batch", copies * size, facts.drop("training.micro_batch"))
     if "micro_batch_num" in facts.known:
         flag = facts.flag("micro_batch_num")
         if facts.get("pipeline", 1) > 1:

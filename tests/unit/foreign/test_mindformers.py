@@ -175,6 +175,18 @@ def test_zero_bubble_is_known():
     assert found.data["parallel"]["schedule"]["kind"] == "zb_v"
 
 
+def test_sequences_in_slices_are_known():
+    found = read(
+        parallel__pipeline_config__pipeline_scheduler="seqvpp",
+        parallel_config__seq_split_num=2,
+        model__model_config__pp_interleave_num=2,
+    )
+    schedule = found.data["parallel"]["schedule"]
+    assert (schedule["kind"], schedule["chunks"], schedule["slices"]) == ("seqvpp", 2, 2)
+    found = read(parallel_config__seq_split_num=2)
+    assert listed(found, "seq_split_num") == [Fate.UNSUPPORTED]
+
+
 def test_tied_embeddings_are_split_with_the_head():
     found = read(model__model_config__tie_word_embeddings=True)
     assert "strategies" not in found.data["parallel"]
@@ -206,3 +218,12 @@ def test_malformed(text, message):
     with pytest.raises(ScenarioError) as caught:
         translate(importer("mindformers"), text, "m.yaml", Given("atlas-800t-a2", 1))
     assert message in str(caught.value)
+
+
+def test_copies_go_abreast_each_with_the_batch_that_is_given():
+    one, two = read(), read(micro_batch_interleave_num=2)
+    size = one.data["training"]["micro_batch"]
+    assert "copies" not in one.data["parallel"]
+    assert two.data["parallel"]["copies"] == 2
+    assert two.data["training"]["micro_batch"] == 2 * size
+    assert two.data["training"]["global_batch"] == 2 * one.data["training"]["global_batch"]
