@@ -124,7 +124,8 @@ def burning_graph(
         for part in range(slices):
             own, first = (f" (slice {part})", name) if part else ("", "")
             before = (f"stage{stage - 1}{own}:out",) if stage else ()
-            instances.append(Instance(f"{name}{own}", name, before, *chain.places[stage], part, first))
+            place = chain.places[stage]
+            instances.append(Instance(f"{name}{own}", name, before, *place, slice=part, first=first))
     return Graph(blocks, tuple(instances))
 
 

@@ -14,13 +14,21 @@ Knob = Sequence[Changes]
 UNEVEN = ("tensor parallelism", "pipeline")
 """Knobs that may save less when turned further: fewer data-parallel ranks share the optimizer's states."""
 
+OF_TRAINING = ("recompute auto", "recompute", "optimizer sharding")
+"""Knobs of what only training has."""
+
 MOST_DOUBLINGS = 3
 """How often a mesh axis is doubled at most."""
 
 
 def knobs(scenario: Scenario, plan: Mapping[str, Any]) -> dict[str, Knob]:
     """The knobs that the plan leaves something to turn at, by what they are; ``plan`` is its document."""
-    found = {name: tuple(turns(scenario, plan)) for name, turns in _KNOBS.items()}
+    trained = scenario.spec.training is not None
+    found = {
+        name: tuple(turns(scenario, plan))
+        for name, turns in _KNOBS.items()
+        if trained or name not in OF_TRAINING
+    }
     return {name: turns for name, turns in found.items() if turns}
 
 
@@ -98,10 +106,11 @@ def _sharding(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
 
 def _micro_batch(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
     """Fewer samples at a time."""
-    size = scenario.spec.training.micro_batch
+    section = "training" if scenario.spec.training else "inference"
+    size = int(plan["micro_batch"]) * scenario.spec.parallel.copies
     while size % (2 * scenario.spec.parallel.copies) == 0:
         size //= 2
-        yield (("training.micro_batch", str(size)),)
+        yield ((f"{section}.micro_batch", str(size)),)
 
 
 def _axis(axis: str) -> Callable[[Scenario, Mapping[str, Any]], Iterator[Changes]]:

@@ -69,4 +69,5 @@ def trial_of(kinds: tuple[str, ...], changes: Changes, run: Run) -> Trial:
     """What a run says of the changes that it was made with."""
     summary = run.documents["summary"]
     tightest = max(summary["peak_memory_bytes"], key=lambda each: each["total"] - each["capacity"])
-    return Trial(kinds, changes, summary["step_time_s"], tightest["total"], tightest["capacity"])
+    spent = summary.get("latency_s", summary["step_time_s"])
+    return Trial(kinds, changes, spent, tightest["total"], tightest["capacity"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -39,7 +40,8 @@ class Role(enum.StrEnum):
 
     A ``view`` lies inside another buffer; a ``copy`` holds parameters in another format for a whole step; a
     ``buffer`` is held all along for communication; ``gathered`` is a whole copy of a sharded parameter; a
-    ``sum`` is a gradient of one micro-batch to which all who read the value add theirs.
+    ``sum`` is a gradient of one micro-batch to which all who read the value add theirs; a ``cache`` is what
+    passes of a generation keep for each other.
     """
 
     FEED = "feed"
@@ -49,6 +51,7 @@ class Role(enum.StrEnum):
     PARAMETER = "parameter"
     ACCUMULATOR = "accumulator"
     STATE = "state"
+    CACHE = "cache"
     COPY = "copy"
     BUFFER = "buffer"
     VIEW = "view"
@@ -99,6 +102,7 @@ class Node:
     a partial sum; ``why`` tells the user what made a movement necessary. Outputs in the role of accumulators
     and sums are added, not stored. Neighbours with one ``kernel`` name run as one launch. ``piece`` names the
     function of the block that runs as a graph and that it belongs to; without one it is dispatched by itself.
+    ``chunked`` names the collective that it is a chunk of, or goes in chunks with.
     """
 
     name: str
@@ -112,6 +116,7 @@ class Node:
     kernel: str = ""
     why: str = ""
     piece: str = ""
+    chunked: str = ""
 
     @property
     def source(self) -> str:
@@ -143,8 +148,8 @@ class Block:
 
     @property
     def states(self) -> tuple[str, ...]:
-        """The values that last from step to step and are no parameters."""
-        return tuple(name for name, value in self.values.items() if value.role is Role.STATE)
+        """The values that last from step to step, or from pass to pass, and are no parameters."""
+        return tuple(name for name, value in self.values.items() if value.role in (Role.STATE, Role.CACHE))
 
     def phase(self, *phases: Phase) -> Iterator[Node]:
         """The nodes of some phases, in order."""
@@ -159,9 +164,11 @@ class Block:
 class Instance:
     """One use of a block: ``layers.3``. ``inputs`` name the graph values bound to the block's inputs.
 
-    ``stage`` is the pipeline stage that runs it, ``chunk`` which of the pieces that lie there it is in. It
-    may work on one ``slice`` of sequences only: then ``first`` names, but in itself, the instance that works
-    on the first slice, and whose weights and gradients all slices share.
+    ``stage`` is the pipeline stage that runs it, ``chunk`` which of the pieces that lie there it is in; of a
+    graph of several passes, not placed yet, the number of the pass. ``like`` names the instance of another
+    pass that it repeats, parameters and all. It may work on one ``slice`` of sequences only: then ``first``
+    names, but in itself, the instance that works on the first slice, and whose weights and gradients all
+    slices share.
     """
 
     name: str
@@ -169,8 +176,14 @@ class Instance:
     inputs: tuple[str, ...] = ()
     stage: int = 0
     chunk: int = 0
+    like: str = ""
     slice: int = 0
     first: str = ""
+
+    @property
+    def known_as(self) -> str:
+        """What patterns call it: all passes have the strategies of the first."""
+        return self.like or self.name
 
     @property
     def home(self) -> str:
@@ -220,7 +233,12 @@ class Graph:
         """The name under which a tied parameter counts, or one that is a part of another graph's."""
         if parameter in self.origins:
             return self.origins[parameter]
-        return next((group[0] for group in self.ties if parameter in group), parameter)
+        return self._counted.get(parameter, parameter)
+
+    @cached_property
+    def _counted(self) -> Mapping[str, str]:
+        """Tied parameter -> the one that counts: that of the first group that has it."""
+        return {name: group[0] for group in reversed(self.ties) for name in group}
 
     @property
     def num_parameters(self) -> int:

@@ -22,11 +22,13 @@ from simcluster.document import (
 from simcluster.errors import nearest
 from simcluster.plan.framework import FrameworkSpec as FrameworkSpec
 from simcluster.plan.fusion import BucketsSpec, Ends, FusionSpec, check_ends
+from simcluster.plan.overlap_spec import OverlapSpec
 from simcluster.plan.piece_spec import PieceSpec
 from simcluster.plan.program_spec import ProgramSpec
 from simcluster.plan.quantise import PRODUCTS
 from simcluster.plan.recompute_spec import RecomputeSpec as RecomputeSpec
 from simcluster.plan.redistribution_spec import RedistributionSpec
+from simcluster.plan.routing_spec import RoutingSpec
 from simcluster.plan.schedule_spec import ScheduleSpec as ScheduleSpec
 from simcluster.plan.sharding import Written as WrittenSharding
 from simcluster.plan.strategy_spec import Axes, StrategySpec
@@ -173,6 +175,14 @@ class TrainingSpec(Section):
     optimizer: OptimizerSpec = OptimizerSpec()
     """sgd, momentum, adam, adamw or lamb, with its constants."""
 
+    routing: RoutingSpec = RoutingSpec()
+    """How many tokens every expert of a mixture gets: uniform, zipf:1.2, normal:0.3, or a histogram."""
+
+    @property
+    def formats(self) -> PrecisionSpec:
+        """The formats of a step."""
+        return self.precision
+
 
 class RecipeSpec(CatalogSection):
     """A recipe: strategies for a family of models, in the form users write them."""
@@ -209,6 +219,7 @@ _NOT_MANUAL = (
     "gradients_degree",
     "recompute",
     "copies",
+    "overlap",
 )
 """What asks for something that a hand-written program has in its operators, or not at all."""
 
@@ -264,6 +275,10 @@ class ParallelSpec(Section):
     """Multi-copy parallelism (MindSpore's MicroBatchInterleaved): the samples of every micro-batch are dealt
     out to so many copies, which go through the network in turns, so that kernels of one run beside the
     collectives of another. Smaller kernels are slower."""
+
+    overlap: dict[Name, OverlapSpec] = {}
+    """Collectives of activations over an axis that go in chunks with their matmuls: ``{tensor: 4}``, or
+    ``{tensor: {chunks: 4, reductions: forward}}``."""
 
     optimizer_sharding: WrittenSharding | None = None
     """fsdp, ZeRO stages, MindSpore levels or the explicit form; the recipe's, if it has one."""

@@ -13,7 +13,9 @@ from simcluster.program.segments import phase_of
 _EACH = tuple(map(str, (Phase.FORWARD, Phase.BACKWARD, Phase.WEIGHTS, Phase.SCATTER)))
 """What runs for every micro-batch, and drops what it is the last to read."""
 
-_RESIDENT = frozenset({Role.PARAMETER, Role.COPY, Role.STATE, Role.ACCUMULATOR, Role.BUFFER, Role.VIEW})
+_RESIDENT = frozenset(
+    {Role.PARAMETER, Role.COPY, Role.STATE, Role.CACHE, Role.ACCUMULATOR, Role.BUFFER, Role.VIEW}
+)
 
 
 @dataclass(frozen=True, slots=True)

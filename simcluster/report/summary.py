@@ -11,6 +11,7 @@ from rich.text import Text
 
 from simcluster import units
 from simcluster.draw import Cell, Column, bar, flow, legend, screen_width, shown, table
+from simcluster.report.answer import answered, infers, remarks, simulated
 from simcluster.report.headline import headline
 from simcluster.report.parts import cut, memory
 from simcluster.report.stages import StageMemory, against, labels, stage_memory
@@ -52,7 +53,7 @@ def summary(run: Run, width: int, *, colour: bool = False) -> RenderableType:
         *_misfit(found, width),
         _head(documents),
         _figures(documents),
-        _cut(found, width, colour),
+        _cut(found, simulated(documents), width, colour),
         _memory(documents, width, colour),
         *_groups(found),
         *_communication(found, width),
@@ -88,6 +89,9 @@ def _head(documents: Document) -> RenderableType:
 def _figures(documents: Document) -> RenderableType:
     """The figures that people quote."""
     found = documents["summary"]
+    if infers(documents):
+        told = [part for value, what in answered(documents) for part in ((value, "bold cyan"), f" {what}   ")]
+        return Group(Text.assemble(*told[:-2]), _indented(Text("\n".join(remarks(documents)), "dim")))
     rate, each, unit = throughput(documents)
     text = Text.assemble(
         *("Step time ", (units.seconds(found["step_time_s"]), "bold cyan"), "   "),
@@ -98,7 +102,7 @@ def _figures(documents: Document) -> RenderableType:
     return Group(text, _indented(Text("\n".join(notes), "dim")))
 
 
-def _cut(found: Document, width: int, colour: bool) -> RenderableType:
+def _cut(found: Document, title: str, width: int, colour: bool) -> RenderableType:
     """The parts of the step: the table, and below it the bar."""
     parts, step = cut(found), found["step_time_s"]
     rows: list[list[Cell]] = [
@@ -112,7 +116,7 @@ def _cut(found: Document, width: int, colour: bool) -> RenderableType:
     ]
     figures = [Column(title, quantity=True) for title in ("mean", "share", "worst rank")]
     return Group(
-        table([Column("Where the step goes"), *figures], rows),
+        table([Column(title), *figures], rows),
         _indented(bar([part for part, _ in parts], width - 2, scale=step, colour=colour)),
     )
 
