@@ -204,6 +204,15 @@ class Operator(ABC):
         """
         return None
 
+    def sliced(self, index: int) -> Operator | None:
+        """The same on slice ``index`` of sequences that are worked on slice by slice; None if each is so by
+        itself.
+
+        Its inputs behind the first are those of all slices so far, each in its order (SliceAttention).
+        ValueError if it needs the slices behind this one, or something else that no slice has.
+        """
+        return None
+
     def ragged(self) -> Ragged | None:
         """The dim of which data decide how much is there; None if there is none."""
         return None
