@@ -118,6 +118,23 @@ class Tape(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Ragged:
+    """A dim ``places`` of which data decide how much is there, for each of ``groups`` and of ``samples``.
+
+    Names are iteration dims of the operator. Every sample has as many rows to place as the dims ``drawn``
+    have elements together, and places at most as many in one group as the dim ``once`` has. A group takes no
+    more than ``most`` rows of a sample, where there is such a bound.
+    """
+
+    groups: str
+    samples: tuple[str, ...]
+    places: str
+    drawn: tuple[str, ...]
+    once: str
+    most: int | None = None
+
+
 class Operator(ABC):
     """One kind of operator; instances are frozen dataclasses whose fields are its attributes."""
 
@@ -185,6 +202,19 @@ class Operator(ABC):
         ``length`` is that of the whole sequence.
         ValueError if it does and knows no turns.
         """
+        return None
+
+    def sliced(self, index: int) -> Operator | None:
+        """The same on slice ``index`` of sequences that are worked on slice by slice; None if each is so by
+        itself.
+
+        Its inputs behind the first are those of all slices so far, each in its order (SliceAttention).
+        ValueError if it needs the slices behind this one, or something else that no slice has.
+        """
+        return None
+
+    def ragged(self) -> Ragged | None:
+        """The dim of which data decide how much is there; None if there is none."""
         return None
 
     def decompose(self, split: frozenset[str]) -> Decomposition | None:

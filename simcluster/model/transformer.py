@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 from simcluster.model.decoder import DecoderBlock
 from simcluster.model.dimensions import Dimensions
-from simcluster.model.graph import Graph, Instance
+from simcluster.model.generation import Generation, Past
+from simcluster.model.graph import Block, Graph, Instance
 from simcluster.model.layers import GATED
 from simcluster.model.model import Model, Ways
 from simcluster.model.operator import TensorType
 from simcluster.work import DType
+
+_TIED = ("embedding.tokens.weight", "head.logits.weight")
+"""The two matrices that are one in models with tied embeddings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,12 @@ class Transformer(Dimensions, Model):
     def computed(self, *, flash: bool, logits: DType | None) -> Transformer:
         """Attention in one kernel or several, logits in the type of activations or another."""
         return replace(self, flash=flash, logits=logits)
+
+    def in_slices(self, count: int) -> Transformer:
+        """Experts with places for each slice."""
+        if self.experts is None:
+            return self
+        return replace(self, experts=replace(self.experts, slices=count))
 
     def shrunk(self, layers: int, ways: Ways, *, padded: bool) -> Transformer:
         """Small sizes that divide as these do; grouped heads stay grouped, windows shorter than sequences."""
@@ -108,16 +118,20 @@ class Transformer(Dimensions, Model):
         """Experts with no more places than tokens choose."""
         if self.experts is None:
             return self
-        return replace(self, experts=replace(self.experts, capacity_factor=1.0))
+        return replace(self, experts=replace(self.experts, capacity_factor=None, padded=True))
 
     def remarks(self, seq_len: int) -> tuple[str, ...]:
         """How many tokens an expert takes."""
         if self.experts is None:
             return ()
         places = self.experts.capacity(seq_len)
+        if self.experts.capacity_factor is None:
+            count = self.experts.count
+            return (f"experts drop no token: each of {count} gets {places:,} of a sequence in the mean",)
+        how = "computes all of them, taken or not" if self.experts.padded else "computes what sits in them"
         return (
             f"each of {self.experts.count} experts has {places:,} places for every sequence, "
-            f"{self.experts.capacity_factor:g} x its mean share, and computes all of them, taken or not",
+            f"{self.experts.capacity_factor:g} x its mean share, and {how}",
         )
 
     def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: float) -> Graph:
@@ -148,5 +162,60 @@ class Transformer(Dimensions, Model):
             instances.append(layer)
             last = layer.output("out")
         instances.append(Instance("head", "head", (last,)))
-        ties = (("embedding.tokens.weight", "head.logits.weight"),) if self.tied else ()
+        ties = (_TIED,) if self.tied else ()
         return Graph({block.name: block for block in blocks}, tuple(instances), ties)
+
+    @property
+    def still(self) -> Transformer:
+        """Without dropout."""
+        return replace(self, dropout=0.0, embedding_dropout=0.0, attention_dropout=0.0)
+
+    @property
+    def ungenerative(self) -> str:
+        """What of it has no form that reads a cache."""
+        lacking = {
+            "latent attention": self.latent,
+            "a query layer": self.query_layer,
+            "experts": self.experts,
+        }
+        found = [name for name, has in lacking.items() if has]
+        return f"inference of models with {' and '.join(found)} is not supported yet" if found else ""
+
+    def generating(self, batch: int, dtype: DType, generation: Generation, known: int) -> Graph:
+        """A prefill and decode steps, one behind the other."""
+        names = ("embedding", *(f"layers.{index}" for index in range(self.layers)), "head")
+        blocks: dict[str, Block] = {}
+        instances: list[Instance] = []
+        for number, token in enumerate((0, *generation.steps)):
+            length = generation.length(token)
+            ids = TensorType((batch, length), DType.INT64)
+            hidden = TensorType((batch, length, self.hidden), dtype)
+            prefix = generation.prefix(token)
+
+            def write(name: str, prefix: str = prefix, token: int = token) -> DecoderBlock:
+                return DecoderBlock(f"{prefix}{name}", self.still, dtype, past=Past(generation, token))
+
+            made = [write("embedding").embedding(ids), write("layer").layer(hidden)]
+            made.append(write("head").next_token(hidden, known))
+            blocks |= {block.name: block for block in made}
+            for name, kind in zip(names, ("embedding", *("layer",) * self.layers, "head"), strict=True):
+                inputs = (instances[-1].output("out"),) if instances else ()
+                like = name if token else ""
+                instances.append(
+                    Instance(f"{prefix}{name}", f"{prefix}{kind}", inputs, chunk=number, like=like)
+                )
+        return Graph(blocks, tuple(instances), _shared(blocks, instances, self.tied))
+
+
+def _shared(
+    blocks: Mapping[str, Block], instances: Sequence[Instance], tied: bool
+) -> tuple[tuple[str, ...], ...]:
+    """The parameters and caches of the passes of a generation: every one is one of all passes."""
+    found: dict[str, list[str]] = {}
+    for each in instances:
+        block = blocks[each.block]
+        for name in (*block.parameters, *block.states):
+            found.setdefault(f"{each.known_as}.{name}", []).append(f"{each.name}.{name}")
+    if tied:
+        found[_TIED[0]] += found.pop(_TIED[1])
+    return tuple(tuple(group) for group in found.values() if len(group) > 1)

@@ -17,17 +17,18 @@ from simcluster.document import (
     PositiveInt,
     Refused,
     Section,
-    Unsupported,
 )
 from simcluster.errors import nearest
 from simcluster.plan.framework import FrameworkSpec as FrameworkSpec
 from simcluster.plan.fusion import BucketsSpec, Ends, FusionSpec, check_ends
+from simcluster.plan.offload_spec import OffloadSpec
 from simcluster.plan.overlap_spec import OverlapSpec
 from simcluster.plan.piece_spec import PieceSpec
 from simcluster.plan.program_spec import ProgramSpec
 from simcluster.plan.quantise import PRODUCTS
 from simcluster.plan.recompute_spec import RecomputeSpec as RecomputeSpec
 from simcluster.plan.redistribution_spec import RedistributionSpec
+from simcluster.plan.routing_spec import RoutingSpec
 from simcluster.plan.schedule_spec import ScheduleSpec as ScheduleSpec
 from simcluster.plan.sharding import Written as WrittenSharding
 from simcluster.plan.strategy_spec import Axes, StrategySpec
@@ -174,6 +175,14 @@ class TrainingSpec(Section):
     optimizer: OptimizerSpec = OptimizerSpec()
     """sgd, momentum, adam, adamw or lamb, with its constants."""
 
+    routing: RoutingSpec = RoutingSpec()
+    """How many tokens every expert of a mixture gets: uniform, zipf:1.2, normal:0.3, or a histogram."""
+
+    @property
+    def formats(self) -> PrecisionSpec:
+        """The formats of a step."""
+        return self.precision
+
 
 class RecipeSpec(CatalogSection):
     """A recipe: strategies for a family of models, in the form users write them."""
@@ -209,6 +218,7 @@ _NOT_MANUAL = (
     "gradients_mean",
     "gradients_degree",
     "recompute",
+    "offload",
     "copies",
     "overlap",
 )
@@ -290,8 +300,8 @@ class ParallelSpec(Section):
     recompute: RecomputeSpec = RecomputeSpec()
     """Activation recomputation."""
 
-    offload: Unsupported = None
-    """Offload to host memory and disk."""
+    offload: OffloadSpec = OffloadSpec()
+    """What lies in the memory or on the disks of hosts instead of on devices."""
 
     fusion: FusionSpec = FusionSpec()
     """Which gradients travel as one collective; the framework's choice if absent."""

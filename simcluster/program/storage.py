@@ -5,7 +5,7 @@ How much of it a framework spares or wastes is a matter of its profile (``Storag
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 
 from simcluster.layout import Mesh
@@ -96,6 +96,9 @@ def stored(
     instructions: Sequence[Instruction], slots: Sequence[Slot], storage: StorageSpec, phase: str
 ) -> Iterator[Instruction]:
     """The instructions with what they hold while they run, and those that write over what they read."""
+    copies = [each for each in instructions if each.action is Action.COPY]
+    brought = {slot for each in copies for slot in each.writes}
+    away = {slot for each in copies for slot in each.reads}
     for each in instructions:
         if each.calls and isinstance(each.calls[0].operator, Chunks | Together):
             # What it makes lies where what it reads does.
@@ -111,7 +114,7 @@ def stored(
         yield replace(
             each,
             scratch=round(factor * max(sizes, default=0)),
-            in_place=each.in_place or (over and _fits(each, slots)),
+            in_place=each.in_place or (over and _fits(each, slots)) or _replaces(each, slots, brought, away),
         )
 
 
@@ -119,3 +122,11 @@ def _fits(each: Instruction, slots: Sequence[Slot]) -> bool:
     """Whether what an instruction writes has room in what it is the last to read."""
     room = max((slots[slot].num_bytes for slot in each.drops), default=0)
     return sum(slots[slot].num_bytes for slot in each.writes) <= room
+
+
+def _replaces(
+    each: Instruction, slots: Sequence[Slot], brought: Container[int], away: Container[int]
+) -> bool:
+    """Whether what an instruction makes, to be brought back, takes the place of what was brought for it."""
+    going = any(slot in away and slots[slot].scope is Scope.LOCAL for slot in each.writes)
+    return going and any(slot in brought for slot in each.drops)

@@ -13,6 +13,7 @@ from simcluster.plan.limits import check_passes
 from simcluster.plan.recompute_spec import RecomputeSpec
 from simcluster.program import Classes, Program, build, check
 from simcluster.program.calls import HostCalls
+from simcluster.program.routed import routed
 from simcluster.scenario import Scenario
 from simcluster.simulation.bucket_search import searched
 from simcluster.simulation.classes import classes_on_links
@@ -46,7 +47,7 @@ def prepare(scenario: Scenario, *, unfold: bool = False) -> Built:
         def planned(again: RecomputeSpec) -> Plan:
             return make_plan(
                 scenario.model,
-                spec.training,
+                spec.task,
                 spec.parallel.model_copy(update={"recompute": again}),
                 scenario.framework,
                 cluster,
@@ -59,7 +60,12 @@ def prepare(scenario: Scenario, *, unfold: bool = False) -> Built:
         beside = plan.mesh.num_ranks // plan.num_stages if unfold else 1
         swept = not cluster.mixed
         work = partial(
-            check_passes, sum(plan.layers), plan.num_micro_batches, swept=swept, steps=spec.run.steps
+            check_passes,
+            sum(plan.layers),
+            plan.num_micro_batches,
+            swept=swept,
+            steps=spec.run.steps,
+            passes=plan.generation.num_passes if plan.generation else 1,
         )
         work(ranks=beside)
         program = lowered(plan)
@@ -79,7 +85,7 @@ def host_calls(plan: Plan) -> HostCalls:
 
 def lowered(plan: Plan) -> Program:
     """The Program of a plan."""
-    return build(
+    program = build(
         plan.graph,
         plan.timetables,
         plan.mesh,
@@ -96,3 +102,4 @@ def lowered(plan: Plan) -> Program:
         assigned=plan.assigned,
         attention=plan.attention,
     )
+    return routed(program, plan.routing, [each.name for each in plan.graph.instances])

@@ -13,7 +13,8 @@ from simcluster.plan.framework import IDEAL, FrameworkSpec
 from simcluster.plan.told import told
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
-from tests.contracts.test_recipes import label, pairwise
+from tests.contracts.test_recipes import label
+from tests.covering import covering
 from tests.scenarios import TINY, TINY_GPT, scenario, under
 
 PROFILES = sorted(FrameworkSpec.entries())
@@ -38,7 +39,7 @@ WANTED = {
 
 def with_framework(name, mesh, **options) -> Scenario:
     which = scenario(mesh, **options)
-    return Scenario(which.spec.model_copy(update={"framework": name}), None, which.folder)
+    return Scenario(which.spec.model_copy(update={"framework": FrameworkSpec.load(name)}), None, which.folder)
 
 
 def test_the_frameworks_people_use_are_there():
@@ -158,7 +159,7 @@ PLACES = [
     ("megatron_sp", {"pipeline": 2, "tensor": 2}),
 ]
 ROWS = list(
-    pairwise(
+    covering(
         {
             "framework": PROFILES,
             "place": PLACES,
