@@ -113,6 +113,12 @@ def _micro_batch(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Change
         yield ((f"{section}.micro_batch", str(size)),)
 
 
+def _cache(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
+    """Keys and values kept in fewer bits."""
+    if plan.get("inference", {}).get("cache") in ("fp32", "fp16", "bf16"):
+        yield (("inference.cache", "{dtype: fp8}"),)
+
+
 def _axis(axis: str) -> Callable[[Scenario, Mapping[str, Any]], Iterator[Changes]]:
     """More ranks along an axis at the cost of data parallelism."""
 
@@ -135,6 +141,7 @@ _KNOBS: Mapping[str, Callable[[Scenario, Mapping[str, Any]], Iterator[Changes]]]
     "recompute": _recompute,
     "optimizer sharding": _sharding,
     "micro-batch": _micro_batch,
+    "cache": _cache,
     "tensor parallelism": _axis("tensor"),
     "pipeline": _axis("pipeline"),
 }

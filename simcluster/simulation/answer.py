@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,8 @@ from simcluster.simulation.flops import Flops, forward_flops
 from simcluster.trace import Asked, Recording
 
 Floats = NDArray[np.float64]
+
+_CHUNK = re.compile(r"F\d+(?:c(\d+))?")
 
 ANSWER_METRICS = (
     "ttft_s",
@@ -86,8 +89,9 @@ def _ends(built: Built, recording: Recording | Asked, asked: Generation) -> Floa
 
 
 def _chunk(action: str) -> int:
-    """The chunk of an action as schedules write it: F3c1."""
-    return int(action.partition("c")[2] or 0)
+    """The chunk of an action as schedules write it, F3c1; of what goes abreast all are in one."""
+    found = _CHUNK.match(action)
+    return int(found[1] or 0) if found else 0
 
 
 def _per_token(asked: Generation, ends: Floats) -> Floats:
