@@ -116,7 +116,7 @@ def _micro_batch(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Change
 def _cache(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
     """Keys and values kept in fewer bits."""
     if plan.get("inference", {}).get("cache") in ("fp32", "fp16", "bf16"):
-        yield (("inference.cache", "{dtype: fp8}"),)
+        yield (("inference.cache", "fp8"),)
 
 
 def _axis(axis: str) -> Callable[[Scenario, Mapping[str, Any]], Iterator[Changes]]:

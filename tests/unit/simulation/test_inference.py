@@ -163,8 +163,19 @@ def test_steps_that_are_not_simulated_lie_on_lines(mesh):
     assert few["peak_memory_bytes_max"] == every["peak_memory_bytes_max"]
 
 
+@pytest.mark.parametrize("mesh", [{"tensor": 4}, {"pipeline": 2, "data": 2, "tensor": 2}])
+def test_time_is_cut_without_remainder(mesh):
+    found = summary(inference(mesh, micro_batch=2))
+    assert sum(found["prefill_parts_s"].values()) == pytest.approx(found["ttft_s_max"], rel=1e-12)
+    steps = [seconds for _, seconds in found["decode_steps"]]
+    assert sum(found["decode_parts_s"].values()) == pytest.approx(sum(steps) / len(steps), rel=1e-9)
+    assert min(found["decode_parts_s"].values()) > 0
+    assert ("pipeline wait" in found["decode_parts_s"]) == ("pipeline" in mesh)
+
+
 def test_one_token_is_a_prefill():
     found = summary(inference({"tensor": 2}, tokens=1))
+    assert found["decode_parts_s"] == {}
     assert found["tpot_s"] == found["decode_mbu"] == 0
     assert found["latency_s"] == found["ttft_s"] == pytest.approx(found["step_time_s"], rel=1e-12)
 
@@ -195,10 +206,14 @@ def test_micro_batches_in_turns_fill_a_pipeline():
 
 @pytest.mark.parametrize(
     ("mesh", "dtype", "bytes_each"),
-    [({"data": 1}, "bf16", 2), ({"tensor": 4}, "fp8", 1), ({"pipeline": 2, "data": 2, "tensor": 2}, None, 2)],
+    [
+        ({"data": 1}, "bf16", 2),
+        ({"tensor": 4}, {"dtype": "fp8"}, 1),
+        ({"pipeline": 2, "data": 2, "tensor": 2}, None, 2),
+    ],
 )
 def test_caches_hold_every_token_of_every_sequence(mesh, dtype, bytes_each):
-    scenario = inference(mesh, tokens=32, micro_batch=2, cache={"dtype": dtype} if dtype else {})
+    scenario = inference(mesh, tokens=32, micro_batch=2, cache=dtype or {})
     model, found = scenario.model, summary(scenario)
     total = 2 * model.layers * model.kv_heads * model.head_dim * (512 + 32) * 8 * bytes_each
     for each in found["peak_memory_bytes"]:
