@@ -104,6 +104,19 @@ def _sharding(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
         yield (("parallel.optimizer_sharding", f"{{zero: {zero}}}"),)
 
 
+def _offload(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
+    """States on the host, then activations, then weights, where these can be."""
+    if any(host.pcie is None for host in scenario.cluster.kinds):
+        return
+    present, sharding = scenario.spec.parallel.offload, plan["optimizer_sharding"]
+    whole = bool(sharding["weights"]) or not sharding["states"]
+    away: list[str] = []
+    for category in ("optimizer_states", "activations", *(("parameters",) if whole else ())):
+        if getattr(present, category) is None:
+            away.append(category)
+            yield tuple((f"parallel.offload.{each}", "host") for each in away)
+
+
 def _micro_batch(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
     """Fewer samples at a time."""
     section = "training" if scenario.spec.training else "inference"
@@ -134,6 +147,7 @@ _KNOBS: Mapping[str, Callable[[Scenario, Mapping[str, Any]], Iterator[Changes]]]
     "recompute auto": _chosen,
     "recompute": _recompute,
     "optimizer sharding": _sharding,
+    "offload": _offload,
     "micro-batch": _micro_batch,
     "tensor parallelism": _axis("tensor"),
     "pipeline": _axis("pipeline"),

@@ -4,6 +4,7 @@ from simcluster.model.builder import BlockBuilder
 from simcluster.model.graph import Block, Graph, Instance, Node, Part, Phase, Role, Value
 from simcluster.model.model import Model
 from simcluster.model.operator import ONE, Array, Decomposition, Operator, Region, Tape, TensorType, number
+from simcluster.model.place import Place, Relocation, legs
 from simcluster.model.transformer import Transformer
 
 __all__ = [
@@ -19,11 +20,14 @@ __all__ = [
     "Operator",
     "Part",
     "Phase",
+    "Place",
     "Region",
+    "Relocation",
     "Role",
     "Tape",
     "TensorType",
     "Transformer",
     "Value",
+    "legs",
     "number",
 ]

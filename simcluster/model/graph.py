@@ -15,20 +15,23 @@ import numpy as np
 
 from simcluster.layout import Layout, Movement, Strategy
 from simcluster.model.operator import Array, Operator, TensorType
+from simcluster.model.place import Place, Relocation
 
 
 class Phase(enum.StrEnum):
     """When an operator runs: once per step before, per micro-batch, or once per step after (DESIGN 4.4).
 
     Sharded weights are gathered ahead of a block's forward (``gather``) and backward (``regather``), sharded
-    gradients scattered behind its backward (``scatter``), each on streams of their own. ``weights`` is the
-    second half of a backward that is done in two.
+    gradients scattered behind its backward (``scatter``), each on streams of their own. What was kept off the
+    device comes back ahead of the backward (``fetch``). ``weights`` is the second half of a backward that is
+    done in two.
     """
 
     BEGIN = "begin"
     GATHER = "gather"
     FORWARD = "forward"
     REGATHER = "regather"
+    FETCH = "fetch"
     BACKWARD = "backward"
     WEIGHTS = "weights"
     SCATTER = "scatter"
@@ -82,7 +85,8 @@ class Value:
     """A tensor of the graph: logical type, role, and its layout once it is sharded.
 
     ``copy_of`` names the parameter whose initial values it holds besides the parameter itself; ``below``
-    bounds the ids of a feed of integers, ``part`` says which part of the input a feed is, if not all of it.
+    bounds the ids of a feed of integers, ``part`` says which part of the input a feed is, if not all of it;
+    ``place`` is the memory it lies in.
     """
 
     type: TensorType
@@ -91,11 +95,12 @@ class Value:
     copy_of: str = ""
     below: int = 0
     part: Part | None = None
+    place: Place = Place.DEVICE
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An operator, or a movement between layouts, in place.
+    """An operator, a movement between layouts, or a relocation between memories, in place.
 
     ``origin`` names the forward node it was derived from. ``strategy``, ``masked`` and ``why`` are set when
     it is sharded: ``masked`` lists (input, axes) whose copies count only at coordinate 0, so that they join
@@ -106,7 +111,7 @@ class Node:
     """
 
     name: str
-    operator: Operator | Movement
+    operator: Operator | Movement | Relocation
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     phase: Phase = Phase.FORWARD

@@ -9,7 +9,7 @@ import pytest
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, verify
 from tests.contracts.test_pipelines import KINDS, OPTIONS, label, possible, scenario
-from tests.contracts.test_recipes import pairwise
+from tests.covering import covering
 
 FEW = {
     **OPTIONS,
@@ -21,7 +21,7 @@ FEW = {
     "recipe": ["megatron", "megatron_sp"],
     "copies": [2, 3],
 }
-ROWS = list(map(possible, pairwise({"schedule": KINDS, **FEW})))
+ROWS = list(map(possible, covering({"schedule": KINDS, **FEW})))
 
 
 def copied(row) -> Scenario:

@@ -16,7 +16,7 @@ from simcluster.plan.schedule import render
 from simcluster.plan.schedule_spec import ScheduleSpec, schedules
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
-from tests.contracts.test_recipes import pairwise
+from tests.covering import covering
 
 FOLDED = "F0 F1 F0c1 B0c1 F1c1 B1c1 B0 B1\nF0 F0c1 F1 F1c1 B0c1 B0 B1c1 B1"
 SLICES = "F0 F0s1 F1 F1s1 I0s1 I0 W0 B1s1 W0s1 B1\nF0 F0s1 F1 F1s1 B0s1 B0 I1s1 B1 W1s1"
@@ -152,7 +152,7 @@ def test_schedules_that_need_more_than_their_kind_have_examples():
         assert needs == (kind in WRITTEN), f"add schedules of kind '{kind}' to WRITTEN in {__file__}"
 
 
-ROWS = list(map(possible, pairwise({"schedule": KINDS, **OPTIONS})))
+ROWS = list(map(possible, covering({"schedule": KINDS, **OPTIONS})))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=label)
