@@ -128,7 +128,7 @@ class Ragged:
     """
 
     groups: str
-    samples: str
+    samples: tuple[str, ...]
     places: str
     drawn: tuple[str, ...]
     once: str

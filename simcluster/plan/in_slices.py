@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from simcluster.errors import PlanError, Problem
 from simcluster.model import Block, Graph, Instance, Node, Operator, Part, Role, Value
-from simcluster.plan.in_order import SEQ
+from simcluster.plan.rule import SEQ
 from simcluster.plan.sharding import Sharding
 
 PATH = "parallel.schedule.slices"

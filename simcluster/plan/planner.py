@@ -35,7 +35,7 @@ from simcluster.plan.plan import Plan
 from simcluster.plan.planning import Planner
 from simcluster.plan.propagate import propagate
 from simcluster.plan.redistribute import Router
-from simcluster.plan.rule import BATCH, PIPELINE, SEQUENCE, Roles, Rule, stage_devices
+from simcluster.plan.rule import BATCH, PIPELINE, SEQUENCE, Roles, Rule, sequence_slices, stage_devices
 from simcluster.plan.schedule import forward_only, splits
 from simcluster.plan.sharding import Sharding, chosen, groups
 from simcluster.plan.spec import RecipeSpec
@@ -167,6 +167,8 @@ class LayoutPlanner(Planner):
             flash=self.framework.attention != "unfused",
             logits=DType.FP32 if self.framework.logits == "fp32" else None,
         )
+        slices = sequence_slices(rules, self.roles, self.mesh)
+        self.padded = self.padded.in_slices(slices) if slices > 1 else self.padded
         passes = len(self.chain) // len(self.once)
         placed = place(self._forward(self.padded, self.length), self.layers * passes, self.chain)
         placed, self.pieces = marked(placed, self.shards)
