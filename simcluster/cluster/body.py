@@ -78,6 +78,7 @@ def _gemm(work: Work, models: Models, rates: Rates) -> Rate:
         _matrix_rate(work, models, rates) * share,
         rates.memory_bandwidth * models.streaming[Kernel.COPY].at(max(1, work.bytes_moved)),
         work.bytes_moved,
+        sizes.get("aligned"),
     )
 
 
@@ -95,6 +96,7 @@ def _attention(work: Work, models: Models, rates: Rates) -> Rate:
         work.flops,
         _matrix_rate(work, models, rates),
         sizes.get("release", 0),
+        sizes.get("before", 0),
     )
     return larger(compute, streaming_time(Kernel.COPY, work.bytes_moved, models, rates))
 

@@ -104,6 +104,19 @@ def _sharding(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
         yield (("parallel.optimizer_sharding", f"{{zero: {zero}}}"),)
 
 
+def _offload(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
+    """States on the host, then activations, then weights, where these can be."""
+    if any(host.pcie is None for host in scenario.cluster.kinds):
+        return
+    present, sharding = scenario.spec.parallel.offload, plan["optimizer_sharding"]
+    whole = bool(sharding["weights"]) or not sharding["states"]
+    away: list[str] = []
+    for category in ("optimizer_states", "activations", *(("parameters",) if whole else ())):
+        if getattr(present, category) is None:
+            away.append(category)
+            yield tuple((f"parallel.offload.{each}", "host") for each in away)
+
+
 def _micro_batch(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
     """Fewer samples at a time."""
     section = "training" if scenario.spec.training else "inference"
@@ -111,6 +124,12 @@ def _micro_batch(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Change
     while size % (2 * scenario.spec.parallel.copies) == 0:
         size //= 2
         yield ((f"{section}.micro_batch", str(size)),)
+
+
+def _cache(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
+    """Keys and values kept in fewer bits."""
+    if plan.get("inference", {}).get("cache") in ("fp32", "fp16", "bf16"):
+        yield (("inference.cache", "fp8"),)
 
 
 def _axis(axis: str) -> Callable[[Scenario, Mapping[str, Any]], Iterator[Changes]]:
@@ -134,7 +153,9 @@ _KNOBS: Mapping[str, Callable[[Scenario, Mapping[str, Any]], Iterator[Changes]]]
     "recompute auto": _chosen,
     "recompute": _recompute,
     "optimizer sharding": _sharding,
+    "offload": _offload,
     "micro-batch": _micro_batch,
+    "cache": _cache,
     "tensor parallelism": _axis("tensor"),
     "pipeline": _axis("pipeline"),
 }

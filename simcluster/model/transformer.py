@@ -59,6 +59,12 @@ class Transformer(Dimensions, Model):
         """Attention in one kernel or several, logits in the type of activations or another."""
         return replace(self, flash=flash, logits=logits)
 
+    def in_slices(self, count: int) -> Transformer:
+        """Experts with places for each slice."""
+        if self.experts is None:
+            return self
+        return replace(self, experts=replace(self.experts, slices=count))
+
     def shrunk(self, layers: int, ways: Ways, *, padded: bool) -> Transformer:
         """Small sizes that divide as these do; grouped heads stay grouped, windows shorter than sequences."""
         # What latent keys share is shared by more than one head.
@@ -177,6 +183,8 @@ class Transformer(Dimensions, Model):
 
     def generating(self, batch: int, dtype: DType, generation: Generation, known: int) -> Graph:
         """A prefill and decode steps, one behind the other."""
+        if self.ungenerative:
+            raise NotImplementedError(self.ungenerative)
         names = ("embedding", *(f"layers.{index}" for index in range(self.layers)), "head")
         blocks: dict[str, Block] = {}
         instances: list[Instance] = []

@@ -18,6 +18,8 @@ from simcluster.plan.enclose import enclose
 from simcluster.plan.formats import Formats
 from simcluster.plan.framework import FrameworkSpec
 from simcluster.plan.fuse import fuse
+from simcluster.plan.offload import offload
+from simcluster.plan.offloading import Offload
 from simcluster.plan.optimize import OptimizerPlan, optimize
 from simcluster.plan.overlap_spec import OverlapSpec
 from simcluster.plan.quantise import quantise
@@ -63,6 +65,7 @@ class Passes:
     alike: tuple[str, ...] = ()
     apart: bool = False
     split: bool = False
+    offload: Offload = Offload()
     overlap: Mapping[str, OverlapSpec] = field(default_factory=dict)
 
     def run(self, graph: Graph) -> Graph:
@@ -78,7 +81,8 @@ class Passes:
         graph = enclose(graph)
         inside = self.framework.graphs.fuse
         graph = fuse(graph, self.framework.fuse, together=together, apart=self.apart, inside=inside)
-        return in_chunks(graph, self.overlap, self.mesh)
+        graph = in_chunks(graph, self.overlap, self.mesh)
+        return offload(graph, self.offload, self.mesh)
 
     def _trained(self, graph: Graph, optimizer: OptimizerPlan) -> Graph:
         """The passes of training."""

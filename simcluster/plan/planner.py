@@ -20,11 +20,13 @@ from simcluster.plan.fusion import idle, used_by
 from simcluster.plan.fusion_ids import fusion_ids
 from simcluster.plan.hints import hints
 from simcluster.plan.in_order import in_order, in_turns
+from simcluster.plan.in_slices import check_slices, in_slices, slice_length
 from simcluster.plan.inference_spec import InferenceSpec, samples
 from simcluster.plan.inputs import check_inputs
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
 from simcluster.plan.multi_copy import abreast, copies_told, share
 from simcluster.plan.notes import followed, notes, padded, without_effect
+from simcluster.plan.offloading import check_places
 from simcluster.plan.optimize import OptimizerPlan
 from simcluster.plan.passes import Passes, differentiated
 from simcluster.plan.piece import Graphs, marked, pieces_told, unlaunchable
@@ -33,7 +35,7 @@ from simcluster.plan.plan import Plan
 from simcluster.plan.planning import Planner
 from simcluster.plan.propagate import propagate
 from simcluster.plan.redistribute import Router
-from simcluster.plan.rule import BATCH, PIPELINE, SEQUENCE, Roles, Rule, stage_devices
+from simcluster.plan.rule import BATCH, PIPELINE, SEQUENCE, Roles, Rule, sequence_slices, stage_devices
 from simcluster.plan.schedule import forward_only, splits
 from simcluster.plan.sharding import Sharding, chosen, groups
 from simcluster.plan.spec import RecipeSpec
@@ -55,11 +57,18 @@ class LayoutPlanner(Planner):
         self._step()
         placed = self._placed()
         self._strategies_of(placed)
-        logical = placed if self.inference else differentiated(placed, self.formats)
+        axes = self.roles.resolve((SEQUENCE,), self.mesh)
+        check_slices(self.slices, placed, self.sharding, axes, bool(self.pieces))
+        sliced = self._differentiated(in_slices(placed, self.slices))
+        logical = sliced
+        if self.slices > 1:
+            # What one device computes knows of no slices.
+            whole = self._forward(self.padded, self.task.seq_len)
+            logical = self._differentiated(place(whole, self.layers, self.chain))
         fusion = self.parallel.fused
         ids = fusion_ids(fusion.ids, [name for name, _ in logical.parameters()])
-        passes = self._passes(logical)
-        graph = passes.run(logical)
+        passes = self._passes(sliced)
+        graph = passes.run(sliced)
         check_meetings(graph, self.batches, gathered_once=self.sharding.gather_once)
         return Plan(
             graph=graph,
@@ -116,14 +125,16 @@ class LayoutPlanner(Planner):
         self.stage_axis, num_stages = self._stages()
         schedule = self.parallel.schedule.build()
         self.once = self.chain = schedule.chain(num_stages)
+        self.slices = 1 if self.inference else schedule.num_slices
+        self.length = slice_length(self.task.seq_len, self.slices)
         self.layers = self._layers(self.once)
         self.batch_axes = self.roles.resolve((BATCH,), self.mesh)
         copies = self.parallel.copies
-        together = samples(self.task, self.mesh.product(self.batch_axes))
-        self.micro_batch = share(together, copies)
+        whole = samples(self.task, self.mesh.product(self.batch_axes))
+        self.micro_batch = share(whole, copies)
         self.batches = batches(
             self.task.global_batch,
-            together,
+            whole,
             self.task.batch_shares,
             self.batch_axes,
             self.mesh,
@@ -147,6 +158,7 @@ class LayoutPlanner(Planner):
         self.formats = Formats.of(self.task.formats, self.framework, self.sharding)
         check_rates(self.cluster, self.formats.compute, self.formats.matmul)
         check_inputs(self.inputs, self.cluster)
+        check_places(self.parallel.offload.build(), self.cluster)
 
     def _placed(self) -> Graph:
         """The forward graph of a micro-batch of all ranks on its stages; the mesh is cut as it needs it."""
@@ -155,8 +167,10 @@ class LayoutPlanner(Planner):
             flash=self.framework.attention != "unfused",
             logits=DType.FP32 if self.framework.logits == "fp32" else None,
         )
+        slices = sequence_slices(rules, self.roles, self.mesh)
+        self.padded = self.padded.in_slices(slices) if slices > 1 else self.padded
         passes = len(self.chain) // len(self.once)
-        placed = place(self._forward(self.padded), self.layers * passes, self.chain)
+        placed = place(self._forward(self.padded, self.length), self.layers * passes, self.chain)
         placed, self.pieces = marked(placed, self.shards)
         others = list(digits(placed, self.pieces, self.mesh, self.roles))
         if self.inputs is not None:
@@ -168,8 +182,14 @@ class LayoutPlanner(Planner):
         self.sharding = self._sharding()
         return placed
 
-    def _forward(self, model: Model) -> Graph:
-        """What one device computes forward, in the order and the turns that sequences are split in."""
+    def _differentiated(self, graph: Graph) -> Graph:
+        """The graph with its backward pass, if it is trained."""
+        return graph if self.inference else differentiated(graph, self.formats)
+
+    def _forward(self, model: Model, length: int) -> Graph:
+        """What one device computes forward on sequences of this length, in the order and the turns that they
+        are split in.
+        """
         ways = self.mesh.product(self.batch_axes)
         batch = self.micro_batch * ways
         if self.generation:
@@ -177,7 +197,7 @@ class LayoutPlanner(Planner):
             check_tensors(found)
             return found
         counted = self.parallel.tokens_counted(self.task.global_batch * self.task.seq_len, ways)
-        forward = model.graph(batch, self.task.seq_len, self.formats.compute, counted)
+        forward = model.graph(batch, length, self.formats.compute, counted)
         forward = with_statistics(forward, ways)
         slices = self.roles.resolve((SEQUENCE,), self.mesh)
         forward = in_order(forward, self.mesh.product(slices), f"parallel.mesh.{slices[0] if slices else ''}")
@@ -224,6 +244,7 @@ class LayoutPlanner(Planner):
             alike=tuple(a for a in self.mesh.names if a not in (*self.batch_axes, self.stage_axis)),
             apart=self.parallel.fused.closed,
             split=any(map(splits, self.timetables)),
+            offload=self.parallel.offload.build(),
             overlap=self.parallel.overlap,
         )
 

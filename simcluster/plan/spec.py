@@ -17,11 +17,11 @@ from simcluster.document import (
     PositiveInt,
     Refused,
     Section,
-    Unsupported,
 )
 from simcluster.errors import nearest
 from simcluster.plan.framework import FrameworkSpec as FrameworkSpec
 from simcluster.plan.fusion import BucketsSpec, Ends, FusionSpec, check_ends
+from simcluster.plan.offload_spec import OffloadSpec
 from simcluster.plan.overlap_spec import OverlapSpec
 from simcluster.plan.piece_spec import PieceSpec
 from simcluster.plan.program_spec import ProgramSpec
@@ -218,6 +218,7 @@ _NOT_MANUAL = (
     "gradients_mean",
     "gradients_degree",
     "recompute",
+    "offload",
     "copies",
     "overlap",
 )
@@ -299,8 +300,8 @@ class ParallelSpec(Section):
     recompute: RecomputeSpec = RecomputeSpec()
     """Activation recomputation."""
 
-    offload: Unsupported = None
-    """Offload to host memory and disk."""
+    offload: OffloadSpec = OffloadSpec()
+    """What lies in the memory or on the disks of hosts instead of on devices."""
 
     fusion: FusionSpec = FusionSpec()
     """Which gradients travel as one collective; the framework's choice if absent."""

@@ -21,6 +21,7 @@ from simcluster.program.buckets import Bucket, buckets
 from simcluster.program.code_table import CodeTable
 from simcluster.program.crossing import Crossing, Crossings
 from simcluster.program.due import Due
+from simcluster.program.fetches import with_fetches
 from simcluster.program.inputs import Fed, input_buffer, input_codes, with_inputs
 from simcluster.program.instruction import COMPUTE, Category, Execution
 from simcluster.program.lower import Lowering
@@ -28,6 +29,7 @@ from simcluster.program.names import buffer_names, holders
 from simcluster.program.phases import (
     BACKWARD,
     BEGIN,
+    FETCH,
     FORWARD,
     GATHER,
     MEASURE,
@@ -39,6 +41,7 @@ from simcluster.program.phases import (
     reduction,
 )
 from simcluster.program.program import PartProgram, Program, Resident
+from simcluster.program.relocate import in_turn
 from simcluster.program.residents import placeholders, residents_of
 from simcluster.program.ties import crossing_ties
 from simcluster.program.unit_buckets import unit_buckets
@@ -111,11 +114,21 @@ class _PartBuilder:
             for chunk in range(self.crossings.chain.num_chunks)
         }
         self.names = buffer_names(self.graph, self.crossings, self.instances)
+        self.slices = {
+            (chunk, part): [each for each in instances if each.slice == part]
+            for chunk, instances in self.chunks.items()
+            for part in range(self.num_slices)
+        }
         virtual = {chunk: self.crossings.chain.virtual[self.stage, chunk] for chunk in self.chunks}
         self.arrivals = {chunk: list(self.crossings.arrivals(where)) for chunk, where in virtual.items()}
         self.departures = {chunk: list(self.crossings.departures(where)) for chunk, where in virtual.items()}
-        self.moving: dict[tuple[int, bool, bool], list[tuple[int, str]]] = {}
-        self.backward = [each for chunk in self._finished() for each in self.chunks[chunk][::-1]]
+        self.moving: dict[tuple[int, int, bool, bool], list[tuple[int, str]]] = {}
+        self.backward = [
+            each
+            for chunk in self._finished()
+            for part in range(self.num_slices)[::-1]
+            for each in self.slices[chunk, part][::-1]
+        ]
         begin = list(self._once(BEGIN, self.instances))
         begin += [run for runs in self._gathers(Phase.BEGIN).values() for run in runs]
         self.scattered = self._scattered()
@@ -139,12 +152,21 @@ class _PartBuilder:
             gradients=self.scatters,
             tied=tied,
         )
+        fetches = {name: mine[FETCH] for name, mine in codes.items() if FETCH in mine}
+        executions = with_fetches(executions, self.codes.codes, fetches)
+        executions = in_turn(executions, self.codes.codes)
         residents = list(residents_of(self.graph, self.instances, self.codes.settings.mesh, self._buffer))
         residents += self._bucket_buffers(residents)
         residents += placeholders(self.graph, self.instances, self.codes.settings)
         if self.inputs is not None:
             executions = self._fed(self.inputs, executions, residents)
-        return PartProgram(tuple(executions), tuple(residents), self.names)
+        slices = {each.name: (each.home, each.slice) for each in self.instances if self.num_slices > 1}
+        return PartProgram(tuple(executions), tuple(residents), self.names, slices)
+
+    @property
+    def num_slices(self) -> int:
+        """Slices of sequences, each with instances of its own."""
+        return 1 + max(each.slice for each in self.instances)
 
     def _fed(self, inputs: Inputs, executions: list[Execution], residents: list[Resident]) -> list[Execution]:
         """The executions with those of the input pipeline, if anything of the part reads inputs."""
@@ -174,9 +196,10 @@ class _PartBuilder:
         """Values at one end of a chunk, or gradients at the other."""
         if half.kind == W_ACTION:
             return
-        key = (half.chunk, half.kind == F_ACTION, crossing is self.arrivals)
+        key = (half.chunk, half.slice, half.kind == F_ACTION, crossing is self.arrivals)
         if key not in self.moving:
-            self.moving[key] = [self._transfer(each, half) for each in crossing[half.chunk]]
+            mine = [each for each in crossing[half.chunk] if each.slice == half.slice]
+            self.moving[key] = [self._transfer(each, half) for each in mine]
         for code, buffer in self.moving[key]:
             yield Execution(code, buffer, half.micro_batch, str(action))
 
@@ -245,7 +268,7 @@ class _PartBuilder:
         """A half of an action, code by code, each with what happens once a step around it; ``at_end``: it is
         the first forward or the last backward of its chunk.
         """
-        forward, instances = half.kind == F_ACTION, self.chunks[half.chunk]
+        forward, instances = half.kind == F_ACTION, self.slices[half.chunk, half.slice]
         for instance in instances if forward else instances[::-1]:
             codes = self.codes.of(self.graph.block_of(instance))
             runs = [
@@ -257,7 +280,7 @@ class _PartBuilder:
                 runs[0].insert(0, Execution(codes[PREPARE], instance.name, ONCE, action))
             if at_end and not forward and not self.codes.conduct.late:
                 runs[-1] += [
-                    replace(run, action=action) for ready, run in self.reductions if ready == instance.name
+                    replace(run, action=action) for ready, run in self.reductions if ready == instance.home
                 ]
             yield from runs
 

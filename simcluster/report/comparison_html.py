@@ -7,6 +7,7 @@ from html import escape
 
 from simcluster import units
 from simcluster.draw import Column, Markup, Stack, html_legend, html_table, section, stacks, swatch
+from simcluster.draw.stacks import LIMIT
 from simcluster.draw.svg import FONT
 from simcluster.report.comparison import Comparison, Row, Trade, signed
 
@@ -31,8 +32,12 @@ def comparison_page(found: Comparison) -> str:
 
 
 def _sections(found: Comparison) -> Iterator[Markup]:
-    rows = [[Markup(f"<b>{side.letter}</b>"), side.name] for side in found.sides]
-    yield html_table(["", ""], rows)
+    misfit = Markup(f'<b style="color:{LIMIT}">DOES NOT FIT</b>')
+    rows = [
+        [Markup(f"<b>{side.letter}</b>"), side.name, "" if side.summary["fits"] else misfit]
+        for side in found.sides
+    ]
+    yield html_table(["", "", ""], rows)
     yield Markup("".join(_told(found, trade) for trade in found.trades))
     for caveat in found.caveats:
         yield Markup(f'<div style="opacity:.7">Note: {escape(caveat)}</div>')
@@ -74,9 +79,8 @@ def _told(found: Comparison, trade: Trade) -> str:
         for value, label in figures
     )
     lines = "".join(f"<div>{escape(line)}</div>" for line in trade.sentences)
-    fits = "" if side.summary["fits"] else '<b style="color:#d9534f">DOES NOT FIT</b>'
     head = f'<div style="font-size:21px;font-weight:600;margin:0 18px 0 0">{side.letter}</div>'
-    return f'<div style="display:flex;flex-wrap:wrap;margin:10px 0 4px">{head}{tiles}{fits}</div>{lines}'
+    return f'<div style="display:flex;flex-wrap:wrap;margin:10px 0 4px">{head}{tiles}</div>{lines}'
 
 
 def _bars(

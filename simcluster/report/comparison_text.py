@@ -20,9 +20,9 @@ def comparison_text(found: Comparison, *, width: int | None = None, colour: bool
 
 
 def _parts(found: Comparison, width: int, colour: bool) -> Iterator[RenderableType]:
-    yield table(
-        [Column(style="bold"), Column(wraps=True)], [[side.letter, side.name] for side in found.sides]
-    )
+    misfit = Text("DOES NOT FIT", "bold red")
+    rows = [[side.letter, side.name, "" if side.summary["fits"] else misfit] for side in found.sides]
+    yield table([Column(style="bold"), Column(wraps=True), Column()], rows)
     yield ""
     for trade in found.trades:
         yield from told(trade, found.sides[0])
@@ -52,7 +52,6 @@ def told(trade: Trade, first: Side) -> Iterator[RenderableType]:
         f" the speed of {first.letter} (step {units.seconds(before)} -> {units.seconds(step)}), memory ",
         (more, "bold cyan"),
         f" ({units.percent(side.fullest['total'] / side.fullest['capacity'])} of the fullest device)",
-        ("" if side.summary["fits"] else "  DOES NOT FIT", "bold red"),
     )
     for sentence in trade.sentences:
         yield Padding(Text(sentence), (0, 0, 0, 3), expand=False)

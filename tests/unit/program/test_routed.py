@@ -53,6 +53,8 @@ PLANS = {
             },
         },
     ),
+    "slices of sequences": ({"context": 2, "expert": 2}, {"parallel": {"context": "ring"}}),
+    "experts over slices": ({"data": 2, "context": 2}, {"parallel": {"roles": {"experts": ["context"]}}}),
     "fsdp": ({"data": 2, "expert": 2}, {"parallel": {"recipe": "fsdp"}}),
     "pipeline": (
         {"pipeline": 2, "expert": 4},
@@ -67,7 +69,7 @@ PLANS = {
 
 def scenario(mesh, more, routing=None):
     ranks = math.prod(mesh.values())
-    ways = math.prod(size for axis, size in mesh.items() if axis not in ("tensor", "pipeline"))
+    ways = math.prod(size for axis, size in mesh.items() if axis in ("data", "replica", "expert"))
     training = {"global_batch": more.get("batches", 4) * ways, "micro_batch": 1, "seq_len": 32}
     training |= more.get("training", {})
     if routing is not None:
@@ -86,12 +88,6 @@ def scenario(mesh, more, routing=None):
             "parallel": {"mesh": mesh, **more.get("parallel", {})},
         }
     )
-
-
-def tokens_of(mesh):
-    """Choices of a micro-batch of all sources."""
-    ways = math.prod(size for axis, size in mesh.items() if axis not in ("tensor", "pipeline"))
-    return ways * 32 * 2
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -216,6 +212,9 @@ def test_the_most_loaded_rank_sets_the_pace():
     )
     more["training"] = {"seq_len": 2048}
     even, skewed = (simulate(scenario(mesh, more, law)) for law in (None, "zipf:1.5"))
+    assert not any("chosen by" in note for note in even.documents["plan"]["notes"])
+    (note,) = [note for note in skewed.documents["plan"]["notes"] if "chosen by" in note]
+    assert note.startswith("experts chosen by zipf:1.5, seed 0: of one layer a rank gets up to ")
     assert skewed.documents["summary"]["step_time_s"] > even.documents["summary"]["step_time_s"]
     built = prepare(scenario(mesh, more, "zipf:1.5"))
     device = built.cluster.device(0)
