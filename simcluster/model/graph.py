@@ -104,7 +104,8 @@ class Block:
     ``inputs`` and ``outputs`` are the activations that cross its border; ``feeds`` come from the batch.
     ``gradients`` maps a value (input, output or parameter) to the name of its gradient; ``loss`` is the
     scalar to minimise, if it is in this block. ``shared`` values are one buffer for all blocks of a stage
-    that have them. ``recomputed``: its backward runs its whole forward again.
+    that have them. ``recomputed``: its backward runs its whole forward again. ``row_gradients`` maps a table
+    that is changed by rows to the rows' gradients and their ids, instead of a gradient.
     """
 
     name: str
@@ -118,6 +119,7 @@ class Block:
     loss: str | None = None
     shared: tuple[str, ...] = ()
     recomputed: bool = False
+    row_gradients: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     @property
     def states(self) -> tuple[str, ...]:

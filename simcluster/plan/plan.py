@@ -9,7 +9,7 @@ from simcluster.cluster import Dispatch
 from simcluster.collectives import Selection
 from simcluster.layout import Mesh
 from simcluster.model import Graph
-from simcluster.model.operators.optimizer import Update
+from simcluster.model.updates import Rules
 from simcluster.plan.batches import Batches
 from simcluster.plan.chain import Chain
 from simcluster.plan.conduct import Conduct
@@ -43,7 +43,7 @@ class Plan:
     stage_axis: str
     timetables: tuple[Timetable, ...]
     strategies: Strategies
-    update: Update
+    update: Rules
     batches: Batches
     micro_batch: int
     batch_axes: tuple[str, ...]

@@ -13,11 +13,12 @@ from simcluster.model import Graph, Model
 from simcluster.plan.axes import CONTEXT, check_mesh, roles_of, unknown_axes, unused_axes
 from simcluster.plan.batches import batches, check_meetings, check_shares
 from simcluster.plan.borders import digits, pins
+from simcluster.plan.by_rows import by_rows, kept_by_rows, whole_by_rows
 from simcluster.plan.chain import Chain
 from simcluster.plan.conduct import Conduct
 from simcluster.plan.costs import kernel_cost, movement_cost
 from simcluster.plan.cut_axes import cut_axes
-from simcluster.plan.formats import Formats, states_of, update_of
+from simcluster.plan.formats import Formats, groups_of, states_of, update_of
 from simcluster.plan.fusion import idle, used_by
 from simcluster.plan.fusion_ids import fusion_ids
 from simcluster.plan.hints import hints
@@ -74,10 +75,17 @@ class _Planner:
         self._step()
         placed = self._placed()
         self._strategies_of(placed)
-        logical = differentiated(placed, self.formats)
+        optimizer = self._optimizer()
+        logical = by_rows(differentiated(placed, self.formats), optimizer.rules, self.batches.most)
+        if self.training.optimizer.clip is not None and (rows := kept_by_rows(logical)):
+            raise PlanError(
+                f"the gradient of '{rows[0]}' is ids and rows, of which no norm is taken",
+                path="training.optimizer.clip",
+                hint="leave it out, or use a rule that changes whole parameters",
+            )
         fusion = self.parallel.fused
         ids = fusion_ids(fusion.ids, [name for name, _ in logical.parameters()])
-        passes = self._passes(logical)
+        passes = self._passes(logical, optimizer)
         graph = passes.run(logical)
         check_meetings(graph, self.batches, gathered_once=self.sharding.gather_once)
         return Plan(
@@ -87,7 +95,7 @@ class _Planner:
             stage_axis=self.stage_axis,
             timetables=self.timetables,
             strategies=self.strategies,
-            update=passes.optimizer.update,
+            update=passes.optimizer.rules,
             batches=self.batches,
             micro_batch=self.training.micro_batch,
             batch_axes=self.batch_axes,
@@ -112,7 +120,7 @@ class _Planner:
             master=self.formats.master,
             sharding=self.sharding,
             recipe=self._recipe(),
-            notes=tuple(self._notes(placed, graph)),
+            notes=tuple(self._notes(placed, logical, graph)),
             matmul=self.formats.matmul,
             states=passes.optimizer.states,
             clip=passes.limit,
@@ -200,9 +208,9 @@ class _Planner:
             found = propagate(placed, found, self.mesh, self.roles, self.sharder, price, fixed)
         self.strategies = found
 
-    def _passes(self, logical: Graph) -> Passes:
+    def _optimizer(self) -> OptimizerPlan:
         update = update_of(self.training.optimizer)
-        optimizer = OptimizerPlan(
+        return OptimizerPlan(
             update,
             self.formats.master,
             states_of(update, self.training.optimizer),
@@ -210,7 +218,10 @@ class _Planner:
             self.framework.main_gradients,
             self.framework.reduction.copies,
             self.parallel.recompute.gathers,
+            groups=groups_of(self.training.optimizer),
         )
+
+    def _passes(self, logical: Graph, optimizer: OptimizerPlan) -> Passes:
         feeds: Mapping[str, Layout] = {}
         if self.inputs is not None:
             pads, cut = self.parallel.pads, self.roles.cut
@@ -232,7 +243,7 @@ class _Planner:
             split=any(map(splits, self.timetables)),
         )
 
-    def _notes(self, placed: Graph, graph: Graph) -> Iterator[str]:
+    def _notes(self, placed: Graph, logical: Graph, graph: Graph) -> Iterator[str]:
         """What the user should be told."""
         yield from self.model.remarks(self.training.seq_len)
         yield from notes(
@@ -245,6 +256,7 @@ class _Planner:
             self.algorithms,
             (self.model.vocabulary, self.padded.vocabulary),
         )
+        yield from whole_by_rows(logical, self._optimizer().rules)
         yield from pieces_told(placed, self.pieces)
         yield from followed(self.strategies, graph, self.sharder)
         yield from padded(placed, self.strategies, self.mesh) if self.parallel.pads else ()

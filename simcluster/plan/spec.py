@@ -10,10 +10,7 @@ from pydantic import AliasChoices, Field, StrictBool, StrictInt, model_validator
 
 from simcluster.document import (
     CatalogSection,
-    Fraction,
     Name,
-    NonNegativeFloat,
-    PositiveFloat,
     PositiveInt,
     Refused,
     Section,
@@ -22,6 +19,7 @@ from simcluster.document import (
 from simcluster.errors import nearest
 from simcluster.plan.framework import FrameworkSpec as FrameworkSpec
 from simcluster.plan.fusion import BucketsSpec, Ends, FusionSpec, check_ends
+from simcluster.plan.optimizer_spec import OptimizerSpec as OptimizerSpec
 from simcluster.plan.piece_spec import PieceSpec
 from simcluster.plan.program_spec import ProgramSpec
 from simcluster.plan.quantise import PRODUCTS
@@ -34,7 +32,6 @@ from simcluster.registry import data_files
 
 FloatName = Literal["fp32", "fp16", "bf16"]
 MatmulName = Literal["fp32", "tf32", "fp16", "bf16", "fp8"]
-StateName = Literal["fp32", "fp16", "bf16", "fp8", "int8"]
 _NARROWER: dict[str, tuple[str, ...]] = {"fp32": ("tf32",), "fp16": ("fp8",), "bf16": ("fp8",)}
 """The formats, beside their own, in which matrix units may multiply tensors of a format."""
 USUAL_REUSE = 1000
@@ -112,45 +109,6 @@ class PrecisionSpec(Section):
         return self.matmul or self.compute
 
 
-class OptimizerSpec(Section):
-    """The optimizer; ``adamw`` alone means its usual constants."""
-
-    shorthand: ClassVar[str] = "kind"
-
-    kind: Literal["sgd", "momentum", "adam", "adamw", "lamb"] = "adamw"
-    """Which update rule."""
-
-    states: StateName | dict[Name, StateName] = "fp32"
-    """Number format of momenta and moments, or of each: ``{moment1: bf16, moment2: fp8}``. int8 is quantised
-    block-wise, with an fp32 scale for 2,048 elements."""
-
-    learning_rate: PositiveFloat = 1e-4
-    """Step size; matters for values only."""
-
-    weight_decay: NonNegativeFloat = 0.0
-    """Decay of the weights; matters for values only."""
-
-    momentum: Fraction = 0.9
-    """Of the momentum optimizer."""
-
-    beta1: Fraction = 0.9
-    """Adam's first decay."""
-
-    beta2: Fraction = 0.999
-    """Adam's second decay."""
-
-    eps: PositiveFloat = 1e-8
-    """Adam's guard against division by zero."""
-
-    clip: PositiveFloat | None = None
-    """Gradients are scaled so that the norm of all of them together is at most this; absent: as they are."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _expand(cls, written: Any) -> Any:
-        return {"kind": written} if isinstance(written, str) else written
-
-
 class TrainingSpec(Section):
     """What one training step computes."""
 
@@ -171,7 +129,7 @@ class TrainingSpec(Section):
     """fp32, tf32, fp16, bf16 or fp8, or formats one by one."""
 
     optimizer: OptimizerSpec = OptimizerSpec()
-    """sgd, momentum, adam, adamw or lamb, with its constants."""
+    """sgd, momentum, adam, adamw, lamb, lazy_adam or ftrl, with its constants."""
 
 
 class RecipeSpec(CatalogSection):

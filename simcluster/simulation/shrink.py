@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -28,6 +28,7 @@ from simcluster.plan.batches import Batches
 from simcluster.plan.dataset_strategy import given
 from simcluster.plan.fusion import FusionSpec
 from simcluster.plan.inputs import DataSpec
+from simcluster.plan.optimizer_spec import OptimizerSpec, RuleSpec
 from simcluster.plan.padding import padded_dims
 from simcluster.plan.piece import fits
 from simcluster.plan.piece_spec import PieceSpec
@@ -35,7 +36,6 @@ from simcluster.plan.place import default_layers
 from simcluster.plan.rule import BATCH
 from simcluster.plan.schedule import Schedule
 from simcluster.plan.sharding import OptimizerShardingSpec
-from simcluster.plan.spec import OptimizerSpec
 from simcluster.plan.strategy_spec import StrategySpec
 from simcluster.scenario import Scenario
 from simcluster.simulation.build import Built, prepare
@@ -44,6 +44,8 @@ from simcluster.simulation.shrink_recompute import small_recompute
 from simcluster.simulation.strategies import strategies
 
 MOST_RANKS = 64
+
+R = TypeVar("R", bound=RuleSpec)
 
 _CONSTANTS = {"eps": 1e-3, "learning_rate": 0.01}
 """Adam must not divide by rounding errors, nor an update vanish in them."""
@@ -91,7 +93,7 @@ def shrink(scenario: Scenario) -> Shrunk:
             "micro_batch": micro_batch,
             "batch_shares": {batches.axis: batches.by_coordinate} if batches.axis else {},
             "seq_len": seq,
-            "optimizer": _verifiable(spec.training.optimizer),
+            "optimizer": _small_optimizer(plan, spec.training.optimizer, model),
         }
     )
     auto = spec.parallel.schedule.stages == "auto" and default_layers(sum(layers), len(layers)) == layers
@@ -222,12 +224,22 @@ def _operators(built: Built, model: Model) -> list[str]:
     return [f"{instance.name}.{node.name}" for instance, node in graph.nodes()]
 
 
-def _verifiable(optimizer: OptimizerSpec) -> OptimizerSpec:
-    """The optimizer with constants under which rounding errors stay small."""
-    changed = optimizer.model_copy(update=_CONSTANTS)
-    if optimizer.kind != Lamb.kind:
+def _small_optimizer(plan: Plan, optimizer: OptimizerSpec, model: Model) -> OptimizerSpec:
+    """The optimizer in a form that can be verified, without groups of parameters that are gone."""
+    names = []
+    if optimizer.groups:
+        graph = model.graph(1, model.sequence or 1, plan.compute, 1)
+        names = [name for name, _ in graph.parameters()]
+    kept = [each for each in optimizer.groups if any(matches(each.match, name) for name in names)]
+    return _verifiable(optimizer).model_copy(update={"groups": tuple(_verifiable(each) for each in kept)})
+
+
+def _verifiable(rule: R) -> R:
+    """A rule with constants under which rounding errors stay small."""
+    changed = rule.model_copy(update=_CONSTANTS)
+    if rule.kind != Lamb.kind:
         return changed
-    return changed.model_copy(update={"weight_decay": max(optimizer.weight_decay, _LEAST_DECAY)})
+    return changed.model_copy(update={"weight_decay": max(rule.weight_decay, _LEAST_DECAY)})
 
 
 def small_mesh(sizes: Mapping[str, int], stage_axis: str, least_stages: int = 3) -> dict[str, int]:

@@ -25,7 +25,8 @@ class Case:
     which the operator is jointly linear though it does not say so. ``reads_part`` and ``writes_part`` are
     inputs and outputs that a kernel touches only in places; ``odd`` dims have no size that divides,
     ``resized`` ones another size in another operand. ``untrained`` inputs are numbers that only decide
-    something: they have no gradient. ``views``: it launches nothing and moves nothing.
+    something: they have no gradient. ``views``: it launches nothing and moves nothing; ``handed_on``: nor
+    where its results are accumulated, because there is only one term.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Case:
     resized: frozenset[str] = frozenset()
     untrained: frozenset[int] = frozenset()
     views: bool = False
+    handed_on: bool = False
 
     def __str__(self) -> str:
         return self.name

@@ -60,6 +60,9 @@ def test_adding_into_a_buffer_reads_it_too(case):
     plain, adding = (case.operator.work(case.types, outputs, accumulate=each) for each in (False, True))
     if case.views and not case.types:
         return
+    if case.handed_on:
+        assert plain == adding == ()
+        return
     if case.views:
         (work,) = adding
         assert work.bytes_written == outputs[0].num_bytes

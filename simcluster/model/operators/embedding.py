@@ -10,6 +10,7 @@ import numpy as np
 
 from simcluster.layout import Dims
 from simcluster.model.operator import Array, Operator, Region, Tape, TensorType, memory_bound, unit_dims
+from simcluster.model.operators.rows import RowGradient
 from simcluster.model.order import Zigzag, positions
 from simcluster.work import Kernel, Work
 
@@ -109,6 +110,10 @@ class EmbeddingGrad(Operator):
         found = np.zeros_like(table)
         np.add.at(found, local[mine], grad.reshape(-1, grad.shape[-1])[mine])
         return (found,)
+
+    def by_rows(self) -> Operator:
+        """Ids and rows as they are."""
+        return RowGradient(len(self.ids), self.table[1])
 
 
 @dataclass(frozen=True, slots=True)
