@@ -14,6 +14,7 @@ from simcluster.accuracy.hardware import known_hardware
 from simcluster.accuracy.predict import PRICED, Prediction
 from simcluster.accuracy.row import COLUMNS
 from simcluster.accuracy.summary import (
+    FIGURES,
     Errors,
     Key,
     SizeClass,
@@ -26,7 +27,6 @@ from simcluster.accuracy.summary import (
 )
 from simcluster.draw import Column, shown, table
 
-_FIGURES = ("rows", "median", "p90", "worst", "bias")
 _ADDED = ("cluster", "algorithm", "measured_us", "predicted_us", "error", "size_class", "not_predicted")
 
 
@@ -81,16 +81,11 @@ def _head(predictions: Sequence[Prediction], done: int) -> str:
 
 def _table(titles: Sequence[str], groups: Mapping[Key, Mapping[SizeClass, Errors]]) -> RenderableType:
     columns = [Column(titles[0], wraps=True), *(Column(title) for title in titles[1:]), Column("size")]
-    columns += [Column(title, quantity=True) for title in _FIGURES]
+    columns += [Column(title, quantity=True) for title in FIGURES]
     rows = []
     for key, sizes in groups.items():
-        rows += [[*key, str(size), *_cells(errors)] for size, errors in sizes.items()]
+        rows += [[*key, str(size), *errors.cells] for size, errors in sizes.items()]
     return table(columns, rows)
-
-
-def _cells(errors: Errors) -> list[str]:
-    figures = (f"{errors.median:.1%}", f"{errors.p90:.1%}", f"{errors.worst:.0%}", f"{errors.bias:+.1%}")
-    return [f"{errors.rows:,}", *figures]
 
 
 def _brief(errors: Errors | None) -> str:

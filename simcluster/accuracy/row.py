@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from simcluster.accuracy.table import read_table
-from simcluster.errors import Problem, ScenarioError
+from simcluster.accuracy.table import count, figure, read_table
 
 COLUMNS = (
     "id",
@@ -64,24 +62,15 @@ def read_rows(path: str | Path) -> list[MeasuredRow]:
     Raises ScenarioError, with every problem and its ``file:line``: columns that are missing, numbers that
     are none, counts below one, rows without any figure.
     """
-    problems: list[Problem] = []
-    rows: list[MeasuredRow] = []
-    for line, written in read_table(path, COLUMNS, _REQUIRED):
-        try:
-            rows.append(_row(line, written))
-        except ValueError as error:
-            problems.append(Problem(str(error), where=f"{path}:{line}"))
-    if problems:
-        raise ScenarioError(*problems)
-    return rows
+    return read_table(path, COLUMNS, _REQUIRED, _row)
 
 
 def _row(line: int, written: Mapping[str, str]) -> MeasuredRow:
-    figures = [_figure(written, name) for name in ("time_us", "algbw_gb_s", "busbw_gb_s")]
-    if all(figure is None for figure in figures):
+    figures = [figure(written, name) for name in ("time_us", "algbw_gb_s", "busbw_gb_s")]
+    if all(each is None for each in figures):
         raise ValueError("none of time_us, algbw_gb_s and busbw_gb_s is given")
     seconds, algbw, busbw = figures
-    devices, hosts = _count(written, "num_devices"), _count(written, "num_hosts")
+    devices, hosts = count(written, "num_devices"), count(written, "num_hosts")
     if devices is None or hosts is None:
         raise ValueError("num_devices and num_hosts are needed")
     if hosts > devices:
@@ -94,31 +83,9 @@ def _row(line: int, written: Mapping[str, str]) -> MeasuredRow:
         hardware=written["hardware"],
         num_devices=devices,
         num_hosts=hosts,
-        num_bytes=_count(written, "message_bytes"),
+        num_bytes=count(written, "message_bytes"),
         seconds=None if seconds is None else seconds * 1e-6,
         algbw=None if algbw is None else algbw * 1e9,
         busbw=None if busbw is None else busbw * 1e9,
         notes=written.get("notes", ""),
     )
-
-
-def _count(written: Mapping[str, str], name: str) -> int | None:
-    text = written[name]
-    if not text:
-        return None
-    if not text.isdecimal() or int(text) < 1:
-        raise ValueError(f"{name} '{text}' is no whole number of at least one")
-    return int(text)
-
-
-def _figure(written: Mapping[str, str], name: str) -> float | None:
-    text = written[name]
-    if not text:
-        return None
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{name} '{text}' is no number above zero")
-    return value

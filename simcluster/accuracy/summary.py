@@ -6,7 +6,7 @@ import enum
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -28,12 +28,30 @@ class SizeClass(enum.StrEnum):
 
 
 class Erring(Protocol):
-    """What was predicted, and how far it is off."""
+    """What was predicted, and how far it is off; or the reason why nothing was."""
+
+    @property
+    def measured(self) -> float:
+        """The published figure."""
+        ...
+
+    @property
+    def predicted(self) -> float:
+        """The simulator's."""
+        ...
 
     @property
     def error(self) -> float:
         """Predicted / measured - 1."""
         ...
+
+    @property
+    def reason(self) -> str:
+        """Why there is none of these, or nothing."""
+        ...
+
+
+Erred = TypeVar("Erred", bound=Erring)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +80,15 @@ class Errors:
             float(np.median(signed)),
         )
 
+    @property
+    def cells(self) -> list[str]:
+        """What stands under ``FIGURES`` in tables."""
+        figures = (f"{self.median:.1%}", f"{self.p90:.1%}", f"{self.worst:.0%}", f"{self.bias:+.1%}")
+        return [f"{self.rows:,}", *figures]
+
+
+FIGURES = ("rows", "median", "p90", "worst", "bias")
+"""The titles of what tables tell of errors."""
 
 Key: TypeAlias = tuple[str, ...]
 
@@ -100,12 +127,12 @@ def overall(each: Prediction) -> Key:
     return ("all",)
 
 
-def unsupported(predictions: Sequence[Prediction]) -> list[tuple[str, int]]:
+def unsupported(predictions: Sequence[Erring]) -> list[tuple[str, int]]:
     """Why rows were not predicted and how many for each reason, most first."""
     return Counter(each.reason for each in predictions if each.reason).most_common()
 
 
-def worst(predictions: Iterable[Prediction], count: int) -> list[Prediction]:
-    """The ``count`` predicted rows farthest off, by the ratio of the times."""
+def worst(predictions: Iterable[Erred], count: int) -> list[Erred]:
+    """The ``count`` predicted rows farthest off, by the ratio of the figures."""
     done = [each for each in predictions if not each.reason]
     return sorted(done, key=lambda each: -abs(np.log(each.predicted / each.measured)))[:count]

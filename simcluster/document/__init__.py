@@ -8,6 +8,7 @@ raise document.located(PlanError("...", path="parallel.mesh.tensor"))
 from simcluster.document.catalog import CatalogSection, changed
 from simcluster.document.document import Document, text_of
 from simcluster.document.figure import Figure, Provenance
+from simcluster.document.other_names import OtherNames, OtherNameSpec
 from simcluster.document.quantity import Bandwidth, Bytes, Compute, Duration, Frequency, Quantity
 from simcluster.document.schema import json_schema
 from simcluster.document.section import (
@@ -37,6 +38,8 @@ __all__ = [
     "Name",
     "NonNegativeFloat",
     "NonNegativeInt",
+    "OtherNameSpec",
+    "OtherNames",
     "PositiveFloat",
     "PositiveInt",
     "Provenance",

@@ -4,6 +4,7 @@ from simcluster.model.builder import BlockBuilder
 from simcluster.model.graph import Block, Graph, Instance, Node, Phase, Role, Value
 from simcluster.model.model import Model
 from simcluster.model.operator import ONE, Array, Decomposition, Operator, Region, Tape, TensorType, number
+from simcluster.model.place import Place, Relocation, legs
 from simcluster.model.transformer import Transformer
 
 __all__ = [
@@ -18,11 +19,14 @@ __all__ = [
     "Node",
     "Operator",
     "Phase",
+    "Place",
     "Region",
+    "Relocation",
     "Role",
     "Tape",
     "TensorType",
     "Transformer",
     "Value",
+    "legs",
     "number",
 ]

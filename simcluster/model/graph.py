@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from simcluster.layout import Layout, Movement, Strategy
 from simcluster.model.operator import Operator, TensorType
+from simcluster.model.place import Place, Relocation
 
 
 class Phase(enum.StrEnum):
@@ -58,7 +59,7 @@ class Value:
     """A tensor of the graph: logical type, role, and its layout once it is sharded.
 
     ``copy_of`` names the parameter whose initial values it holds besides the parameter itself; ``below``
-    bounds the ids of a feed of integers.
+    bounds the ids of a feed of integers; ``place`` is the memory it lies in.
     """
 
     type: TensorType
@@ -66,11 +67,12 @@ class Value:
     layout: Layout | None = None
     copy_of: str = ""
     below: int = 0
+    place: Place = Place.DEVICE
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An operator, or a movement between layouts, in place.
+    """An operator, a movement between layouts, or a relocation between memories, in place.
 
     ``origin`` names the forward node it was derived from. ``strategy``, ``masked`` and ``why`` are set when
     it is sharded: ``masked`` lists (input, axes) whose copies count only at coordinate 0, so that they join
@@ -80,7 +82,7 @@ class Node:
     """
 
     name: str
-    operator: Operator | Movement
+    operator: Operator | Movement | Relocation
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     phase: Phase = Phase.FORWARD

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, replace
 from functools import cache
 from typing import Any, get_args, get_type_hints
@@ -14,7 +14,7 @@ from simcluster.document import Refused
 from simcluster.errors import PlanError, nearest
 from simcluster.model.builder import BlockBuilder
 from simcluster.model.graph import Block, Graph, Instance
-from simcluster.model.model import Model
+from simcluster.model.one_piece import OnePiece
 from simcluster.model.operator import Operator, TensorType
 from simcluster.registry import kinds
 from simcluster.work import DType
@@ -164,7 +164,7 @@ def fitting(entry: Entry, operator: Operator, inputs: Sequence[TensorType]) -> N
 
 
 @dataclass(frozen=True)
-class WrittenGraph(Model):
+class WrittenGraph(OnePiece):
     """A model as somebody wrote it: feeds (name, shape, bound of ids), parameters (name, shape), operators.
 
     A shape may hold the words ``batch`` and ``seq``.
@@ -174,16 +174,6 @@ class WrittenGraph(Model):
     parameters: tuple[tuple[str, tuple[int, ...]], ...]
     entries: tuple[Entry, ...]
     loss: str
-
-    @property
-    def num_layers(self) -> int:
-        """One: it is one piece."""
-        return 1
-
-    @property
-    def vocabulary(self) -> int:
-        """None that could be padded."""
-        return 0
 
     @property
     def dimensions(self) -> Mapping[str, int]:
@@ -209,18 +199,6 @@ class WrittenGraph(Model):
         if self._has_sequence or seq_len == 1:
             return ""
         return f"no shape of this model depends on the sequence: write seq_len: 1, not {seq_len}"
-
-    def padded(self, multiple: int) -> WrittenGraph:
-        """The same."""
-        return self
-
-    def computed(self, *, flash: bool, logits: DType | None) -> WrittenGraph:
-        """The same: it says how everything is computed."""
-        return self
-
-    def shrunk(self, layers: int, ways: Callable[[str], int], *, padded: bool) -> WrittenGraph:
-        """The same: its sizes are what was written, only the batch can shrink."""
-        return self
 
     def check(self) -> None:
         """Refused if it cannot be computed of any number of samples."""

@@ -6,9 +6,9 @@ from simcluster.cluster import Cluster
 from simcluster.collectives import AUTOMATIC, Selection
 from simcluster.model import Model
 from simcluster.plan.inputs import Inputs
-from simcluster.plan.manual.plan import manual_plan
+from simcluster.plan.manual.plan import ManualPlanner
 from simcluster.plan.plan import Plan
-from simcluster.plan.planner import layout_plan
+from simcluster.plan.planner import LayoutPlanner
 from simcluster.plan.spec import FrameworkSpec, ParallelSpec, TrainingSpec
 
 
@@ -22,5 +22,5 @@ def make_plan(
     inputs: Inputs | None = None,
 ) -> Plan:
     """The plan of a model on a cluster; PlanError if it is impossible, with every reason it can tell."""
-    made = manual_plan if parallel.mode == "manual" else layout_plan
-    return made(model, training, parallel, framework, cluster, algorithms, inputs)
+    planner = ManualPlanner if parallel.mode == "manual" else LayoutPlanner
+    return planner(model, training, parallel, framework, cluster, algorithms, inputs).plan()

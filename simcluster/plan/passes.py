@@ -17,6 +17,8 @@ from simcluster.plan.enclose import enclose
 from simcluster.plan.formats import Formats
 from simcluster.plan.framework import FrameworkSpec
 from simcluster.plan.fuse import fuse
+from simcluster.plan.offload import offload
+from simcluster.plan.offloading import Offload
 from simcluster.plan.optimize import OptimizerPlan, optimize
 from simcluster.plan.quantise import quantise
 from simcluster.plan.recompute import recompute, recomputed_layers
@@ -59,6 +61,7 @@ class Passes:
     alike: tuple[str, ...] = ()
     apart: bool = False
     split: bool = False
+    offload: Offload = Offload()
 
     def run(self, graph: Graph) -> Graph:
         """Shards, recomputes, optimises and fuses a differentiated graph."""
@@ -79,7 +82,8 @@ class Passes:
         together = self.framework.optimizer == "together"
         graph = enclose(graph)
         inside = self.framework.graphs.fuse
-        return fuse(graph, self.framework.fuse, together=together, apart=self.apart, inside=inside)
+        graph = fuse(graph, self.framework.fuse, together=together, apart=self.apart, inside=inside)
+        return offload(graph, self.offload, self.mesh)
 
     def _weights(self, graph: Graph) -> Graph:
         """In which formats weights are read, how often they are cast, and who adds up their gradients."""

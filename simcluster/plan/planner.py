@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
-from simcluster.cluster import Cluster
-from simcluster.collectives import AUTOMATIC, Selection
 from simcluster.errors import PlanError, Problem
 from simcluster.layout import Layout, Mesh, uncut, whole
 from simcluster.model import Graph, Model
@@ -23,48 +20,30 @@ from simcluster.plan.fusion import idle, used_by
 from simcluster.plan.fusion_ids import fusion_ids
 from simcluster.plan.hints import hints
 from simcluster.plan.in_order import in_order, in_turns
-from simcluster.plan.inputs import Inputs, check_inputs
+from simcluster.plan.inputs import check_inputs
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
 from simcluster.plan.notes import followed, notes, padded, without_effect
+from simcluster.plan.offloading import check_places
 from simcluster.plan.optimize import OptimizerPlan
 from simcluster.plan.passes import Passes, differentiated
 from simcluster.plan.piece import Graphs, marked, pieces_told, unlaunchable
 from simcluster.plan.place import default_layers, place, written_layers
 from simcluster.plan.plan import Plan
+from simcluster.plan.planning import Planner
 from simcluster.plan.propagate import propagate
 from simcluster.plan.redistribute import Router
 from simcluster.plan.rule import BATCH, PIPELINE, SEQUENCE, Roles, Rule, stage_devices
 from simcluster.plan.schedule import splits
 from simcluster.plan.sharding import Sharding, chosen, groups
-from simcluster.plan.spec import FrameworkSpec, ParallelSpec, RecipeSpec, TrainingSpec
+from simcluster.plan.spec import RecipeSpec
 from simcluster.plan.statistics import with_statistics
 from simcluster.plan.strategies import assign
 from simcluster.plan.vocabulary import vocabulary_ways
 from simcluster.work import DType
 
 
-def layout_plan(
-    model: Model,
-    training: TrainingSpec,
-    parallel: ParallelSpec,
-    framework: FrameworkSpec,
-    cluster: Cluster,
-    algorithms: Selection = AUTOMATIC,
-    inputs: Inputs | None = None,
-) -> Plan:
-    """The plan of a model on a cluster; PlanError if it is impossible, with every reason it can tell."""
-    return _Planner(model, training, parallel, framework, cluster, algorithms, inputs).plan()
-
-
-@dataclass
-class _Planner:
-    model: Model
-    training: TrainingSpec
-    parallel: ParallelSpec
-    framework: FrameworkSpec
-    cluster: Cluster
-    algorithms: Selection
-    inputs: Inputs | None
+class LayoutPlanner(Planner):
+    """The planner of the modes in which everything follows from strategies."""
 
     def plan(self) -> Plan:
         """Decides what the passes need to know, and runs them."""
@@ -155,6 +134,7 @@ class _Planner:
         self.formats = Formats.of(self.training.precision, self.framework, self.sharding)
         check_rates(self.cluster, self.formats.compute, self.formats.matmul)
         check_inputs(self.inputs, self.cluster)
+        check_places(self.parallel.offload.build(), self.cluster)
 
     def _placed(self) -> Graph:
         """The forward graph of a micro-batch of all ranks on its stages; the mesh is cut as it needs it."""
@@ -241,6 +221,7 @@ class _Planner:
             alike=tuple(a for a in self.mesh.names if a not in (*self.batch_axes, self.stage_axis)),
             apart=self.parallel.fused.closed,
             split=any(map(splits, self.timetables)),
+            offload=self.parallel.offload.build(),
         )
 
     def _notes(self, placed: Graph, logical: Graph, graph: Graph) -> Iterator[str]:

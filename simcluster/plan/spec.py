@@ -14,11 +14,11 @@ from simcluster.document import (
     PositiveInt,
     Refused,
     Section,
-    Unsupported,
 )
 from simcluster.errors import nearest
 from simcluster.plan.framework import FrameworkSpec as FrameworkSpec
 from simcluster.plan.fusion import BucketsSpec, Ends, FusionSpec, check_ends
+from simcluster.plan.offload_spec import OffloadSpec
 from simcluster.plan.optimizer_spec import OptimizerSpec as OptimizerSpec
 from simcluster.plan.piece_spec import PieceSpec
 from simcluster.plan.program_spec import ProgramSpec
@@ -166,6 +166,7 @@ _NOT_MANUAL = (
     "gradients_mean",
     "gradients_degree",
     "recompute",
+    "offload",
 )
 """What asks for something that a hand-written program has in its operators, or not at all."""
 
@@ -234,8 +235,8 @@ class ParallelSpec(Section):
     recompute: RecomputeSpec = RecomputeSpec()
     """Activation recomputation."""
 
-    offload: Unsupported = None
-    """Offload to host memory and disk."""
+    offload: OffloadSpec = OffloadSpec()
+    """What lies in the memory or on the disks of hosts instead of on devices."""
 
     fusion: FusionSpec = FusionSpec()
     """Which gradients travel as one collective; the framework's choice if absent."""

@@ -36,6 +36,7 @@ from simcluster.program.phases import (
     WEIGHTS,
 )
 from simcluster.program.program import PartProgram, Program, Resident
+from simcluster.program.relocate import in_turn
 from simcluster.program.residents import placeholders, residents_of
 from simcluster.program.ties import crossing_ties
 from simcluster.program.unit_buckets import unit_buckets
@@ -133,6 +134,7 @@ class _PartBuilder:
             gradients=self.scatters,
             tied=holders(self.graph, self.instances),
         )
+        executions = in_turn(executions, self.codes.codes)
         residents = list(residents_of(self.graph, self.instances, self.codes.settings.mesh, self._buffer))
         residents += self._bucket_buffers(residents)
         residents += placeholders(self.graph, self.instances, self.codes.settings)

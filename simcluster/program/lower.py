@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from simcluster.layout import Kind, Mesh, Movement
-from simcluster.model import Block, Node, Operator, Role, Value
+from simcluster.model import Block, Node, Operator, Relocation, Role, Value
 from simcluster.plan.framework import StorageSpec
 from simcluster.plan.fuse import kernel_nodes
 from simcluster.plan.piece import USUAL_GRAPHS, Graphs
@@ -35,6 +35,7 @@ from simcluster.program.phases import (
     phases_of,
     stream_of,
 )
+from simcluster.program.relocate import booked, copied, room_for
 from simcluster.program.segments import in_segments, phase_of
 from simcluster.program.storage import internal, local_type, stored, whole_sizes
 from simcluster.program.uses import Uses
@@ -90,9 +91,10 @@ def lower(block: Block, settings: Lowering, given: Mapping[str, Scope] | None = 
         phases = in_segments(phases, _COMPUTED)
     uses = Uses.of(block, phases, given or {}, stream_of)
     forward = [node for name, nodes in phases.items() if phase_of(name) == FORWARD for node in nodes]
+    copies = booked(block, RESIDENT)
     sizes = whole_sizes(block, forward, settings.mesh, settings.storage, uses)
     return {
-        name: _CodeWriter(block, name, nodes, settings, uses, sizes).write()
+        name: _CodeWriter(block, name, nodes, settings, uses, sizes, copies).write()
         for name, nodes in phases.items()
         if nodes
     }
@@ -112,6 +114,7 @@ class _CodeWriter:
     settings: Lowering
     uses: Uses
     sizes: Mapping[str, int]
+    copies: Mapping[str, Category]
     slots: list[Slot] = field(default_factory=list)
     index: dict[str, int] = field(default_factory=dict)
     instructions: list[Instruction] = field(default_factory=list)
@@ -143,11 +146,13 @@ class _CodeWriter:
         category = self._category(value, kind, scope)
         assert kind.layout is not None
         feed = kind.role is Role.FEED
-        return Slot(value, scope, local, category, size, kind.type, kind.layout, feed, kind.below)
+        return Slot(value, scope, local, category, size, kind.type, kind.layout, feed, kind.below, kind.place)
 
     def _category(self, value: str, kind: Value, scope: Scope) -> Category:
         if kind.role in RESIDENT:
             return RESIDENT[kind.role]
+        if value in self.copies:
+            return self.copies[value]
         if kind.role is Role.GATHERED:
             return Category.COMMUNICATION
         if scope is Scope.MICRO_BATCH and kind.role in (Role.ACTIVATION, Role.FEED):
@@ -165,6 +170,8 @@ class _CodeWriter:
         calls = tuple(self._call(node) for node in nodes)
         if isinstance(first.operator, Movement) and first.operator.is_collective:
             return self._collective(first, first.operator, calls)
+        if isinstance(first.operator, Relocation):
+            return copied(first, first.operator, calls[0], self.slots)
         works = joined([self._works(node) for node in nodes], self._internal_bytes(nodes))
         name = first.kernel or first.name
         return Instruction(
@@ -269,6 +276,7 @@ class _CodeWriter:
             after = {maker[slot] for slot in each.reads if slot in maker and maker[slot] < index}
             after.update(self._prefetch_edge(index, readers))
             after.update(self._turn(index))
+            after.update(room_for(index, self.instructions))
             if barriers:
                 after.update(self._fence(index, barriers))
             made.append(replace(each, after=tuple(sorted(after)), drops=tuple(drops.get(index, ()))))
@@ -305,6 +313,8 @@ class _CodeWriter:
             yield from last.values()
 
     def _of_activations(self, each: Instruction) -> bool:
+        if each.action is Action.COPY:
+            return False
         roles = {self.block.values[self.slots[slot].name].role for slot in each.reads}
         return roles <= {Role.ACTIVATION, Role.GRADIENT}
 

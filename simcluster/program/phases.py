@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from simcluster.layout import Movement
-from simcluster.model import Block, Node, Phase
+from simcluster.model import Block, Node, Phase, Relocation
 from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.program.instruction import COMPUTE, Purpose, stream_name
+from simcluster.program.relocate import STREAMS, way_of
 
 BEGIN, PREPARE, FORWARD, BACKWARD, WEIGHTS = "begin", "prepare", "forward", "backward", "weights"
 REDUCE, NORM, MEASURE, UPDATE = "reduce", "norm", "measure", "update"
@@ -84,4 +85,6 @@ def stream_of(code: str, node: Node) -> str:
     """The stream on which a node runs in a code."""
     if isinstance(node.operator, Movement) and node.operator.is_collective:
         return stream_name(node.operator.axes, _PURPOSES.get(code, Purpose.ACTIVATIONS))
+    if isinstance(node.operator, Relocation):
+        return STREAMS[way_of(node.operator)]
     return COMPUTE

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.layout import Layout, Mesh
-from simcluster.model import TensorType
+from simcluster.model import Place, TensorType
 from simcluster.program.instruction import Category, Code, Execution, Scope, with_next
 from simcluster.work import DType
 
@@ -22,7 +22,7 @@ class Resident:
     """A buffer that exists from before the step to after it.
 
     It is the part that ``layout`` gives a rank of a tensor of type ``whole``; ``origin`` names the parameter
-    whose initial values it starts with, or is empty if it starts at zero.
+    whose initial values it starts with, or is empty if it starts at zero. ``place`` is the memory it is in.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Resident:
     whole: TensorType
     layout: Layout
     origin: str = ""
+    place: Place = Place.DEVICE
 
     @classmethod
     def room(cls, name: str, category: Category, num_bytes: int) -> Resident:

@@ -32,7 +32,7 @@ def residents_of(
             source = value if kind.role is Role.PARAMETER else kind.copy_of
             origin = graph.canonical(f"{instance.name}.{source}") if source else ""
             category = RESIDENT.get(kind.role, Category.PARAMETERS)
-            found.setdefault(name, Resident(name, category, size, kind.type, kind.layout, origin))
+            found.setdefault(name, Resident(name, category, size, kind.type, kind.layout, origin, kind.place))
     yield from found.values()
 
 

@@ -5,7 +5,7 @@ How much of it a framework spares or wastes is a matter of its profile (``Storag
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 
 from simcluster.layout import Mesh
@@ -67,6 +67,7 @@ def stored(
     instructions: Sequence[Instruction], slots: Sequence[Slot], storage: StorageSpec, phase: str
 ) -> Iterator[Instruction]:
     """The instructions with what they hold while they run, and those that write over what they read."""
+    brought = {slot for each in instructions if each.action is Action.COPY for slot in each.writes}
     for each in instructions:
         families = [call.operator.family for call in each.calls if isinstance(call.operator, Operator)]
         if each.action is not Action.COMPUTE or not families:
@@ -78,7 +79,7 @@ def stored(
         yield replace(
             each,
             scratch=round(factor * max(sizes, default=0)),
-            in_place=each.in_place or (over and _fits(each, slots)),
+            in_place=each.in_place or (over and _fits(each, slots)) or _replaces(each, slots, brought),
         )
 
 
@@ -86,3 +87,10 @@ def _fits(each: Instruction, slots: Sequence[Slot]) -> bool:
     """Whether what an instruction writes has room in what it is the last to read."""
     room = max((slots[slot].num_bytes for slot in each.drops), default=0)
     return sum(slots[slot].num_bytes for slot in each.writes) <= room
+
+
+def _replaces(each: Instruction, slots: Sequence[Slot], brought: Container[int]) -> bool:
+    """Whether what an instruction makes, to be brought back, takes the place of what was brought for it."""
+    made = [slots[slot].num_bytes for slot in each.writes if slots[slot].scope is Scope.LOCAL]
+    room = sum(slots[slot].num_bytes for slot in each.drops if slot in brought)
+    return bool(made) and sum(made) <= room

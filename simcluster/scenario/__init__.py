@@ -1,6 +1,7 @@
 """The scenario document as a whole: what users write, validated and turned into what it names."""
 
+from simcluster.scenario.aliases import aliases, scenario_schema
 from simcluster.scenario.scenario import Scenario
 from simcluster.scenario.spec import BoundSpec, ScenarioSpec
 
-__all__ = ["BoundSpec", "Scenario", "ScenarioSpec"]
+__all__ = ["BoundSpec", "Scenario", "ScenarioSpec", "aliases", "scenario_schema"]

@@ -15,6 +15,7 @@ from simcluster.document import Document, validate, validate_data
 from simcluster.errors import Problem, ScenarioError, SimclusterError
 from simcluster.model import Model
 from simcluster.plan.spec import FrameworkSpec
+from simcluster.scenario.aliases import aliases
 from simcluster.scenario.spec import ScenarioSpec
 from simcluster.scenario.tenant import GuestFileSpec, GuestSpec, TenantSpec
 
@@ -43,15 +44,13 @@ class Scenario:
 
         Raises ScenarioError with every problem of the file, each with ``file:line:column``.
         """
-        document = Document.read(path)
-        for key, text in changes:
-            document = document.with_value(key, text)
+        document = _with_values(Document.read(path), changes)
         return cls(validate(document, ScenarioSpec), document, Path(path).parent)
 
     @classmethod
     def of(cls, data: Mapping[str, Any], folder: str | Path = ".") -> Scenario:
         """A scenario from plain data, as a YAML file would hold it."""
-        return cls(validate_data(data, ScenarioSpec), None, Path(folder))
+        return cls(validate_data(aliases().read_data(data), ScenarioSpec), None, Path(folder))
 
     def changed(self, changes: Iterable[tuple[str, str]]) -> Scenario:
         """The scenario with (key path, YAML text) pairs that replace what it says.
@@ -62,8 +61,7 @@ class Scenario:
         if document is None:
             data = self.spec.model_dump(mode="json", exclude_unset=True)
             document = Document.parse(json.dumps(data), self.name)
-        for key, text in changes:
-            document = document.with_value(key, text)
+        document = _with_values(document, changes)
         return Scenario(validate(document, ScenarioSpec), document, self.folder)
 
     @property
@@ -112,7 +110,7 @@ class Scenario:
         if isinstance(guest, str):
             path = self.folder / guest
             try:
-                document = Document.read(path)
+                document = aliases().read(Document.read(path))
             except ScenarioError as error:
                 raise ScenarioError(*(Problem(each.message, under) for each in error.problems)) from None
             guest, folder, under = validate(document, GuestFileSpec), path.parent, ""
@@ -169,3 +167,11 @@ def _title(cluster: ClusterSpec) -> str:
 
 def _size(cluster: ClusterSpec) -> int:
     return sum(group.hosts * group.made.devices.value for group in cluster.written)
+
+
+def _with_values(document: Document, changes: Iterable[tuple[str, str]]) -> Document:
+    """A document under its own names, with (key path, YAML text) pairs that replace what it says."""
+    document = aliases().read(document)
+    for key, text in changes:
+        document = document.with_value(key, text)
+    return aliases().read(document)

@@ -21,11 +21,12 @@ from simcluster.engine.sweep import Swept
 from simcluster.engine.waits import IDLE, PIPELINE_WAIT
 from simcluster.program import Action, Code, Instruction
 from simcluster.program.calls import Calls
-from simcluster.program.instruction import INPUT, stream_axes
+from simcluster.program.instruction import INPUT, OFFLOAD, stream_axes
 from simcluster.simulation.alive import alive
 from simcluster.simulation.build import Built, host_calls
 from simcluster.simulation.dispatched import dispatched
 from simcluster.simulation.flops import Flops, forward_flops, matrix_flops
+from simcluster.simulation.host_memory import host_peaks
 from simcluster.trace import Table
 from simcluster.work import Kernel
 
@@ -38,6 +39,7 @@ def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
     """The result document, SI units, numbers as numbers.
 
     Times are per step; figures without suffix are means over ranks, ``_max`` the largest of any class.
+    ``host_memory_bytes``, only where anything is offloaded, has what hosts hold for their devices.
     ``slowed_s`` is what kernels took longer because communication ran beside them.
     ``mfu`` and ``hfu`` are shares of the peak in the format that matrix units multiply (fp8 where layers do,
     though attention and head then still run in a slower one): the convention that never flatters. A changed
@@ -58,6 +60,7 @@ def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
     )
     cut = _Cut.of(built, timing, gaps)
     memory = peaks(built, account) if timing.swept is None else swept_peaks(built, timing.swept)
+    beside = host_peaks(built, timing)
     done = _executed_flops(built) * (1 / steps)
     wait, compute = cut.mean(cut.parts["pipeline_wait_s"]), cut.mean(cut.parts["compute_s"])
     return {
@@ -80,7 +83,8 @@ def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
         **({"groups": _groups(built, cut)} if built.cluster.mixed else {}),
         "peak_memory_bytes": memory,
         "peak_memory_bytes_max": max(each["total"] for each in memory),
-        "fits": all(each["fits"] for each in memory),
+        **({"host_memory_bytes": beside} if beside else {}),
+        "fits": all(each["fits"] for each in (*memory, *beside)),
         "num_ranks": ranks,
         "num_classes": len(built.classes),
         "num_events": timing.num_events,
@@ -130,6 +134,7 @@ def waited(built: Built, timing: Timing, gaps: Table) -> dict[str, float]:
         **cut.exposed,
         "kernels beside communication": cut.parts["slowed_s"],
         "pipeline wait": cut.parts["pipeline_wait_s"],
+        "offload wait": cut.parts["offload_wait_s"],
         "input wait": cut.parts["input_wait_s"],
         "idle": cut.parts["idle_s"],
     }
@@ -162,6 +167,7 @@ class _Cut:
             "slowed_s": (spent - busy) * scale,
             "host_s": host * scale,
             "pipeline_wait_s": lost.pop(PIPELINE_WAIT, np.zeros(count)) * scale,
+            "offload_wait_s": lost.pop(OFFLOAD, np.zeros(count)) * scale,
             "input_wait_s": lost.pop(INPUT, np.zeros(count)) * scale,
             "idle_s": lost.pop(IDLE, np.zeros(count)) * scale,
         }

@@ -1,8 +1,9 @@
 """The replay: every instruction of every rank on arrays, in the order in which the trace says it started.
 
-Buffers are keyed by (rank, name, micro-batch). Reading one that is not there yet or was released is an error
-that names the instruction, so a schedule that breaks a dependency fails here. So is an instruction that says
-it moves other than it does: the bytes that are timed are those of the arrays.
+Buffers are keyed by (rank, place, name, micro-batch). Reading one that is not there yet, was released or lies
+somewhere else, on the host say, is an error that names the instruction, so a schedule that breaks a
+dependency fails here. So is an instruction that says it moves other than it does: the bytes that are timed
+are those of the arrays.
 """
 
 from __future__ import annotations
@@ -18,17 +19,18 @@ from simcluster.cluster import Way
 from simcluster.collectives import Operation, Parts
 from simcluster.errors import SimulationError
 from simcluster.layout import ROUTED, Layout, Mesh, Movement
-from simcluster.model import Array, Operator, Region, TensorType
+from simcluster.model import Array, Operator, Place, Region, Relocation, TensorType
 from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.program import Action, Call, Code, Execution, Instruction, PartProgram, Program, Scope, Slot
 from simcluster.program.instruction import SENDER_OF, Category, with_next
 from simcluster.program.phases import FORWARD, REDUCE
+from simcluster.program.relocate import way_of
 from simcluster.trace import Table
 from simcluster.values.exchange import exchange, local_part, routed, sliced, without_padding
 from simcluster.values.source import Source
 from simcluster.values.traffic import Feeding, check_collective, crossed
 
-_Key = tuple[str, int, int]
+_Key = tuple[Place, str, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ class Replay:
             if index in done:
                 continue
             if event.instruction.action in _ALONE:
-                if event.instruction.operation == Way.TO_DEVICE:
+                if event.instruction.operation == Way.TO_DEVICE and not event.instruction.calls:
                     self._inputs.copied[event.rank] = event.instruction.num_bytes
                 self._compute(event)
                 self._drop(event)
@@ -174,21 +176,26 @@ class Replay:
                 whole = self.source.parameter(each.origin, each.whole)
             else:
                 whole = np.zeros(each.whole.shape, dtype=self.source.dtype)
-            yield (each.name, 0, 0), local_part(whole, each.layout.reduced, self.mesh, rank)
+            yield (each.place, each.name, 0, 0), local_part(whole, each.layout.reduced, self.mesh, rank)
 
     def _key(self, event: _Event, slot: Slot) -> _Key:
         if slot.scope is Scope.LOCAL:
-            return (slot.name, event.number, -1)
+            return (slot.place, slot.name, event.number, -1)
         name = self._part(event).buffer(event.execution.instance, slot.name)
         if slot.scope is Scope.STEP:
-            return (name, 0, 0)
-        return (name, event.step, event.execution.label(slot.scope))
+            return (slot.place, name, 0, 0)
+        return (slot.place, name, event.step, event.execution.label(slot.scope))
 
     def _part(self, event: _Event) -> PartProgram:
         return self.program.parts[self.program.part_of(event.rank)]
 
-    def _read(self, event: _Event, index: int) -> Array:
+    def _read(self, event: _Event, index: int, place: Place = Place.DEVICE) -> Array:
+        """What is in a slot, as an instruction reads it that has its operands at a place."""
         slot = event.code.slots[index]
+        if slot.place is not place:
+            raise SimulationError(
+                f"{event.label} reads {slot.name} on the {place}, but it lies on the {slot.place}"
+            )
         key = self._key(event, slot)
         found = self._buffers[event.rank].get(key)
         if found is None and slot.feed and event.code.phase == FORWARD:
@@ -206,8 +213,14 @@ class Replay:
         self._buffers[event.rank][self._key(event, slot)] = found
         return found
 
-    def _write(self, event: _Event, index: int, array: Array, adds: bool) -> None:
+    def _write(
+        self, event: _Event, index: int, array: Array, adds: bool, place: Place = Place.DEVICE
+    ) -> None:
         slot = event.code.slots[index]
+        if slot.place is not place:
+            raise SimulationError(
+                f"{event.label} makes {slot.name} on the {place}, but it lies on the {slot.place}"
+            )
         if array.shape != slot.type.shape:
             raise SimulationError(
                 f"{event.label} makes {slot.name} of shape {array.shape}, not {slot.type.shape}"
@@ -243,7 +256,7 @@ class Replay:
         if slot.scope is Scope.LOCAL:
             return event.code.droppers[index]
         part = self.program.part_of(event.rank)
-        name = self._key(event, slot)[0]
+        name = self._key(event, slot)[1]
         if slot.scope is Scope.KEPT:
             return self.program.shares[part][name, event.execution.gathered]
         return self.program.references[part][name]
@@ -252,6 +265,9 @@ class Replay:
 
     def _compute(self, event: _Event) -> None:
         for call in event.instruction.calls:
+            if isinstance(call.operator, Relocation):
+                self._relocate(event, call, call.operator)
+                continue
             arrays = [self._read(event, index) for index in call.inputs]
             for position, axes in call.masked:
                 if self.mesh.index(event.rank, axes):
@@ -269,6 +285,19 @@ class Replay:
                 self._write(event, index, array, position in call.adds)
             if isinstance(call.operator, OptimizerOperator):
                 self._record(event, call, call.operator)
+
+    def _relocate(self, event: _Event, call: Call, relocation: Relocation) -> None:
+        """A value that goes from one place to another as it is, with the bytes and the way that are timed."""
+        each, moved = event.instruction, 0
+        way = way_of(relocation)
+        if each.operation != way:
+            raise SimulationError(f"{event.label} is timed as {each.operation}, but goes {way}")
+        for position, (source, target) in enumerate(zip(call.inputs, call.outputs, strict=True)):
+            array = self._read(event, source, relocation.source)
+            moved += event.code.slots[source].type.dtype.num_bytes(array.size)
+            self._write(event, target, array, position in call.adds, relocation.target)
+        if moved != each.num_bytes:
+            raise SimulationError(f"{event.label} counts {each.num_bytes:,} bytes, but {moved:,} are copied")
 
     def _region(self, event: _Event, operator: Operator, call: Call) -> Region:
         key = (id(event.code), id(call), event.rank)

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
-from collections import Counter
 from collections.abc import Sequence
 
-import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
 from simcluster import units
 from simcluster.accuracy.runs.predict import Figure, RunPrediction
 from simcluster.accuracy.runs.row import COLUMNS
-from simcluster.accuracy.summary import Errors
+from simcluster.accuracy.summary import FIGURES, Errors, unsupported, worst
 from simcluster.draw import Column, shown, table
 
-_FIGURES = ("rows", "median", "p90", "worst", "bias")
 _ADDED = ("figure", "measured", "predicted", "error", "not_predicted")
 
 Groups = dict[tuple[str, Figure], Errors]
@@ -42,13 +39,13 @@ def runs_text(predictions: Sequence[RunPrediction], num_worst: int = 0, *, colou
     head = f"{len(done):,} of {len(predictions):,} figures of {_rows(predictions):,} runs predicted"
     told: list[RenderableType] = [Text(head, "bold")]
     if done:
-        columns = [Column("runs"), Column("figure"), *(Column(title, quantity=True) for title in _FIGURES)]
-        lines = [[name, str(figure), *_cells(errors)] for (name, figure), errors in by_group(done).items()]
+        columns = [Column("runs"), Column("figure"), *(Column(title, quantity=True) for title in FIGURES)]
+        lines = [[name, str(figure), *errors.cells] for (name, figure), errors in by_group(done).items()]
         told += ["", table(columns, lines)]
     if num_worst and done:
         told += ["", Text(f"The {min(num_worst, len(done))} figures farthest off", "bold")]
-        told += [_worst(_farthest(done, num_worst))]
-    if reasons := Counter(each.reason for each in predictions if each.reason).most_common():
+        told += [_worst(worst(done, num_worst))]
+    if reasons := unsupported(predictions):
         told += ["", Text("Not predicted", "bold")]
         told += [table([Column(quantity=True), Column(wraps=True)], [(f"{n}", why) for why, n in reasons])]
     told += [
@@ -83,15 +80,6 @@ def runs_markdown(predictions: Sequence[RunPrediction]) -> str:
 
 def _rows(predictions: Sequence[RunPrediction]) -> int:
     return len({each.row.line for each in predictions})
-
-
-def _cells(errors: Errors) -> list[str]:
-    figures = (f"{errors.median:.1%}", f"{errors.p90:.1%}", f"{errors.worst:.0%}", f"{errors.bias:+.1%}")
-    return [f"{errors.rows:,}", *figures]
-
-
-def _farthest(done: Sequence[RunPrediction], count: int) -> list[RunPrediction]:
-    return sorted(done, key=lambda each: -abs(np.log(each.predicted / each.measured)))[:count]
 
 
 def _worst(rows: Sequence[RunPrediction]) -> RenderableType:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from simcluster.accuracy.table import read_table
-from simcluster.errors import Problem, ScenarioError
+from simcluster.accuracy.table import count, figure, read_table
 
 _COUNTS = (
     "layers",
@@ -141,37 +139,14 @@ def read_runs(path: str | Path) -> list[MeasuredRun]:
     Raises ScenarioError, with every problem and its ``file:line``: columns that are missing, numbers that
     are none.
     """
-    problems: list[Problem] = []
-    found = []
-    for line, written in read_table(path, COLUMNS, _REQUIRED):
-        try:
-            found.append(_run(line, written))
-        except ValueError as error:
-            problems.append(Problem(str(error), where=f"{path}:{line}"))
-    if problems:
-        raise ScenarioError(*problems)
-    return found
+    return read_table(path, COLUMNS, _REQUIRED, _run)
 
 
 def _run(line: int, written: Mapping[str, str]) -> MeasuredRun:
-    counts = {name: _count(name, written[name]) for name in _COUNTS if written[name]}
-    memory = written.get("peak_mem_gib", "")
-    value = _figure("value", written["value"]) if written["metric"] != "oom" else 0.0
-    peak = _figure("peak_mem_gib", memory) * _GIB if memory else None
-    return MeasuredRun(line, written, counts, value, peak)
-
-
-def _count(name: str, text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise ValueError(f"{name} '{text}' is no whole number of at least one")
-    return int(text)
-
-
-def _figure(name: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{name} '{text}' is no number above zero")
-    return value
+    stated = {name: count(written, name) for name in _COUNTS}
+    counts = {name: number for name, number in stated.items() if number is not None}
+    value = figure(written, "value") if written["metric"] != "oom" else 0.0
+    if value is None:
+        raise ValueError("value is missing")
+    peak = figure(written, "peak_mem_gib")
+    return MeasuredRun(line, written, counts, value, None if peak is None else peak * _GIB)

@@ -15,7 +15,6 @@ def schema() -> None:
     import json
 
     from simcluster.cli.terminal import out
-    from simcluster.document import json_schema
-    from simcluster.scenario import ScenarioSpec
+    from simcluster.scenario import scenario_schema
 
-    out(json.dumps(json_schema(ScenarioSpec), indent=2, ensure_ascii=False))
+    out(json.dumps(scenario_schema(), indent=2, ensure_ascii=False))

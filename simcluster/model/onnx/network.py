@@ -12,7 +12,7 @@ from simcluster.document import Refused
 from simcluster.errors import Problem, nearest
 from simcluster.model.builder import BlockBuilder
 from simcluster.model.graph import Block, Graph, Instance
-from simcluster.model.model import Model, Ways
+from simcluster.model.one_piece import OnePiece
 from simcluster.model.onnx.arrangement import ARRANGEMENT
 from simcluster.model.onnx.file import FileNode, Input, OnnxFile, read
 from simcluster.model.onnx.folding import FOLDS
@@ -41,7 +41,7 @@ def load(path: Path) -> OnnxNetwork:
 
 
 @dataclass(frozen=True, eq=False)
-class OnnxNetwork(Model):
+class OnnxNetwork(OnePiece):
     """A network as its file has it, for any number of samples.
 
     Its one output is trained: with cross entropy over its last dim, or, where that is 1, as the logits of yes
@@ -50,16 +50,6 @@ class OnnxNetwork(Model):
     """
 
     file: OnnxFile
-
-    @property
-    def num_layers(self) -> int:
-        """One: the network is one piece."""
-        return 1
-
-    @property
-    def vocabulary(self) -> int:
-        """None that could be padded."""
-        return 0
 
     @property
     def dimensions(self) -> Mapping[str, int]:
@@ -82,18 +72,6 @@ class OnnxNetwork(Model):
             return ""
         wanted = f"write seq_len: {self.sequence}, not {seq_len}"
         return f"the loss adds up {self.sequence} terms for a sample of this network: {wanted}"
-
-    def padded(self, multiple: int) -> OnnxNetwork:
-        """The same."""
-        return self
-
-    def computed(self, *, flash: bool, logits: DType | None) -> OnnxNetwork:
-        """The same: the file says how everything is computed."""
-        return self
-
-    def shrunk(self, layers: int, ways: Ways, *, padded: bool) -> OnnxNetwork:
-        """The same: what a file's shapes depend on is unknown, so that only the batch can shrink."""
-        return self
 
     def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: float) -> Graph:
         """The forward graph of one micro-batch; the step has ``num_tokens`` terms of the loss."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from simcluster.cluster import Cluster
-from simcluster.collectives import AUTOMATIC, Selection
 from simcluster.errors import PlanError, Problem, SimclusterError
 from simcluster.layout import Mesh
-from simcluster.model import Graph, Model
+from simcluster.model import Graph
 from simcluster.model.operators.lamb import Lamb
 from simcluster.plan.axes import check_mesh, roles_of
 from simcluster.plan.batches import batches
@@ -19,7 +17,7 @@ from simcluster.plan.costs import movement_cost
 from simcluster.plan.formats import Formats, states_of, update_of
 from simcluster.plan.fusion import used_by
 from simcluster.plan.fusion_ids import fusion_ids
-from simcluster.plan.inputs import Inputs, check_inputs
+from simcluster.plan.inputs import check_inputs
 from simcluster.plan.limits import check_rates, check_tensors, too_large
 from simcluster.plan.manual.gradients import written_reductions
 from simcluster.plan.manual.groups import Groups
@@ -31,11 +29,12 @@ from simcluster.plan.passes import Passes, differentiated
 from simcluster.plan.piece import USUAL_GRAPHS
 from simcluster.plan.place import place
 from simcluster.plan.plan import Plan
+from simcluster.plan.planning import Planner
 from simcluster.plan.redistribute import Router
 from simcluster.plan.rule import BATCH, Roles
 from simcluster.plan.schedule import Timetable, splits
 from simcluster.plan.sharding import Sharding
-from simcluster.plan.spec import FrameworkSpec, ParallelSpec, RecomputeSpec, TrainingSpec
+from simcluster.plan.spec import RecomputeSpec
 from simcluster.plan.statistics import with_statistics
 from simcluster.plan.strategies import Strategies
 from simcluster.work import DType
@@ -46,31 +45,11 @@ STAGE_AXIS = ""
 """No axis of a mesh: which part a rank runs is written."""
 
 
-def manual_plan(
-    model: Model,
-    training: TrainingSpec,
-    parallel: ParallelSpec,
-    framework: FrameworkSpec,
-    cluster: Cluster,
-    algorithms: Selection = AUTOMATIC,
-    inputs: Inputs | None = None,
-) -> Plan:
-    """The plan of a program that is written by hand; ``model`` is its one-device reference.
+class ManualPlanner(Planner):
+    """The planner of a program that is written by hand; ``model`` is its one-device reference.
 
-    PlanError if it is impossible, or its ranks do not agree on what they do together.
+    A plan is impossible, too, if its ranks do not agree on what they do together.
     """
-    return _Planner(model, training, parallel, framework, cluster, algorithms, inputs).plan()
-
-
-@dataclass
-class _Planner:
-    model: Model
-    training: TrainingSpec
-    parallel: ParallelSpec
-    framework: FrameworkSpec
-    cluster: Cluster
-    algorithms: Selection
-    inputs: Inputs | None
 
     def plan(self) -> Plan:
         """The reference differentiated, and beside it what every rank runs."""

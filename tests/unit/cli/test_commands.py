@@ -10,8 +10,7 @@ from simcluster._version import __version__
 from simcluster.cli.entries import FAMILIES
 from simcluster.cli.families import FOLDERS
 from simcluster.cli.titles import titles
-from simcluster.document import json_schema
-from simcluster.scenario import Scenario, ScenarioSpec
+from simcluster.scenario import Scenario, scenario_schema
 from simcluster.simulation import Verification, prepare
 from tests.unit.cli.texts import CRAMPED, SMALL, but
 
@@ -248,4 +247,4 @@ def test_catalog_knows_the_nearest(simcluster, arguments, message):
 def test_schema(simcluster):
     code, out, _ = simcluster("schema")
     assert code == 0
-    assert json.loads(out) == json_schema(ScenarioSpec)
+    assert json.loads(out) == scenario_schema()

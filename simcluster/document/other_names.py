@@ -1,0 +1,200 @@
+"""Names that other tools have for keys of a document: read as those keys, and told in its schema.
+
+Renaming comes before validation. Nodes keep their marks, so an error points at what was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from simcluster.document.document import Document
+from simcluster.document.mark import Mark
+from simcluster.document.section import Name, Section
+from simcluster.document.tree import Key, Node
+from simcluster.errors import Problem, ScenarioError, nearest
+
+_NOWHERE = Mark("")
+
+
+class OtherNameSpec(Section):
+    """What a key stands for that another tool would write."""
+
+    path: Name
+    """The key path that it stands for."""
+
+    values: dict[Name | bool, Any] = {}
+    """Its words, where they are others; what is not among them stays."""
+
+    unit: Name | None = None
+    """What its plain numbers count."""
+
+    first: bool = False
+    """It comes before the other keys of its mapping, where their order matters."""
+
+    default: bool = False
+    """It counts only where nothing else says the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherNames:
+    """Key path as ``tool`` writes it -> what it stands for."""
+
+    tool: str
+    names: Mapping[str, OtherNameSpec] = field(default_factory=dict)
+
+    def read(self, document: Document) -> Document:
+        """The document with its own keys only.
+
+        Raises ScenarioError, with places, where one thing is said twice or a mapping of the other tool holds
+        a key that is not known. What ``--set`` gives replaces what the file says, whatever both are called.
+        """
+        try:
+            root = self._renamed(document.root)
+        except ScenarioError as error:
+            raise document.located(error) from None
+        return document if root is document.root else replace(document, data=root.data, root=root)
+
+    def read_data(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Plain data with its own keys only; ScenarioError, with key paths, as ``read``."""
+        found: Mapping[str, Any] = self._renamed(_planted(data)).data
+        return found
+
+    def in_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """A document's JSON schema that knows these names too."""
+        for name, meant in self.names.items():
+            *parents, last = name.split(".")
+            place = schema
+            for parent in parents:
+                place = _properties(schema, place).setdefault(parent, _mapping(f"{self.tool}'s."))
+            _properties(schema, place)[last] = self._told(schema, meant)
+        return schema
+
+    # -- reading ----------------------------------------------------------------------------------------
+
+    def _renamed(self, root: Node) -> Node:
+        problems: list[Problem] = []
+        for name, meant in sorted(self.names.items(), key=lambda item: item[1].default):
+            keys = tuple(name.split("."))
+            node, depth = root.find(keys)
+            if depth < len(keys):
+                continue
+            target = tuple(meant.path.split("."))
+            _, reached = root.find(target)
+            root = _without(root, keys)
+            if reached == len(target):
+                if meant.default:
+                    continue
+                if not _is_set(node):
+                    told = f"{self.tool} calls '{meant.path}' so, which is written too"
+                    problems.append(Problem(told, name, "leave one of them out"))
+                    continue
+            root = _put(root, target, _meaning(node, meant), meant.first)
+        problems += self._left(root)
+        if problems:
+            raise ScenarioError(*problems)
+        return root
+
+    def _left(self, root: Node) -> list[Problem]:
+        """What is left of mappings that only the other tool has."""
+        parents = {name.rpartition(".")[0]: None for name in self.names if name.count(".") > 1}
+        found = []
+        for parent in parents:
+            keys = tuple(parent.split("."))
+            node, depth = root.find(keys)
+            known = [name.rpartition(".")[2] for name in self.names if name.startswith(f"{parent}.")]
+            if depth == len(keys):
+                for key in node.children:
+                    told = f"'{key}' is not known of {self.tool}'s {keys[-1]}"
+                    found.append(Problem(told, f"{parent}.{key}", nearest(str(key), known)))
+        return found
+
+    def _told(self, schema: dict[str, Any], meant: OtherNameSpec) -> dict[str, Any]:
+        """The schema of a name: that of what it stands for, with the other tool's words."""
+        told = {"description": f"{self.tool}'s name of {meant.path}."}
+        if meant.unit:
+            return {"type": "number", "description": f"{self.tool}'s name of {meant.path}, in {meant.unit}."}
+        place: dict[str, Any] = schema
+        for key in meant.path.split("."):
+            mapping = _resolved(schema, place)
+            place = mapping.get("properties", {}).get(key) or mapping["additionalProperties"]
+        if meant.values:
+            return {"enum": list(dict.fromkeys([*meant.values, *place.get("enum", ())])), **told}
+        return {key: part for key, part in place.items() if key not in ("default", "description")} | told
+
+
+def _is_set(node: Node) -> bool:
+    """Whether a value was given with ``--set``, which has no lines."""
+    return bool(node.mark.name) and not node.mark.line
+
+
+def _meaning(node: Node, meant: OtherNameSpec) -> Node:
+    """The node with its value in the document's own words."""
+    data = node.data
+    if meant.values and isinstance(data, (str, bool)) and data in meant.values:
+        return _planted(meant.values[data], node.mark, node.key)
+    if meant.unit and isinstance(data, (int, float)) and not isinstance(data, bool):
+        return replace(node, data=f"{data} {meant.unit}")
+    return node
+
+
+def _planted(data: Any, mark: Mark = _NOWHERE, key: Mark | None = None) -> Node:
+    """Plain data as nodes that all stand in one place."""
+    items: Mapping[Key, Any] = {}
+    if isinstance(data, Mapping):
+        items = data
+    elif isinstance(data, (list, tuple)):
+        items = dict(enumerate(data))
+    children = {name: _planted(value, mark) for name, value in items.items()}
+    return Node(data, mark, mark if key is None else key, children)
+
+
+def _without(node: Node, keys: Sequence[Key]) -> Node:
+    """A copy without a key; a mapping that holds nothing else goes with it."""
+    first, *rest = keys
+    children = dict(node.children)
+    left = _without(children[first], rest) if rest else None
+    if left is None or not left.children:
+        del children[first]
+    else:
+        children[first] = left
+    return node.with_children(children)
+
+
+def _put(root: Node, path: Sequence[Key], value: Node, first: bool) -> Node:
+    """A copy in which a value stands at a path, whatever stood there."""
+    try:
+        root = root.with_value(tuple(path), value)
+    except ValueError as error:
+        raise ScenarioError(Problem(str(error), where=str(value.place))) from None
+    if not first:
+        return root
+    parent, _ = root.find(path[:-1])
+    children = {path[-1]: parent.children[path[-1]], **parent.children}
+    return root.with_value(tuple(path[:-1]), parent.with_children(children))
+
+
+def _resolved(schema: dict[str, Any], place: dict[str, Any]) -> dict[str, Any]:
+    """What stands at a place of a schema, behind references and beside null."""
+    while True:
+        if "$ref" in place:
+            place = schema["$defs"][place["$ref"].rpartition("/")[2]]
+        elif "anyOf" in place and "properties" not in place:
+            place = next((part for part in place["anyOf"] if "$ref" in part or "properties" in part), {})
+        else:
+            return place
+
+
+def _properties(schema: dict[str, Any], place: dict[str, Any]) -> dict[str, Any]:
+    properties: dict[str, Any] = _resolved(schema, place).setdefault("properties", {})
+    return properties
+
+
+def _mapping(description: str) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {},
+        "additionalProperties": False,
+        "description": description,
+    }

@@ -1,0 +1,36 @@
+"""Models that are one piece: written operator by operator, as somebody has them."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from simcluster.model.model import Model, Ways
+from simcluster.work import DType
+
+
+class OnePiece(Model):
+    """A model of one block that pipeline stages do not share, with sizes that nothing changes."""
+
+    __slots__ = ()
+
+    @property
+    def num_layers(self) -> int:
+        """One: it is one piece."""
+        return 1
+
+    @property
+    def vocabulary(self) -> int:
+        """None that could be padded."""
+        return 0
+
+    def padded(self, multiple: int) -> Self:
+        """The same."""
+        return self
+
+    def computed(self, *, flash: bool, logits: DType | None) -> Self:
+        """The same: it says how everything is computed."""
+        return self
+
+    def shrunk(self, layers: int, ways: Ways, *, padded: bool) -> Self:
+        """The same: what its sizes depend on is unknown, so that only the batch can shrink."""
+        return self

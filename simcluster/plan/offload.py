@@ -1,0 +1,107 @@
+"""Pass: what lies in the memory or on the disks of hosts, and the copies that bring it to devices and back.
+
+It stands behind all others: only then is it known which kernel reads what. What is offloaded is chosen by
+category, name and share; everything else follows from who reads and writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from simcluster.document.pattern import matches
+from simcluster.errors import PlanError, Problem, nearest
+from simcluster.layout import Mesh
+from simcluster.model import Block, Graph
+from simcluster.plan.offload_states import moved_states, offload_states
+from simcluster.plan.offloading import PATH, Offload, Offloading
+from simcluster.plan.redistribute import local_bytes
+
+Values = Mapping[str, str]
+"""Value of a block -> what it is called in patterns, without the instance."""
+
+
+def offload(graph: Graph, plan: Offload, mesh: Mesh) -> Graph:
+    """The graph with the values that are offloaded at their places, and relocations around their users.
+
+    PlanError if a pattern fits nothing that can be offloaded.
+    """
+    if plan.states is not None:
+        rule = plan.states
+        chosen = _chosen(graph, "optimizer_states", rule, mesh, moved_states)
+        graph = _specialised(graph, chosen, lambda block, values: offload_states(block, values, rule))
+    return graph
+
+
+def _chosen(
+    graph: Graph, category: str, rule: Offloading, mesh: Mesh, able: Callable[[Block], Values]
+) -> dict[str, frozenset[str]]:
+    """Instance -> its values that are offloaded, of those that are ``able`` to be."""
+    found: dict[str, frozenset[str]] = {}
+    known = {name: able(block) for name, block in graph.blocks.items()}
+    names: list[str] = []
+    for stage in sorted({each.stage for each in graph.instances}):
+        entries = [
+            (instance.name, value, _bytes(graph.block_of(instance), value, mesh))
+            for instance in graph.instances
+            if instance.stage == stage
+            for value, called in known[instance.block].items()
+            if rule.fits(_noted(f"{instance.name}.{called}", names))
+        ]
+        limit = rule.fraction * sum(size for *_, size in entries)
+        so_far = 0
+        for name, value, size in entries:
+            if so_far + size / 2 <= limit:
+                found[name] = found.get(name, frozenset()) | {value}
+            so_far += size
+    unused = [pattern for pattern in rule.match if not any(matches(pattern, name) for name in names)]
+    if unused:
+        raise PlanError(
+            *(
+                Problem(
+                    f"'{pattern}' matches nothing of {category} that can be offloaded",
+                    f"{PATH}.{category}.match",
+                    nearest(pattern, names),
+                )
+                for pattern in unused
+            )
+        )
+    return found
+
+
+def _noted(name: str, names: list[str]) -> str:
+    names.append(name)
+    return name
+
+
+def _bytes(block: Block, value: str, mesh: Mesh) -> int:
+    kind = block.values[value]
+    assert kind.layout is not None
+    return local_bytes(kind.type, kind.layout, mesh)
+
+
+def _specialised(
+    graph: Graph,
+    chosen: Mapping[str, frozenset[str]],
+    change: Callable[[Block, frozenset[str]], Block],
+) -> Graph:
+    """The graph with changed blocks; of one block several, where its instances offload different values."""
+    kinds: dict[str, list[frozenset[str]]] = {name: [] for name in graph.blocks}
+    nothing: frozenset[str] = frozenset()
+    for instance in graph.instances:
+        values = chosen.get(instance.name, nothing)
+        if values not in kinds[instance.block]:
+            kinds[instance.block].append(values)
+    names = {
+        (block, values): block if len(found) == 1 or not values else f"{block} offload {place}"
+        for block, found in kinds.items()
+        for place, values in enumerate(found)
+    }
+    blocks = {
+        name: replace(change(graph.blocks[block], values) if values else graph.blocks[block], name=name)
+        for (block, values), name in names.items()
+    }
+    instances = tuple(
+        replace(each, block=names[each.block, chosen.get(each.name, nothing)]) for each in graph.instances
+    )
+    return replace(graph, blocks=blocks, instances=instances)

@@ -1,0 +1,52 @@
+"""The scenario's ``offload``: what lies in the memory or on the disks of hosts instead of on devices."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from simcluster.document import Name, NonNegativeInt, Section
+from simcluster.model import Place
+from simcluster.plan.offloading import Offload, Offloading
+
+Share = Annotated[float, Field(gt=0.0, le=1.0)]
+"""A part of a whole, without nothing."""
+
+
+class CategorySpec(Section):
+    """Where values of one category lie; host or disk alone is ``to``."""
+
+    shorthand: ClassVar[str] = "to"
+
+    to: Literal["host", "disk"]
+    """In the memory of the host, or on its disks."""
+
+    match: tuple[Name, ...] = ("*",)
+    """Only these: ``layers.*.mlp.*``. States are called as their parameters."""
+
+    fraction: Share = 1.0
+    """This share of the bytes of every stage, the first ones of it; in whole tensors, to the nearest."""
+
+    prefetch: NonNegativeInt = 1
+    """How many kernels that need something ahead it is brought: so many more hold theirs on the device."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand(cls, written: Any) -> Any:
+        return {"to": written} if isinstance(written, str) else written
+
+    def build(self) -> Offloading:
+        """What it says."""
+        return Offloading(Place(self.to), self.match, self.fraction, ahead=self.prefetch)
+
+
+class OffloadSpec(Section):
+    """What is offloaded, by category; nothing if empty."""
+
+    optimizer_states: CategorySpec | None = None
+    """States and master copies of parameters; the update runs on the device, around which they are copied."""
+
+    def build(self) -> Offload:
+        """What it says."""
+        return Offload(states=self.optimizer_states.build() if self.optimizer_states else None)

@@ -1,0 +1,30 @@
+"""What every planner is given, whichever way it comes to a plan."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from simcluster.cluster import Cluster
+from simcluster.collectives import Selection
+from simcluster.model import Model
+from simcluster.plan.inputs import Inputs
+from simcluster.plan.plan import Plan
+from simcluster.plan.spec import FrameworkSpec, ParallelSpec, TrainingSpec
+
+
+@dataclass
+class Planner(ABC):
+    """What a scenario says of model, cluster and parallelism; without ``inputs`` they cost nothing."""
+
+    model: Model
+    training: TrainingSpec
+    parallel: ParallelSpec
+    framework: FrameworkSpec
+    cluster: Cluster
+    algorithms: Selection
+    inputs: Inputs | None
+
+    @abstractmethod
+    def plan(self) -> Plan:
+        """The plan; PlanError if it is impossible, with every reason that can be told."""

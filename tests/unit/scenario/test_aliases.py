@@ -1,0 +1,112 @@
+"""MindSpore's names in scenarios: each stands for a key of ours, in files, data, changes and the schema."""
+
+from __future__ import annotations
+
+import pytest
+
+from simcluster.document import Document
+from simcluster.errors import ScenarioError
+from simcluster.scenario import Scenario, aliases, scenario_schema
+
+HEAD = """\
+simcluster: 1
+name: small
+cluster: {use: cpu-server, hosts: 4}
+model: {layers: 4, hidden: 64, heads: 8, kv_heads: 4, ffn: 128, vocab: 256}
+training: {global_batch: 8, micro_batch: 1, seq_len: 16, precision: fp32}
+"""
+THEIRS = (
+    HEAD
+    + """\
+parallel:
+  parallel_mode: semi_auto_parallel
+  pipeline_stages: 2
+  mesh: {data: 2, tensor: 2}
+  pipeline_config: {pipeline_interleave: false, pipeline_scheduler: gpipe}
+  enable_parallel_optimizer: true
+  parallel_optimizer_config:
+    optimizer_level: level2
+    parallel_optimizer_threshold: 1
+    optimizer_weight_shard_size: 2
+  comm_fusion: {allreduce: {mode: size, config: 25}, reducescatter: {mode: size, config: 25}}
+  enable_alltoall: true
+  dataset_strategy: full_batch
+"""
+)
+OURS = (
+    HEAD
+    + """\
+data: {strategy: full_batch}
+parallel:
+  mode: semi_auto
+  mesh: {pipeline: 2, data: 2, tensor: 2}
+  schedule: {kind: gpipe}
+  optimizer_sharding: {mindspore: level2, min_bytes: 1 KiB, shard_size: 2}
+  fusion: {all_reduce: {mode: size, config: 25}, reduce_scatter: {mode: size, config: 25}}
+  redistribution: {all_to_all: true}
+"""
+)
+
+
+def read(text):
+    return Scenario.of(Document.parse(text).data)
+
+
+def loaded(tmp_path, text, *changes):
+    (tmp_path / "small.yaml").write_text(text)
+    return Scenario.load(tmp_path / "small.yaml", changes)
+
+
+def test_the_same_scenario(tmp_path):
+    ours, theirs = loaded(tmp_path, OURS).spec, loaded(tmp_path, THEIRS).spec
+    assert theirs == ours
+    assert list(theirs.parallel.mesh) == list(ours.parallel.mesh)
+    assert read(THEIRS).spec == ours
+
+
+def test_a_default_counts_alone():
+    alone = read(HEAD + "parallel: {mesh: {data: 8}, enable_parallel_optimizer: true, full_batch: true}\n")
+    assert alone.spec.parallel.optimizer_sharding.mindspore == "level1"
+    assert alone.spec.data.strategy == "full_batch"
+    off = read(HEAD + "parallel: {mesh: {data: 8}, enable_parallel_optimizer: false}\n")
+    assert not off.spec.parallel.optimizer_sharding.expanded(()).states
+
+
+def test_what_is_set_replaces_what_is_written(tmp_path):
+    for key, value in (("mode", "data"), ("parallel_mode", "data_parallel")):
+        text = HEAD + "parallel: {mesh: {data: 8}, parallel_mode: semi_auto_parallel}\n"
+        assert loaded(tmp_path, text, (f"parallel.{key}", value)).spec.parallel.mode == "data"
+    text = HEAD + "parallel: {mesh: {data: 8}, mode: semi_auto}\n"
+    found = loaded(tmp_path, text, ("parallel.parallel_mode", "data_parallel"))
+    assert found.spec.parallel.mode == "data"
+    assert found.changed([("parallel.mode", "semi_auto")]).spec.parallel.mode == "semi_auto"
+
+
+@pytest.mark.parametrize(
+    "line, where, told",
+    [
+        ("  mode: data\n  parallel_mode: data_parallel\n", "8", "MindSpore calls 'parallel.mode' so"),
+        ("  parallel_mode: all\n", "7", "all"),
+        ("  parallel_optimizer_config: {optimizer_levle: level1}\n", "7", "'optimizer_levle' is not known"),
+        ("  optimizer_sharding: fsdp\n  parallel_optimizer_config: {optimizer_level: level1}\n", "8", "fsdp"),
+    ],
+)
+def test_refused_where_it_is_written(tmp_path, line, where, told):
+    with pytest.raises(ScenarioError) as caught:
+        loaded(tmp_path, HEAD + "parallel:\n" + line + "  mesh: {data: 8}\n")
+    problem = caught.value.problems[0]
+    assert f"small.yaml:{where}:" in problem.where
+    assert told in problem.message
+
+
+def test_every_name_stands_in_the_schema():
+    schema = scenario_schema()
+    for name in aliases().names:
+        place = schema
+        for key in name.split("."):
+            if "$ref" in place or "anyOf" in place:
+                refs = [place, *place.get("anyOf", ())]
+                (ref,) = {each["$ref"] for each in refs if "$ref" in each}
+                place = schema["$defs"][ref.rpartition("/")[2]]
+            place = place["properties"][key]
+        assert "MindSpore's name of" in place["description"]
