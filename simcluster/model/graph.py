@@ -79,6 +79,7 @@ class Node:
     a partial sum; ``why`` tells the user what made a movement necessary. Outputs in the role of accumulators
     and sums are added, not stored. Neighbours with one ``kernel`` name run as one launch. ``piece`` names the
     function of the block that runs as a graph and that it belongs to; without one it is dispatched by itself.
+    ``place`` is where an operator runs: on the device, or on the processors of its host.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Node:
     kernel: str = ""
     why: str = ""
     piece: str = ""
+    place: Place = Place.DEVICE
 
     @property
     def source(self) -> str:

@@ -288,7 +288,8 @@ class _BlockOptimizer:
         """The rows of a table that were looked up change; the pairs of all samples lie with every part."""
         kind, layout = self.values[parameter], self.homes[parameter]
         rows, ids = self.block.row_gradients[parameter]
-        update, operands, states, outputs = self._rule(parameter, parameter, layout, self.plan.master)
+        master = None if kind.type.dtype is self.plan.master else self.plan.master
+        update, operands, states, outputs = self._rule(parameter, parameter, layout, master)
         rank = len(self.values[ids].type.shape)
         operator = RowUpdate(update, kind.type.shape[0], rank)
         strategy = Strategy.of(dict(zip(operator.dims().inputs[0], layout.dims, strict=True)))

@@ -19,6 +19,7 @@ from simcluster.plan.framework import FrameworkSpec
 from simcluster.plan.fuse import fuse
 from simcluster.plan.offload import offload
 from simcluster.plan.offloading import Offload
+from simcluster.plan.on_host import on_host
 from simcluster.plan.optimize import OptimizerPlan, optimize
 from simcluster.plan.quantise import quantise
 from simcluster.plan.recompute import recompute, recomputed_layers
@@ -44,7 +45,7 @@ class Passes:
     ``sharder`` moves activations and their gradients, ``router`` what belongs to parameters. ``feeds`` are
     the layouts of inputs that come in one of their own. ``alike`` are the axes along which ranks may keep
     parts of what is the same on all of them. ``apart``: every collective travels by itself; ``split``:
-    backwards are done in two halves.
+    backwards are done in two halves. ``host`` are patterns of operators that run there.
     """
 
     mesh: Mesh
@@ -62,6 +63,7 @@ class Passes:
     apart: bool = False
     split: bool = False
     offload: Offload = Offload()
+    host: tuple[str, ...] = ()
 
     def run(self, graph: Graph) -> Graph:
         """Shards, recomputes, optimises and fuses a differentiated graph."""
@@ -83,7 +85,7 @@ class Passes:
         graph = enclose(graph)
         inside = self.framework.graphs.fuse
         graph = fuse(graph, self.framework.fuse, together=together, apart=self.apart, inside=inside)
-        return offload(graph, self.offload, self.mesh)
+        return offload(on_host(graph, self.host), self.offload, self.mesh)
 
     def _weights(self, graph: Graph) -> Graph:
         """In which formats weights are read, how often they are cast, and who adds up their gradients."""

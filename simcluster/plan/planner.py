@@ -24,6 +24,7 @@ from simcluster.plan.inputs import check_inputs
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
 from simcluster.plan.notes import followed, notes, padded, without_effect
 from simcluster.plan.offloading import check_places
+from simcluster.plan.on_host import check_hosts
 from simcluster.plan.optimize import OptimizerPlan
 from simcluster.plan.passes import Passes, differentiated
 from simcluster.plan.piece import Graphs, marked, pieces_told, unlaunchable
@@ -66,6 +67,7 @@ class LayoutPlanner(Planner):
         ids = fusion_ids(fusion.ids, [name for name, _ in logical.parameters()])
         passes = self._passes(logical, optimizer)
         graph = passes.run(logical)
+        check_hosts(graph, self.cluster)
         check_meetings(graph, self.batches, gathered_once=self.sharding.gather_once)
         return Plan(
             graph=graph,
@@ -222,6 +224,7 @@ class LayoutPlanner(Planner):
             apart=self.parallel.fused.closed,
             split=any(map(splits, self.timetables)),
             offload=self.parallel.offload.build(),
+            host=self.parallel.host,
         )
 
     def _notes(self, placed: Graph, logical: Graph, graph: Graph) -> Iterator[str]:

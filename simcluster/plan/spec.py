@@ -167,6 +167,7 @@ _NOT_MANUAL = (
     "gradients_degree",
     "recompute",
     "offload",
+    "host",
 )
 """What asks for something that a hand-written program has in its operators, or not at all."""
 
@@ -237,6 +238,11 @@ class ParallelSpec(Section):
 
     offload: OffloadSpec = OffloadSpec()
     """What lies in the memory or on the disks of hosts instead of on devices."""
+
+    host: tuple[Name, ...] = ()
+    """Operators by full names, as patterns, that run on the processors of the host, as with MindSpore's
+    ``set_device("CPU")``: ``embedding.*.tokens``; ``*.update`` are optimizers (``Optimizer.target``). What
+    only they touch lies in the host's memory; everything else is copied."""
 
     fusion: FusionSpec = FusionSpec()
     """Which gradients travel as one collective; the framework's choice if absent."""

@@ -112,6 +112,7 @@ def shrink(scenario: Scenario) -> Shrunk:
             "fusion": _small_fusion(spec.parallel.fusion, model, plan),
             "strategies": _small_strategies(built, model),
             "shard": _small_pieces(built, model),
+            "host": _small_host(built, model),
             "recompute": small_recompute(
                 plan, model.graph(1, model.sequence or 1, plan.compute, 1), layers, chain
             ),
@@ -216,6 +217,15 @@ def _small_pieces(built: Built, model: Model) -> tuple[PieceSpec, ...]:
     return tuple(
         PieceSpec(piece=each.piece) for each in pieces if any(fits(each.piece, name) for name in names)
     )
+
+
+def _small_host(built: Built, model: Model) -> tuple[str, ...]:
+    """The patterns of operators on the host that name some of the small model; updates it always has."""
+    written = built.scenario.spec.parallel.host
+    names = list(_operators(built, model)) if written else []
+    graph = model.graph(1, model.sequence or 1, built.plan.compute, 1)
+    names += [f"{name}.update" for name, _ in graph.parameters()] if written else []
+    return tuple(each for each in written if any(matches(each, name) for name in names))
 
 
 def _operators(built: Built, model: Model) -> list[str]:

@@ -22,6 +22,7 @@ from simcluster.layout import ROUTED, Layout, Mesh, Movement
 from simcluster.model import Array, Operator, Place, Region, Relocation, TensorType
 from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.program import Action, Call, Code, Execution, Instruction, PartProgram, Program, Scope, Slot
+from simcluster.program.host_work import runs_on_host
 from simcluster.program.instruction import SENDER_OF, Category, with_next
 from simcluster.program.phases import FORWARD, REDUCE
 from simcluster.program.relocate import way_of
@@ -268,7 +269,8 @@ class Replay:
             if isinstance(call.operator, Relocation):
                 self._relocate(event, call, call.operator)
                 continue
-            arrays = [self._read(event, index) for index in call.inputs]
+            place = Place.HOST if runs_on_host(event.instruction) else Place.DEVICE
+            arrays = [self._read(event, index, place) for index in call.inputs]
             for position, axes in call.masked:
                 if self.mesh.index(event.rank, axes):
                     arrays[position] = np.zeros_like(arrays[position])
@@ -282,9 +284,9 @@ class Replay:
                 with np.errstate(all="ignore") if padded else nullcontext():
                     made = call.operator.evaluate(arrays, region)
             for position, (index, array) in enumerate(zip(call.outputs, made, strict=True)):
-                self._write(event, index, array, position in call.adds)
+                self._write(event, index, array, position in call.adds, place)
             if isinstance(call.operator, OptimizerOperator):
-                self._record(event, call, call.operator)
+                self._record(event, call, call.operator, place)
 
     def _relocate(self, event: _Event, call: Call, relocation: Relocation) -> None:
         """A value that goes from one place to another as it is, with the bytes and the way that are timed."""
@@ -396,7 +398,7 @@ class Replay:
 
     # -- what is compared -------------------------------------------------------------------------------
 
-    def _record(self, event: _Event, call: Call, operator: OptimizerOperator) -> None:
+    def _record(self, event: _Event, call: Call, operator: OptimizerOperator, place: Place) -> None:
         parameter = call.name.rpartition(".update")[0]
         buffer = self._part(event).buffer(event.execution.instance, parameter)
         origins = self._origins[self.program.part_of(event.rank)]
@@ -407,5 +409,6 @@ class Replay:
         ):
             if position is not None:
                 slot = event.code.slots[operands[position]]
-                held = Held(event.rank, self._read(event, operands[position]), slot.layout, slot.whole)
+                found = self._read(event, operands[position], place)
+                held = Held(event.rank, found, slot.layout, slot.whole)
                 into[event.step, name].append(held)
