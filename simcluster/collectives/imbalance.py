@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simcluster.collectives.parts import Parts
 from simcluster.collectives.step import Ints
@@ -55,6 +56,18 @@ class Imbalance:
             raise ValueError(f"'{number}' is not between 0 and 100")
         return found
 
+    def popularity(self, num: int, *key: int) -> Ints:
+        """How often each of ``num`` is chosen, in proportion; ``key`` tells draws of one seed apart."""
+        rng = np.random.default_rng((self.seed, *key))
+        match self.law:
+            case Law.UNIFORM:
+                weights = np.ones(num)
+            case Law.ZIPF:
+                weights = _favour(rng, num, self.number)
+            case Law.NORMAL:
+                weights = np.maximum(rng.normal(1.0, self.number, num), 0.0)
+        return np.asarray(np.rint(weights * UNIT), dtype=np.int64)
+
     def counts(self, num_ranks: int) -> Ints:
         """The parts of a group [n, n] in proportion, a row for each sender."""
         rng = np.random.default_rng(self.seed)
@@ -63,8 +76,7 @@ class Imbalance:
             case Law.UNIFORM:
                 weights = np.ones(shape)
             case Law.ZIPF:
-                favour = (1.0 + rng.permutation(num_ranks)) ** -self.number
-                weights = np.broadcast_to(favour / favour.mean(), shape)
+                weights = np.broadcast_to(_favour(rng, num_ranks, self.number), shape)
             case Law.NORMAL:
                 weights = np.maximum(rng.normal(1.0, self.number, shape), 0.0)
         return np.asarray(np.rint(weights * UNIT), dtype=np.int64)
@@ -72,3 +84,9 @@ class Imbalance:
     def parts(self, num_ranks: int) -> Parts:
         """The same as parts of S."""
         return Parts.of(self.counts(num_ranks))
+
+
+def _favour(rng: np.random.Generator, num: int, number: float) -> NDArray[np.float64]:
+    """``k ** -number`` for the k-th favourite, in an order that is drawn; one in the mean."""
+    favour = (1.0 + rng.permutation(num)) ** -number
+    return np.asarray(favour / favour.mean())

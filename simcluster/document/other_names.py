@@ -6,7 +6,7 @@ Renaming comes before validation. Nodes keep their marks, so an error points at 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from simcluster.document.document import Document
@@ -39,10 +39,9 @@ class OtherNameSpec(Section):
 
 @dataclass(frozen=True, slots=True)
 class OtherNames:
-    """Key path as ``tool`` writes it -> what it stands for."""
+    """Key path as a tool writes it -> the tool, and what it stands for."""
 
-    tool: str
-    names: Mapping[str, OtherNameSpec] = field(default_factory=dict)
+    names: Mapping[str, tuple[str, OtherNameSpec]]
 
     def read(self, document: Document) -> Document:
         """The document with its own keys only.
@@ -63,19 +62,19 @@ class OtherNames:
 
     def in_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         """A document's JSON schema that knows these names too."""
-        for name, meant in self.names.items():
+        for name, (tool, meant) in self.names.items():
             *parents, last = name.split(".")
             place = schema
             for parent in parents:
-                place = _properties(schema, place).setdefault(parent, _mapping(f"{self.tool}'s."))
-            _properties(schema, place)[last] = self._told(schema, meant)
+                place = _properties(schema, place).setdefault(parent, _mapping(f"{tool}'s."))
+            _properties(schema, place)[last] = _told(schema, tool, meant)
         return schema
 
     # -- reading ----------------------------------------------------------------------------------------
 
     def _renamed(self, root: Node) -> Node:
         problems: list[Problem] = []
-        for name, meant in sorted(self.names.items(), key=lambda item: item[1].default):
+        for name, (tool, meant) in sorted(self.names.items(), key=lambda item: item[1][1].default):
             keys = tuple(name.split("."))
             node, depth = root.find(keys)
             if depth < len(keys):
@@ -87,7 +86,7 @@ class OtherNames:
                 if meant.default:
                     continue
                 if not _is_set(node):
-                    told = f"{self.tool} calls '{meant.path}' so, which is written too"
+                    told = f"{tool} calls '{meant.path}' so, which is written too"
                     problems.append(Problem(told, name, "leave one of them out"))
                     continue
             root = _put(root, target, _meaning(node, meant), meant.first)
@@ -98,30 +97,33 @@ class OtherNames:
 
     def _left(self, root: Node) -> list[Problem]:
         """What is left of mappings that only the other tool has."""
-        parents = {name.rpartition(".")[0]: None for name in self.names if name.count(".") > 1}
+        parents = {
+            name.rpartition(".")[0]: tool for name, (tool, _) in self.names.items() if name.count(".") > 1
+        }
         found = []
-        for parent in parents:
+        for parent, tool in parents.items():
             keys = tuple(parent.split("."))
             node, depth = root.find(keys)
             known = [name.rpartition(".")[2] for name in self.names if name.startswith(f"{parent}.")]
             if depth == len(keys):
                 for key in node.children:
-                    told = f"'{key}' is not known of {self.tool}'s {keys[-1]}"
+                    told = f"'{key}' is not known of {tool}'s {keys[-1]}"
                     found.append(Problem(told, f"{parent}.{key}", nearest(str(key), known)))
         return found
 
-    def _told(self, schema: dict[str, Any], meant: OtherNameSpec) -> dict[str, Any]:
-        """The schema of a name: that of what it stands for, with the other tool's words."""
-        told = {"description": f"{self.tool}'s name of {meant.path}."}
-        if meant.unit:
-            return {"type": "number", "description": f"{self.tool}'s name of {meant.path}, in {meant.unit}."}
-        place: dict[str, Any] = schema
-        for key in meant.path.split("."):
-            mapping = _resolved(schema, place)
-            place = mapping.get("properties", {}).get(key) or mapping["additionalProperties"]
-        if meant.values:
-            return {"enum": list(dict.fromkeys([*meant.values, *place.get("enum", ())])), **told}
-        return {key: part for key, part in place.items() if key not in ("default", "description")} | told
+
+def _told(schema: dict[str, Any], tool: str, meant: OtherNameSpec) -> dict[str, Any]:
+    """The schema of a name: that of what it stands for, with the other tool's words."""
+    told = {"description": f"{tool}'s name of {meant.path}."}
+    if meant.unit:
+        return {"type": "number", "description": f"{tool}'s name of {meant.path}, in {meant.unit}."}
+    place: dict[str, Any] = schema
+    for key in meant.path.split("."):
+        mapping = _resolved(schema, place)
+        place = mapping.get("properties", {}).get(key) or mapping["additionalProperties"]
+    if meant.values:
+        return {"enum": list(dict.fromkeys([*meant.values, *place.get("enum", ())])), **told}
+    return {key: part for key, part in place.items() if key not in ("default", "description")} | told
 
 
 def _is_set(node: Node) -> bool:

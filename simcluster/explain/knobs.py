@@ -99,7 +99,7 @@ def _sharding(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
 def _micro_batch(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
     """Fewer samples at a time."""
     size = scenario.spec.training.micro_batch
-    while size % 2 == 0:
+    while size % (2 * scenario.spec.parallel.copies) == 0:
         size //= 2
         yield (("training.micro_batch", str(size)),)
 

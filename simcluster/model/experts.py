@@ -15,7 +15,7 @@ from simcluster.model.builder import BlockBuilder
 from simcluster.model.layers import FFN, GATED, HIDDEN, PLAIN, linear
 from simcluster.model.model import Ways
 from simcluster.model.operators.activation import Activation, Gate
-from simcluster.model.operators.dispatch import SEATED, SEATS, Combine, Dispatch, SeatWeights
+from simcluster.model.operators.dispatch import SEATED, SEATS, Combine, Dispatch, Filled, SeatWeights
 from simcluster.model.operators.matmul import Matmul
 from simcluster.model.operators.pointwise import Add
 from simcluster.model.operators.router import Route, Seats
@@ -30,7 +30,9 @@ class Experts:
 
     Of ``count`` experts of inner size ``ffn`` every token uses ``top_k``, and ``shared`` further ones that
     all tokens use. The first ``dense_layers`` layers have a plain MLP. The router's choices are those of
-    ``Route``. An expert has places for ``capacity_factor`` times its mean share of the tokens of a sequence.
+    ``Route``. An expert has places for ``capacity_factor`` times its mean share of the tokens of a sequence,
+    which are held and computed as they are if ``padded``, else only where a token sits; None: for as many as
+    come, which is its mean share if all get equally many.
     """
 
     count: int
@@ -45,7 +47,8 @@ class Experts:
     kept_groups: int = 1
     group_best: int = 1
     steered: bool = False
-    capacity_factor: float = 1.0
+    capacity_factor: float | None = None
+    padded: bool = True
 
     @property
     def route(self) -> Route:
@@ -63,18 +66,23 @@ class Experts:
 
     def capacity(self, seq_len: int) -> int:
         """Places of an expert for the tokens of one sequence, rounded up."""
-        factor = Fraction(str(self.capacity_factor))
+        factor = Fraction(str(1.0 if self.capacity_factor is None else self.capacity_factor))
         return math.ceil(factor * self.top_k * seq_len / self.count)
 
     def shrunk(self, layers: int, ways: Ways) -> Experts:
-        """Few small experts that divide as these do, in some of ``layers`` layers."""
+        """Few small experts that divide as these do, in some of ``layers`` layers.
+
+        Where none drops a token, each has a place for every token: in values the router says how many come.
+        """
         groups = min(self.groups, 4)
         kept = min(self.kept_groups, max(groups // 2, 1))
         count = min(self.count, 2 * math.lcm(groups, ways("experts")))
         top_k = min(self.top_k, 2, kept * (count // groups))
         factor = self.capacity_factor
-        if ways("capacity") > 1:
-            # Places are split: as many as divide, for sequences of four tokens or a multiple.
+        if factor is None:
+            # For sequences of four tokens or a multiple, and as many as divide where places are split.
+            factor = count * math.lcm(4, ways("capacity")) / (4 * top_k)
+        elif ways("capacity") > 1:
             factor = count * ways("capacity") / (4 * top_k)
         return replace(
             self,
@@ -87,6 +95,7 @@ class Experts:
             kept_groups=kept,
             group_best=min(self.group_best, count // groups),
             capacity_factor=factor,
+            padded=True,
         )
 
     def write(self, build: BlockBuilder, x: str, hidden: int, activation: str) -> str:
@@ -99,12 +108,14 @@ class Experts:
         steering = [build.parameter("mlp.route.bias", (self.count,))] if self.steered else []
         weights, ids = build.adds("mlp.route", self.route, scores, *steering)
         seats = build.add("mlp.seats", Seats(self.count, capacity), ids)
-        seated = build.add("mlp.dispatch", Dispatch(self.count, capacity), x, seats)
-        weighed = build.add("mlp.weights", SeatWeights(self.count, capacity), weights, seats)
+        drops = self.capacity_factor is not None
+        filled = Filled.ALL if drops and self.padded else Filled.SOME if drops else Filled.MORE
+        seated = build.add("mlp.dispatch", Dispatch(self.count, capacity, filled), x, seats)
+        weighed = build.add("mlp.weights", SeatWeights(self.count, capacity, filled), weights, seats)
         # Here what all tokens use is computed while the others travel.
         beside = self._shared(build, x, hidden, activation) if self.shared else None
         found = self._experts(build, seated, weighed, hidden, activation)
-        y = build.add("mlp.combine", Combine(self.count, capacity), found, seats)
+        y = build.add("mlp.combine", Combine(self.count, capacity, filled), found, seats)
         return y if beside is None else build.add("mlp.sum", Add(HIDDEN), y, beside)
 
     def _experts(self, build: BlockBuilder, x: str, weights: str, hidden: int, activation: str) -> str:

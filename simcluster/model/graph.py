@@ -80,6 +80,7 @@ class Node:
     and sums are added, not stored. Neighbours with one ``kernel`` name run as one launch. ``piece`` names the
     function of the block that runs as a graph and that it belongs to; without one it is dispatched by itself.
     ``place`` is where an operator runs: on the device, or on the processors of its host.
+    ``chunked`` names the collective that it is a chunk of, or goes in chunks with.
     """
 
     name: str
@@ -94,6 +95,7 @@ class Node:
     why: str = ""
     piece: str = ""
     place: Place = Place.DEVICE
+    chunked: str = ""
 
     @property
     def source(self) -> str:

@@ -118,6 +118,23 @@ class Tape(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Ragged:
+    """A dim ``places`` of which data decide how much is there, for each of ``groups`` and of ``samples``.
+
+    Names are iteration dims of the operator. Every sample has as many rows to place as the dims ``drawn``
+    have elements together, and places at most as many in one group as the dim ``once`` has. A group takes no
+    more than ``most`` rows of a sample, where there is such a bound.
+    """
+
+    groups: str
+    samples: str
+    places: str
+    drawn: tuple[str, ...]
+    once: str
+    most: int | None = None
+
+
 class Operator(ABC):
     """One kind of operator; instances are frozen dataclasses whose fields are its attributes."""
 
@@ -126,6 +143,10 @@ class Operator(ABC):
 
     family: ClassVar[str]
     """What framework profiles call it when they say what may be fused, such as matmul, norm or pointwise."""
+
+    anywhere: ClassVar[bool] = False
+    """Whether a part of its operands along a dim gives that part of its results wherever in the tensor it
+    lies: ``evaluate`` does not look at its region."""
 
     @abstractmethod
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
@@ -187,6 +208,10 @@ class Operator(ABC):
         ``length`` is that of the whole sequence.
         ValueError if it does and knows no turns.
         """
+        return None
+
+    def ragged(self) -> Ragged | None:
+        """The dim of which data decide how much is there; None if there is none."""
         return None
 
     def decompose(self, split: frozenset[str]) -> Decomposition | None:

@@ -56,10 +56,14 @@ class ExpertsSpec(Section):
     """Whether a bias of every expert is added where the router compares them (DeepSeek-V3's balance without a
     loss). It stays as it is: frameworks move it by the load, which no gradient does."""
 
-    capacity_factor: PositiveFloat = 1.0
+    capacity_factor: PositiveFloat | None = None
     """An expert has places for so many times its mean share of the tokens of every sequence; the choices of
-    tokens that come later are dropped, places that stay empty are computed all the same. With 1 a step takes
-    as long as if every expert got equally many tokens."""
+    tokens that come later are dropped. Absent: none is, and how many come to whom is what training.routing
+    says; in values what the router does."""
+
+    padded: bool = True
+    """With a capacity factor: places that stay empty are sent and computed all the same (GShard, Megatron's
+    moe-pad-expert-input-to-capacity); false: only what sits in them."""
 
 
 class LatentSpec(Section):
@@ -125,6 +129,9 @@ def _merged(
 
 def _check(made: Experts) -> None:
     """Refused if the router cannot choose so."""
+    if made.capacity_factor is None and not made.padded:
+        why = "without a capacity factor no place stays empty"
+        raise Refused(why, path="experts.padded", hint="give experts.capacity_factor, or leave it out")
     if made.count % made.groups:
         message = f"{made.count} experts do not divide into {made.groups} groups"
         raise Refused(message, path="experts.groups")

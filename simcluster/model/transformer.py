@@ -108,16 +108,20 @@ class Transformer(Dimensions, Model):
         """Experts with no more places than tokens choose."""
         if self.experts is None:
             return self
-        return replace(self, experts=replace(self.experts, capacity_factor=1.0))
+        return replace(self, experts=replace(self.experts, capacity_factor=None, padded=True))
 
     def remarks(self, seq_len: int) -> tuple[str, ...]:
         """How many tokens an expert takes."""
         if self.experts is None:
             return ()
         places = self.experts.capacity(seq_len)
+        if self.experts.capacity_factor is None:
+            count = self.experts.count
+            return (f"experts drop no token: each of {count} gets {places:,} of a sequence in the mean",)
+        how = "computes all of them, taken or not" if self.experts.padded else "computes what sits in them"
         return (
             f"each of {self.experts.count} experts has {places:,} places for every sequence, "
-            f"{self.experts.capacity_factor:g} x its mean share, and computes all of them, taken or not",
+            f"{self.experts.capacity_factor:g} x its mean share, and {how}",
         )
 
     def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: float) -> Graph:

@@ -42,6 +42,14 @@ class Batches:
         """The largest number."""
         return max(self.by_coordinate)
 
+    def in_copies(self, copies: int) -> Batches:
+        """The same samples with ``copies`` smaller micro-batches in place of each."""
+        return Batches(self.axis, tuple(count * copies for count in self.by_coordinate))
+
+    def taken_together(self, copies: int) -> Batches:
+        """The same samples with one micro-batch in place of ``copies`` of them."""
+        return Batches(self.axis, tuple(count // copies for count in self.by_coordinate))
+
     def rows(self, mesh: Mesh, batch_axes: Sequence[str], size: int) -> list[list[tuple[int, int]]]:
         """Per micro-batch, the runs (first, behind the last) of its samples that somebody trains.
 

@@ -25,8 +25,7 @@ class Line:
         """
         for word in text.split():
             first, *beside = [self._next(each) for each in word.split("&")]
-            other = beside[0] if beside else None
-            self.actions.append(Action(first.kind, first.micro_batch, first.chunk, beside=other))
+            self.actions.append(first.overlapping(beside))
 
     def _next(self, word: str) -> Action:
         kind = word[0]

@@ -236,6 +236,13 @@ class FrameworkSpec(CatalogSection):
         """The shipped profiles."""
         return data_files("simcluster.plan.frameworks")
 
+    @property
+    def name(self) -> str:
+        """What it is called in results: its entry of the catalog, and whether switches of it are others."""
+        if self.use is None:
+            return self.title
+        return self.use if self == type(self).load(self.use) else f"{self.use}, changed"
+
     def gradients_in(self, compute: str) -> Gradients:
         """The number format of accumulated gradients for a compute format."""
         if isinstance(self.gradients, str):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from simcluster.layout import Layout, Mesh
 from simcluster.model import Graph
 from simcluster.plan.accumulate import ALL, accumulate
 from simcluster.plan.cast import cast_again, cast_weights
+from simcluster.plan.chunks import in_chunks
 from simcluster.plan.clip import clip
 from simcluster.plan.copies import once_per_step, per_use, repeated
 from simcluster.plan.decompose import decompose_updates
@@ -21,6 +22,7 @@ from simcluster.plan.offload import offload
 from simcluster.plan.offloading import Offload
 from simcluster.plan.on_host import on_host
 from simcluster.plan.optimize import OptimizerPlan, optimize
+from simcluster.plan.overlap_spec import OverlapSpec
 from simcluster.plan.quantise import quantise
 from simcluster.plan.recompute import recompute, recomputed_layers
 from simcluster.plan.recompute_spec import RecomputeSpec
@@ -45,7 +47,8 @@ class Passes:
     ``sharder`` moves activations and their gradients, ``router`` what belongs to parameters. ``feeds`` are
     the layouts of inputs that come in one of their own. ``alike`` are the axes along which ranks may keep
     parts of what is the same on all of them. ``apart``: every collective travels by itself; ``split``:
-    backwards are done in two halves. ``host`` are patterns of operators that run there.
+    backwards are done in two halves. ``overlap`` says by axis which collectives go in chunks with matmuls.
+    ``host`` are patterns of operators that run there.
     """
 
     mesh: Mesh
@@ -64,6 +67,7 @@ class Passes:
     split: bool = False
     offload: Offload = Offload()
     host: tuple[str, ...] = ()
+    overlap: Mapping[str, OverlapSpec] = field(default_factory=dict)
 
     def run(self, graph: Graph) -> Graph:
         """Shards, recomputes, optimises and fuses a differentiated graph."""
@@ -85,6 +89,7 @@ class Passes:
         graph = enclose(graph)
         inside = self.framework.graphs.fuse
         graph = fuse(graph, self.framework.fuse, together=together, apart=self.apart, inside=inside)
+        graph = in_chunks(graph, self.overlap, self.mesh)
         return offload(on_host(graph, self.host), self.offload, self.mesh)
 
     def _weights(self, graph: Graph) -> Graph:

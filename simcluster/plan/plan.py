@@ -16,6 +16,7 @@ from simcluster.plan.conduct import Conduct
 from simcluster.plan.inputs import Inputs
 from simcluster.plan.piece import Graphs, Pieces
 from simcluster.plan.recompute_spec import RecomputeSpec
+from simcluster.plan.routing import BALANCED, Routing
 from simcluster.plan.schedule import Timetable
 from simcluster.plan.sharding import Sharding
 from simcluster.plan.strategies import Strategies
@@ -29,12 +30,13 @@ class Plan:
     ``logical`` is the differentiated graph before sharding: what one device would compute. ``compute`` is the
     format of activations, ``matmul`` the one in which matrix units multiply. ``chunks`` are the layers of
     each chunk and stage, ``chain`` the order of these, ``timetables`` what the stages do, for each number of
-    micro-batches that ``batches`` counts, ``vocab`` the padded vocabulary, ``notes`` what the user should be
-    told, ``algorithms`` those of collectives that the scenario names; ``call`` is the host's seconds for each
-    call of collectives, of which ``reuse`` that are alike are one; ``recompute`` says what is computed again,
-    ``inputs`` how ranks get their parts of the batch, if that takes anything, ``attention`` the release of
-    the fused attention kernel, if an earlier one. ``pieces`` of blocks are graphs, which run as ``graphs``
-    says. ``assigned`` is the part of a hand-written program that each rank runs.
+    micro-batches that ``batches`` counts: each of the ``copies`` that go abreast is one of its own. ``vocab``
+    is the padded vocabulary, ``notes`` what the user should be told, ``algorithms`` those of collectives that
+    the scenario names; ``call`` is the host's seconds for each call of collectives, of which ``reuse`` that
+    are alike are one; ``recompute`` says what is computed again, ``inputs`` how ranks get their parts of the
+    batch, if that takes anything, ``attention`` the release of the fused attention kernel, if an earlier one.
+    ``pieces`` of blocks are graphs, which run as ``graphs`` says. ``assigned`` is the part of a hand-written
+    program that each rank runs, ``routing`` how many tokens experts get.
     """
 
     graph: Graph
@@ -69,9 +71,11 @@ class Plan:
     reuse: int | None
     recompute: RecomputeSpec
     inputs: Inputs | None = None
+    copies: int = 1
     pieces: Pieces = field(default_factory=dict)
     attention: int | None = None
     assigned: tuple[int, ...] = ()
+    routing: Routing = BALANCED
 
     @property
     def timetable(self) -> Timetable:

@@ -12,6 +12,7 @@ from simcluster.plan.batches import batches, check_meetings, check_shares
 from simcluster.plan.borders import digits, pins
 from simcluster.plan.by_rows import by_rows, kept_by_rows, whole_by_rows
 from simcluster.plan.chain import Chain
+from simcluster.plan.chunks import chunks_told
 from simcluster.plan.conduct import Conduct
 from simcluster.plan.costs import kernel_cost, movement_cost
 from simcluster.plan.cut_axes import cut_axes
@@ -22,6 +23,7 @@ from simcluster.plan.hints import hints
 from simcluster.plan.in_order import in_order, in_turns
 from simcluster.plan.inputs import check_inputs
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
+from simcluster.plan.multi_copy import abreast, copies_told, share
 from simcluster.plan.notes import followed, notes, padded, without_effect
 from simcluster.plan.offloading import check_places
 from simcluster.plan.on_host import check_hosts
@@ -78,7 +80,8 @@ class LayoutPlanner(Planner):
             strategies=self.strategies,
             update=passes.optimizer.rules,
             batches=self.batches,
-            micro_batch=self.training.micro_batch,
+            micro_batch=self.micro_batch,
+            copies=self.parallel.copies,
             batch_axes=self.batch_axes,
             chain=self.chain,
             chunks=self.chain.by_chunk(self.layers),
@@ -112,6 +115,7 @@ class LayoutPlanner(Planner):
             inputs=self.inputs,
             pieces=self.pieces,
             attention=self.framework.attention_release,
+            routing=self.training.routing.build(),
         )
 
     # -- step by step -----------------------------------------------------------------------------------
@@ -123,15 +127,19 @@ class LayoutPlanner(Planner):
         self.chain = schedule.chain(num_stages)
         self.layers = self._layers(self.chain)
         self.batch_axes = self.roles.resolve((BATCH,), self.mesh)
+        copies = self.parallel.copies
+        self.micro_batch = share(self.training.micro_batch, copies)
         self.batches = batches(
             self.training.global_batch,
             self.training.micro_batch,
             self.training.batch_shares,
             self.batch_axes,
             self.mesh,
-        )
+        ).in_copies(copies)
         check_passes(self.model.num_layers, self.batches.most, swept=False)
-        self.timetables = tuple(schedule.timetable(num_stages, count) for count in self.batches.counts)
+        self.timetables = tuple(
+            abreast(schedule.timetable(num_stages, count // copies), copies) for count in self.batches.counts
+        )
         self.sharding = self._sharding()
         self.formats = Formats.of(self.training.precision, self.framework, self.sharding)
         check_rates(self.cluster, self.formats.compute, self.formats.matmul)
@@ -162,7 +170,7 @@ class LayoutPlanner(Planner):
         tokens = self.training.global_batch * self.training.seq_len
         ways = self.mesh.product(self.batch_axes)
         counted = self.parallel.tokens_counted(tokens, ways)
-        batch = self.training.micro_batch * ways
+        batch = self.micro_batch * ways
         forward = model.graph(batch, self.training.seq_len, self.formats.compute, counted)
         forward = with_statistics(forward, ways)
         slices = self.roles.resolve((SEQUENCE,), self.mesh)
@@ -225,6 +233,7 @@ class LayoutPlanner(Planner):
             split=any(map(splits, self.timetables)),
             offload=self.parallel.offload.build(),
             host=self.parallel.host,
+            overlap=self.parallel.overlap,
         )
 
     def _notes(self, placed: Graph, logical: Graph, graph: Graph) -> Iterator[str]:
@@ -241,6 +250,9 @@ class LayoutPlanner(Planner):
             (self.model.vocabulary, self.padded.vocabulary),
         )
         yield from whole_by_rows(logical, self._optimizer().rules)
+        told = copies_told(self.parallel.copies, self.micro_batch, self.framework)
+        yield from [told] if told else []
+        yield from chunks_told(self.parallel.overlap, graph)
         yield from pieces_told(placed, self.pieces)
         yield from followed(self.strategies, graph, self.sharder)
         yield from padded(placed, self.strategies, self.mesh) if self.parallel.pads else ()

@@ -3,7 +3,7 @@
     F3      forward of micro-batch 3          I3 W3   its backward in two halves: inputs, weights
     B3      backward of micro-batch 3         R3      recompute
     F3c1    chunk 1 of the stage              F3s2    sequence slice 2
-    F3&B1   two actions overlapped
+    F3&B1   actions overlapped: two, or more
 
 Text and object are inverses of each other.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -28,7 +28,9 @@ _ACTION = re.compile(r"([FBIWR])(\d+)(?:c(\d+))?(?:s(\d+))?")
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing a stage does with one micro-batch; ``beside`` is an action that overlaps it."""
+    """One thing a stage does with one micro-batch; ``beside`` is an action that overlaps it, and may itself
+    have one beside it.
+    """
 
     kind: str
     micro_batch: int
@@ -39,15 +41,15 @@ class Action:
     @classmethod
     def parse(cls, text: str) -> Action:
         """The action written ``text``; PlanError with the accepted form otherwise."""
-        first, *rest = text.strip().split("&")
+        first, _, rest = text.strip().partition("&")
         match = _ACTION.fullmatch(first)
-        if match is None or len(rest) > 1:
+        if match is None or text.strip().endswith("&"):
             raise PlanError(
                 f"'{text}' is no action",
                 hint="write F3, B3, I3, W3 or R3, with c1 (chunk), s2 (slice), F3&B1",
             )
         kind, micro_batch, chunk, part = match.groups()
-        beside = cls.parse(rest[0]) if rest else None
+        beside = cls.parse(rest) if rest else None
         return cls(kind, int(micro_batch), int(chunk or 0), int(part or 0), beside)
 
     def __str__(self) -> str:
@@ -60,6 +62,10 @@ class Action:
     def halves(self) -> tuple[Action, ...]:
         """The action alone, and what overlaps it."""
         return (self,) if self.beside is None else (replace(self, beside=None), *self.beside.halves)
+
+    def overlapping(self, others: Sequence[Action]) -> Action:
+        """The action with others beside it."""
+        return replace(self, beside=others[0].overlapping(others[1:]) if others else None)
 
 
 Timetable = tuple[tuple[Action, ...], ...]

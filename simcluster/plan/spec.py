@@ -20,11 +20,13 @@ from simcluster.plan.framework import FrameworkSpec as FrameworkSpec
 from simcluster.plan.fusion import BucketsSpec, Ends, FusionSpec, check_ends
 from simcluster.plan.offload_spec import OffloadSpec
 from simcluster.plan.optimizer_spec import OptimizerSpec as OptimizerSpec
+from simcluster.plan.overlap_spec import OverlapSpec
 from simcluster.plan.piece_spec import PieceSpec
 from simcluster.plan.program_spec import ProgramSpec
 from simcluster.plan.quantise import PRODUCTS
 from simcluster.plan.recompute_spec import RecomputeSpec as RecomputeSpec
 from simcluster.plan.redistribution_spec import RedistributionSpec
+from simcluster.plan.routing_spec import RoutingSpec
 from simcluster.plan.schedule_spec import ScheduleSpec as ScheduleSpec
 from simcluster.plan.sharding import Written as WrittenSharding
 from simcluster.plan.strategy_spec import Axes, StrategySpec
@@ -131,6 +133,9 @@ class TrainingSpec(Section):
     optimizer: OptimizerSpec = OptimizerSpec()
     """sgd, momentum, adam, adamw, lamb, lazy_adam or ftrl, with its constants."""
 
+    routing: RoutingSpec = RoutingSpec()
+    """How many tokens every expert of a mixture gets: uniform, zipf:1.2, normal:0.3, or a histogram."""
+
 
 class RecipeSpec(CatalogSection):
     """A recipe: strategies for a family of models, in the form users write them."""
@@ -168,6 +173,8 @@ _NOT_MANUAL = (
     "recompute",
     "offload",
     "host",
+    "copies",
+    "overlap",
 )
 """What asks for something that a hand-written program has in its operators, or not at all."""
 
@@ -216,6 +223,17 @@ class ParallelSpec(Section):
 
     schedule: ScheduleSpec = ScheduleSpec()
     """The pipeline schedule."""
+
+    copies: PositiveInt = Field(
+        default=1, validation_alias=AliasChoices("copies", "micro_batch_interleave_num", "interleave_num")
+    )
+    """Multi-copy parallelism (MindSpore's MicroBatchInterleaved): the samples of every micro-batch are dealt
+    out to so many copies, which go through the network in turns, so that kernels of one run beside the
+    collectives of another. Smaller kernels are slower."""
+
+    overlap: dict[Name, OverlapSpec] = {}
+    """Collectives of activations over an axis that go in chunks with their matmuls: ``{tensor: 4}``, or
+    ``{tensor: {chunks: 4, reductions: forward}}``."""
 
     optimizer_sharding: WrittenSharding | None = None
     """fsdp, ZeRO stages, MindSpore levels or the explicit form; the recipe's, if it has one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain as joined
 
 from simcluster.layout import Mesh
 from simcluster.model import Graph, Instance, Phase, Role
@@ -209,8 +210,8 @@ class _PartBuilder:
                 yield from self._receives(coming)
             posted = max(posted, ahead)
             for action in turn:
-                runs = [self._compute(half, str(action), at_end=half in ends) for half in action.halves]
-                yield from runs[0] if len(runs) == 1 else _woven(*map(list, runs))
+                runs = [list(self._compute(half, str(action), at_end=half in ends)) for half in action.halves]
+                yield from joined.from_iterable(runs[0] if len(runs) == 1 else _woven(runs))
             for action in turn:
                 yield from self._sends(action)
 
@@ -237,20 +238,27 @@ class _PartBuilder:
                 turns.append((action,))
         return turns
 
-    def _compute(self, half: ScheduleAction, action: str, *, at_end: bool) -> Iterator[Execution]:
-        """A half of an action; ``at_end``: it is the first forward or the last backward of its chunk."""
+    def _compute(self, half: ScheduleAction, action: str, *, at_end: bool) -> Iterator[list[Execution]]:
+        """A half of an action, code by code, each with what happens once a step around it; ``at_end``: it is
+        the first forward or the last backward of its chunk.
+        """
         forward, instances = half.kind == F_ACTION, self.chunks[half.chunk]
         for instance in instances if forward else instances[::-1]:
             codes = self.codes.of(self.graph.block_of(instance))
+            runs = [
+                [Execution(code, instance.name, half.micro_batch, action, not self.overlapped)]
+                for phase in _PHASES[half.kind]
+                for code in self.codes.run(self.graph.block_of(instance), phase)
+            ] or [[]]
             if forward and at_end and PREPARE in codes:
-                yield Execution(codes[PREPARE], instance.name, ONCE, action)
-            for phase in _PHASES[half.kind]:
-                for code in self.codes.run(self.graph.block_of(instance), phase):
-                    yield Execution(code, instance.name, half.micro_batch, action, not self.overlapped)
+                runs[0].insert(0, Execution(codes[PREPARE], instance.name, ONCE, action))
             if at_end and not forward and not self.codes.conduct.late:
-                for ready, reduction in self.reductions:
-                    if ready == instance.name:
-                        yield replace(reduction, action=action)
+                runs[-1] += [
+                    replace(reduction, action=action)
+                    for ready, reduction in self.reductions
+                    if ready == instance.name
+                ]
+            yield from runs
 
     def _finished(self) -> list[int]:
         """The chunks in the order in which their last backward is over."""
@@ -395,9 +403,11 @@ class _PartBuilder:
         yield Resident.room("reduction buffers", Category.COMMUNICATION, round(count * full))
 
 
-def _woven(one: list[Execution], other: list[Execution]) -> list[Execution]:
-    """Two overlapped actions: what they run in turns, evenly, each in its own order."""
-    places = [
-        ((number + 0.5) / len(each), each[number]) for each in (one, other) for number in range(len(each))
-    ]
+def _woven(halves: Sequence[list[list[Execution]]]) -> list[list[Execution]]:
+    """Overlapped actions: what they run in turns, evenly, each in its own order.
+
+    What happens once a step stays with the code it belongs to: gradients are reduced behind the last of
+    several copies, which is the last in its turn.
+    """
+    places = [((number + 0.5) / len(each), each[number]) for each in halves for number in range(len(each))]
     return [run for _, run in sorted(places, key=lambda place: place[0])]

@@ -171,7 +171,8 @@ class Instruction:
     all-to-all-v says its ``parts``, group by group; ``num_bytes`` is then what a rank of all groups has on
     average. ``in_place``: what it writes takes the place of what it drops. ``scratch``: bytes that it holds
     while it runs, besides its slots. ``piece`` names the function, launched as one graph, that it belongs to;
-    ``dispatches`` is the host's time for it in multiples of what it spends on one operator.
+    ``dispatches`` is the host's time for it in multiples of what it spends on one operator. ``chunked`` names
+    the collective that it is a chunk of, or goes in chunks with.
     """
 
     name: str
@@ -191,6 +192,7 @@ class Instruction:
     scratch: int = 0
     piece: str = ""
     dispatches: float = 1.0
+    chunked: str = ""
 
     @property
     def reads(self) -> tuple[int, ...]:

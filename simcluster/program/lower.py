@@ -178,7 +178,14 @@ class _CodeWriter:
             return on_processors(first, calls[0], works)
         name = first.kernel or first.name
         return Instruction(
-            name, Action.COMPUTE, COMPUTE, calls, works=works, why=first.why, piece=first.piece
+            name,
+            Action.COMPUTE,
+            COMPUTE,
+            calls,
+            works=works,
+            why=first.why,
+            piece=first.piece,
+            chunked=first.chunked,
         )
 
     def _call(self, node: Node) -> Call:
@@ -208,6 +215,7 @@ class _CodeWriter:
             why=node.why,
             piece=node.piece,
             parts=routed_parts(movement, self.settings.mesh),
+            chunked=node.chunked,
         )
 
     def _moved(self, movement: Movement, call: Call) -> int:
@@ -286,12 +294,14 @@ class _CodeWriter:
         return tuple(made)
 
     def _turn(self, index: int) -> Iterator[int]:
-        """Where collectives of activations block: the kernel before one, and for a kernel all since it."""
+        """Where collectives of activations block: the kernel before one, and for a kernel all since it, but
+        those that it goes in chunks with.
+        """
         if not self.settings.blocking or phase_of(self.name) not in _COMPUTED:
             return
         if self._inside(index):
             return
-        kernel = self.instructions[index].action is Action.COMPUTE
+        kernel, chunked = self.instructions[index].action is Action.COMPUTE, self.instructions[index].chunked
         if not kernel and not self._of_activations(self.instructions[index]):
             return
         for other in range(index - 1, -1, -1):
@@ -300,7 +310,7 @@ class _CodeWriter:
                 if not kernel:
                     yield other
                 return
-            if kernel and self._of_activations(before):
+            if kernel and not (chunked and chunked == before.chunked) and self._of_activations(before):
                 yield other
 
     def _inside(self, index: int) -> bool:
@@ -347,6 +357,14 @@ class _CodeWriter:
         if before:
             yield before[-1]
 
+    def _kernels_ahead(self, index: int) -> list[int]:
+        """The kernels before an instruction; of those that are the chunks of one the last."""
+        found: dict[object, int] = {}
+        for place, each in enumerate(self.instructions[:index]):
+            if each.stream == COMPUTE and (each.works or not each.chunked):
+                found[each.chunked or place] = place
+        return sorted(found.values())
+
     def _prefetch_edge(self, index: int, readers: Mapping[int, list[int]]) -> Iterator[int]:
         """A gathered copy may not be made arbitrarily early: the kernel that far ahead of its reader.
 
@@ -359,7 +377,7 @@ class _CodeWriter:
         if each.operation != Kind.ALL_GATHER or phase_of(self.name) not in _COMPUTED:
             return
         first = min((index for slot in each.writes for index in readers.get(slot, ())), default=0)
-        ahead = [i for i in range(first) if self.instructions[i].stream == COMPUTE]
+        ahead = self._kernels_ahead(first)
         prefetch = self.settings.graphs.prefetch if each.piece else self.settings.prefetch
         early = [i for i in ahead[: max(len(ahead) - prefetch, 0)] if i < index]
         if early:

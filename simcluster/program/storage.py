@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from simcluster.layout import Mesh
 from simcluster.model import Block, Node, Operator, Phase, TensorType, Value
+from simcluster.model.operators.chunks import Chunks, Together
 from simcluster.plan.framework import StorageSpec
 from simcluster.plan.fuse import kernel_nodes
 from simcluster.plan.redistribute import part_type
@@ -64,11 +65,17 @@ def whole_sizes(
 
 
 def stored(
-    instructions: Sequence[Instruction], slots: Sequence[Slot], storage: StorageSpec, phase: str
+    instructions: Sequence[Instruction], slots: list[Slot], storage: StorageSpec, phase: str
 ) -> Iterator[Instruction]:
-    """The instructions with what they hold while they run, and those that write over what they read."""
+    """The instructions with what they hold while they run, and those that write over what they read.
+
+    Slots that turn out to be views of others take no bytes from then on.
+    """
     brought = {slot for each in instructions if each.action is Action.COPY for slot in each.writes}
     for each in instructions:
+        if each.calls and isinstance(each.calls[0].operator, Chunks | Together):
+            yield _viewing(each, slots)
+            continue
         families = [call.operator.family for call in each.calls if isinstance(call.operator, Operator)]
         if each.action is not Action.COMPUTE or not families:
             yield each
@@ -81,6 +88,16 @@ def stored(
             scratch=round(factor * max(sizes, default=0)),
             in_place=each.in_place or (over and _fits(each, slots)) or _replaces(each, slots, brought),
         )
+
+
+def _viewing(each: Instruction, slots: list[Slot]) -> Instruction:
+    """An instruction whose results lie where its operands do: what it drops, they hold from then on; and what
+    others hold longer, they are views of.
+    """
+    if not each.drops:
+        for slot in each.writes:
+            slots[slot] = replace(slots[slot], num_bytes=0)
+    return replace(each, in_place=True)
 
 
 def _fits(each: Instruction, slots: Sequence[Slot]) -> bool:

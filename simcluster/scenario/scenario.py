@@ -142,7 +142,7 @@ class Scenario:
     @cached_property
     def framework(self) -> FrameworkSpec:
         """The framework profile."""
-        return FrameworkSpec.load(self.spec.framework)
+        return self.spec.framework
 
     def located(self, error: Located) -> Located:
         """The error with key paths as ``file:line:column``, if the scenario came from a file."""

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from simcluster.cluster import ClusterSpec
 from simcluster.collectives import CollectivesSpec
 from simcluster.document import Name, Refused, Section, Unsupported
 from simcluster.engine.spec import RunSpec
 from simcluster.model.spec import ModelSpec
+from simcluster.plan.framework import IDEAL, FrameworkSpec
 from simcluster.plan.inputs import DataSpec
 from simcluster.plan.spec import ParallelSpec, TrainingSpec
 from simcluster.scenario.library import check_library
-from simcluster.scenario.tenant import TenantSpec, check_framework, check_hosts, own_hosts
+from simcluster.scenario.tenant import TenantSpec, check_hosts, own_hosts
 
 
 class BoundSpec(Section):
@@ -48,8 +49,8 @@ class ScenarioSpec(Section):
     cluster: ClusterSpec
     """The hardware."""
 
-    framework: Name = "ideal"
-    """A framework profile."""
+    framework: FrameworkSpec = Field(default=IDEAL, validate_default=True)
+    """A framework profile, with other switches where it says so: ``{use: megatron-core, prefetch: 2}``."""
 
     model: ModelSpec
     """What is trained."""
@@ -85,7 +86,6 @@ class ScenarioSpec(Section):
 
     @model_validator(mode="after")
     def _is_known(self) -> ScenarioSpec:
-        check_framework(self.framework)
         check_library(self.cluster)
         check_hosts(self.cluster, self.num_ranks, self.tenants)
         return self

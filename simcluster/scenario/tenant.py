@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from simcluster.cluster import ClusterSpec
 from simcluster.cluster.indices import IndexList, listed, told
 from simcluster.collectives import CollectivesSpec
 from simcluster.document import Name, Refused, Section, Unsupported
 from simcluster.engine.spec import RunSpec
-from simcluster.errors import nearest
 from simcluster.model.spec import ModelSpec
-from simcluster.plan.spec import FrameworkSpec, ParallelSpec, TrainingSpec
+from simcluster.plan.framework import IDEAL, FrameworkSpec
+from simcluster.plan.spec import ParallelSpec, TrainingSpec
 
 
 class GuestSpec(Section):
     """What a tenant trains and how; the hardware is that of the scenario whose tenant it is."""
 
-    framework: Name = "ideal"
+    framework: FrameworkSpec = Field(default=IDEAL, validate_default=True)
     """A framework profile."""
 
     model: ModelSpec
@@ -42,11 +42,6 @@ class GuestSpec(Section):
 
     run: RunSpec = RunSpec()
     """How many steps its figures are the mean of."""
-
-    @model_validator(mode="after")
-    def _is_known(self) -> GuestSpec:
-        check_framework(self.framework)
-        return self
 
 
 class GuestFileSpec(GuestSpec):
@@ -138,11 +133,3 @@ def own_hosts(cluster: ClusterSpec, num_ranks: int, shared: bool) -> tuple[int, 
     if cluster.own_hosts is not None:
         return listed(cluster.own_hosts)
     return tuple(range(-(-num_ranks // cluster.devices_per_host))) if shared else None
-
-
-def check_framework(name: str) -> None:
-    """Refused if there is no such framework profile."""
-    if name not in FrameworkSpec.entries():
-        raise Refused(
-            f"unknown framework '{name}'", path="framework", hint=nearest(name, FrameworkSpec.entries())
-        )

@@ -13,6 +13,7 @@ from simcluster.plan.limits import check_passes
 from simcluster.plan.recompute_spec import RecomputeSpec
 from simcluster.program import Classes, Program, build, check
 from simcluster.program.calls import HostCalls
+from simcluster.program.routed import routed
 from simcluster.scenario import Scenario
 from simcluster.simulation.bucket_search import searched
 from simcluster.simulation.classes import classes_on_links
@@ -79,7 +80,7 @@ def host_calls(plan: Plan) -> HostCalls:
 
 def lowered(plan: Plan) -> Program:
     """The Program of a plan."""
-    return build(
+    program = build(
         plan.graph,
         plan.timetables,
         plan.mesh,
@@ -96,3 +97,4 @@ def lowered(plan: Plan) -> Program:
         assigned=plan.assigned,
         attention=plan.attention,
     )
+    return routed(program, plan.routing, [each.name for each in plan.graph.instances])

@@ -57,7 +57,7 @@ def plan_document(built: Built) -> dict[str, Any]:
         "model": scenario.spec.model.called,
         "parameters": scenario.model.num_parameters,
         **_active(scenario.model),
-        "framework": scenario.spec.framework,
+        "framework": scenario.framework.name,
         "framework_changes": _framework(built),
         "mesh": dict(uncut(plan.mesh).axes),
         "stage_axis": plan.stage_axis,
@@ -66,7 +66,8 @@ def plan_document(built: Built) -> dict[str, Any]:
         "micro_batches": plan.num_micro_batches,
         "data_parallel_ways": plan.batch_ways,
         "global_batch": training.global_batch,
-        "micro_batch": training.micro_batch,
+        "micro_batch": plan.micro_batch,
+        **({"copies": plan.copies} if plan.copies > 1 else {}),
         "seq_len": training.seq_len,
         "precision": {
             "compute": str(plan.compute),

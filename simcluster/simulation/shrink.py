@@ -33,6 +33,7 @@ from simcluster.plan.padding import padded_dims
 from simcluster.plan.piece import fits
 from simcluster.plan.piece_spec import PieceSpec
 from simcluster.plan.place import default_layers
+from simcluster.plan.routing_spec import RoutingSpec
 from simcluster.plan.rule import BATCH
 from simcluster.plan.schedule import Schedule
 from simcluster.plan.sharding import OptimizerShardingSpec
@@ -81,9 +82,9 @@ def shrink(scenario: Scenario) -> Shrunk:
     layers = chain.by_virtual(chunks)
     ways = _Ways.of(plan, mesh)
     model = scenario.model.shrunk(sum(layers), ways, padded=plan.vocab > scenario.model.vocabulary)
-    wanted = small_batches(plan.batches, mesh, len(layers))
-    batches = _runnable(wanted, schedule, stages, plan.num_micro_batches)
-    micro_batch = _micro_batch(plan, mesh, ways, spec.training.micro_batch)
+    wanted = small_batches(plan.batches.taken_together(plan.copies), mesh, len(layers))
+    batches = _runnable(wanted, schedule, stages, plan.num_micro_batches // plan.copies)
+    micro_batch = plan.copies * _micro_batch(plan, mesh, ways, plan.micro_batch)
     trained = sum(batches.by_coordinate) / len(batches.by_coordinate)
     batch = round(trained * micro_batch * mesh.product(plan.batch_axes))
     seq = model.sequence or min(spec.training.seq_len, ways("seq", 4))
@@ -94,6 +95,7 @@ def shrink(scenario: Scenario) -> Shrunk:
             "batch_shares": {batches.axis: batches.by_coordinate} if batches.axis else {},
             "seq_len": seq,
             "optimizer": _small_optimizer(plan, spec.training.optimizer, model),
+            "routing": RoutingSpec(),
         }
     )
     auto = spec.parallel.schedule.stages == "auto" and default_layers(sum(layers), len(layers)) == layers
@@ -133,6 +135,9 @@ def shrink(scenario: Scenario) -> Shrunk:
     changes = tuple((name, old, after[name]) for name, old in before.items() if old != after[name])
     if threshold:
         changes = (*changes, ("smallest sharded parameter", f"{threshold:,} B", "0 B"))
+    if not plan.routing.uniform:
+        # Values have a router of their own, and a place for every token that it sends to an expert.
+        changes = (*changes, ("experts chosen by", str(plan.routing), "the router"))
     if built.cluster.speeds:
         # No value depends on how fast a device is.
         changes = (*changes, ("changed devices", f"{len(built.cluster.speeds):,}", "0"))

@@ -348,7 +348,7 @@ def assumptions(built: Built) -> list[dict[str, str]]:
     """The figures nobody measured or published that the run leans on, and what the model leaves out."""
     found = [{"name": a.name, "value": a.value, "source": a.source} for a in built.cluster.assumptions]
     framework = built.scenario.framework
-    found.append({"name": "framework", "value": built.scenario.spec.framework, "source": framework.source})
+    found.append({"name": "framework", "value": built.scenario.framework.name, "source": framework.source})
     ranks = built.classes.representatives
     devices = dict.fromkeys(map(built.cluster.device, ranks))
     bare = dict.fromkeys(device.name for device in devices if device.communication is None)

@@ -38,7 +38,7 @@ WANTED = {
 
 def with_framework(name, mesh, **options) -> Scenario:
     which = scenario(mesh, **options)
-    return Scenario(which.spec.model_copy(update={"framework": name}), None, which.folder)
+    return Scenario(which.spec.model_copy(update={"framework": FrameworkSpec.load(name)}), None, which.folder)
 
 
 def test_the_frameworks_people_use_are_there():

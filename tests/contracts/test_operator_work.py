@@ -58,7 +58,8 @@ def test_a_kernel_moves_at_least_its_operands(case):
 def test_adding_into_a_buffer_reads_it_too(case):
     outputs = case.operator.infer(case.types)
     plain, adding = (case.operator.work(case.types, outputs, accumulate=each) for each in (False, True))
-    if case.views and not case.types:
+    if case.views and (len(case.types), len(outputs)) != (1, 1):
+        # Nothing adds to constants, nor to what is cut and put together.
         return
     if case.handed_on:
         assert plain == adding == ()

@@ -145,7 +145,7 @@ _MODEL: Mapping[str, Meaning] = {
 _MEANINGS: Mapping[str, Meaning] = {
     "runner_config.batch_size": states("training.micro_batch"),
     "runner_config.gradient_accumulation_steps": states("accumulation"),
-    "micro_batch_interleave_num": lost("micro-batches run one after the other", unless=(1, None)),
+    "micro_batch_interleave_num": states("copies"),
     "parallel_config.data_parallel": states("data"),
     "parallel_config.model_parallel": states("tensor"),
     "parallel_config.pipeline_stage": states("pipeline"),
@@ -322,7 +322,22 @@ def _numbers(facts: Facts) -> None:
 
 
 def _batch(facts: Facts) -> None:
-    """With a pipeline ``micro_batch_num`` counts the micro-batches, without one the accumulation steps do."""
+    """With a pipeline ``micro_batch_num`` counts the micro-batches, without one the accumulation steps do.
+
+    ``batch_size`` is that of one of the copies that go abreast (``base_trainer.py``: the global batch is
+    batch_size x data_parallel x micro_batch_num x micro_batch_interleave_num).
+    """
+    copies = facts.get("copies", 1)
+    if "copies" in facts.known:
+        flag = facts.drop("copies")
+        if copies > 1:
+            facts.say("parallel.copies", copies, flag)
+        else:
+            facts.effectless(flag, "off")
+    if copies > 1 and facts.get("training.micro_batch"):
+        size = facts.get("training.micro_batch")
+        facts.remark(f"micro-batch: {size} in each of {copies} copies = {copies * size}")
+        facts.say("training.micro_batch", copies * size, facts.drop("training.micro_batch"))
     if "micro_batch_num" in facts.known:
         flag = facts.flag("micro_batch_num")
         if facts.get("pipeline", 1) > 1:

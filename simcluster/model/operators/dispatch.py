@@ -8,6 +8,7 @@ experts (as Megatron-Core does), so that what comes back is only added up, and n
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -15,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import Array, Operator, Region, Tape, TensorType, memory_bound
+from simcluster.model.operator import Array, Operator, Ragged, Region, Tape, TensorType, memory_bound
 from simcluster.model.operators.router import CHOICES
 from simcluster.work import Kernel, Work
 
@@ -24,6 +25,16 @@ SEATS = ("experts", "batch", "capacity")
 SEATED = (*SEATS, "hidden")
 _UNSEATED = ((1, -1.0),)
 """A seat of -1 is none: nothing is moved."""
+
+
+class Filled(enum.StrEnum):
+    """Which places are there: all, whoever sits in them; those that are taken; or as many as are wanted, in
+    which case a table of equally popular experts says how many of them a graph has.
+    """
+
+    ALL = "all"
+    SOME = "some"
+    MORE = "more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +54,16 @@ class _Seating(Operator):
 
     experts: int
     capacity: int
+    filled: Filled = Filled.ALL
 
     family: ClassVar[str] = "dispatch"
+
+    def ragged(self) -> Ragged | None:
+        """Places, of which experts have as many as tokens come; each of these at most once."""
+        if self.filled is Filled.ALL:
+            return None
+        most = self.capacity if self.filled is Filled.SOME else None
+        return Ragged("experts", "batch", "capacity", drawn=CHOICES[1:], once="seq", most=most)
 
     def _found(self, seats: Array, experts: int, places: int, region: Region) -> _Found:
         """The choices seated among the local ``experts`` and ``places``."""
@@ -94,7 +113,7 @@ class Dispatch(_Seating):
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
     ) -> tuple[str | None, ...]:
         """A row's gradient is the sum of those of its seats."""
-        return _moved(tape, Combine(self.experts, self.capacity), inputs, grads)
+        return _moved(tape, Combine(self.experts, self.capacity, self.filled), inputs, grads)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The rows where they sit."""
@@ -127,7 +146,7 @@ class Combine(_Seating):
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
     ) -> tuple[str | None, ...]:
         """The gradient of a row, in each of its seats."""
-        return _moved(tape, Dispatch(self.experts, self.capacity), inputs, grads)
+        return _moved(tape, Dispatch(self.experts, self.capacity, self.filled), inputs, grads)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The sums."""
@@ -155,7 +174,7 @@ class SeatWeights(_Seating):
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
     ) -> tuple[str | None, ...]:
         """Back to the choices."""
-        return _moved(tape, SeatWeightsGrad(self.experts, self.capacity), inputs, grads)
+        return _moved(tape, SeatWeightsGrad(self.experts, self.capacity, self.filled), inputs, grads)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The weights where their choices sit."""

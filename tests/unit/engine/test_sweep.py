@@ -16,6 +16,7 @@ from simcluster.engine import Method, Progress, instruction_times, run, waits
 from simcluster.engine.cut import cut, cut_of
 from simcluster.errors import SimulationError
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
+from simcluster.plan.spec import FrameworkSpec
 from simcluster.program import COMPUTE, Action, partition
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
@@ -122,7 +123,7 @@ def test_graphs_of_pieces_beside_operators_by_themselves(host, changes):
         shard=[piece],
         roles={"batch": ["data", "tensor"]},
     )
-    spec = which.spec.model_copy(update={"framework": "mindspore-pynative"})
+    spec = which.spec.model_copy(update={"framework": FrameworkSpec.load("mindspore-pynative")})
     built = prepare(Scenario(spec, None, which.folder))
     paid = {each.dispatches for code in built.program.codes for each in code.instructions if each.piece}
     assert paid == {0.0, 1.0}

@@ -206,3 +206,12 @@ def test_malformed(text, message):
     with pytest.raises(ScenarioError) as caught:
         translate(importer("mindformers"), text, "m.yaml", Given("atlas-800t-a2", 1))
     assert message in str(caught.value)
+
+
+def test_copies_go_abreast_each_with_the_batch_that_is_given():
+    one, two = read(), read(micro_batch_interleave_num=2)
+    size = one.data["training"]["micro_batch"]
+    assert "copies" not in one.data["parallel"]
+    assert two.data["parallel"]["copies"] == 2
+    assert two.data["training"]["micro_batch"] == 2 * size
+    assert two.data["training"]["global_batch"] == 2 * one.data["training"]["global_batch"]

@@ -28,7 +28,8 @@ def test_a_timetable_is_its_text(timetable):
 
 
 @pytest.mark.parametrize(
-    "text", ["F3", "B12", "I0", "W7", "R1", "F3c1", "F3s2", "F3c1s2", "F3&B1", "F3c1&B1s2"]
+    "text",
+    ["F3", "B12", "I0", "W7", "R1", "F3c1", "F3s2", "F3c1s2", "F3&B1", "F3c1&B1s2", "F6&F7&B2&B3"],
 )
 def test_text_is_read_and_written_alike(text):
     assert str(Action.parse(text)) == text
@@ -39,7 +40,8 @@ def test_text_says_kind_micro_batch_chunk_and_slice():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "3", "F", "X3", "F-1", "f3", "F3c", "F3s1c2", "F3 B1", "F3&", "F3&B1&F2", "F3x"]
+    "text",
+    ["", "3", "F", "X3", "F-1", "f3", "F3c", "F3s1c2", "F3 B1", "F3&", "F3&B1&", "F3&&B1", "&F3", "F3x"],
 )
 def test_other_text_is_refused_with_the_accepted_form(text):
     with pytest.raises(PlanError, match="is no action") as caught:

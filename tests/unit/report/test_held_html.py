@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from simcluster.plan.spec import FrameworkSpec
 from simcluster.report import html, summary_text
 from simcluster.report.statements import fullest, reserved
 from simcluster.scenario import Scenario
@@ -17,7 +18,11 @@ def torch_run():
     """Two stages under a profile with an allocator."""
     which = h100({"pipeline": 2, "data": 2, "tensor": 2})
     return simulate(
-        Scenario(which.spec.model_copy(update={"framework": "megatron-core"}), None, which.folder)
+        Scenario(
+            which.spec.model_copy(update={"framework": FrameworkSpec.load("megatron-core")}),
+            None,
+            which.folder,
+        )
     )
 
 

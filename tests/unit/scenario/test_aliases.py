@@ -101,12 +101,26 @@ def test_refused_where_it_is_written(tmp_path, line, where, told):
 
 def test_every_name_stands_in_the_schema():
     schema = scenario_schema()
-    for name in aliases().names:
+    for name, (tool, _) in aliases().names.items():
         place = schema
         for key in name.split("."):
-            if "$ref" in place or "anyOf" in place:
-                refs = [place, *place.get("anyOf", ())]
-                (ref,) = {each["$ref"] for each in refs if "$ref" in each}
-                place = schema["$defs"][ref.rpartition("/")[2]]
+            while "properties" not in place:
+                if "$ref" in place:
+                    place = schema["$defs"][place["$ref"].rpartition("/")[2]]
+                else:
+                    place = next(each for each in place["anyOf"] if {"$ref", "properties"} & {*each})
             place = place["properties"][key]
-        assert "MindSpore's name of" in place["description"]
+        assert f"{tool}'s name of" in place["description"]
+
+
+def test_switches_of_a_profile():
+    """Megatron's switches of overlap, and a profile with a switch of its own."""
+    plan = "parallel: {mesh: {data: 8}}\n"
+    switches = "overlap_grad_reduce: true, overlap_param_gather: true, prefetch: 3"
+    found = read(f"{HEAD}framework: {{use: megatron-core, {switches}}}\n{plan}").framework
+    assert (found.reduction.overlap, found.gather, found.prefetch) == (True, "overlapped", 3)
+    assert found.name == "megatron-core, changed"
+    plain = read(f"{HEAD}framework: megatron-core\n{plan}").framework
+    assert plain.name == "megatron-core"
+    assert found.storage == plain.storage
+    assert read(HEAD + plan).framework.name == "ideal"

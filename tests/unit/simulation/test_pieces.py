@@ -11,6 +11,7 @@ import pytest
 import simcluster
 from simcluster import MindSporeLayout, PlanError, ScenarioError
 from simcluster.model import Phase
+from simcluster.plan.spec import FrameworkSpec
 from simcluster.program import Action
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate, verify
@@ -29,7 +30,7 @@ LAYERS, MICRO_BATCHES = 4, 3
 
 def pynative(mesh, *, host="atlas-800t-a2", name=PYNATIVE, **options) -> Scenario:
     which = scenario(mesh, host=host, devices=8, **options)
-    return Scenario(which.spec.model_copy(update={"framework": name}), None, which.folder)
+    return Scenario(which.spec.model_copy(update={"framework": FrameworkSpec.load(name)}), None, which.folder)
 
 
 def alone(**options):
@@ -300,6 +301,8 @@ def test_what_python_refuses():
 
 def test_a_network_that_is_one_graph_has_no_pieces():
     which = alone(shard=[{"piece": MLP, "in": [["data", 1, 1]]}])
-    graph = replace(which, spec=which.spec.model_copy(update={"framework": "mindspore-graph"}))
+    graph = replace(
+        which, spec=which.spec.model_copy(update={"framework": FrameworkSpec.load("mindspore-graph")})
+    )
     with pytest.raises(PlanError, match="runs the whole network as one graph"):
         simulate(graph)

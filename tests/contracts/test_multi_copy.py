@@ -1,0 +1,46 @@
+"""Copies that go abreast compute what one device computes, with every schedule and option, pairwise; and what
+they hide follows from the times of kernels and collectives.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from simcluster.scenario import Scenario
+from simcluster.simulation import prepare, verify
+from tests.contracts.test_pipelines import KINDS, OPTIONS, label, scenario
+from tests.contracts.test_recipes import pairwise
+
+FEW = {
+    **OPTIONS,
+    "stages": [1, 2],
+    "micro_batches": [1, 3],
+    "model": ["llama", "gpt, tied"],
+    "sharding": [None, {"zero": 1}, {"zero": 3}],
+    "beside": [{"tensor": 2}, {"data": 2}, {"data": 2, "tensor": 2}],
+    "recipe": ["megatron", "megatron_sp"],
+    "copies": [2, 3],
+}
+ROWS = list(pairwise({"schedule": KINDS, **FEW}))
+
+
+def copied(row) -> Scenario:
+    """The scenario of a row, each of its micro-batches in copies of one sample."""
+    which = scenario({"kind": row["schedule"]}, row)
+    data = which.spec.model_dump(mode="json", exclude_unset=True)
+    training, copies = data["training"], row["copies"]
+    data["training"] |= {"micro_batch": copies, "global_batch": training["global_batch"] // 2 * copies}
+    data["parallel"] |= {"copies": copies}
+    if "tensor" in row["beside"]:
+        data["parallel"]["recipe"] = row["recipe"]
+    return Scenario.of(data)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=label)
+def test_copies_compute_what_one_device_computes(row):
+    which = copied(row)
+    found = verify(which)
+    assert found.agrees, f"{row}: {found.fault or found.first_difference}"
+    plan = prepare(which).plan
+    assert plan.copies == row["copies"]
+    assert all(len(action.halves) % row["copies"] == 0 for actions in plan.timetable for action in actions)

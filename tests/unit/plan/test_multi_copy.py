@@ -1,0 +1,55 @@
+"""Timetables of copies, how a batch is dealt out to them, and what a user is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from simcluster.errors import PlanError
+from simcluster.plan.batches import Batches
+from simcluster.plan.framework import FrameworkSpec
+from simcluster.plan.multi_copy import abreast, copies_told, share
+from simcluster.plan.schedule import check, parse, peaks, render
+from simcluster.plan.schedule_spec import schedules
+
+
+def test_every_action_is_done_for_all_copies_of_its_micro_batch():
+    two = abreast(parse("F0 F1 B0 B1\nF0 B0 F1 B1"), 2)
+    assert render(two) == "F0&F1 F2&F3 B0&B1 B2&B3\nF0&F1 B0&B1 F2&F3 B2&B3"
+    assert render(abreast(parse("F0 F1c1&B0 I1c1 W1c1"), 3)) == (
+        "F0&F1&F2 F3c1&F4c1&F5c1&B0&B1&B2 I3c1&I4c1&I5c1 W3c1&W4c1&W5c1"
+    )
+
+
+def test_one_copy_is_the_timetable_itself():
+    timetable = schedules()["dualpipe_v"]().timetable(2, 8)
+    assert abreast(timetable, 1) == timetable
+
+
+@pytest.mark.parametrize("kind", ["gpipe", "1f1b", "interleaved", "zb_h1", "zb_v", "dualpipe_v"])
+@pytest.mark.parametrize("copies", [2, 3])
+def test_copies_are_micro_batches_that_can_run(kind, copies):
+    schedule = schedules()[kind]()
+    timetable, chain = schedule.timetable(2, 8), schedule.chain(2)
+    made = abreast(timetable, copies)
+    check(made, 8 * copies, chain)
+    assert parse(render(made)) == made
+    # As many micro-batches are alive as without copies, each of which has as many of its samples.
+    assert peaks(made) == [copies * peak for peak in peaks(timetable)]
+
+
+def test_a_micro_batch_is_dealt_out_in_whole_samples():
+    assert share(6, 3) == 2
+    with pytest.raises(
+        PlanError, match=r"a micro-batch of 3 does not divide into 2 copies: 3 / 2 = 1\.5"
+    ) as got:
+        share(3, 2)
+    assert got.value.problems[0].path == "parallel.copies"
+    batches = Batches("data", (3, 1))
+    assert batches.in_copies(2) == Batches("data", (6, 2))
+    assert batches.in_copies(2).taken_together(2) == batches
+
+
+def test_a_user_is_told_where_copies_hide_nothing():
+    assert "hide none" not in copies_told(2, 1, FrameworkSpec.load("ideal"))
+    assert copies_told(2, 1, FrameworkSpec.load("fsdp")).endswith("so copies hide none")
+    assert copies_told(1, 4, FrameworkSpec.load("fsdp")) == ""
