@@ -99,13 +99,7 @@ class ProcessorSpec(Section):
     """Cores that one operator runs on at most; all of a socket if not written."""
 
     kernels: dict[HostKernel, Figure[KernelOnCoresSpec]] = {}
-    """Kernels of operators that are placed on the host; others cannot be."""
-
-    @model_validator(mode="after")
-    def _kernels_need_cores(self) -> ProcessorSpec:
-        if self.kernels and not self.cores:
-            raise Refused("kernels run on cores, and none are written", path="cores")
-        return self
+    """Kernels of operators that are placed on the host; others cannot be, and none without cores."""
 
     def processing(self) -> Processing:
         """What kernels take of the cores."""

@@ -210,7 +210,8 @@ class Replay:
         whole = self.source.feed(slot.name, slot.whole, event.step, event.execution.micro_batch, slot.below)
         found = local_part(whole, slot.layout, self.mesh, event.rank)
         when = (event.rank, event.step, event.execution.micro_batch)
-        self._inputs.read.setdefault(when, {})[slot.name] = slot.type.dtype.num_bytes(found.size)
+        if slot.place is Place.DEVICE:
+            self._inputs.read.setdefault(when, {})[slot.name] = slot.type.dtype.num_bytes(found.size)
         self._buffers[event.rank][self._key(event, slot)] = found
         return found
 

@@ -7,11 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simcluster import units
 from simcluster.errors import PlanError
 from simcluster.model import Place
+from simcluster.report.layouts import layouts_text
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from simcluster.simulation.build import prepare
+from simcluster.simulation.layouts import layouts
 from simcluster.simulation.verify import verify
 from tests.scenarios import TINY, TINY_GPT
 from tests.unit.engine.test_sweep import assert_sweep_is_events
@@ -233,6 +236,24 @@ def test_the_whole_optimizer_on_the_host_leaves_weights_and_gradients_on_the_dev
     assert after["parameters"] == before["parameters"] and after["gradients"] == before["gradients"]
     (beside,) = moved["host_memory_bytes"]
     assert beside["breakdown"]["optimizer_states"] == 2 * before["optimizer_states"]
+
+
+def test_what_the_host_reads_of_the_input_is_not_copied_to_the_device():
+    which = written([LOOKUP, "embedding.wide.tokens"], 2, mesh={"data": 2})
+    fed = Scenario.of(which | {"data": {"strategy": "data_parallel"}})
+    assert verify(fed).agrees
+    run = simulate(fed)
+    copies = run.spans.text("operator") == "input.copy"
+    (size,) = set(run.spans["bytes"][copies].tolist())
+    targets, values = 64 * 8, 64 * 39 * 4
+    assert size == targets + values
+
+
+def test_layouts_say_what_runs_on_the_host_and_what_is_copied():
+    text = layouts_text(layouts(prepare(lookups([LOOKUP], 2))))
+    assert "deep.tokens  embedding  batch: data  (default)  on the host" in text
+    rows = IDS * COLUMNS * 4
+    assert f"deep.tokens.out on device copy  host to device  {units.volume(rows)} in" in text
 
 
 @pytest.mark.parametrize(
