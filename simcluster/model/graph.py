@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from simcluster.layout import Layout, Movement, Strategy
 from simcluster.model.operator import Operator, TensorType
@@ -19,14 +20,16 @@ class Phase(enum.StrEnum):
     """When an operator runs: once per step before, per micro-batch, or once per step after (DESIGN 4.4).
 
     Sharded weights are gathered ahead of a block's forward (``gather``) and backward (``regather``), sharded
-    gradients scattered behind its backward (``scatter``), each on streams of their own. ``weights`` is the
-    second half of a backward that is done in two.
+    gradients scattered behind its backward (``scatter``), each on streams of their own. What was kept off the
+    device comes back ahead of the backward (``fetch``). ``weights`` is the second half of a backward that is
+    done in two.
     """
 
     BEGIN = "begin"
     GATHER = "gather"
     FORWARD = "forward"
     REGATHER = "regather"
+    FETCH = "fetch"
     BACKWARD = "backward"
     WEIGHTS = "weights"
     SCATTER = "scatter"
@@ -38,7 +41,8 @@ class Role(enum.StrEnum):
 
     A ``view`` lies inside another buffer; a ``copy`` holds parameters in another format for a whole step; a
     ``buffer`` is held all along for communication; ``gathered`` is a whole copy of a sharded parameter; a
-    ``sum`` is a gradient of one micro-batch to which all who read the value add theirs.
+    ``sum`` is a gradient of one micro-batch to which all who read the value add theirs; a ``cache`` is what
+    passes of a generation keep for each other.
     """
 
     FEED = "feed"
@@ -48,6 +52,7 @@ class Role(enum.StrEnum):
     PARAMETER = "parameter"
     ACCUMULATOR = "accumulator"
     STATE = "state"
+    CACHE = "cache"
     COPY = "copy"
     BUFFER = "buffer"
     VIEW = "view"
@@ -129,8 +134,8 @@ class Block:
 
     @property
     def states(self) -> tuple[str, ...]:
-        """The values that last from step to step and are no parameters."""
-        return tuple(name for name, value in self.values.items() if value.role is Role.STATE)
+        """The values that last from step to step, or from pass to pass, and are no parameters."""
+        return tuple(name for name, value in self.values.items() if value.role in (Role.STATE, Role.CACHE))
 
     def phase(self, *phases: Phase) -> Iterator[Node]:
         """The nodes of some phases, in order."""
@@ -145,7 +150,9 @@ class Block:
 class Instance:
     """One use of a block: ``layers.3``. ``inputs`` name the graph values bound to the block's inputs.
 
-    ``stage`` is the pipeline stage that runs it, ``chunk`` which of the pieces that lie there it is in.
+    ``stage`` is the pipeline stage that runs it, ``chunk`` which of the pieces that lie there it is in; of a
+    graph of several passes, not placed yet, the number of the pass. ``like`` names the instance of another
+    pass that it repeats, parameters and all.
     """
 
     name: str
@@ -153,6 +160,12 @@ class Instance:
     inputs: tuple[str, ...] = ()
     stage: int = 0
     chunk: int = 0
+    like: str = ""
+
+    @property
+    def known_as(self) -> str:
+        """What patterns call it: all passes have the strategies of the first."""
+        return self.like or self.name
 
     def output(self, value: str) -> str:
         """The graph-wide name of a value of this instance."""
@@ -197,7 +210,12 @@ class Graph:
         """The name under which a tied parameter counts, or one that is a part of another graph's."""
         if parameter in self.origins:
             return self.origins[parameter]
-        return next((group[0] for group in self.ties if parameter in group), parameter)
+        return self._counted.get(parameter, parameter)
+
+    @cached_property
+    def _counted(self) -> Mapping[str, str]:
+        """Tied parameter -> the one that counts: that of the first group that has it."""
+        return {name: group[0] for group in reversed(self.ties) for name in group}
 
     @property
     def num_parameters(self) -> int:

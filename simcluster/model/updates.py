@@ -15,6 +15,11 @@ class Updates:
     usual: Update
     groups: tuple[tuple[str, Update], ...]
 
+    @property
+    def kind(self) -> str:
+        """That of the usual rule."""
+        return self.usual.kind
+
     def of(self, parameter: str) -> Update:
         """The rule of a parameter."""
         found = (update for pattern, update in reversed(self.groups) if matches(pattern, parameter))

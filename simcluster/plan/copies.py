@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from simcluster.layout import Movement
+from simcluster.layout import Kind, Movement
 from simcluster.model import Block, Graph, Node, Phase, Role
 from simcluster.model.operators.fp8 import Fp8Cast
 
@@ -14,7 +14,7 @@ def repeated(graph: Graph) -> Graph:
     """The sharded graph in which copies of redistributed operands are made again in backward.
 
     What is redistributed lives only inside its phase, and so does a copy made behind: kept is what was there
-    before, as without fp8.
+    before, as without fp8. What is exchanged all to all is no larger than before, and is not sent again.
     """
     return graph.with_blocks({name: _repeated(block) for name, block in graph.blocks.items()})
 
@@ -56,12 +56,14 @@ def _repeated(block: Block, *, weights: bool = False) -> Block:
 
 
 def _moved(block: Block, makers: Mapping[str, Node], cast: Node) -> list[Node]:
-    """The movements behind which a copy is made, last first; one that completes a sum is not repeated."""
+    """The movements behind which a copy is made, last first; one that completes a sum, or exchanges all to
+    all, is not repeated.
+    """
     found: list[Node] = []
     maker = makers.get(cast.inputs[0])
     while maker is not None and isinstance(maker.operator, Movement):
         layout = block.values[maker.inputs[0]].layout
-        if layout is None or layout.partial:
+        if layout is None or layout.partial or maker.operator.kind is Kind.ALL_TO_ALL:
             break
         found.append(maker)
         maker = makers.get(maker.inputs[0])

@@ -13,7 +13,9 @@ from simcluster.document.pattern import matches
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Mesh
 from simcluster.model import Block, Graph
+from simcluster.plan.offload_activations import kept_activations, offload_activations
 from simcluster.plan.offload_states import moved_states, offload_states
+from simcluster.plan.offload_weights import kept_whole, offload_weights, weights
 from simcluster.plan.offloading import PATH, Offload, Offloading
 from simcluster.plan.redistribute import local_bytes
 
@@ -30,6 +32,16 @@ def offload(graph: Graph, plan: Offload, mesh: Mesh) -> Graph:
         rule = plan.states
         chosen = _chosen(graph, "optimizer_states", rule, mesh, moved_states)
         graph = _specialised(graph, chosen, lambda block, values: offload_states(block, values, rule))
+    if plan.parameters is not None:
+        away = plan.parameters
+        chosen = _tied(graph, _chosen(graph, "parameters", away, mesh, weights))
+        _check_weights(graph, chosen)
+        graph = _specialised(graph, chosen, lambda block, values: offload_weights(block, values, away))
+    if plan.activations is not None:
+        saved = plan.activations
+        kept = kept_activations(graph)
+        chosen = _chosen(graph, "activations", saved, mesh, lambda block: kept[block.name])
+        graph = _specialised(graph, chosen, lambda block, values: offload_activations(block, values, saved))
     return graph
 
 
@@ -66,6 +78,34 @@ def _chosen(
                 for pattern in unused
             )
         )
+    return found
+
+
+def _check_weights(graph: Graph, chosen: Mapping[str, frozenset[str]]) -> None:
+    """PlanError if a copy of some of the chosen parameters stays on the device."""
+    whole = {name: kept_whole(block) for name, block in graph.blocks.items()}
+    for instance in graph.instances:
+        for name in sorted(chosen.get(instance.name, frozenset()) & whole[instance.block]):
+            raise PlanError(
+                f"{instance.name}.{name} is on every device all along: it is gathered once per step, or cast",
+                path=f"{PATH}.parameters",
+                hint="shard weights, too (optimizer_sharding: fsdp or zero: 3), or nothing at all",
+            )
+
+
+def _tied(graph: Graph, chosen: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
+    """What is chosen, with all copies of what is tied to it."""
+    found = dict(chosen)
+    owners = {
+        f"{each.name}.{name}": (each.name, name)
+        for each in graph.instances
+        for name in graph.block_of(each).parameters
+    }
+    for group in graph.ties:
+        copies = [owners[name] for name in group]
+        if any(name in found.get(instance, ()) for instance, name in copies):
+            for instance, name in copies:
+                found[instance] = found.get(instance, frozenset()) | {name}
     return found
 
 

@@ -44,9 +44,20 @@ class CategorySpec(Section):
 class OffloadSpec(Section):
     """What is offloaded, by category; nothing if empty."""
 
+    parameters: CategorySpec | None = None
+    """Weights, copied for the forward and again for the backward of each block: shards, or what is whole
+    anyhow, but not what is gathered once per step."""
+
     optimizer_states: CategorySpec | None = None
     """States and master copies of parameters; the update runs on the device, around which they are copied."""
 
+    activations: CategorySpec | None = None
+    """What the forward leaves for the backward; with recompute these are the inputs of layers."""
+
     def build(self) -> Offload:
         """What it says."""
-        return Offload(states=self.optimizer_states.build() if self.optimizer_states else None)
+        return Offload(
+            parameters=self.parameters.build() if self.parameters else None,
+            states=self.optimizer_states.build() if self.optimizer_states else None,
+            activations=self.activations.build() if self.activations else None,
+        )

@@ -43,7 +43,7 @@ def offload_states(block: Block, chosen: Collection[str], rule: Offloading) -> B
     chosen = {name for name in chosen if values[name].place is not rule.place}
     values |= {name: replace(values[name], place=rule.place) for name in chosen}
     kernels = kernel_nodes(block.nodes)
-    turns = [kernel for kernel in kernels if _used(kernel, chosen)]
+    turns = [kernel for kernel in kernels if kernel[0].phase is Phase.END and _used(kernel, chosen)]
     around = [_around(kernel, values, chosen, rule) for kernel in turns]
     nodes: list[Node] = []
     brought = 0
@@ -63,7 +63,8 @@ def offload_states(block: Block, chosen: Collection[str], rule: Offloading) -> B
 
 
 def _used(kernel: Sequence[Node], chosen: Collection[str]) -> list[str]:
-    return list(dict.fromkeys(value for node in kernel for value in node.inputs if value in chosen))
+    values = (value for node in kernel for value in (*node.inputs, *node.outputs))
+    return list(dict.fromkeys(value for value in values if value in chosen))
 
 
 def _around(
@@ -75,7 +76,7 @@ def _around(
     read: dict[str, str] = {}
     made: dict[str, str] = {}
     here = kernel[0].place
-    for state in _used(kernel, chosen):
+    for state in dict.fromkeys(value for node in kernel for value in node.inputs if value in chosen):
         read[state] = _free(f"{state}.brought", values)
         coming += relocated(
             values, state, read[state], here, rule, Phase.END, f"{state} lies on the {rule.place}"

@@ -37,13 +37,19 @@ class Offloading:
 class Offload:
     """What is offloaded, by category; None: nothing."""
 
+    parameters: Offloading | None = None
     states: Offloading | None = None
+    activations: Offloading | None = None
 
     @property
     def categories(self) -> Iterator[tuple[str, Offloading]]:
         """What is offloaded, by the name of its category."""
+        if self.parameters is not None:
+            yield "parameters", self.parameters
         if self.states is not None:
             yield "optimizer_states", self.states
+        if self.activations is not None:
+            yield "activations", self.activations
 
 
 PATH = "parallel.offload"

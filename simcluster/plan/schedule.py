@@ -106,6 +106,13 @@ def render(timetable: Timetable) -> str:
     return "\n".join(" ".join(map(str, actions)) for actions in timetable)
 
 
+def forward_only(num_stages: int, num_passes: int, num_micro_batches: int) -> Timetable:
+    """All micro-batches go forward, one pass behind the other; passes are chunks (``Chain.wrapped``)."""
+    passes = range(num_passes)
+    actions = tuple(Action(FORWARD, each, chunk) for chunk in passes for each in range(num_micro_batches))
+    return (actions,) * num_stages
+
+
 def splits(timetable: Timetable) -> bool:
     """Whether any backward is done in two halves."""
     return any(half.kind == WEIGHTS for actions in timetable for each in actions for half in each.halves)

@@ -48,7 +48,7 @@ def shard(
         wants = tuple(wanted.get(instance.output(value)) for value in block.outputs)
         fixed = tuple(
             (name, tied[f"{instance.name}.{name}"])
-            for name in block.parameters
+            for name in (*block.parameters, *block.states)
             if f"{instance.name}.{name}" in tied
         )
         border = [*zip(block.inputs, instance.inputs, strict=True)]
@@ -141,12 +141,12 @@ def _partial_axes(node: Node, output: int, chosen: Mapping[str, Strategy]) -> fr
 
 
 def _tied_layouts(graph: Graph, strategies: Strategies) -> dict[str, Layout]:
-    """Full name of every tied parameter -> the one layout all its copies have: the first copy's."""
+    """Full name of every tied parameter or cache -> the one layout all its copies have: the first copy's."""
     found: dict[str, Layout] = {}
     owners = {
         f"{instance.name}.{name}": instance
         for instance in graph.instances
-        for name in graph.block_of(instance).parameters
+        for name in (*graph.block_of(instance).parameters, *graph.block_of(instance).states)
     }
     for group in graph.ties:
         first = owners[group[0]]
@@ -166,7 +166,7 @@ def _check_ties(graph: Graph) -> None:
         if name in graph.block_of(instance).parameters
     }
     for group in graph.ties:
-        differing = {name: layouts[name] for name in group}
+        differing = {name: layouts[name] for name in group if name in layouts}
         if len(set(differing.values())) > 1:
             listed = "; ".join(f"{name} {layout}" for name, layout in differing.items())
             raise PlanError(

@@ -136,6 +136,11 @@ class TrainingSpec(Section):
     routing: RoutingSpec = RoutingSpec()
     """How many tokens every expert of a mixture gets: uniform, zipf:1.2, normal:0.3, or a histogram."""
 
+    @property
+    def formats(self) -> PrecisionSpec:
+        """The formats of a step."""
+        return self.precision
+
 
 class RecipeSpec(CatalogSection):
     """A recipe: strategies for a family of models, in the form users write them."""

@@ -20,6 +20,7 @@ from simcluster.plan.schedule import Action as ScheduleAction
 from simcluster.program.buckets import Bucket, buckets
 from simcluster.program.code_table import CodeTable
 from simcluster.program.crossing import Crossing, Crossings
+from simcluster.program.fetches import with_fetches
 from simcluster.program.inputs import Fed, input_buffer, input_codes, with_inputs
 from simcluster.program.instruction import COMPUTE, Category, Execution
 from simcluster.program.lower import Lowering
@@ -27,6 +28,7 @@ from simcluster.program.names import buffer_names, holders
 from simcluster.program.phases import (
     BACKWARD,
     BEGIN,
+    FETCH,
     FORWARD,
     GATHER,
     MEASURE,
@@ -135,6 +137,8 @@ class _PartBuilder:
             gradients=self.scatters,
             tied=holders(self.graph, self.instances),
         )
+        fetches = {name: mine[FETCH] for name, mine in codes.items() if FETCH in mine}
+        executions = with_fetches(executions, self.codes.codes, fetches)
         executions = in_turn(executions, self.codes.codes)
         residents = list(residents_of(self.graph, self.instances, self.codes.settings.mesh, self._buffer))
         residents += self._bucket_buffers(residents)

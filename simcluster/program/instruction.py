@@ -106,6 +106,7 @@ class Category(enum.StrEnum):
     PARAMETERS = "parameters"
     GRADIENTS = "gradients"
     OPTIMIZER = "optimizer_states"
+    KV_CACHE = "kv_cache"
     ACTIVATIONS = "activations"
     TEMPORARY = "temporary"
     COMMUNICATION = "communication"

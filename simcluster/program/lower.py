@@ -50,6 +50,7 @@ RESIDENT = {
     Role.COPY: Category.PARAMETERS,
     Role.ACCUMULATOR: Category.GRADIENTS,
     Role.STATE: Category.OPTIMIZER,
+    Role.CACHE: Category.KV_CACHE,
     Role.BUFFER: Category.COMMUNICATION,
 }
 """What values that outlive a step are booked under."""

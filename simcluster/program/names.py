@@ -27,11 +27,15 @@ def holders(graph: Graph, instances: Sequence[Instance]) -> dict[str, str]:
         f"{each.name}.{name}": each.name for each in instances for name in graph.block_of(each).parameters
     }
     first: dict[str, str] = {}
+    led: dict[str, list[str]] = {}
     for group in graph.ties:
         sharing = [first.get(here[name], here[name]) for name in group if name in here]
-        for other in sharing[1:]:
-            # Whoever shared with the other one shares with the first now.
-            first |= dict.fromkeys((other, *(one for one in first if first[one] == other)), sharing[0])
+        for other in dict.fromkeys(sharing[1:]):
+            if other != sharing[0]:
+                # Whoever shared with the other one shares with the first now.
+                moved = [other, *led.pop(other, [])]
+                first |= dict.fromkeys(moved, sharing[0])
+                led.setdefault(sharing[0], []).extend(moved)
     return {each: holder for each, holder in first.items() if each != holder}
 
 
@@ -55,11 +59,12 @@ class _Names:
                     yield (instance.name, block.gradients[inner]), f"{outer}.grad"
 
     def tied(self) -> Iterator[Name]:
-        """Copies of a tied parameter on this stage share the first copy's buffers."""
+        """Copies of a tied parameter or cache on this stage share the first copy's buffers."""
         parameters = {
             f"{instance.name}.{name}": (instance, name)
             for instance in self.instances
-            for name in self.graph.block_of(instance).parameters
+            for block in (self.graph.block_of(instance),)
+            for name in (*block.parameters, *block.states)
         }
         for group in self.graph.ties:
             here = [name for name in group if name in parameters]

@@ -10,7 +10,7 @@ from simcluster.program.relocate import STREAMS, way_of
 
 BEGIN, PREPARE, FORWARD, BACKWARD, WEIGHTS = "begin", "prepare", "forward", "backward", "weights"
 REDUCE, NORM, MEASURE, UPDATE = "reduce", "norm", "measure", "update"
-GATHER, REGATHER, SCATTER = "gather", "regather", "scatter"
+GATHER, REGATHER, SCATTER, FETCH = "gather", "regather", "scatter", "fetch"
 
 _PURPOSES = {
     BEGIN: Purpose.ONCE,
@@ -67,6 +67,7 @@ def phases_of(block: Block) -> dict[str, list[Node]]:
         GATHER: list(block.phase(Phase.GATHER)),
         FORWARD: list(block.phase(Phase.FORWARD)),
         REGATHER: list(block.phase(Phase.REGATHER)),
+        FETCH: list(block.phase(Phase.FETCH)),
         BACKWARD: list(block.phase(Phase.BACKWARD)),
         WEIGHTS: list(block.phase(Phase.WEIGHTS)),
         SCATTER: list(block.phase(Phase.SCATTER)),

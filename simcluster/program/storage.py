@@ -71,7 +71,9 @@ def stored(
 
     Slots that turn out to be views of others take no bytes from then on.
     """
-    brought = {slot for each in instructions if each.action is Action.COPY for slot in each.writes}
+    copies = [each for each in instructions if each.action is Action.COPY]
+    brought = {slot for each in copies for slot in each.writes}
+    away = {slot for each in copies for slot in each.reads}
     for each in instructions:
         if each.calls and isinstance(each.calls[0].operator, Chunks | Together):
             yield _viewing(each, slots)
@@ -86,7 +88,7 @@ def stored(
         yield replace(
             each,
             scratch=round(factor * max(sizes, default=0)),
-            in_place=each.in_place or (over and _fits(each, slots)) or _replaces(each, slots, brought),
+            in_place=each.in_place or (over and _fits(each, slots)) or _replaces(each, slots, brought, away),
         )
 
 
@@ -106,8 +108,9 @@ def _fits(each: Instruction, slots: Sequence[Slot]) -> bool:
     return sum(slots[slot].num_bytes for slot in each.writes) <= room
 
 
-def _replaces(each: Instruction, slots: Sequence[Slot], brought: Container[int]) -> bool:
+def _replaces(
+    each: Instruction, slots: Sequence[Slot], brought: Container[int], away: Container[int]
+) -> bool:
     """Whether what an instruction makes, to be brought back, takes the place of what was brought for it."""
-    made = [slots[slot].num_bytes for slot in each.writes if slots[slot].scope is Scope.LOCAL]
-    room = sum(slots[slot].num_bytes for slot in each.drops if slot in brought)
-    return bool(made) and sum(made) <= room
+    going = any(slot in away and slots[slot].scope is Scope.LOCAL for slot in each.writes)
+    return going and any(slot in brought for slot in each.drops)

@@ -19,7 +19,7 @@ from simcluster.engine.peaks import peaks as engine_peaks
 from simcluster.engine.spans import Vocabulary
 from simcluster.engine.sweep import Swept
 from simcluster.engine.waits import IDLE, PIPELINE_WAIT
-from simcluster.program import Action, Code, Instruction
+from simcluster.program import Action, Category, Code, Instruction
 from simcluster.program.calls import Calls
 from simcluster.program.instruction import HOST, INPUT, OFFLOAD, stream_axes
 from simcluster.simulation.alive import alive
@@ -51,10 +51,9 @@ def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
     steps = scenario.spec.run.steps
     step = timing.end * 1e-9 / steps
     ranks = plan.mesh.num_ranks
-    training = scenario.spec.training
-    tokens = training.global_batch * training.seq_len
-    forward = forward_flops(scenario.model.counted.graph(1, training.seq_len, plan.compute, 1))
-    model = forward * (3 * training.global_batch)
+    task = scenario.spec.task
+    tokens = task.global_batch * task.seq_len
+    model = _model_flops(built)
     capacity = sum(
         step * group.num_devices * group.host.device.peak[plan.matmul] for group in built.cluster.groups
     )
@@ -67,7 +66,7 @@ def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
         "step_time_s": step,
         "tokens_per_s": tokens / step,
         "tokens_per_s_per_device": tokens / step / ranks,
-        "samples_per_s": training.global_batch / step,
+        "samples_per_s": task.global_batch / step,
         "model_flops_per_s_per_device": model.counted / step / ranks,
         "mfu": model.counted / capacity,
         "hfu": done.counted / capacity,
@@ -94,6 +93,15 @@ def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
         **({"dispatch": dispatched(built)} if built.plan.pieces else {}),
         "assumptions": assumptions(built),
     }
+
+
+def _model_flops(built: Built) -> Flops:
+    """The matrix FLOPs of a step that the model needs, whatever a plan computes besides."""
+    plan, training = built.plan, built.scenario.spec.training
+    if training is None:
+        return forward_flops(plan.logical) * plan.num_micro_batches
+    graph = built.scenario.model.counted.graph(1, training.seq_len, plan.compute, 1)
+    return forward_flops(graph) * (3 * training.global_batch)
 
 
 METRICS = (
@@ -333,7 +341,9 @@ def program_of(built: Built, rank: int) -> dict[str, str]:
 
 
 def _by_category(kinds: NDArray[Any], sizes: NDArray[Any]) -> dict[str, int]:
-    return {name: int(sizes[kinds == number].sum()) for number, name in enumerate(CATEGORIES)}
+    found = {name: int(sizes[kinds == number].sum()) for number, name in enumerate(CATEGORIES)}
+    # Only inference has caches.
+    return {name: size for name, size in found.items() if size or name != Category.KV_CACHE}
 
 
 def _excess(entry: Mapping[str, Any], first: int, living: list[dict[str, Any]]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from simcluster.layout import Mesh
 from simcluster.model import Array
 from simcluster.model.updates import Rules
 from simcluster.values.exchange import local_part
+from simcluster.values.generated import Generated
 from simcluster.values.oracle import StepValues
 from simcluster.values.replay import Held, Replay
 
@@ -97,6 +98,26 @@ def compare(
             held = list(replay.states[step, name].values())
             found.append(judge.compare(step, "state", name, held, state, largest))
         before = dict(values.weights)
+    return found
+
+
+def compare_generated(
+    replay: Replay, expected: Sequence[Sequence[Generated]], heads: Sequence[str], tolerance: Tolerance
+) -> list[Comparison]:
+    """Logits and tokens of every micro-batch, [micro-batch][token]; ``heads`` are the instances that make
+    the tokens.
+    """
+    judge = _Judge(replay.program.mesh, tolerance)
+    found: list[Comparison] = []
+    for micro_batch, tokens in enumerate(expected):
+        for number, (head, wanted) in enumerate(zip(heads, tokens, strict=True)):
+            held = replay.generated[micro_batch, head]
+            name = f"token {number} of micro-batch {micro_batch}"
+            for what, parts, whole in (
+                ("logits", [read for read, _ in held], wanted.logits[:, None]),
+                ("token", [made for _, made in held], wanted.ids[:, None]),
+            ):
+                found.append(judge.compare(0, what, name, parts, whole, whole))
     return found
 
 

@@ -20,6 +20,7 @@ from simcluster.collectives import Operation, Parts
 from simcluster.errors import SimulationError
 from simcluster.layout import ROUTED, Layout, Mesh, Movement
 from simcluster.model import Array, Operator, Place, Region, Relocation, TensorType
+from simcluster.model.operators.cache import Greedy
 from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.program import Action, Call, Code, Execution, Instruction, PartProgram, Program, Scope, Slot
 from simcluster.program.host_work import runs_on_host
@@ -71,7 +72,8 @@ class Replay:
     """Runs a Program on arrays; ``spans`` come from an unfolded run, where a class is a rank.
 
     After ``run``, ``losses``, ``gradients``, ``weights`` and ``states`` hold what the ranks had, by step and
-    parameter or state (those that the forward pass updates).
+    parameter or state (those that the forward pass updates); ``generated`` what they made tokens of and which
+    ones, by micro-batch and instance.
     """
 
     program: Program
@@ -82,6 +84,9 @@ class Replay:
     gradients: dict[tuple[int, str], list[Held]] = field(default_factory=lambda: defaultdict(list))
     weights: dict[tuple[int, str], list[Held]] = field(default_factory=lambda: defaultdict(list))
     states: dict[tuple[int, str], dict[int, Held]] = field(default_factory=lambda: defaultdict(dict))
+    generated: dict[tuple[int, str], list[tuple[Held, Held]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
     _buffers: dict[int, dict[_Key, Array]] = field(default_factory=dict)
     _left: dict[tuple[int, _Key], int] = field(default_factory=dict)
     _fresh: dict[tuple[int, _Key], int] = field(default_factory=dict)
@@ -288,6 +293,14 @@ class Replay:
                 self._write(event, index, array, position in call.adds, place)
             if isinstance(call.operator, OptimizerOperator):
                 self._record(event, call, call.operator, place)
+            if isinstance(call.operator, Greedy):
+                read, made_of = (self._held(event, slots[0]) for slots in (call.inputs, call.outputs))
+                run = event.execution
+                self.generated[run.micro_batch, run.instance].append((read, made_of))
+
+    def _held(self, event: _Event, index: int, place: Place = Place.DEVICE) -> Held:
+        slot = event.code.slots[index]
+        return Held(event.rank, self._read(event, index, place), slot.layout, slot.whole)
 
     def _relocate(self, event: _Event, call: Call, relocation: Relocation) -> None:
         """A value that goes from one place to another as it is, with the bytes and the way that are timed."""
@@ -409,7 +422,4 @@ class Replay:
             (call.outputs, operator.weights_output, self.weights),
         ):
             if position is not None:
-                slot = event.code.slots[operands[position]]
-                found = self._read(event, operands[position], place)
-                held = Held(event.rank, found, slot.layout, slot.whole)
-                into[event.step, name].append(held)
+                into[event.step, name].append(self._held(event, operands[position], place))
