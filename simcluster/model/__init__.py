@@ -1,7 +1,7 @@
 """What is computed: operators, graphs, model families and their catalog. Knows nothing of parallelism."""
 
 from simcluster.model.builder import BlockBuilder
-from simcluster.model.graph import Block, Graph, Instance, Node, Phase, Role, Value
+from simcluster.model.graph import Block, Graph, Instance, Node, Part, Phase, Role, Value
 from simcluster.model.model import Model
 from simcluster.model.operator import ONE, Array, Decomposition, Operator, Region, Tape, TensorType, number
 from simcluster.model.place import Place, Relocation, legs
@@ -18,6 +18,7 @@ __all__ = [
     "Model",
     "Node",
     "Operator",
+    "Part",
     "Phase",
     "Place",
     "Region",

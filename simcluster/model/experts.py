@@ -15,13 +15,12 @@ from simcluster.model.builder import BlockBuilder
 from simcluster.model.layers import FFN, GATED, HIDDEN, PLAIN, linear
 from simcluster.model.model import Ways
 from simcluster.model.operators.activation import Activation, Gate
-from simcluster.model.operators.dispatch import SEATED, SEATS, Combine, Dispatch, Filled, SeatWeights
+from simcluster.model.operators.dispatch import Combine, Dispatch, Filled, SeatWeights, seats
 from simcluster.model.operators.matmul import Matmul
 from simcluster.model.operators.pointwise import Add
-from simcluster.model.operators.router import Route, Seats
+from simcluster.model.operators.reshape import Reshape
+from simcluster.model.operators.router import Route, Seats, tokens
 from simcluster.model.operators.weighed import Weighed
-
-INNER = (*SEATS, "ffn")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,8 @@ class Experts:
     all tokens use. The first ``dense_layers`` layers have a plain MLP. The router's choices are those of
     ``Route``. An expert has places for ``capacity_factor`` times its mean share of the tokens of a sequence,
     which are held and computed as they are if ``padded``, else only where a token sits; None: for as many as
-    come, which is its mean share if all get equally many.
+    come, which is its mean share if all get equally many. With several ``slices`` every slice of a sequence
+    is seated by itself, as ranks do that have a part of it each.
     """
 
     count: int
@@ -49,6 +49,7 @@ class Experts:
     steered: bool = False
     capacity_factor: float | None = None
     padded: bool = True
+    slices: int = 1
 
     @property
     def route(self) -> Route:
@@ -62,6 +63,7 @@ class Experts:
             self.kept_groups,
             self.group_best,
             self.steered,
+            self.slices > 1,
         )
 
     def capacity(self, seq_len: int) -> int:
@@ -100,37 +102,44 @@ class Experts:
 
     def write(self, build: BlockBuilder, x: str, hidden: int, activation: str) -> str:
         """The operators between norm and residual connection, x [batch, seq, hidden] to the same."""
-        seq_len = build.values[x].type.shape[1]
-        capacity = self.capacity(seq_len)
+        whole, in_slices = build.values[x].type.shape, self.slices > 1
+        capacity = self.capacity(whole[1] // self.slices)
+        names = (*tokens(in_slices=in_slices), "hidden")
+        shape = (whole[0], self.slices, whole[1] // self.slices, whole[2]) if in_slices else whole
+        rows = build.add("mlp.slices", Reshape(HIDDEN, whole, names, shape), x) if in_slices else x
         router = build.parameter("mlp.router.weight", (hidden, self.count))
-        scored = Matmul(HIDDEN, (("hidden", "experts"),), (("batch", "seq", "experts"),))
-        scores = build.add("mlp.router", scored, x, router)
+        scored = Matmul(names, (("hidden", "experts"),), ((*names[:-1], "experts"),))
+        scores = build.add("mlp.router", scored, rows, router)
         steering = [build.parameter("mlp.route.bias", (self.count,))] if self.steered else []
         weights, ids = build.adds("mlp.route", self.route, scores, *steering)
-        seats = build.add("mlp.seats", Seats(self.count, capacity), ids)
+        seating = build.add("mlp.seats", Seats(self.count, capacity, in_slices), ids)
         drops = self.capacity_factor is not None
         filled = Filled.ALL if drops and self.padded else Filled.SOME if drops else Filled.MORE
-        seated = build.add("mlp.dispatch", Dispatch(self.count, capacity, filled), x, seats)
-        weighed = build.add("mlp.weights", SeatWeights(self.count, capacity, filled), weights, seats)
+        seated = build.add("mlp.dispatch", Dispatch(self.count, capacity, filled, in_slices), rows, seating)
+        weighing = SeatWeights(self.count, capacity, filled, in_slices)
+        weighed = build.add("mlp.weights", weighing, weights, seating)
         # Here what all tokens use is computed while the others travel.
         beside = self._shared(build, x, hidden, activation) if self.shared else None
         found = self._experts(build, seated, weighed, hidden, activation)
-        y = build.add("mlp.combine", Combine(self.count, capacity, filled), found, seats)
+        y = build.add("mlp.combine", Combine(self.count, capacity, filled, in_slices), found, seating)
+        y = build.add("mlp.joined", Reshape(names, shape, HIDDEN, whole), y) if in_slices else y
         return y if beside is None else build.add("mlp.sum", Add(HIDDEN), y, beside)
 
     def _experts(self, build: BlockBuilder, x: str, weights: str, hidden: int, activation: str) -> str:
         """What every expert makes of the tokens in its places, times their weights."""
         up, down = ("experts", "hidden", "ffn"), ("experts", "ffn", "hidden")
+        places = seats(in_slices=self.slices > 1)
+        seated, inner = (*places, "hidden"), (*places, "ffn")
         parts = ("gate", "up") if activation in GATED else ("up",)
         shape = (self.count, hidden, self.ffn)
         rising = [build.parameter(f"mlp.experts.{part}.weight", shape) for part in parts]
-        product = Matmul(SEATED, (up,) * len(parts), (INNER,) * len(parts))
+        product = Matmul(seated, (up,) * len(parts), (inner,) * len(parts))
         made = build.adds("mlp.experts.up", product, x, *rising)
-        function = (GATED if activation in GATED else PLAIN)[activation](INNER)
+        function = (GATED if activation in GATED else PLAIN)[activation](inner)
         assert isinstance(function, (Activation, Gate))
-        y = build.add("mlp.experts.activation", Weighed(function, SEATS), *made, weights)
+        y = build.add("mlp.experts.activation", Weighed(function, places), *made, weights)
         falling = build.parameter("mlp.experts.down.weight", (self.count, self.ffn, hidden))
-        return build.add("mlp.experts.down", Matmul(INNER, (down,), (SEATED,)), y, falling)
+        return build.add("mlp.experts.down", Matmul(inner, (down,), (seated,)), y, falling)
 
     def _shared(self, build: BlockBuilder, x: str, hidden: int, activation: str) -> str:
         """The experts of all tokens, side by side as one MLP."""

@@ -11,8 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+import numpy as np
+
 from simcluster.layout import Layout, Movement, Strategy
-from simcluster.model.operator import Operator, TensorType
+from simcluster.model.operator import Array, Operator, TensorType
 from simcluster.model.place import Place, Relocation
 
 
@@ -60,11 +62,31 @@ class Role(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """Which of ``count`` equal parts of a longer tensor, cut along ``dim``, a tensor is."""
+
+    dim: int
+    index: int
+    count: int
+
+    def whole(self, kind: TensorType) -> TensorType:
+        """The type of the longer tensor from that of the part."""
+        shape = tuple(size * (self.count if dim == self.dim else 1) for dim, size in enumerate(kind.shape))
+        return replace(kind, shape=shape)
+
+    def of(self, array: Array) -> Array:
+        """The part of an array that is the whole."""
+        length = array.shape[self.dim] // self.count
+        return array.take(np.arange(self.index * length, (self.index + 1) * length), axis=self.dim)
+
+
+@dataclass(frozen=True, slots=True)
 class Value:
     """A tensor of the graph: logical type, role, and its layout once it is sharded.
 
     ``copy_of`` names the parameter whose initial values it holds besides the parameter itself; ``below``
-    bounds the ids of a feed of integers; ``place`` is the memory it lies in.
+    bounds the ids of a feed of integers, ``part`` says which part of the input a feed is, if not all of it;
+    ``place`` is the memory it lies in.
     """
 
     type: TensorType
@@ -72,6 +94,7 @@ class Value:
     layout: Layout | None = None
     copy_of: str = ""
     below: int = 0
+    part: Part | None = None
     place: Place = Place.DEVICE
 
 
@@ -152,7 +175,9 @@ class Instance:
 
     ``stage`` is the pipeline stage that runs it, ``chunk`` which of the pieces that lie there it is in; of a
     graph of several passes, not placed yet, the number of the pass. ``like`` names the instance of another
-    pass that it repeats, parameters and all.
+    pass that it repeats, parameters and all. It may work on one ``slice`` of sequences only: then ``first``
+    names, but in itself, the instance that works on the first slice, and whose weights and gradients all
+    slices share.
     """
 
     name: str
@@ -161,11 +186,18 @@ class Instance:
     stage: int = 0
     chunk: int = 0
     like: str = ""
+    slice: int = 0
+    first: str = ""
 
     @property
     def known_as(self) -> str:
         """What patterns call it: all passes have the strategies of the first."""
         return self.like or self.name
+
+    @property
+    def home(self) -> str:
+        """The instance that holds its weights: itself, or that of the first slice."""
+        return self.first or self.name
 
     def output(self, value: str) -> str:
         """The graph-wide name of a value of this instance."""
@@ -201,7 +233,7 @@ class Graph:
         copies = {name for group in self.ties for name in group[1:]}
         for instance in self.instances:
             block = self.block_of(instance)
-            for name in block.parameters:
+            for name in () if instance.first else block.parameters:
                 full = f"{instance.name}.{name}"
                 if full not in copies:
                     yield full, block.values[name].type

@@ -126,6 +126,12 @@ class Model(ABC):
         ``logits``: the type in which the loss reads logits, None for that of all activations.
         """
 
+    def in_slices(self, count: int) -> Model:
+        """The same on sequences in so many slices, each with what concerns its own tokens alone: places of
+        experts. Itself if nothing does.
+        """
+        return self
+
     @abstractmethod
     def shrunk(self, layers: int, ways: Ways, *, padded: bool) -> Model:
         """The same structure with ``layers`` layers and sizes as small as proving values needs.

@@ -128,7 +128,7 @@ class Ragged:
     """
 
     groups: str
-    samples: str
+    samples: tuple[str, ...]
     places: str
     drawn: tuple[str, ...]
     once: str
@@ -207,6 +207,15 @@ class Operator(ABC):
 
         ``length`` is that of the whole sequence.
         ValueError if it does and knows no turns.
+        """
+        return None
+
+    def sliced(self, index: int) -> Operator | None:
+        """The same on slice ``index`` of sequences that are worked on slice by slice; None if each is so by
+        itself.
+
+        Its inputs behind the first are those of all slices so far, each in its order (SliceAttention).
+        ValueError if it needs the slices behind this one, or something else that no slice has.
         """
         return None
 

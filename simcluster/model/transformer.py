@@ -59,6 +59,12 @@ class Transformer(Dimensions, Model):
         """Attention in one kernel or several, logits in the type of activations or another."""
         return replace(self, flash=flash, logits=logits)
 
+    def in_slices(self, count: int) -> Transformer:
+        """Experts with places for each slice."""
+        if self.experts is None:
+            return self
+        return replace(self, experts=replace(self.experts, slices=count))
+
     def shrunk(self, layers: int, ways: Ways, *, padded: bool) -> Transformer:
         """Small sizes that divide as these do; grouped heads stay grouped, windows shorter than sequences."""
         # What latent keys share is shared by more than one head.

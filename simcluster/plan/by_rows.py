@@ -14,8 +14,8 @@ from simcluster.model import Block, Graph, Node, Operator, Role, Value
 from simcluster.model.updates import Rules
 
 
-def by_rows(graph: Graph, rules: Rules, num_micro_batches: int) -> Graph:
-    """The graph with gradients by rows; PlanError if a step has more than one micro-batch to add up."""
+def by_rows(graph: Graph, rules: Rules, num_terms: int) -> Graph:
+    """The graph with gradients by rows; PlanError if a step has more than one of them to add up."""
     blocks = dict(graph.blocks)
     instances = []
     for instance in graph.instances:
@@ -35,9 +35,9 @@ def by_rows(graph: Graph, rules: Rules, num_micro_batches: int) -> Graph:
         blocks={name: block for name, block in blocks.items() if name in used},
         instances=tuple(instances),
     )
-    if num_micro_batches > 1 and (kept := kept_by_rows(found)):
+    if num_terms > 1 and (kept := kept_by_rows(found)):
         raise PlanError(
-            f"{num_micro_batches} micro-batches cannot add up the gradient of '{kept[0]}', ids and rows",
+            f"{num_terms} micro-batches or slices cannot add up the gradient of '{kept[0]}', ids and rows",
             path="training.micro_batch",
             hint="make the micro-batch as large as a rank's part of the global batch",
         )

@@ -11,8 +11,7 @@ from dataclasses import replace
 from simcluster.errors import PlanError
 from simcluster.model import Block, Graph, Node, Operator
 from simcluster.model.order import Zigzag
-
-SEQ = "seq"
+from simcluster.plan.rule import SEQ
 
 
 def in_order(graph: Graph, slices: int, path: str) -> Graph:
@@ -83,6 +82,12 @@ def _ordered(node: Node, block: Block, slices: int, path: str) -> Node:
     if length is None:
         return node
     assert isinstance(node.operator, Operator)
+    try:
+        if node.operator.ordered(Zigzag(1, 2 * length)) is None:
+            # It does not matter where tokens stand, nor whether what it has of them are whole slices.
+            return node
+    except ValueError as error:
+        raise PlanError(f"{node.name}: {error}", path=path) from None
     if length % (2 * slices):
         raise PlanError(
             f"{2 * slices} chunks of equal length, two for each of {slices} ranks, do not make up sequences "
@@ -90,8 +95,6 @@ def _ordered(node: Node, block: Block, slices: int, path: str) -> Node:
             path=path,
             hint="the sequence length must be a multiple of twice the context ranks",
         )
-    try:
-        operator = node.operator.ordered(Zigzag(slices, length))
-    except ValueError as error:
-        raise PlanError(f"{node.name}: {error}", path=path) from None
-    return node if operator is None else replace(node, operator=operator)
+    operator = node.operator.ordered(Zigzag(slices, length))
+    assert operator is not None
+    return replace(node, operator=operator)

@@ -21,6 +21,7 @@ from simcluster.plan.fusion import idle, used_by
 from simcluster.plan.fusion_ids import fusion_ids
 from simcluster.plan.hints import hints
 from simcluster.plan.in_order import in_order, in_turns
+from simcluster.plan.in_slices import check_slices, in_slices, slice_length
 from simcluster.plan.inference_spec import InferenceSpec, samples
 from simcluster.plan.inputs import check_inputs
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
@@ -36,7 +37,7 @@ from simcluster.plan.plan import Plan
 from simcluster.plan.planning import Planner
 from simcluster.plan.propagate import propagate
 from simcluster.plan.redistribute import Router
-from simcluster.plan.rule import BATCH, PIPELINE, SEQUENCE, Roles, Rule, stage_devices
+from simcluster.plan.rule import BATCH, PIPELINE, SEQUENCE, Roles, Rule, sequence_slices, stage_devices
 from simcluster.plan.schedule import forward_only, splits
 from simcluster.plan.sharding import Sharding, chosen, groups
 from simcluster.plan.spec import RecipeSpec
@@ -58,12 +59,19 @@ class LayoutPlanner(Planner):
         self._step()
         placed = self._placed()
         self._strategies_of(placed)
+        axes = self.roles.resolve((SEQUENCE,), self.mesh)
+        check_slices(self.slices, placed, self.sharding, axes, bool(self.pieces))
         optimizer = self._optimizer()
-        logical = placed if optimizer is None else self._differentiated(placed, optimizer)
+        sliced = self._differentiated(in_slices(placed, self.slices), optimizer)
+        logical = sliced
+        if self.slices > 1:
+            # What one device computes knows of no slices.
+            whole = self._forward(self.padded, self.task.seq_len)
+            logical = self._differentiated(place(whole, self.layers, self.chain), optimizer)
         fusion = self.parallel.fused
         ids = fusion_ids(fusion.ids, [name for name, _ in logical.parameters()])
-        passes = self._passes(logical, optimizer)
-        graph = passes.run(logical)
+        passes = self._passes(sliced, optimizer)
+        graph = passes.run(sliced)
         check_hosts(graph, self.cluster)
         check_meetings(graph, self.batches, gathered_once=self.sharding.gather_once)
         return Plan(
@@ -121,13 +129,16 @@ class LayoutPlanner(Planner):
         self.stage_axis, num_stages = self._stages()
         schedule = self.parallel.schedule.build()
         self.once = self.chain = schedule.chain(num_stages)
+        self.slices = 1 if self.inference else schedule.num_slices
+        self.length = slice_length(self.task.seq_len, self.slices)
         self.layers = self._layers(self.once)
         self.batch_axes = self.roles.resolve((BATCH,), self.mesh)
         copies = self.parallel.copies
-        self.micro_batch = share(samples(self.task, self.mesh.product(self.batch_axes)), copies)
+        whole = samples(self.task, self.mesh.product(self.batch_axes))
+        self.micro_batch = share(whole, copies)
         self.batches = batches(
             self.task.global_batch,
-            self.micro_batch,
+            whole,
             self.task.batch_shares,
             self.batch_axes,
             self.mesh,
@@ -160,8 +171,10 @@ class LayoutPlanner(Planner):
             flash=self.framework.attention != "unfused",
             logits=DType.FP32 if self.framework.logits == "fp32" else None,
         )
+        slices = sequence_slices(rules, self.roles, self.mesh)
+        self.padded = self.padded.in_slices(slices) if slices > 1 else self.padded
         passes = len(self.chain) // len(self.once)
-        placed = place(self._forward(self.padded), self.layers * passes, self.chain)
+        placed = place(self._forward(self.padded, self.length), self.layers * passes, self.chain)
         placed, self.pieces = marked(placed, self.shards)
         others = list(digits(placed, self.pieces, self.mesh, self.roles))
         if self.inputs is not None:
@@ -173,8 +186,10 @@ class LayoutPlanner(Planner):
         self.sharding = self._sharding()
         return placed
 
-    def _forward(self, model: Model) -> Graph:
-        """What one device computes forward, in the order and the turns that sequences are split in."""
+    def _forward(self, model: Model, length: int) -> Graph:
+        """What one device computes forward on sequences of this length, in the order and the turns that they
+        are split in.
+        """
         ways = self.mesh.product(self.batch_axes)
         batch = self.micro_batch * ways
         if self.generation:
@@ -182,7 +197,7 @@ class LayoutPlanner(Planner):
             check_tensors(found)
             return found
         counted = self.parallel.tokens_counted(self.task.global_batch * self.task.seq_len, ways)
-        forward = model.graph(batch, self.task.seq_len, self.formats.compute, counted)
+        forward = model.graph(batch, length, self.formats.compute, counted)
         forward = with_statistics(forward, ways)
         slices = self.roles.resolve((SEQUENCE,), self.mesh)
         forward = in_order(forward, self.mesh.product(slices), f"parallel.mesh.{slices[0] if slices else ''}")
@@ -209,9 +224,12 @@ class LayoutPlanner(Planner):
             found = propagate(placed, found, self.mesh, self.roles, self.sharder, price, fixed)
         self.strategies = found
 
-    def _differentiated(self, placed: Graph, optimizer: OptimizerPlan) -> Graph:
-        """What one device would compute; PlanError where gradients cannot be used as asked for."""
-        logical = by_rows(differentiated(placed, self.formats), optimizer.rules, self.batches.most)
+    def _differentiated(self, graph: Graph, optimizer: OptimizerPlan | None) -> Graph:
+        """The graph with its backward pass, if it is trained; PlanError if its gradients cannot be used."""
+        if optimizer is None:
+            return graph
+        terms = self.batches.most * self.slices
+        logical = by_rows(differentiated(graph, self.formats), optimizer.rules, terms)
         clipped = not isinstance(self.task, InferenceSpec) and self.task.optimizer.clip is not None
         if clipped and (rows := kept_by_rows(logical)):
             raise PlanError(

@@ -23,6 +23,8 @@ BATCH = "batch"
 PIPELINE = "pipeline"
 SEQUENCE = "sequence"
 """The role of axes over which sequences are split (context parallelism)."""
+SEQ = "seq"
+"""What operators call the dim of a sequence's tokens, or of its slices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,19 @@ class Roles:
 def first_rule(rules: Sequence[Rule], name: str) -> int | None:
     """The first rule that fits an operator's full name, by its index."""
     return next((index for index, rule in enumerate(rules) if matches(rule.match, name)), None)
+
+
+def sequence_slices(rules: Sequence[Rule], roles: Roles, mesh: Mesh) -> int:
+    """Slices of a sequence that ranks treat by themselves; one where no axis has the role of splitting it.
+
+    As many as divide over those axes and all others over which some rule splits it besides.
+    """
+    axes = roles.resolve((SEQUENCE,), mesh)
+    if mesh.product(axes) == 1:
+        return 1
+    named = [split[SEQ] for rule in rules for split in rule.alternatives if SEQ in split]
+    others = [axis for names in named for axis in roles.resolve(names, mesh)]
+    return mesh.product(tuple(dict.fromkeys((*axes, *others))))
 
 
 def stage_devices(mesh: Mesh, roles: Roles) -> int:

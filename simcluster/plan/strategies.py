@@ -15,9 +15,8 @@ from simcluster.document.pattern import matches
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Dims, Layout, Mesh, Strategy, refusal, whole
 from simcluster.model import Block, Graph, Node, Operator, Phase
-from simcluster.plan.in_order import SEQ
 from simcluster.plan.operands import Unfit, Wish, wishes
-from simcluster.plan.rule import BATCH, SEQUENCE, Roles, Rule, Split, first_rule, stage_devices
+from simcluster.plan.rule import BATCH, SEQ, SEQUENCE, Roles, Rule, Split, first_rule, stage_devices
 
 DEFAULT = "default"
 _PAD = "parallel: {uneven: pad} pads what does not divide"

@@ -42,7 +42,7 @@ class Fed:
     @classmethod
     def of(cls, codes: Sequence[Code]) -> Fed:
         """What the feeds of some codes need; what only the host reads is counted as samples alone."""
-        feeds = {slot.name: slot for code in codes for slot in code.slots if slot.feed}
+        feeds = {(slot.name, slot.part): slot for code in codes for slot in code.slots if slot.feed}
         parts = [
             slot.whole.shape[0] * slot.type.num_elements / slot.whole.num_elements for slot in feeds.values()
         ]

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from simcluster.collectives import PartsByGroup
 from simcluster.layout import Layout, Movement, Strategy, base_axis, unrooted, whole
-from simcluster.model import Operator, Place, Relocation, TensorType
+from simcluster.model import Operator, Part, Place, Relocation, TensorType
 from simcluster.work import Work
 
 COMPUTE = "compute"
@@ -128,7 +128,8 @@ class Slot:
     """A buffer as a code sees it: local type, scope, and the bytes it takes where it is allocated.
 
     ``whole`` and ``layout`` say which tensor it is a part of, and which part. ``feed`` slots are filled from
-    the batch when the code starts, ids with numbers ``below`` a bound. ``place`` is the memory it is in.
+    the batch when the code starts, ids with numbers ``below`` a bound, or from a ``part`` of it. ``place`` is
+    the memory it is in.
     """
 
     name: str
@@ -140,6 +141,7 @@ class Slot:
     layout: Layout
     feed: bool = False
     below: int = 0
+    part: Part | None = None
     place: Place = Place.DEVICE
 
 

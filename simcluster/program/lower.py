@@ -148,7 +148,19 @@ class _CodeWriter:
         category = self._category(value, kind, scope)
         assert kind.layout is not None
         feed = kind.role is Role.FEED
-        return Slot(value, scope, local, category, size, kind.type, kind.layout, feed, kind.below, kind.place)
+        return Slot(
+            value,
+            scope,
+            local,
+            category,
+            size,
+            kind.type,
+            kind.layout,
+            feed,
+            kind.below,
+            kind.part,
+            kind.place,
+        )
 
     def _category(self, value: str, kind: Value, scope: Scope) -> Category:
         if kind.role in RESIDENT:

@@ -46,11 +46,14 @@ class PartProgram:
     A part is a pipeline stage; where the ranks of a stage train unequal numbers of micro-batches, it is those
     of the stage that train equally many. ``names`` maps (instance, slot name) to the buffer's name among all
     of the part, where it is not simply ``instance.slot``: values that cross blocks, tied parameters.
+    ``slices`` are, of instances that work on one slice of sequences, the instance of the first slice and the
+    slice.
     """
 
     executions: tuple[Execution, ...]
     residents: tuple[Resident, ...]
     names: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    slices: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
     def buffer(self, instance: str, slot: str) -> str:
         """The name of a slot of an instance among all of the part."""

@@ -25,8 +25,14 @@ class RaggedDims:
     """Which dims of a tensor are the groups, the samples, and the places that are taken or not."""
 
     groups: int
-    samples: int
+    samples: tuple[int, ...]
     places: int
+
+    @classmethod
+    def of(cls, names: Sequence[str], groups: str, samples: Sequence[str], places: str) -> RaggedDims:
+        """Where these names are among those of a tensor's dims."""
+        where = tuple(names.index(each) for each in samples)
+        return cls(names.index(groups), where, names.index(places))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +64,7 @@ class RaggedSlots:
                 continue
             for slot, names in _operands(code, call):
                 if ragged.places in names:
-                    where = (names.index(each) for each in (ragged.groups, ragged.samples, ragged.places))
-                    found[slot.name] = RaggedDims(*where)
+                    found[slot.name] = RaggedDims.of(names, ragged.groups, ragged.samples, ragged.places)
                     groups = slot.whole.shape[found[slot.name].groups]
                 if set(ragged.drawn) <= set(names):
                     sizes = {name: slot.whole.shape[names.index(name)] for name in ragged.drawn}
@@ -93,11 +98,11 @@ def _spread(code: Code, call: Call, found: dict[str, RaggedDims]) -> dict[str, R
     operands = [(slot.name, names) for slot, names in _operands(code, call)]
     labels = next(names for name, names in operands if name == known)
     at = found[known]
-    wanted = [labels[dim] for dim in (at.groups, at.samples, at.places)]
+    groups, places, *samples = (labels[dim] for dim in (at.groups, at.places, *at.samples))
     return {
-        name: RaggedDims(*(names.index(each) for each in wanted))
+        name: RaggedDims.of(names, groups, samples, places)
         for name, names in operands
-        if set(wanted) <= set(names)
+        if {groups, places, *samples} <= set(names)
     }
 
 
@@ -126,7 +131,8 @@ class Extent:
         passed = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
         first, held = self.first[:, at.groups], self.held[:, at.groups]
         taken = passed[first + held] - passed[first]
-        return np.asarray(taken * self.held[:, at.samples] * self.held[:, at.places])
+        samples = self.held[:, at.samples].prod(axis=1)
+        return np.asarray(taken * samples * self.held[:, at.places])
 
 
 def exchanged(before: Extent, after: Extent, groups: Ints, at: RaggedDims, counts: Ints) -> Ints:
@@ -152,6 +158,7 @@ def filled(kind: TensorType, at: RaggedDims, rows: int, places: int) -> TensorTy
     as many for every group, rounded up.
     """
     shape = list(kind.shape)
-    shape[at.samples] = 1
+    for dim in at.samples:
+        shape[dim] = 1
     shape[at.places] = -(-rows // (places * max(shape[at.groups], 1)))
     return replace(kind, shape=tuple(shape))

@@ -47,21 +47,33 @@ def whole_sizes(
     Of the results of one kernel, the first that is kept for the backward holds those that are not.
     """
     found: dict[str, int] = {}
-    kernels = kernel_nodes(forward)
-    inside = internal(forward, kernels, uses)
-    for kernel in kernels:
-        first = kernel[0]
-        if not isinstance(first.operator, Operator) or first.operator.family not in storage.whole:
-            continue
-        made = [value for node in kernel for value in node.outputs if value not in inside]
+    for made in _made_together(forward, storage, uses):
         kept = [value for value in made if uses.scope(value) is Scope.MICRO_BATCH]
-        if len(first.outputs) < 2 or not kept:
+        if not kept:
             continue
         sizes = {value: local_type(block.values[value], mesh).num_bytes for value in made}
         short = [value for value in made if uses.scope(value) is Scope.LOCAL]
         found |= dict.fromkeys(short, 0)
         found[kept[0]] = sizes[kept[0]] + sum(sizes[value] for value in short)
     return found
+
+
+def _made_together(forward: Sequence[Node], storage: StorageSpec, uses: Uses) -> Iterator[list[str]]:
+    """What kernels of several results make, of families whose results are one tensor; of those that go in
+    chunks, what these are put together to.
+    """
+    kernels = kernel_nodes(forward)
+    inside = internal(forward, kernels, uses)
+    whole = {node.inputs[0]: node.outputs[0] for node in forward if isinstance(node.operator, Together)}
+    for kernel in kernels:
+        first = kernel[0]
+        if not isinstance(first.operator, Operator) or first.operator.family not in storage.whole:
+            continue
+        made = [value for node in kernel for value in node.outputs if value not in inside]
+        if first.chunked:
+            made = [whole[value] for value in made if value in whole]
+        if len(first.outputs) > 1:
+            yield made
 
 
 def stored(

@@ -92,7 +92,7 @@ def shrink(scenario: Scenario) -> Shrunk:
     micro_batch = plan.copies * _micro_batch(plan, mesh, ways, plan.micro_batch)
     trained = sum(batches.by_coordinate) / len(batches.by_coordinate)
     batch = round(trained * micro_batch * mesh.product(plan.batch_axes))
-    seq = model.sequence or min(spec.task.seq_len, ways("seq", 4))
+    seq = model.sequence or min(spec.task.seq_len, schedule.num_slices * ways("seq", 4))
     task = _small_task(spec.task, batch, micro_batch, batches, seq)
     if isinstance(spec.task, TrainingSpec):
         optimizer = _small_optimizer(plan, spec.task.optimizer, model)

@@ -34,6 +34,9 @@ from simcluster.values.traffic import Feeding, check_collective, crossed
 
 _Key = tuple[Place, str, int, int]
 
+SEQ = "seq"
+"""What operators call the dim of tokens."""
+
 
 @dataclass(frozen=True, slots=True)
 class Held:
@@ -212,11 +215,15 @@ class Replay:
         return found
 
     def _fed(self, event: _Event, slot: Slot) -> Array:
-        whole = self.source.feed(slot.name, slot.whole, event.step, event.execution.micro_batch, slot.below)
+        kind = slot.whole if slot.part is None else slot.part.whole(slot.whole)
+        whole = self.source.feed(slot.name, kind, event.step, event.execution.micro_batch, slot.below)
+        if slot.part is not None:
+            whole = slot.part.of(whole)
         found = local_part(whole, slot.layout, self.mesh, event.rank)
         when = (event.rank, event.step, event.execution.micro_batch)
         if slot.place is Place.DEVICE:
-            self._inputs.read.setdefault(when, {})[slot.name] = slot.type.dtype.num_bytes(found.size)
+            size = slot.type.dtype.num_bytes(found.size)
+            self._inputs.read.setdefault(when, {})[slot.name, slot.part] = size
         self._buffers[event.rank][self._key(event, slot)] = found
         return found
 
@@ -322,17 +329,21 @@ class Replay:
             self._extents[key] = self._extent(event, operator, call)
         starts, sizes, kept = self._extents[key]
         run = event.execution
-        return Region(starts, event.step + 1, self.source.seed, run.instance, run.micro_batch, sizes, kept)
+        name, _ = self._part(event).slices.get(run.instance, (run.instance, 0))
+        return Region(starts, event.step + 1, self.source.seed, name, run.micro_batch, sizes, kept)
 
     def _extent(self, event: _Event, operator: Operator, call: Call) -> tuple[Mapping[str, int], ...]:
         """Where the rank's part of every split dim begins, how long it is, and how much is no padding."""
-        if not call.strategy.splits:
+        _, part = self._part(event).slices.get(event.execution.instance, ("", 0))
+        if not call.strategy.splits and not part:
             return {}, {}, {}
         shapes = [event.code.slots[slot].whole.shape for slot in call.inputs + call.outputs]
         extent = operator.dims().extents(shapes)
         runs = {dim: self.mesh.run(event.rank, axes, extent[dim]) for dim, axes in call.strategy.splits}
         sizes = {dim: -(-extent[dim] // self.mesh.product(axes)) for dim, axes in call.strategy.splits}
         starts = {dim: first for dim, (first, _) in runs.items()}
+        if part and SEQ in extent:
+            starts[SEQ] = starts.get(SEQ, 0) + part * extent[SEQ]
         return starts, sizes, {dim: held for dim, (_, held) in runs.items()}
 
     def _meet(self, members: Sequence[_Event]) -> None:

@@ -82,6 +82,10 @@ PLACES = [
     ("megatron_sp", {"data": 2, "expert": 2, "tensor": 2}),
     ("megatron_sp", {"pipeline": 2, "expert": 2, "data": 2, "tensor": 2}),
     ("pangu", {"data": 2, "expert": 2, "tensor": 2}),
+    # Slices of a sequence are routed, and have places, each for itself.
+    ("data", {"context": 2, "expert": 2}),
+    ("megatron", {"data": 2, "context": 2, "expert": 2, "tensor": 2}),
+    ("megatron_sp", {"expert": 2, "context": 2, "tensor": 2}),
 ]
 SHARDINGS = [
     None,
@@ -195,6 +199,9 @@ def prove_row(row):
         # Experts over all data ranks, and over the outer of two batch axes.
         ({"data": 2, "replica": 2}, [], {"batch": ["data", "replica"], "experts": ["data", "replica"]}),
         ({"data": 2, "replica": 2}, [], {"batch": ["data", "replica"], "experts": ["data"]}),
+        # Over the ranks that split the sequence, alone and with those that split the batch.
+        ({"data": 2, "context": 2}, [], {"experts": ["context"]}),
+        ({"data": 2, "context": 2}, [], {"experts": ["data", "context"]}),
         # Places split, hidden split, the sequence split before it is dispatched, and choices.
         (
             {"expert": 2, "inner": 2},

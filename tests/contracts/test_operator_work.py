@@ -119,4 +119,9 @@ def test_the_sizes_of_a_gemm_say_its_flops(case):
             window = getattr(case.operator, "window", 0)
             hidden = max(0, size["skv"] - window) ** 2 if window else 0
             scores = 2 * scores - (scores + size["b"] * size["h"] * hidden if size["causal"] else 0)
+            if before := size.get("before", 0):
+                # What whole sequences up to here have, less what those before this slice have.
+                window = case.operator.whole.window or size["skv"]
+                pairs = [keys * keys - max(0, keys - window) ** 2 for keys in (size["skv"], before)]
+                scores = size["b"] * size["h"] * (pairs[0] - pairs[1])
             assert work.flops == products_per_score * scores

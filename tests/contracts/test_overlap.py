@@ -7,7 +7,7 @@ import pytest
 from simcluster.plan.chunks import chunked
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
-from tests.contracts.test_recipes import pairwise
+from tests.covering import covering
 
 MODELS = {
     "llama": {"layers": 2, "hidden": 16, "heads": 4, "kv_heads": 4, "ffn": 24, "vocab": 64},
@@ -47,7 +47,7 @@ OPTIONS = {
     "precision": ["fp32", "bf16"],
     "schedule": ["1f1b", "zb_h1"],
 }
-ROWS = list(pairwise(OPTIONS))
+ROWS = list(covering(OPTIONS))
 
 
 def label(row) -> str:

@@ -96,6 +96,9 @@ def _cluster(run: MeasuredRun, entry: HardwareSpec | None) -> dict[str, Any]:
             raise PlanError(f"{devices} devices do not spread evenly over {hosts} hosts")
         written["devices"] = devices // hosts
         written["network"] = {"nics": min(host.network.nics, devices // hosts)}
+    if host.pod is not None and (pods := math.ceil(hosts / host.num_hosts_per_pod)) > 1 and hosts % pods == 0:
+        # A scheduler gives a job equally many hosts of each (Slurm's --segment): no group of ranks straddles.
+        written["pod"] = {"hosts": hosts // pods}
     if set(written) == {"use"}:
         return {"use": entry.cluster, "hosts": hosts}
     return {"host": written, "hosts": hosts}
@@ -145,6 +148,8 @@ def _parallel(run: MeasuredRun, profile: str) -> dict[str, Any]:
     if tensor > 1:
         split = run.words["sequence_parallel"] == "true"
         found["recipe"] = "megatron_sp" if split else "megatron"
+        if overlap := known_words().overlap(run.words.get("notes", ""), tensor):
+            found["overlap"] = {"tensor": overlap}
     stage = run.words["zero_stage"] or "0"
     if stage == "3" and profile in _SHARDED:
         found["optimizer_sharding"] = "fsdp"

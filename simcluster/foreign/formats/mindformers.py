@@ -162,7 +162,7 @@ _MEANINGS: Mapping[str, Meaning] = {
     ),
     "parallel_config.ulysses_degree_in_cp": effectless,
     "parallel_config.optimizer_shard": effectless,
-    "parallel_config.seq_split_num": lost("sequences are not split in the pipeline", unless=(1, None)),
+    "parallel_config.seq_split_num": states("slices"),
     "parallel.parallel_mode": lambda facts, flag: _mode(facts, flag),
     "parallel.enable_parallel_optimizer": switch("optimizer_parallel"),
     "parallel.parallel_optimizer_config.optimizer_level": states("optimizer_level", word),
@@ -171,7 +171,12 @@ _MEANINGS: Mapping[str, Meaning] = {
     "parallel.parallel_optimizer_config.optimizer_weight_shard_size": states("shard_size"),
     "parallel.pipeline_config.pipeline_interleave": effectless,
     "parallel.pipeline_config.pipeline_scheduler": selects(
-        "schedule", {"1f1b": "1f1b", "gpipe": "gpipe", "zero_bubble_v": "zb_v"}, "1f1b is simulated"
+        "schedule",
+        {
+            **{kind: kind for kind in ("1f1b", "gpipe", "seqpipe", "seqvpp", "seqsmartvpp")},
+            "zero_bubble_v": "zb_v",
+        },
+        "1f1b is simulated",
     ),
     "parallel.enable_alltoall": effectless,
     "parallel.comm_fusion": of_profile,

@@ -17,10 +17,9 @@ import numpy as np
 
 from simcluster.layout import Dims
 from simcluster.model.operator import Array, Operator, Ragged, Region, Tape, TensorType, memory_bound
-from simcluster.model.operators.router import CHOICES
+from simcluster.model.operators.router import tokens
 from simcluster.work import Kernel, Work
 
-_ROWS = ("batch", "seq", "hidden")
 SEATS = ("experts", "batch", "capacity")
 SEATED = (*SEATS, "hidden")
 _UNSEATED = ((1, -1.0),)
@@ -35,6 +34,11 @@ class Filled(enum.StrEnum):
     ALL = "all"
     SOME = "some"
     MORE = "more"
+
+
+def seats(*, in_slices: bool) -> tuple[str, ...]:
+    """The dims of all seats; those of every slice are its own."""
+    return ("experts", "batch", "seq", "capacity") if in_slices else SEATS
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,29 +59,49 @@ class _Seating(Operator):
     experts: int
     capacity: int
     filled: Filled = Filled.ALL
+    in_slices: bool = False
 
     family: ClassVar[str] = "dispatch"
+
+    @property
+    def _rows(self) -> tuple[str, ...]:
+        return (*tokens(in_slices=self.in_slices), "hidden")
+
+    @property
+    def _choices(self) -> tuple[str, ...]:
+        return (*tokens(in_slices=self.in_slices), "choices")
+
+    @property
+    def _seats(self) -> tuple[str, ...]:
+        return seats(in_slices=self.in_slices)
 
     def ragged(self) -> Ragged | None:
         """Places, of which experts have as many as tokens come; each of these at most once."""
         if self.filled is Filled.ALL:
             return None
         most = self.capacity if self.filled is Filled.SOME else None
-        return Ragged("experts", "batch", "capacity", drawn=CHOICES[1:], once="seq", most=most)
+        *samples, token, choices = self._choices
+        return Ragged("experts", tuple(samples), "capacity", (token, choices), token, most)
 
     def _found(self, seats: Array, experts: int, places: int, region: Region) -> _Found:
-        """The choices seated among the local ``experts`` and ``places``."""
+        """The choices seated among the local ``experts`` and ``places``; slices count as samples."""
+        seats = seats.reshape(-1, *seats.shape[-2:])
         expert = seats // self.capacity - region.start("experts")
         place = seats % self.capacity - region.start("capacity")
         mine = (seats >= 0) & (expert >= 0) & (expert < experts) & (place >= 0) & (place < places)
         batch, seq, choice = np.nonzero(mine)
         return _Found(batch, seq, choice, expert[mine], place[mine])
 
-    def _empty(self, like: Array, region: Region) -> Array:
-        """The local seats, with nothing in them."""
+    def _empty(self, lead: Sequence[int], like: Array, region: Region, *rest: int) -> Array:
+        """The local seats of these samples, with nothing in them."""
         experts = region.size("experts", self.experts)
         places = region.size("capacity", self.capacity)
-        return np.zeros((experts, like.shape[0], places, *like.shape[3:]), dtype=like.dtype)
+        return np.zeros((experts, *lead, places, *rest), dtype=like.dtype)
+
+    @staticmethod
+    def _flat(seated: Array, lead: int) -> Array:
+        """Seats with ``lead`` dims of samples, slices among them, as one dim: the same memory."""
+        return seated.reshape(seated.shape[0], -1, *seated.shape[1 + lead :])
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
@@ -96,12 +120,13 @@ class Dispatch(_Seating):
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """All seats."""
-        batch, _, hidden = inputs[0].shape
-        return (TensorType((self.experts, batch, self.capacity, hidden), inputs[0].dtype),)
+        *samples, _, hidden = inputs[0].shape
+        return (TensorType((self.experts, *samples, self.capacity, hidden), inputs[0].dtype),)
 
     def dims(self) -> Dims:
         """Linear in x; seq and choices are reduced."""
-        return Dims((_ROWS, CHOICES), (SEATED,), linear=(frozenset({0}),), neutral=_UNSEATED)
+        seated = (*self._seats, "hidden")
+        return Dims((self._rows, self._choices), (seated,), linear=(frozenset({0}),), neutral=_UNSEATED)
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
@@ -113,14 +138,15 @@ class Dispatch(_Seating):
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
     ) -> tuple[str | None, ...]:
         """A row's gradient is the sum of those of its seats."""
-        return _moved(tape, Combine(self.experts, self.capacity, self.filled), inputs, grads)
+        return _moved(tape, Combine(self.experts, self.capacity, self.filled, self.in_slices), inputs, grads)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The rows where they sit."""
         x, seats = inputs
-        made = self._empty(x[:, :, None], region)
-        at = self._found(seats, made.shape[0], made.shape[2], region)
-        made[at.expert, at.batch, at.place] = x[at.batch, at.seq]
+        made = self._empty(x.shape[:-2], x, region, x.shape[-1])
+        at = self._found(seats, made.shape[0], made.shape[-2], region)
+        rows = x.reshape(-1, *x.shape[-2:])
+        self._flat(made, x.ndim - 2)[at.expert, at.batch, at.place] = rows[at.batch, at.seq]
         return (made,)
 
 
@@ -135,25 +161,27 @@ class Combine(_Seating):
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """One row per token."""
-        return (TensorType((*inputs[1].shape[:2], inputs[0].shape[-1]), inputs[0].dtype),)
+        return (TensorType((*inputs[1].shape[:-1], inputs[0].shape[-1]), inputs[0].dtype),)
 
     def dims(self) -> Dims:
         """Linear in what sits there; experts, capacity and choices are reduced."""
         neutral = ((0, 0.0), *_UNSEATED)
-        return Dims((SEATED, CHOICES), (_ROWS,), linear=(frozenset({0}),), neutral=neutral)
+        operands = ((*self._seats, "hidden"), self._choices)
+        return Dims(operands, (self._rows,), linear=(frozenset({0}),), neutral=neutral)
 
     def gradient(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
     ) -> tuple[str | None, ...]:
         """The gradient of a row, in each of its seats."""
-        return _moved(tape, Dispatch(self.experts, self.capacity, self.filled), inputs, grads)
+        return _moved(tape, Dispatch(self.experts, self.capacity, self.filled, self.in_slices), inputs, grads)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The sums."""
         seated, seats = inputs
-        rows = np.zeros((*seats.shape[:2], seated.shape[-1]), dtype=seated.dtype)
-        at = self._found(seats, seated.shape[0], seated.shape[2], region)
-        np.add.at(rows, (at.batch, at.seq), seated[at.expert, at.batch, at.place])
+        rows = np.zeros((*seats.shape[:-1], seated.shape[-1]), dtype=seated.dtype)
+        at = self._found(seats, seated.shape[0], seated.shape[-2], region)
+        flat = self._flat(seated, seats.ndim - 2)[at.expert, at.batch, at.place]
+        np.add.at(rows.reshape(-1, *rows.shape[-2:]), (at.batch, at.seq), flat)
         return (rows,)
 
 
@@ -164,24 +192,27 @@ class SeatWeights(_Seating):
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """One weight per seat."""
-        return (TensorType((self.experts, inputs[0].shape[0], self.capacity), inputs[0].dtype),)
+        return (TensorType((self.experts, *inputs[0].shape[:-2], self.capacity), inputs[0].dtype),)
 
     def dims(self) -> Dims:
         """Linear in the weights; seq and choices are reduced."""
-        return Dims((CHOICES, CHOICES), (SEATS,), linear=(frozenset({0}),), neutral=_UNSEATED)
+        return Dims((self._choices,) * 2, (self._seats,), linear=(frozenset({0}),), neutral=_UNSEATED)
 
     def gradient(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
     ) -> tuple[str | None, ...]:
         """Back to the choices."""
-        return _moved(tape, SeatWeightsGrad(self.experts, self.capacity, self.filled), inputs, grads)
+        return _moved(
+            tape, SeatWeightsGrad(self.experts, self.capacity, self.filled, self.in_slices), inputs, grads
+        )
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The weights where their choices sit."""
         weights, seats = inputs
-        made = self._empty(weights, region)
-        at = self._found(seats, made.shape[0], made.shape[2], region)
-        made[at.expert, at.batch, at.place] = weights[at.batch, at.seq, at.choice]
+        made = self._empty(weights.shape[:-2], weights, region)
+        at = self._found(seats, made.shape[0], made.shape[-1], region)
+        chosen = weights.reshape(-1, *weights.shape[-2:])[at.batch, at.seq, at.choice]
+        self._flat(made, weights.ndim - 2)[at.expert, at.batch, at.place] = chosen
         return (made,)
 
 
@@ -196,14 +227,15 @@ class SeatWeightsGrad(_Seating):
 
     def dims(self) -> Dims:
         """Linear; experts and capacity are reduced."""
-        return Dims((SEATS, CHOICES), (CHOICES,), linear=(frozenset({0}),))
+        return Dims((self._seats, self._choices), (self._choices,), linear=(frozenset({0}),))
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """What a rank's seats say; zero for choices that sit elsewhere, or nowhere."""
         grad, seats = inputs
         found = np.zeros(seats.shape, dtype=grad.dtype)
-        at = self._found(seats, grad.shape[0], grad.shape[2], region)
-        found[at.batch, at.seq, at.choice] = grad[at.expert, at.batch, at.place]
+        at = self._found(seats, grad.shape[0], grad.shape[-1], region)
+        flat = found.reshape(-1, *found.shape[-2:])
+        flat[at.batch, at.seq, at.choice] = self._flat(grad, seats.ndim - 2)[at.expert, at.batch, at.place]
         return (found,)
 
 

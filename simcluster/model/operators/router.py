@@ -6,6 +6,7 @@ if asked for only out of the best groups of experts (arXiv 2405.04434, section 2
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -16,8 +17,13 @@ from simcluster.layout import Dims
 from simcluster.model.operator import Array, Operator, Region, Tape, TensorType, memory_bound
 from simcluster.work import DType, Kernel, Work
 
-_SCORES = ("batch", "seq", "experts")
 CHOICES = ("batch", "seq", "choices")
+
+
+def tokens(*, in_slices: bool) -> tuple[str, ...]:
+    """The dims of tokens; of sequences in slices ``seq`` counts these, and ``token`` the tokens of each."""
+    return ("batch", "seq", "token") if in_slices else ("batch", "seq")
+
 
 _WHOLE = (
     ("experts", "a token's best experts are sought among all of them"),
@@ -33,6 +39,15 @@ class _Routing(Operator):
     score: str
     normalised: bool
     scale: float
+    in_slices: bool
+
+    @property
+    def _scores(self) -> tuple[str, ...]:
+        return (*tokens(in_slices=self.in_slices), "experts")
+
+    @property
+    def _choices(self) -> tuple[str, ...]:
+        return (*tokens(in_slices=self.in_slices), "choices")
 
     def _weights(self, scores: Array) -> Array:
         """The weight of every expert before choosing, [batch, seq, experts]."""
@@ -68,6 +83,7 @@ class Route(_Routing):
     kept_groups: int = 1
     group_best: int = 1
     steered: bool = False
+    in_slices: bool = False
 
     kind: ClassVar[str] = "route"
 
@@ -79,7 +95,7 @@ class Route(_Routing):
     def dims(self) -> Dims:
         """Tokens are routed one by one."""
         steering = (("experts",),) if self.steered else ()
-        return Dims((_SCORES, *steering), (CHOICES, CHOICES), whole=_WHOLE)
+        return Dims((self._scores, *steering), (self._choices,) * 2, whole=_WHOLE)
 
     def gradient(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
@@ -87,7 +103,7 @@ class Route(_Routing):
         """Reads the scores and the ids; which experts are chosen has no gradient."""
         if grads[0] is None or not tape.needs_gradient(inputs[0]):
             return (None,) * len(inputs)
-        back = RouteGrad(self.top_k, self.score, self.normalised, self.scale)
+        back = RouteGrad(self.top_k, self.score, self.normalised, self.scale, self.in_slices)
         found = tape.emit("grad", back, [inputs[0], outputs[1], grads[0]])
         return (*found, None) if self.steered else found
 
@@ -121,6 +137,7 @@ class RouteGrad(_Routing):
     score: str = "softmax"
     normalised: bool = False
     scale: float = 1.0
+    in_slices: bool = False
 
     kind: ClassVar[str] = "route_grad"
 
@@ -130,7 +147,8 @@ class RouteGrad(_Routing):
 
     def dims(self) -> Dims:
         """Linear in the gradient of the weights."""
-        return Dims((_SCORES, CHOICES, CHOICES), (_SCORES,), whole=_WHOLE, linear=(frozenset({2}),))
+        operands = (self._scores, self._choices, self._choices)
+        return Dims(operands, (self._scores,), whole=_WHOLE, linear=(frozenset({2}),))
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """Back through scale, quotient, choice, and softmax or sigmoid."""
@@ -154,11 +172,13 @@ class Seats(Operator):
 
     An expert has ``capacity`` places for each sequence and gives them to its tokens in their order; the
     choice of a token that comes too late is dropped, which is seat -1 (as in GShard, arXiv 2006.16668,
-    with every sequence a group: so the seats do not depend on how the batch is split).
+    with every sequence a group: so the seats do not depend on how the batch is split). Of sequences in
+    slices [batch, seq, token, choices] every slice is a group of its own.
     """
 
     experts: int
     capacity: int
+    in_slices: bool = False
 
     kind: ClassVar[str] = "seats"
     family: ClassVar[str] = "router"
@@ -170,7 +190,8 @@ class Seats(Operator):
     def dims(self) -> Dims:
         """Sequences are seated one by one."""
         reason = "a seat depends on all tokens before"
-        return Dims((CHOICES,), (CHOICES,), whole=(("seq", reason), ("choices", reason)))
+        names = (*tokens(in_slices=self.in_slices), "choices")
+        return Dims((names,), (names,), whole=tuple((name, reason) for name in names[-2:]))
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
@@ -181,8 +202,8 @@ class Seats(Operator):
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The seats, -1 where there is none left."""
         (ids,) = inputs
-        batch, seq, choices = ids.shape
-        chosen = ids.reshape(batch, seq * choices, 1) == np.arange(self.experts)
+        groups, most = math.prod(ids.shape[:-2]), math.prod(ids.shape[-2:])
+        chosen = ids.reshape(groups, most, 1) == np.arange(self.experts)
         before = chosen.cumsum(axis=1) - chosen
-        place = np.take_along_axis(before, ids.reshape(batch, -1, 1), axis=2).reshape(ids.shape)
+        place = np.take_along_axis(before, ids.reshape(groups, most, 1), axis=2).reshape(ids.shape)
         return (np.where(place < self.capacity, ids * self.capacity + place, -1),)

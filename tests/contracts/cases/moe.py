@@ -65,6 +65,19 @@ _APART = _SHARE | {
 }
 
 _SCORES = normal((*_TOKENS, EXPERTS))
+_SLICED = normal((*_TOKENS, 4, EXPERTS))
+
+
+def _sliced_seats(rng: np.random.Generator) -> np.ndarray:
+    """Seats of sequences in eight slices of four tokens each."""
+    liking = rng.standard_normal((*_TOKENS, 4, EXPERTS)) - np.arange(EXPERTS) / 2
+    ids = np.where(rng.random((*_TOKENS, 4, 1)) < 0.8, np.argsort(-liking, axis=-1)[..., :CHOICES], 0)
+    (seats,) = Seats(EXPERTS, CAPACITY, in_slices=True).evaluate((ids,), WHOLE)
+    assert (seats < 0).any()
+    return seats
+
+
+_SLICED_SEATED = (EXPERTS, *_TOKENS, CAPACITY, 8)
 _AS_FORWARD = "each choice adds its part, but the forward makes them together"
 _UNNORMALISED = {"choices": _AS_FORWARD}
 
@@ -104,6 +117,31 @@ CASES = (
         "seat_weights_grad",
         SeatWeightsGrad(EXPERTS, CAPACITY),
         lambda rng: (rng.standard_normal(_SEATED[:3]), _seats(rng)),
+    ),
+    Case("route in slices", Route(2, in_slices=True), _SLICED, (0,)),
+    Case(
+        "dispatch in slices",
+        Dispatch(EXPERTS, CAPACITY, in_slices=True),
+        lambda rng: (rng.standard_normal((*_TOKENS, 4, 8)), _sliced_seats(rng)),
+        (0,),
+        reads_part=frozenset({0}),
+    ),
+    Case(
+        "combine in slices",
+        Combine(EXPERTS, CAPACITY, in_slices=True),
+        lambda rng: (rng.standard_normal(_SLICED_SEATED), _sliced_seats(rng)),
+        (0,),
+    ),
+    Case(
+        "seat_weights in slices",
+        SeatWeights(EXPERTS, CAPACITY, in_slices=True),
+        lambda rng: (rng.random((*_TOKENS, 4, CHOICES)), _sliced_seats(rng)),
+        (0,),
+    ),
+    Case(
+        "seats in slices",
+        Seats(EXPERTS, 3, in_slices=True),
+        lambda rng: (np.argsort(rng.random((*_TOKENS, 4, EXPERTS)), axis=-1)[..., :2],),
     ),
     Case("weighed gate", Weighed(Swiglu(_INNER), _INNER[:3]), normal(_SEATED, _SEATED, _SEATED[:3]), (0,)),
     Case("weighed activation", Weighed(Relu(_INNER), _INNER[:3]), normal(_SEATED, _SEATED[:3]), (0,)),

@@ -118,6 +118,17 @@ HALVES = {"pipeline": "2", "data": "2"}
         ({"num_devices": "4", "data": "2"}, "cluster.host.devices", 4),
         ({"hardware": "H100-96GB (HBM2e)"}, "cluster.host.device.memory", "96 GB"),
         ({"num_devices": "16", "data": "8"}, "cluster.hosts", 2),
+        # Of four racks of 18 trays a job of 64 trays has 16 each; one rack is taken as it is.
+        (
+            {"hardware": "GB200 NVL72", "num_devices": "256", "devices_per_host": "4", "data": "128"},
+            "cluster.host.pod.hosts",
+            16,
+        ),
+        (
+            {"hardware": "GB200 NVL72", "num_devices": "64", "devices_per_host": "4", "data": "32"},
+            "cluster",
+            {"use": "gb200-nvl72", "hosts": 16},
+        ),
         (
             {"model": "deepseekv3 (4 layers)", "expert": "4"},
             "parallel.mesh",

@@ -175,6 +175,18 @@ def test_zero_bubble_is_known():
     assert found.data["parallel"]["schedule"]["kind"] == "zb_v"
 
 
+def test_sequences_in_slices_are_known():
+    found = read(
+        parallel__pipeline_config__pipeline_scheduler="seqvpp",
+        parallel_config__seq_split_num=2,
+        model__model_config__pp_interleave_num=2,
+    )
+    schedule = found.data["parallel"]["schedule"]
+    assert (schedule["kind"], schedule["chunks"], schedule["slices"]) == ("seqvpp", 2, 2)
+    found = read(parallel_config__seq_split_num=2)
+    assert listed(found, "seq_split_num") == [Fate.UNSUPPORTED]
+
+
 def test_tied_embeddings_are_split_with_the_head():
     found = read(model__model_config__tie_word_embeddings=True)
     assert "strategies" not in found.data["parallel"]

@@ -53,6 +53,8 @@ PLANS = {
             },
         },
     ),
+    "slices of sequences": ({"context": 2, "expert": 2}, {"parallel": {"context": "ring"}}),
+    "experts over slices": ({"data": 2, "context": 2}, {"parallel": {"roles": {"experts": ["context"]}}}),
     "fsdp": ({"data": 2, "expert": 2}, {"parallel": {"recipe": "fsdp"}}),
     "pipeline": (
         {"pipeline": 2, "expert": 4},
@@ -67,7 +69,7 @@ PLANS = {
 
 def scenario(mesh, more, routing=None):
     ranks = math.prod(mesh.values())
-    ways = math.prod(size for axis, size in mesh.items() if axis not in ("tensor", "pipeline"))
+    ways = math.prod(size for axis, size in mesh.items() if axis in ("data", "replica", "expert"))
     training = {"global_batch": more.get("batches", 4) * ways, "micro_batch": 1, "seq_len": 32}
     training |= more.get("training", {})
     if routing is not None:
@@ -86,12 +88,6 @@ def scenario(mesh, more, routing=None):
             "parallel": {"mesh": mesh, **more.get("parallel", {})},
         }
     )
-
-
-def tokens_of(mesh):
-    """Choices of a micro-batch of all sources."""
-    ways = math.prod(size for axis, size in mesh.items() if axis not in ("tensor", "pipeline"))
-    return ways * 32 * 2
 
 
 @pytest.mark.parametrize("name", PLANS)
