@@ -23,7 +23,7 @@ def by_rows(graph: Graph, rules: Rules, num_terms: int) -> Graph:
         chosen = tuple(
             name
             for name in block.parameters
-            if rules.of(graph.canonical(f"{instance.name}.{name}")).lazy and _maker(graph, block, name)
+            if rules.of(graph.canonical(f"{instance.home}.{name}")).lazy and _maker(graph, block, name)
         )
         name = f"{block.name} rows {' '.join(chosen)}" if chosen else block.name
         if chosen and name not in blocks:
