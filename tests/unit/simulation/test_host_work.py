@@ -8,14 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster import units
+from simcluster.cluster import load_host
 from simcluster.errors import PlanError
-from simcluster.model import Place
+from simcluster.model import Place, TensorType
+from simcluster.model.operators.optimizer import AdamW
 from simcluster.report.layouts import layouts_text
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from simcluster.simulation.build import prepare
 from simcluster.simulation.layouts import layouts
 from simcluster.simulation.verify import verify
+from simcluster.work import DType
 from tests.scenarios import TINY, TINY_GPT
 from tests.unit.engine.test_sweep import assert_sweep_is_events
 from tests.unit.simulation.test_folding import assert_folded_is_unfolded
@@ -293,6 +296,19 @@ def test_patterns_that_fit_nothing_are_refused_with_the_nearest_name():
 def test_kernels_that_a_host_has_no_figures_for_are_refused():
     with pytest.raises(PlanError, match=r"no figures for a gemm \(processors\.kernels\)"):
         prepare(transformer(["layers.0.mlp.*"], {"data": 2}))
+
+
+@pytest.mark.parametrize("name", ["dgx-1v", "dgx-2", "dgx-a100", "dgx-h100"])
+def test_hosts_update_dense_parameters_as_fast_as_their_source_says(name):
+    """1e9 parameters a second and socket: 16-bit gradient and weights, fp32 master copy and two states."""
+    known = load_host(name)
+    weights, gradient = TensorType((10**6,), DType.FP32), TensorType((10**6,), DType.FP16)
+    update = AdamW(cast=DType.FP16)
+    inputs = [weights, gradient, weights, weights]
+    (work,) = update.work(inputs, update.infer(inputs))
+    effort = known.processing.effort(work)
+    seconds = effort.num_bytes * effort.per_byte * 1e-9 / min(known.cores, known.processing.threads)
+    assert seconds == pytest.approx(1e-3, rel=0.01)
 
 
 def test_devices_that_are_their_own_host_have_none_beside():
