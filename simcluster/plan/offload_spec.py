@@ -41,12 +41,23 @@ class CategorySpec(Section):
         return Offloading(Place(self.to), self.match, self.fraction, ahead=self.prefetch)
 
 
+class GradientsSpec(CategorySpec):
+    """Where gradients lie: disks do not add them up."""
+
+    to: Literal["host"]
+    """In the memory of the host."""
+
+
 class OffloadSpec(Section):
     """What is offloaded, by category; nothing if empty."""
 
     parameters: CategorySpec | None = None
     """Weights, copied for the forward and again for the backward of each block: shards, or what is whole
     anyhow, but not what is gathered once per step."""
+
+    gradients: GradientsSpec | None = None
+    """Gradients, which leave behind the backward of each block and are added up there. Those that are reduced
+    once per step are on the device for it, and so not these."""
 
     optimizer_states: CategorySpec | None = None
     """States and master copies of parameters; the update runs on the device, around which they are copied."""
@@ -58,6 +69,7 @@ class OffloadSpec(Section):
         """What it says."""
         return Offload(
             parameters=self.parameters.build() if self.parameters else None,
+            gradients=self.gradients.build() if self.gradients else None,
             states=self.optimizer_states.build() if self.optimizer_states else None,
             activations=self.activations.build() if self.activations else None,
         )

@@ -41,8 +41,14 @@ def offload_states(block: Block, chosen: Collection[str], rule: Offloading) -> B
     """The block with the ``chosen`` states at their place and copies around every kernel that uses them."""
     values = dict(block.values)
     chosen = {name for name in chosen if values[name].place is not rule.place}
-    values |= {name: replace(values[name], place=rule.place) for name in chosen}
     kernels = kernel_nodes(block.nodes)
+    # What only one kernel sees is a matter of its own.
+    chosen = {
+        name
+        for name in chosen
+        if values[name].role is not Role.VIEW or sum(bool(_used(kernel, {name})) for kernel in kernels) > 1
+    }
+    values |= {name: replace(values[name], place=rule.place) for name in chosen}
     turns = [kernel for kernel in kernels if kernel[0].phase is Phase.END and _used(kernel, chosen)]
     around = [_around(kernel, values, chosen, rule) for kernel in turns]
     nodes: list[Node] = []
@@ -52,19 +58,40 @@ def offload_states(block: Block, chosen: Collection[str], rule: Offloading) -> B
         if turn == len(turns) or kernel is not turns[turn]:
             nodes += kernel
             continue
-        # What is needed so many turns later comes before this one: behind it there is room.
-        for _, copies, _ in around[brought : turn + rule.ahead + 1]:
-            nodes += copies
-        brought = max(brought, turn + rule.ahead + 1)
+        # What is needed so many turns later comes before this one: behind it there is room. But not what
+        # turns in between make anew.
+        while brought <= turn or (
+            brought < min(turn + rule.ahead + 1, len(turns))
+            and not _depends(turns[turn : brought + 1], chosen)
+        ):
+            nodes += around[brought][1]
+            brought += 1
         renamed, _, back = around[turn]
         nodes += [*renamed, *back]
         turn += 1
     return replace(block, values=values, nodes=tuple(nodes))
 
 
+def _depends(turns: Sequence[Sequence[Node]], chosen: Collection[str]) -> bool:
+    """Whether the last of some kernels reads what one before it makes."""
+    *before, last = turns
+    made = {value for kernel in before for node in kernel for value in node.outputs if value in chosen}
+    return not made.isdisjoint(_first_read(last, chosen))
+
+
 def _used(kernel: Sequence[Node], chosen: Collection[str]) -> list[str]:
     values = (value for node in kernel for value in (*node.inputs, *node.outputs))
     return list(dict.fromkeys(value for value in values if value in chosen))
+
+
+def _first_read(kernel: Sequence[Node], chosen: Collection[str]) -> list[str]:
+    """What a kernel reads before it makes it anew."""
+    made: set[str] = set()
+    found: dict[str, None] = {}
+    for node in kernel:
+        found |= dict.fromkeys(value for value in node.inputs if value in chosen and value not in made)
+        made.update(node.outputs)
+    return list(found)
 
 
 def _around(
@@ -76,7 +103,7 @@ def _around(
     read: dict[str, str] = {}
     made: dict[str, str] = {}
     here = kernel[0].place
-    for state in dict.fromkeys(value for node in kernel for value in node.inputs if value in chosen):
+    for state in _first_read(kernel, chosen):
         read[state] = _free(f"{state}.brought", values)
         coming += relocated(
             values, state, read[state], here, rule, Phase.END, f"{state} lies on the {rule.place}"

@@ -38,6 +38,7 @@ class Offload:
     """What is offloaded, by category; None: nothing."""
 
     parameters: Offloading | None = None
+    gradients: Offloading | None = None
     states: Offloading | None = None
     activations: Offloading | None = None
 
@@ -46,6 +47,8 @@ class Offload:
         """What is offloaded, by the name of its category."""
         if self.parameters is not None:
             yield "parameters", self.parameters
+        if self.gradients is not None:
+            yield "gradients", self.gradients
         if self.states is not None:
             yield "optimizer_states", self.states
         if self.activations is not None:
