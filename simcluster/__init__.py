@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from simcluster._version import __version__
 
 if TYPE_CHECKING:
-    from simcluster.api import Result, graph, load, shard, simulate, verify
+    from simcluster.api import Result, graph, infer_predict_layout, load, shard, simulate, verify
     from simcluster.errors import PlanError, ScenarioError, SimclusterError, SimulationError, TraceError
     from simcluster.layout import MindSporeLayout
     from simcluster.plan.samples import shard_rows
@@ -43,6 +43,7 @@ _HOMES = {
     "SimulationError": "simcluster.errors",
     "TraceError": "simcluster.errors",
     "graph": "simcluster.api",
+    "infer_predict_layout": "simcluster.api",
     "load": "simcluster.api",
     "shard": "simcluster.api",
     "shard_rows": "simcluster.plan.samples",
@@ -61,6 +62,7 @@ __all__ = [
     "TraceError",
     "__version__",
     "graph",
+    "infer_predict_layout",
     "load",
     "shard",
     "shard_rows",

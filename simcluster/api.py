@@ -23,6 +23,7 @@ from simcluster.errors import TraceError, nearest
 from simcluster.report import columns, html, result_json, summary_text, write_perfetto
 from simcluster.scenario import Scenario
 from simcluster.simulation import Verification
+from simcluster.simulation.predicted import predicted
 from simcluster.simulation.sharded import Entry, GraphPiece, Operand, ShardedGraph
 from simcluster.trace import Run, Table
 from simcluster.trace.atomic import atomic
@@ -91,6 +92,16 @@ def verify(
     return simulation.verify(_scenario(scenario), dtype=dtype)
 
 
+def infer_predict_layout(scenario: Scenario | ShardedGraph | str | Path) -> dict[str, dict[str, Any]]:
+    """How every weight of an inference lies on the devices, by full name, as MindSpore's function tells it.
+
+    Of each: ``stages`` that hold it, ``shape``, ``dtype``, the ``device_matrix`` of a stage's ranks, the
+    ``tensor_map`` (per dim its place in the matrix counted from the right, -1: whole) and ``slice_shape``.
+    Raises ScenarioError for a scenario that trains, and PlanError as ``simulate`` does.
+    """
+    return predicted(_scenario(scenario))
+
+
 def _scenario(scenario: Scenario | ShardedGraph | str | Path) -> Scenario:
     if isinstance(scenario, ShardedGraph):
         return scenario.scenario
@@ -113,7 +124,9 @@ class Result:
     Every figure of the summary is an attribute: seconds, bytes, and rates per second; means over ranks, with
     ``_max`` the largest of any class. ``print`` shows the summary, a notebook the whole report. What was
     recorded, exact to the nanosecond, is in ``run``. With tenants there are two more: ``slowdown``, and
-    ``tenants`` with the figures of everyone on the cluster.
+    ``tenants`` with the figures of everyone on the cluster. An inference has those of its answer: ``ttft_s``
+    to the first token, ``tpot_s`` for each further one, ``latency_s`` to the last, ``prefill_mfu`` and
+    ``decode_mbu``; tokens per second are those that are generated, and steps what is simulated of it.
     """
 
     step_time_s: float
@@ -328,10 +341,13 @@ class Result:
     def __repr__(self) -> str:
         worst = max(self.peak_memory_bytes, key=lambda entry: entry["total"] / entry["capacity"])
         memory = f"{units.size(worst['total'])} of {units.size(worst['capacity'])}"
+        rate = f"{units.count(self.tokens_per_s)} tokens/s"
+        told = f"step {units.seconds(self.step_time_s)}, {rate}, MFU {units.percent(self.mfu)}"
+        if "inference" in self.plan:
+            told = f"TTFT {units.seconds(self.ttft_s)}, TPOT {units.seconds(self.tpot_s)}, {rate}"
         return (
             f"Result: {self.name}\n"
-            f"  step {units.seconds(self.step_time_s)}, {units.count(self.tokens_per_s)} tokens/s, "
-            f"MFU {units.percent(self.mfu)}\n"
+            f"  {told}\n"
             f"  {self.num_ranks:,} ranks in {self.num_classes:,} classes, memory {memory}: "
             f"{'fits' if self.fits else 'DOES NOT FIT'}"
         )

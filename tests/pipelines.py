@@ -79,9 +79,14 @@ def quiet_cluster(
 
 
 def burning_graph(
-    forward: Sequence[int], backward: Sequence[int], chain: Chain | None = None, weights: int = 0
+    forward: Sequence[int],
+    backward: Sequence[int],
+    chain: Chain | None = None,
+    weights: int = 0,
+    slices: int = 1,
 ) -> Graph:
-    """One instance per virtual stage; its forward takes ``forward[v]`` ns, its backward ``backward[v]``.
+    """One instance per virtual stage and slice; its forward takes ``forward[v]`` ns, its backward
+    ``backward[v]``.
 
     With ``weights`` its backward has a second half, which takes so many.
     """
@@ -116,8 +121,11 @@ def burning_graph(
             )
         name = f"stage{stage}"
         blocks[name] = Block(name, feeds, inputs, outputs, (), values, tuple(nodes), gradients)
-        before = (f"stage{stage - 1}:out",) if stage else ()
-        instances.append(Instance(name, name, before, *chain.places[stage]))
+        for part in range(slices):
+            own, first = (f" (slice {part})", name) if part else ("", "")
+            before = (f"stage{stage - 1}{own}:out",) if stage else ()
+            place = chain.places[stage]
+            instances.append(Instance(f"{name}{own}", name, before, *place, slice=part, first=first))
     return Graph(blocks, tuple(instances))
 
 
@@ -129,8 +137,9 @@ def burning_program(
     overlapped: bool = True,
     chain: Chain | None = None,
     weights: int = 0,
+    slices: int = 1,
 ) -> Program:
     """The pipeline's Program, one rank per stage."""
     mesh = Mesh.of({"pipeline": len(timetable)})
-    graph = burning_graph(forward, backward, chain, weights)
+    graph = burning_graph(forward, backward, chain, weights, slices)
     return build(graph, (timetable,), mesh, "pipeline", chain=chain, overlapped=overlapped, prefetch=1)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from simcluster.baseline.figure import known, readings, short
 from simcluster.errors import Problem, ScenarioError
 from simcluster.scenario import BoundSpec, Scenario
+from simcluster.simulation.answer import ANSWER_METRICS
 from simcluster.simulation.summary import SHARED_METRICS
 from simcluster.trace import Run
 
@@ -51,6 +52,8 @@ def bounds(scenario: Scenario) -> dict[str, BoundSpec]:
             continue
         if figure in SHARED_METRICS and not scenario.spec.tenants:
             problems.append(Problem(f"only a scenario with tenants has a {name}", f"expect.{name}"))
+        if figure in ANSWER_METRICS and scenario.spec.inference is None:
+            problems.append(Problem(f"only an inference has a {name}", f"expect.{name}"))
         if figure in found:
             problems.append(Problem(f"'{names[figure]}' and '{name}' are one figure", f"expect.{name}"))
         found[figure], names[figure] = bound, name

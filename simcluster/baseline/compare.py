@@ -12,6 +12,7 @@ from simcluster.baseline.figure import JUDGED, Good, good
 from simcluster.baseline.record import Record
 from simcluster.baseline.tolerance import Tolerance, Tolerances
 from simcluster.errors import SimclusterError
+from simcluster.simulation.answer import ANSWER_METRICS
 from simcluster.simulation.summary import METRICS
 
 _SAME_RATIO = 1e-9
@@ -63,7 +64,7 @@ def drifts(old: Record, new: Record, tolerances: Tolerances) -> tuple[Drift, ...
 
 
 def _drifts(old: Record, new: Record, tolerances: Tolerances) -> Iterator[Drift]:
-    for figure in METRICS:
+    for figure in (*METRICS, *ANSWER_METRICS):
         if figure not in old.metrics or figure not in new.metrics:
             continue
         before, after = old.metrics[figure], new.metrics[figure]

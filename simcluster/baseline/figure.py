@@ -6,6 +6,7 @@ import math
 from enum import Enum
 
 from simcluster.errors import nearest
+from simcluster.simulation.answer import ANSWER_METRICS
 from simcluster.simulation.summary import METRICS, SHARED_METRICS
 from simcluster.units import Dimension
 
@@ -17,8 +18,10 @@ JUDGED = (
     "model_flops_per_s_per_device",
     "mfu",
     "peak_memory_bytes_max",
+    "ttft_s",
+    "tpot_s",
 )
-"""What a check fails on: throughput and memory. The rest explains why they moved."""
+"""What a check fails on: throughput, memory, and how soon tokens come. The rest explains why they moved."""
 
 _SUFFIXES = ("_bytes_max", "_bytes", "_s")
 _MOST_DIGITS = 9
@@ -42,7 +45,7 @@ def short(figure: str) -> str:
 
 def known(name: str) -> str:
     """The figure with this full or short name; ValueError, with the nearest name, if there is none."""
-    every = (*METRICS, *SHARED_METRICS)
+    every = (*METRICS, *SHARED_METRICS, *ANSWER_METRICS)
     names = {short(figure): figure for figure in every} | {figure: figure for figure in every}
     if name not in names:
         hint = nearest(name, (short(figure) for figure in every))
@@ -54,7 +57,8 @@ def good(figure: str) -> Good:
     """Whether less or more of a figure is better; neither for counts of ranks, classes and events."""
     if figure.startswith("num_"):
         return Good.NOWHERE
-    return Good.UP if "_per_s" in figure or figure.startswith(("mfu", "hfu")) else Good.DOWN
+    shares = figure.startswith(("mfu", "hfu")) or figure.endswith(("_mfu", "_mbu"))
+    return Good.UP if "_per_s" in figure or shares else Good.DOWN
 
 
 def dimension(figure: str) -> Dimension | None:

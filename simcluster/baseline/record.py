@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from simcluster.document import Document, Name, Section, validate
+from simcluster.simulation.answer import ANSWER_METRICS
 from simcluster.simulation.summary import METRICS
 from simcluster.trace import Run
 from simcluster.trace.atomic import atomic
@@ -40,7 +41,7 @@ class Record(Section):
             name=documents["plan"]["name"],
             program=documents["provenance"]["program"],
             fits=summary["fits"],
-            metrics={figure: summary[figure] for figure in METRICS},
+            metrics={figure: summary[figure] for figure in (*METRICS, *ANSWER_METRICS) if figure in summary},
         )
 
 

@@ -15,6 +15,7 @@ from simcluster.cli.progress_line import progress_line
 from simcluster.cli.written import scenario_text
 from simcluster.errors import PlanError, Problem, ScenarioError
 from simcluster.report import result_json, summary_text
+from simcluster.report.hosts import overfull
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate
 from simcluster.trace import Run
@@ -99,8 +100,10 @@ class Session:
 
 
 def misfit(run: Run) -> str:
-    """One line about the device that lacks most memory."""
+    """One line about the device that lacks most memory, or the hosts that do."""
     over = [each for each in run.documents["summary"]["peak_memory_bytes"] if not each["fits"]]
+    if not over:
+        return f"does not fit: {overfull(run.documents['summary'])}"
     worst = max(over, key=lambda each: each["excess"])
     return (
         f"does not fit: stage {worst['stage']} needs {units.size(worst['total'])} of "

@@ -51,6 +51,7 @@ class DrawnSchedule:
     chain: Chain
     lengths: Mapping[str, int]
     num_micro_batches: int
+    num_slices: int = 1
 
     @classmethod
     def of(
@@ -61,10 +62,11 @@ class DrawnSchedule:
         chunks: int | None,
         placement: str | None,
         times: str,
+        slices: int | None = None,
     ) -> DrawnSchedule:
         """A schedule by its kind, or one that a file writes out; ScenarioError for what cannot be."""
         lengths = _lengths(times)
-        given = {"chunks": chunks, "placement": placement}
+        given = {"chunks": chunks, "slices": slices, "placement": placement}
         written: dict[str, object] = {key: value for key, value in given.items() if value is not None}
         num_stages, count = _FEW
         if name not in schedules() and Path(name).is_file():
@@ -77,7 +79,7 @@ class DrawnSchedule:
         found = validate_data(written, ScheduleSpec, name).build()
         try:
             timetable = found.timetable(num_stages, count)
-            return cls(name, timetable, found.chain(num_stages), lengths, count)
+            return cls(name, timetable, found.chain(num_stages), lengths, count, found.num_slices)
         except PlanError as error:
             raise ScenarioError(*(Problem(each.message, hint=each.hint) for each in error.problems)) from None
 
@@ -85,7 +87,9 @@ class DrawnSchedule:
     def title(self) -> str:
         """What it is, in a line."""
         chunks = f" of {self.chain.num_chunks} chunks" if self.chain.num_chunks > 1 else ""
-        return f"{self.name}: {self.chain.num_stages} stages{chunks}, {self.num_micro_batches} micro-batches"
+        slices = f" of {self.num_slices} slices" if self.num_slices > 1 else ""
+        count = self.num_micro_batches
+        return f"{self.name}: {self.chain.num_stages} stages{chunks}, {count} micro-batches{slices}"
 
     @property
     def text(self) -> str:
@@ -109,18 +113,23 @@ class DrawnSchedule:
 
     def figures(self) -> list[list[str]]:
         """A row per stage: its work, what it waits, and the most activations that it holds."""
-        chunks = self.chain.num_chunks
+        parts = self.chain.num_chunks * self.num_slices
         rows = []
         for stage, (work, most) in enumerate(zip(self.work, peaks(self.timetable), strict=True)):
-            whole = [f"{most / chunks:g}"] if chunks > 1 else []
+            whole = [f"{most / parts:g}"] if parts > 1 else []
             rows.append([f"stage {stage}", f"{work:,}", f"{self.end - work:,}", f"{most:,}", *whole])
         return rows
 
     def columns(self) -> list[Column]:
         """The titles of the figures."""
         titles = ["work", "wait", "activations"]
-        if self.chain.num_chunks > 1:
-            titles = ["work", "wait", "activations of chunks", "of stages"]
+        parts = " and ".join(
+            name
+            for name, count in (("chunks", self.chain.num_chunks), ("slices", self.num_slices))
+            if count > 1
+        )
+        if parts:
+            titles = ["work", "wait", f"activations of {parts}", "of stages"]
         return [Column(), *(Column(title, quantity=True) for title in titles)]
 
     def bubble(self) -> str:

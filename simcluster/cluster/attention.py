@@ -39,8 +39,11 @@ class AttentionModel:
         flops: int,
         peak: Rate,
         release: int = 0,
+        before: int = 0,
     ) -> Rate:
         """Seconds for ``flops`` executed on a device of ``peak`` FLOP/s; a causal mask counts half of them.
+
+        With a mask, every query sees the ``before`` first keys, and of the rest those that come not later.
 
         Unmasked blocks are equal, so they fill whole waves. Causal blocks have any length from one tile to
         all keys, twice their mean: cores end up to one longest block apart, half of it on average, and
@@ -57,8 +60,14 @@ class AttentionModel:
             return flops / rate * (waves * self.units / blocks)
         mean = flops / (rate * self.causal)
         longest = 2 * mean * self.units / blocks
-        diagonal = 1 + self.tile / max(skv, self.tile)
-        return larger(mean * diagonal + longest / 2, longest)
+        whole = self.tile / max(skv - before, self.tile)
+        if before:
+            # So much of the work is a square that runs as without a mask, and no block is twice the mean.
+            masked = (skv - before) / (skv + before)
+            shared = mean * masked + flops / rate * (1 - masked)
+            most = shared * self.units / blocks * (2 * skv / (skv + before))
+            return larger(shared + mean * masked * whole + most / 2, most)
+        return larger(mean * (1 + whole) + longest / 2, longest)
 
     def _share(self, skv: int, d: int) -> float:
         return Curve(tuple((float(dim), curve.at(skv)) for dim, curve in self.forward)).at(d)

@@ -96,6 +96,7 @@ def _attention(work: Work, models: Models, rates: Rates) -> Rate:
         work.flops,
         _matrix_rate(work, models, rates),
         sizes.get("release", 0),
+        sizes.get("before", 0),
     )
     return larger(compute, streaming_time(Kernel.COPY, work.bytes_moved, models, rates))
 

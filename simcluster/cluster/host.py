@@ -45,7 +45,7 @@ class Host:
     operation or algorithm; those not named there use ``default``. ``island``: a closer part of the host;
     ``pod``: the hosts that are reached without the network; both are absent in most hosts.
     ``cores`` (of each socket), ``memory_bandwidth`` (of all memory), ``between_sockets`` and the rates of the
-    disks, in bytes/s, are 0 where nothing is said.
+    disks, in bytes/s, and what these hold in bytes are 0 where nothing is said.
     """
 
     name: str
@@ -69,6 +69,7 @@ class Host:
     between_sockets: float = 0.0
     disk_read: float = 0.0
     disk_write: float = 0.0
+    disk_capacity: int = 0
 
     def protocols_of(self, algorithm: str, operation: str = "") -> tuple[Protocol, ...]:
         """The protocols of an algorithm here: those of the operation, its own, or the default ones."""

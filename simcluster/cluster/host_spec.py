@@ -91,7 +91,7 @@ class ProcessorSpec(Section):
 
 
 class DiskSpec(Section):
-    """A host's local disks, on which input may lie; no checkpoint is written to them yet."""
+    """A host's local disks, on which input may lie and what is offloaded; no checkpoint goes to them yet."""
 
     count: Figure[PositiveInt] | None = None
     """How many."""
@@ -261,6 +261,7 @@ class HostSpec(CatalogSection):
             between_sockets=_rate(self.processors.between if self.processors else None),
             disk_read=_rate(self.disks.read if self.disks else None),
             disk_write=_rate(self.disks.write if self.disks else None),
+            disk_capacity=round(self.disks.capacity.value) if self.disks else 0,
         )
 
 

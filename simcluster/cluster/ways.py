@@ -21,6 +21,8 @@ class Way(enum.StrEnum):
     FROM_STORAGE = "storage to memory"
     DECODE = "decode"
     TO_DEVICE = "memory to device"
+    FROM_DEVICE = "device to memory"
+    TO_DISKS = "memory to disks"
 
     def ends(self, topology: Topology, ranks: Numbers) -> tuple[Numbers, Numbers]:
         """The nodes between which it leads for each of some devices; ValueError if hosts have none."""
@@ -33,6 +35,10 @@ class Way(enum.StrEnum):
                 return topology.beside(ranks, "cores"), topology.beside(ranks, "work")
             case Way.TO_DEVICE:
                 return topology.beside(ranks, "memory"), np.asarray(ranks, dtype=np.int64)
+            case Way.FROM_DEVICE:
+                return np.asarray(ranks, dtype=np.int64), topology.beside(ranks, "memory")
+            case Way.TO_DISKS:
+                return topology.beside(ranks, "memory"), topology.beside(ranks, "disks")
 
 
 def way_links(way: Way, topology: Topology, ranks: Numbers) -> tuple[Numbers, NDArray[np.float64]]:

@@ -7,7 +7,7 @@ all who read the buffer), or the earliest (an allocation: the first of all who w
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,6 +17,7 @@ from simcluster.cluster import Device
 from simcluster.engine.linked import LinkedClass
 from simcluster.engine.spans import InstructionTimes, Vocabulary
 from simcluster.layout import unrooted
+from simcluster.model import Place
 from simcluster.program import Action, Category, Code, Program, Scope, Slot
 from simcluster.program.phases import FORWARD
 
@@ -93,9 +94,25 @@ class Account:
         return found
 
 
-def account(program: Program, part: int, device: Device, linked: LinkedClass, buffers: Vocabulary) -> Account:
-    """The account of a stage whose ranks run on such a device."""
-    return _Stage(program, part, device, linked, buffers).account()
+def account(
+    program: Program,
+    part: int,
+    device: Device,
+    linked: LinkedClass,
+    buffers: Vocabulary,
+    place: Place = Place.DEVICE,
+) -> Account:
+    """The account of a stage whose ranks run on such a device; or what each of these has in the memory or on
+    the disks of its host.
+    """
+    return _Stage(program, part, device, linked, buffers, place).account()
+
+
+def used(program: Program) -> tuple[Place, ...]:
+    """The places besides the devices in which a Program holds anything."""
+    found = {slot.place for code in program.codes for slot in code.slots}
+    found |= {each.place for part in program.parts for each in part.residents}
+    return tuple(place for place in Place if place in found and place is not Place.DEVICE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +137,7 @@ class _Stage:
     device: Device
     linked: LinkedClass
     buffers: Vocabulary
+    place: Place = Place.DEVICE
     parts: list[tuple[Ints, bool, Ints, Ints, Ints, Ints]] = field(default_factory=list)
     pending: defaultdict[tuple[str, int, int], list[tuple[list[int], Slot]]] = field(
         default_factory=lambda: defaultdict(list)
@@ -149,9 +167,14 @@ class _Stage:
         held = [
             (each.name, each.category, each.num_bytes)
             for each in self.program.parts[self.part].residents
-            if each.num_bytes
+            if each.num_bytes and each.place is self.place
         ]
-        held.append(("runtime", Category.RUNTIME, self.device.reserved))
+        held += self._of_the_runtime() if self.place is Place.DEVICE else ()
+        self._hold(held)
+
+    def _of_the_runtime(self) -> Iterator[tuple[str, Category, int]]:
+        """What the runtime and the communication library take of the device."""
+        yield "runtime", Category.RUNTIME, self.device.reserved
         meetings = {
             tuple(map(unrooted, each.group)) or self.program.stage_axis
             for code in self.times
@@ -159,12 +182,16 @@ class _Stage:
             if each.operation and each.action is not Action.COPY
         }
         workspaces = self.program.workspaces * self.device.workspace
-        held += [("workspaces", Category.RUNTIME, workspaces)] if workspaces else []
-        held.append(("communicators", Category.COMMUNICATION, len(meetings) * self.device.communicator))
+        if workspaces:
+            yield "workspaces", Category.RUNTIME, workspaces
+        yield "communicators", Category.COMMUNICATION, len(meetings) * self.device.communicator
+
+    def _hold(self, held: Sequence[tuple[str, Category, int]]) -> None:
+        """Books what is there from the start."""
         zero = np.zeros(len(held), dtype=np.int64)
-        kinds = np.array([CATEGORIES.index(category) for _, category, _ in held])
-        names = np.array([self.buffers.number(name) for name, _, _ in held])
-        sizes = np.array([size for _, _, size in held])
+        kinds = np.array([CATEGORIES.index(category) for _, category, _ in held], dtype=np.int64)
+        names = np.array([self.buffers.number(name) for name, _, _ in held], dtype=np.int64)
+        sizes = np.array([size for _, _, size in held], dtype=np.int64)
         self.parts.append((zero[:, None] + self.moments.zero, True, kinds, sizes, names, zero - 1))
 
     def _code(self, code: Code, times: InstructionTimes) -> None:
@@ -180,7 +207,7 @@ class _Stage:
         which = np.array([order[each.instance] for each in executions], dtype=np.int64)
         plan = self.program.parts[self.part]
         for index, each in enumerate(code.instructions):
-            if each.scratch:
+            if each.scratch and self.place is Place.DEVICE:
                 names = [f"{instance}.{each.name} (scratch)" for instance in instances]
                 buffers = np.array([self.buffers.number(name) for name in names], dtype=np.int64)[which]
                 for when, latest, size in ((times.arrivals, False, 1), (times.ends, True, -1)):
@@ -188,7 +215,7 @@ class _Stage:
                     self._book(when[:, index : index + 1], latest, *what)
         makers, droppers = _makers(code), _droppers(code)
         for index, slot in enumerate(code.slots):
-            if slot.scope is Scope.STEP or not slot.num_bytes:
+            if slot.scope is Scope.STEP or not slot.num_bytes or slot.place is not self.place:
                 continue
             made = index in makers or (slot.feed and code.phase == FORWARD)
             if not made and index not in droppers:

@@ -56,8 +56,8 @@ class Choices:
 
     @staticmethod
     def _copied(each: Instruction, choice: Choice) -> tuple[int, float] | None:
-        """What a copy takes of its device: no units, and of its memory what arrives there."""
-        if each.operation != Way.TO_DEVICE or not choice.phases:
+        """What a copy takes of its device: no units, and of its memory what arrives there or leaves it."""
+        if each.operation not in (Way.TO_DEVICE, Way.FROM_DEVICE) or not choice.phases:
             return None
         return 0, sum(phase.num_bytes for phase in choice.phases) / choice.transfer
 

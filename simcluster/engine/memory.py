@@ -16,6 +16,7 @@ from simcluster.cluster import Device
 from simcluster.engine.account import CATEGORIES, Account, account
 from simcluster.engine.spans import InstructionTimes, Vocabulary
 from simcluster.engine.timing import ClassTiming
+from simcluster.model import Place
 from simcluster.program import Program
 from simcluster.trace import Table, concatenated
 
@@ -30,10 +31,11 @@ def memory(
     devices: Sequence[Device],
     timings: Sequence[ClassTiming],
     times: Sequence[Mapping[int, InstructionTimes]],
+    place: Place = Place.DEVICE,
 ) -> Table:
     """The table of allocations (+bytes) and releases (-bytes), sorted by class and time, releases first.
 
-    ``parts`` and ``devices`` are those of each class.
+    ``parts`` and ``devices`` are those of each class; ``place`` is the memory that it is about.
     """
     buffers = Vocabulary()
     known: dict[tuple[int, ...], Account] = {}
@@ -42,7 +44,7 @@ def memory(
         device = devices[index]
         key = (parts[index], device.reserved, device.communicator, device.workspace)
         if key not in known:
-            known[key] = account(program, parts[index], device, timing.linked, buffers)
+            known[key] = account(program, parts[index], device, timing.linked, buffers, place)
         tables.append(_table(index, known[key], times[index]))
     return concatenated(tables, {"category": CATEGORIES, "buffer": list(buffers.names)})
 

@@ -14,13 +14,21 @@ Knob = Sequence[Changes]
 UNEVEN = ("tensor parallelism", "pipeline")
 """Knobs that may save less when turned further: fewer data-parallel ranks share the optimizer's states."""
 
+OF_TRAINING = ("recompute auto", "recompute", "optimizer sharding")
+"""Knobs of what only training has."""
+
 MOST_DOUBLINGS = 3
 """How often a mesh axis is doubled at most."""
 
 
 def knobs(scenario: Scenario, plan: Mapping[str, Any]) -> dict[str, Knob]:
     """The knobs that the plan leaves something to turn at, by what they are; ``plan`` is its document."""
-    found = {name: tuple(turns(scenario, plan)) for name, turns in _KNOBS.items()}
+    trained = scenario.spec.training is not None
+    found = {
+        name: tuple(turns(scenario, plan))
+        for name, turns in _KNOBS.items()
+        if trained or name not in OF_TRAINING
+    }
     return {name: turns for name, turns in found.items() if turns}
 
 
@@ -96,12 +104,32 @@ def _sharding(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
         yield (("parallel.optimizer_sharding", f"{{zero: {zero}}}"),)
 
 
+def _offload(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
+    """States on the host, then activations, then weights, where these can be."""
+    if any(host.pcie is None for host in scenario.cluster.kinds):
+        return
+    present, sharding = scenario.spec.parallel.offload, plan["optimizer_sharding"]
+    whole = bool(sharding["weights"]) or not sharding["states"]
+    away: list[str] = []
+    for category in ("optimizer_states", "activations", *(("parameters",) if whole else ())):
+        if getattr(present, category) is None:
+            away.append(category)
+            yield tuple((f"parallel.offload.{each}", "host") for each in away)
+
+
 def _micro_batch(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
     """Fewer samples at a time."""
-    size = scenario.spec.training.micro_batch
+    section = "training" if scenario.spec.training else "inference"
+    size = int(plan["micro_batch"]) * scenario.spec.parallel.copies
     while size % (2 * scenario.spec.parallel.copies) == 0:
         size //= 2
-        yield (("training.micro_batch", str(size)),)
+        yield ((f"{section}.micro_batch", str(size)),)
+
+
+def _cache(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
+    """Keys and values kept in fewer bits."""
+    if plan.get("inference", {}).get("cache") in ("fp32", "fp16", "bf16"):
+        yield (("inference.cache", "fp8"),)
 
 
 def _axis(axis: str) -> Callable[[Scenario, Mapping[str, Any]], Iterator[Changes]]:
@@ -125,7 +153,9 @@ _KNOBS: Mapping[str, Callable[[Scenario, Mapping[str, Any]], Iterator[Changes]]]
     "recompute auto": _chosen,
     "recompute": _recompute,
     "optimizer sharding": _sharding,
+    "offload": _offload,
     "micro-batch": _micro_batch,
+    "cache": _cache,
     "tensor parallelism": _axis("tensor"),
     "pipeline": _axis("pipeline"),
 }

@@ -18,8 +18,9 @@ Changes = tuple[tuple[str, str], ...]
 class Trial:
     """Some changes and what became of the plan with them.
 
-    ``kinds`` name what they are about. ``needed`` and ``capacity`` are bytes of the device that lacks most,
-    or has least to spare; ``refused`` says why the plan is impossible, if it is: then there are no figures.
+    ``kinds`` name what they are about. ``needed`` and ``capacity`` are bytes of the device, or of the host,
+    that lacks most, or has least to spare; ``refused`` says why the plan is impossible, if it is: then there
+    are no figures.
     """
 
     kinds: tuple[str, ...]
@@ -31,7 +32,7 @@ class Trial:
 
     @property
     def fits(self) -> bool:
-        """Whether every device has the memory it needs."""
+        """Whether every device, and every host, has the memory it needs."""
         return not self.refused and self.needed <= self.capacity
 
     @property
@@ -68,5 +69,7 @@ class Trials:
 def trial_of(kinds: tuple[str, ...], changes: Changes, run: Run) -> Trial:
     """What a run says of the changes that it was made with."""
     summary = run.documents["summary"]
-    tightest = max(summary["peak_memory_bytes"], key=lambda each: each["total"] - each["capacity"])
-    return Trial(kinds, changes, summary["step_time_s"], tightest["total"], tightest["capacity"])
+    every = [*summary["peak_memory_bytes"], *summary.get("host_memory_bytes", ())]
+    tightest = max(every, key=lambda each: each["total"] - each["capacity"])
+    spent = summary.get("latency_s", summary["step_time_s"])
+    return Trial(kinds, changes, spent, tightest["total"], tightest["capacity"])

@@ -53,7 +53,7 @@ def plans_axis(axis: str) -> bool:
     scenario = Scenario.of(data)
     spec = scenario.spec
     try:
-        make_plan(scenario.model, spec.training, spec.parallel, scenario.framework, scenario.cluster)
+        make_plan(scenario.model, spec.task, spec.parallel, scenario.framework, scenario.cluster)
     except PlanError:
         return False
     return True

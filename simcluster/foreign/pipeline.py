@@ -13,12 +13,15 @@ Put = Callable[[str, Any, Flag | None], None]
 _FOLDED = ("zb_v", "dualpipe_v")
 """Schedules of two chunks on every device, said or not."""
 
+_SLICED = ("seqpipe", "seqvpp", "seqsmartvpp")
+"""Schedules in which slices of sequences go through the stages one by one."""
+
 
 def pipeline(facts: Facts, put: Put) -> None:
     """Writes the schedule, its chunks and the layers of every stage."""
     stages = facts.get("pipeline", 1)
     if stages <= 1:
-        for name in ("chunks", "layers_per_chunk", "schedule", "p2p"):
+        for name in ("chunks", "layers_per_chunk", "schedule", "p2p", "slices"):
             if name in facts.known and facts.flag(name).where:
                 facts.effectless(facts.drop(name), "without a pipeline")
         return
@@ -31,11 +34,23 @@ def pipeline(facts: Facts, put: Put) -> None:
     if chunks > 1 and kind == "1f1b":
         put("parallel.schedule.kind", facts.get("interleaved", "interleaved"), said or flag)
         put("parallel.schedule.chunks", chunks, flag)
+    elif kind in _SLICED:
+        put("parallel.schedule.kind", kind, said)
+        if kind != "seqpipe" and chunks > 1:
+            put("parallel.schedule.chunks", chunks, flag)
+        elif chunks > 1:
+            facts.unsupported(flag, "with schedule seqpipe every device has 1")
+            chunks = 1
     else:
         if chunks > 1 and not (kind in _FOLDED and chunks == 2):
             chunks = 2 if kind in _FOLDED else 1
             facts.unsupported(flag, f"with schedule {kind} every device has {chunks}")
         put("parallel.schedule.kind", kind, said)
+    if (slices := facts.get("slices", 1)) > 1:
+        if kind in _SLICED:
+            put("parallel.schedule.slices", slices, facts.flag("slices"))
+        else:
+            facts.unsupported(facts.flag("slices"), f"with schedule {kind} sequences stay whole")
     if "p2p" in facts.known:
         put("parallel.schedule.p2p", facts.get("p2p"), facts.flag("p2p"))
     if layers:

@@ -1,9 +1,10 @@
 """What is computed: operators, graphs, model families and their catalog. Knows nothing of parallelism."""
 
 from simcluster.model.builder import BlockBuilder
-from simcluster.model.graph import Block, Graph, Instance, Node, Phase, Role, Value
+from simcluster.model.graph import Block, Graph, Instance, Node, Part, Phase, Role, Value
 from simcluster.model.model import Model
 from simcluster.model.operator import ONE, Array, Decomposition, Operator, Region, Tape, TensorType, number
+from simcluster.model.place import Place, Relocation, legs
 from simcluster.model.transformer import Transformer
 
 __all__ = [
@@ -17,12 +18,16 @@ __all__ = [
     "Model",
     "Node",
     "Operator",
+    "Part",
     "Phase",
+    "Place",
     "Region",
+    "Relocation",
     "Role",
     "Tape",
     "TensorType",
     "Transformer",
     "Value",
+    "legs",
     "number",
 ]

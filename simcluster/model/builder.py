@@ -45,9 +45,14 @@ class BlockBuilder:
         self.values[name] = Value(TensorType(tuple(shape), DType.FP32), Role.STATE)
         return name
 
-    def update(self, name: str, operator: Operator, state: str, *inputs: str) -> None:
-        """An operator that replaces a state by what it makes of it and its other inputs."""
-        self.nodes.append(Node(name, operator, (state, *inputs), (state,)))
+    def cache(self, name: str, shape: Sequence[int], dtype: DType) -> str:
+        """What passes keep for each other, zero at first."""
+        self.values[name] = Value(TensorType(tuple(shape), dtype), Role.CACHE)
+        return name
+
+    def update(self, name: str, operator: Operator, states: Sequence[str], *inputs: str) -> None:
+        """An operator that replaces states by what it makes of them and its other inputs."""
+        self.nodes.append(Node(name, operator, (*states, *inputs), tuple(states)))
 
     def add(self, name: str, operator: Operator, *inputs: str) -> str:
         """An operator; the name of its first output."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from simcluster.model.builder import BlockBuilder
 from simcluster.model.dimensions import Dimensions
+from simcluster.model.generation import Past
 from simcluster.model.graph import Block
 from simcluster.model.layers import (
     FFN,
@@ -20,6 +21,7 @@ from simcluster.model.layers import (
     linear,
 )
 from simcluster.model.operator import TensorType
+from simcluster.model.operators.cache import Greedy
 from simcluster.model.operators.cast import Cast
 from simcluster.model.operators.cross_entropy import CrossEntropy
 from simcluster.model.operators.dropout import Dropout
@@ -28,6 +30,7 @@ from simcluster.model.operators.matmul import Matmul
 from simcluster.model.operators.norm import LayerNorm, RmsNorm
 from simcluster.model.operators.pointwise import Add
 from simcluster.model.operators.rotary import Rotary
+from simcluster.model.operators.slice import Slice
 from simcluster.work import DType
 
 Labels = tuple[str, ...]
@@ -35,12 +38,16 @@ Labels = tuple[str, ...]
 
 @dataclass(slots=True)
 class DecoderBlock:
-    """Writes one block of a model of these dimensions; ``mixed``: its MLP is the mixture of experts."""
+    """Writes one block of a model of these dimensions; ``mixed``: its MLP is the mixture of experts.
+
+    ``past``: the block is one of a pass that generates a token.
+    """
 
     name: str
     dims: Dimensions
     dtype: DType
     mixed: bool = False
+    past: Past | None = None
     build: BlockBuilder = field(init=False)
 
     def __post_init__(self) -> None:
@@ -49,13 +56,15 @@ class DecoderBlock:
     # -- blocks -----------------------------------------------------------------------------------------
 
     def embedding(self, tokens: TensorType) -> Block:
-        """Token ids to hidden states."""
+        """Token ids to hidden states; ids come with the batch, or from the pass before."""
         build, dims = self.build, self.dims
         table = build.parameter("tokens.weight", (dims.vocab, dims.hidden))
-        x = build.add("tokens", Embedding(), build.feed("tokens", tokens, dims.vocab), table)
+        fed = self.past is None or not self.past.token
+        ids = build.feed("tokens", tokens, dims.vocab) if fed else build.input("in", tokens)
+        x = build.add("tokens", Embedding(), ids, table)
         if dims.positions == "learned":
             rows = build.parameter("positions.weight", (dims.table_rows, dims.hidden))
-            x = build.add("positions", Positions(dims.position_offset), x, rows)
+            x = build.add("positions", Positions(dims.position_offset + self._position), x, rows)
         if dims.embedding_norm:
             x = self._norm("norm", x)
         x = self._dropout("dropout", x, dims.embedding_dropout)
@@ -91,16 +100,34 @@ class DecoderBlock:
         build, dims = self.build, self.dims
         x = build.input("in", hidden)
         targets = build.feed("targets", tokens, dims.vocab)
+        loss, _ = build.adds("loss", CrossEntropy(1 / num_tokens), self._logits(x), targets)
+        return build.block(outputs={}, loss=loss)
+
+    def next_token(self, hidden: TensorType, known: int) -> Block:
+        """The last norm, the logits of the last token, and the token behind it, one of ``known``."""
+        build = self.build
+        x = build.input("in", hidden)
+        length = hidden.shape[1]
+        if length > 1:
+            x = build.add("last", Slice(HIDDEN, hidden.shape, ((1, length - 1, 1, 1),)), x)
+        return build.block(outputs={"out": build.add("next", Greedy(known), self._logits(x))})
+
+    def _logits(self, x: str) -> str:
+        build, dims = self.build, self.dims
         x = self._norm("norm", x)
         weight = build.parameter("logits.weight", (dims.vocab, dims.hidden))
         logits = build.add("logits", Matmul(HIDDEN, (("vocab", "hidden"),), (LOGITS,)), x, weight)
         if dims.logits not in (None, self.dtype):
             assert dims.logits is not None
             logits = build.add("logits.cast", Cast(LOGITS, self.dtype, dims.logits), logits)
-        loss, _ = build.adds("loss", CrossEntropy(1 / num_tokens), logits, targets)
-        return build.block(outputs={}, loss=loss)
+        return logits
 
     # -- parts of a layer -------------------------------------------------------------------------------
+
+    @property
+    def _position(self) -> int:
+        """Where the first of the tokens stands."""
+        return self.past.position if self.past else 0
 
     @property
     def _qkv_bias(self) -> bool:
@@ -122,13 +149,19 @@ class DecoderBlock:
             q = self._norm("attention.q_norm", q, QUERY)
             k = self._norm("attention.k_norm", k, KEY)
         if dims.positions == "rotary":
-            rotary = Rotary((QUERY, KEY), dims.rope_theta, fraction=dims.rotary_fraction)
+            fraction, position = dims.rotary_fraction, self._position
+            rotary = Rotary((QUERY, KEY), dims.rope_theta, fraction=fraction, position=position)
             q, k = build.adds("attention.rotary", rotary, q, k)
         return q, k
 
     def _attention(self, q: str, k: str, v: str) -> str:
         dims = self.dims
         own = dims.latent is not None
+        if self.past is not None:
+            batch = self.build.values[q].type.shape[0]
+            found = self.past.attend(self.build, "attention.core", batch, q, k, v, dims.rule, dims.scale)
+            if found is not None:
+                return found
         core = Attending(dims.rule, dims.scale, dims.attention_dropout, dims.flash, own_values=own)
         return core.write(self.build, "attention.core", q, k, v)
 

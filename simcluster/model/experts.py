@@ -102,33 +102,33 @@ class Experts:
 
     def write(self, build: BlockBuilder, x: str, hidden: int, activation: str) -> str:
         """The operators between norm and residual connection, x [batch, seq, hidden] to the same."""
-        whole, sliced = build.values[x].type.shape, self.slices > 1
+        whole, in_slices = build.values[x].type.shape, self.slices > 1
         capacity = self.capacity(whole[1] // self.slices)
-        names = (*tokens(sliced=sliced), "hidden")
-        shape = (whole[0], self.slices, whole[1] // self.slices, whole[2]) if sliced else whole
-        rows = build.add("mlp.slices", Reshape(HIDDEN, whole, names, shape), x) if sliced else x
+        names = (*tokens(in_slices=in_slices), "hidden")
+        shape = (whole[0], self.slices, whole[1] // self.slices, whole[2]) if in_slices else whole
+        rows = build.add("mlp.slices", Reshape(HIDDEN, whole, names, shape), x) if in_slices else x
         router = build.parameter("mlp.router.weight", (hidden, self.count))
         scored = Matmul(names, (("hidden", "experts"),), ((*names[:-1], "experts"),))
         scores = build.add("mlp.router", scored, rows, router)
         steering = [build.parameter("mlp.route.bias", (self.count,))] if self.steered else []
         weights, ids = build.adds("mlp.route", self.route, scores, *steering)
-        seating = build.add("mlp.seats", Seats(self.count, capacity, sliced), ids)
+        seating = build.add("mlp.seats", Seats(self.count, capacity, in_slices), ids)
         drops = self.capacity_factor is not None
         filled = Filled.ALL if drops and self.padded else Filled.SOME if drops else Filled.MORE
-        seated = build.add("mlp.dispatch", Dispatch(self.count, capacity, filled, sliced), rows, seating)
-        weighing = SeatWeights(self.count, capacity, filled, sliced)
+        seated = build.add("mlp.dispatch", Dispatch(self.count, capacity, filled, in_slices), rows, seating)
+        weighing = SeatWeights(self.count, capacity, filled, in_slices)
         weighed = build.add("mlp.weights", weighing, weights, seating)
         # Here what all tokens use is computed while the others travel.
         beside = self._shared(build, x, hidden, activation) if self.shared else None
         found = self._experts(build, seated, weighed, hidden, activation)
-        y = build.add("mlp.combine", Combine(self.count, capacity, filled, sliced), found, seating)
-        y = build.add("mlp.joined", Reshape(names, shape, HIDDEN, whole), y) if sliced else y
+        y = build.add("mlp.combine", Combine(self.count, capacity, filled, in_slices), found, seating)
+        y = build.add("mlp.joined", Reshape(names, shape, HIDDEN, whole), y) if in_slices else y
         return y if beside is None else build.add("mlp.sum", Add(HIDDEN), y, beside)
 
     def _experts(self, build: BlockBuilder, x: str, weights: str, hidden: int, activation: str) -> str:
         """What every expert makes of the tokens in its places, times their weights."""
         up, down = ("experts", "hidden", "ffn"), ("experts", "ffn", "hidden")
-        places = seats(sliced=self.slices > 1)
+        places = seats(in_slices=self.slices > 1)
         seated, inner = (*places, "hidden"), (*places, "ffn")
         parts = ("gate", "up") if activation in GATED else ("up",)
         shape = (self.count, hidden, self.ffn)

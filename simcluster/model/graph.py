@@ -9,23 +9,29 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
 
 from simcluster.layout import Layout, Movement, Strategy
-from simcluster.model.operator import Operator, TensorType
+from simcluster.model.operator import Array, Operator, TensorType
+from simcluster.model.place import Place, Relocation
 
 
 class Phase(enum.StrEnum):
     """When an operator runs: once per step before, per micro-batch, or once per step after (DESIGN 4.4).
 
     Sharded weights are gathered ahead of a block's forward (``gather``) and backward (``regather``), sharded
-    gradients scattered behind its backward (``scatter``), each on streams of their own. ``weights`` is the
-    second half of a backward that is done in two.
+    gradients scattered behind its backward (``scatter``), each on streams of their own. What was kept off the
+    device comes back ahead of the backward (``fetch``). ``weights`` is the second half of a backward that is
+    done in two.
     """
 
     BEGIN = "begin"
     GATHER = "gather"
     FORWARD = "forward"
     REGATHER = "regather"
+    FETCH = "fetch"
     BACKWARD = "backward"
     WEIGHTS = "weights"
     SCATTER = "scatter"
@@ -37,7 +43,8 @@ class Role(enum.StrEnum):
 
     A ``view`` lies inside another buffer; a ``copy`` holds parameters in another format for a whole step; a
     ``buffer`` is held all along for communication; ``gathered`` is a whole copy of a sharded parameter; a
-    ``sum`` is a gradient of one micro-batch to which all who read the value add theirs.
+    ``sum`` is a gradient of one micro-batch to which all who read the value add theirs; a ``cache`` is what
+    passes of a generation keep for each other.
     """
 
     FEED = "feed"
@@ -47,6 +54,7 @@ class Role(enum.StrEnum):
     PARAMETER = "parameter"
     ACCUMULATOR = "accumulator"
     STATE = "state"
+    CACHE = "cache"
     COPY = "copy"
     BUFFER = "buffer"
     VIEW = "view"
@@ -54,11 +62,31 @@ class Role(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """Which of ``count`` equal parts of a longer tensor, cut along ``dim``, a tensor is."""
+
+    dim: int
+    index: int
+    count: int
+
+    def whole(self, kind: TensorType) -> TensorType:
+        """The type of the longer tensor from that of the part."""
+        shape = tuple(size * (self.count if dim == self.dim else 1) for dim, size in enumerate(kind.shape))
+        return replace(kind, shape=shape)
+
+    def of(self, array: Array) -> Array:
+        """The part of an array that is the whole."""
+        length = array.shape[self.dim] // self.count
+        return array.take(np.arange(self.index * length, (self.index + 1) * length), axis=self.dim)
+
+
+@dataclass(frozen=True, slots=True)
 class Value:
     """A tensor of the graph: logical type, role, and its layout once it is sharded.
 
     ``copy_of`` names the parameter whose initial values it holds besides the parameter itself; ``below``
-    bounds the ids of a feed of integers.
+    bounds the ids of a feed of integers, ``part`` says which part of the input a feed is, if not all of it;
+    ``place`` is the memory it lies in.
     """
 
     type: TensorType
@@ -66,21 +94,24 @@ class Value:
     layout: Layout | None = None
     copy_of: str = ""
     below: int = 0
+    part: Part | None = None
+    place: Place = Place.DEVICE
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An operator, or a movement between layouts, in place.
+    """An operator, a movement between layouts, or a relocation between memories, in place.
 
     ``origin`` names the forward node it was derived from. ``strategy``, ``masked`` and ``why`` are set when
     it is sharded: ``masked`` lists (input, axes) whose copies count only at coordinate 0, so that they join
     a partial sum; ``why`` tells the user what made a movement necessary. Outputs in the role of accumulators
     and sums are added, not stored. Neighbours with one ``kernel`` name run as one launch. ``piece`` names the
     function of the block that runs as a graph and that it belongs to; without one it is dispatched by itself.
+    ``chunked`` names the collective that it is a chunk of, or goes in chunks with.
     """
 
     name: str
-    operator: Operator | Movement
+    operator: Operator | Movement | Relocation
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     phase: Phase = Phase.FORWARD
@@ -90,6 +121,7 @@ class Node:
     kernel: str = ""
     why: str = ""
     piece: str = ""
+    chunked: str = ""
 
     @property
     def source(self) -> str:
@@ -121,8 +153,8 @@ class Block:
 
     @property
     def states(self) -> tuple[str, ...]:
-        """The values that last from step to step and are no parameters."""
-        return tuple(name for name, value in self.values.items() if value.role is Role.STATE)
+        """The values that last from step to step, or from pass to pass, and are no parameters."""
+        return tuple(name for name, value in self.values.items() if value.role in (Role.STATE, Role.CACHE))
 
     def phase(self, *phases: Phase) -> Iterator[Node]:
         """The nodes of some phases, in order."""
@@ -137,7 +169,11 @@ class Block:
 class Instance:
     """One use of a block: ``layers.3``. ``inputs`` name the graph values bound to the block's inputs.
 
-    ``stage`` is the pipeline stage that runs it, ``chunk`` which of the pieces that lie there it is in.
+    ``stage`` is the pipeline stage that runs it, ``chunk`` which of the pieces that lie there it is in; of a
+    graph of several passes, not placed yet, the number of the pass. ``like`` names the instance of another
+    pass that it repeats, parameters and all. It may work on one ``slice`` of sequences only: then ``first``
+    names, but in itself, the instance that works on the first slice, and whose weights and gradients all
+    slices share.
     """
 
     name: str
@@ -145,6 +181,19 @@ class Instance:
     inputs: tuple[str, ...] = ()
     stage: int = 0
     chunk: int = 0
+    like: str = ""
+    slice: int = 0
+    first: str = ""
+
+    @property
+    def known_as(self) -> str:
+        """What patterns call it: all passes have the strategies of the first."""
+        return self.like or self.name
+
+    @property
+    def home(self) -> str:
+        """The instance that holds its weights: itself, or that of the first slice."""
+        return self.first or self.name
 
     def output(self, value: str) -> str:
         """The graph-wide name of a value of this instance."""
@@ -180,7 +229,7 @@ class Graph:
         copies = {name for group in self.ties for name in group[1:]}
         for instance in self.instances:
             block = self.block_of(instance)
-            for name in block.parameters:
+            for name in () if instance.first else block.parameters:
                 full = f"{instance.name}.{name}"
                 if full not in copies:
                     yield full, block.values[name].type
@@ -189,7 +238,12 @@ class Graph:
         """The name under which a tied parameter counts, or one that is a part of another graph's."""
         if parameter in self.origins:
             return self.origins[parameter]
-        return next((group[0] for group in self.ties if parameter in group), parameter)
+        return self._counted.get(parameter, parameter)
+
+    @cached_property
+    def _counted(self) -> Mapping[str, str]:
+        """Tied parameter -> the one that counts: that of the first group that has it."""
+        return {name: group[0] for group in reversed(self.ties) for name in group}
 
     @property
     def num_parameters(self) -> int:

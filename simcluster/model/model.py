@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Protocol
 
+from simcluster.model.generation import Generation
 from simcluster.model.graph import Graph
 from simcluster.work import DType
 
@@ -94,6 +95,24 @@ class Model(ABC):
 
         ``num_tokens`` is the number of tokens of the whole step, by which the summed loss is divided.
         """
+
+    @property
+    def still(self) -> Model:
+        """The model as it answers: nothing is dropped out."""
+        return self
+
+    @property
+    def ungenerative(self) -> str:
+        """Why it generates no tokens, or nothing if it does."""
+        return "only decoder-only transformers generate tokens"
+
+    def generating(self, batch: int, dtype: DType, generation: Generation, known: int) -> Graph:
+        """The passes of a generation for ``batch`` sequences over all ranks, tokens among ``known`` ones.
+
+        Of every instance ``chunk`` is the number of its pass; those of decode steps are ``like`` those of
+        the prefill, which are called as in ``graph``.
+        """
+        raise NotImplementedError(self.ungenerative)
 
     @abstractmethod
     def padded(self, multiple: int) -> Model:

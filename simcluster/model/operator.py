@@ -144,6 +144,10 @@ class Operator(ABC):
     family: ClassVar[str]
     """What framework profiles call it when they say what may be fused, such as matmul, norm or pointwise."""
 
+    anywhere: ClassVar[bool] = False
+    """Whether a part of its operands along a dim gives that part of its results wherever in the tensor it
+    lies: ``evaluate`` does not look at its region."""
+
     @abstractmethod
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Types of the outputs.
@@ -197,6 +201,15 @@ class Operator(ABC):
 
         ``length`` is that of the whole sequence.
         ValueError if it does and knows no turns.
+        """
+        return None
+
+    def sliced(self, index: int) -> Operator | None:
+        """The same on slice ``index`` of sequences that are worked on slice by slice; None if each is so by
+        itself.
+
+        Its inputs behind the first are those of all slices so far, each in its order (SliceAttention).
+        ValueError if it needs the slices behind this one, or something else that no slice has.
         """
         return None
 

@@ -199,5 +199,5 @@ class _Writer:
         x, *made = self.build.adds(f"{name}.norm", BatchNorm(statistics), x, *parts)
         shape = self.build.values[made[0]].type.shape
         state = self.build.state(f"{name}.norm.running", (*shape[:-1], 2, filters))
-        self.build.update(f"{name}.norm.running", RunningStatistics(statistics), state, *made)
+        self.build.update(f"{name}.norm.running", RunningStatistics(statistics), (state,), *made)
         return x

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 from simcluster.model.decoder import DecoderBlock
 from simcluster.model.dimensions import Dimensions
-from simcluster.model.graph import Graph, Instance
+from simcluster.model.generation import Generation, Past
+from simcluster.model.graph import Block, Graph, Instance
 from simcluster.model.layers import GATED
 from simcluster.model.model import Model, Ways
 from simcluster.model.operator import TensorType
 from simcluster.work import DType
+
+_TIED = ("embedding.tokens.weight", "head.logits.weight")
+"""The two matrices that are one in models with tied embeddings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,5 +162,62 @@ class Transformer(Dimensions, Model):
             instances.append(layer)
             last = layer.output("out")
         instances.append(Instance("head", "head", (last,)))
-        ties = (("embedding.tokens.weight", "head.logits.weight"),) if self.tied else ()
+        ties = (_TIED,) if self.tied else ()
         return Graph({block.name: block for block in blocks}, tuple(instances), ties)
+
+    @property
+    def still(self) -> Transformer:
+        """Without dropout."""
+        return replace(self, dropout=0.0, embedding_dropout=0.0, attention_dropout=0.0)
+
+    @property
+    def ungenerative(self) -> str:
+        """What of it has no form that reads a cache."""
+        lacking = {
+            "latent attention": self.latent,
+            "a query layer": self.query_layer,
+            "experts": self.experts,
+        }
+        found = [name for name, has in lacking.items() if has]
+        return f"inference of models with {' and '.join(found)} is not supported yet" if found else ""
+
+    def generating(self, batch: int, dtype: DType, generation: Generation, known: int) -> Graph:
+        """A prefill and decode steps, one behind the other."""
+        if self.ungenerative:
+            raise NotImplementedError(self.ungenerative)
+        names = ("embedding", *(f"layers.{index}" for index in range(self.layers)), "head")
+        blocks: dict[str, Block] = {}
+        instances: list[Instance] = []
+        for number, token in enumerate((0, *generation.steps)):
+            length = generation.length(token)
+            ids = TensorType((batch, length), DType.INT64)
+            hidden = TensorType((batch, length, self.hidden), dtype)
+            prefix = generation.prefix(token)
+
+            def write(name: str, prefix: str = prefix, token: int = token) -> DecoderBlock:
+                return DecoderBlock(f"{prefix}{name}", self.still, dtype, past=Past(generation, token))
+
+            made = [write("embedding").embedding(ids), write("layer").layer(hidden)]
+            made.append(write("head").next_token(hidden, known))
+            blocks |= {block.name: block for block in made}
+            for name, kind in zip(names, ("embedding", *("layer",) * self.layers, "head"), strict=True):
+                inputs = (instances[-1].output("out"),) if instances else ()
+                like = name if token else ""
+                instances.append(
+                    Instance(f"{prefix}{name}", f"{prefix}{kind}", inputs, chunk=number, like=like)
+                )
+        return Graph(blocks, tuple(instances), _shared(blocks, instances, self.tied))
+
+
+def _shared(
+    blocks: Mapping[str, Block], instances: Sequence[Instance], tied: bool
+) -> tuple[tuple[str, ...], ...]:
+    """The parameters and caches of the passes of a generation: every one is one of all passes."""
+    found: dict[str, list[str]] = {}
+    for each in instances:
+        block = blocks[each.block]
+        for name in (*block.parameters, *block.states):
+            found.setdefault(f"{each.known_as}.{name}", []).append(f"{each.name}.{name}")
+    if tied:
+        found[_TIED[0]] += found.pop(_TIED[1])
+    return tuple(tuple(group) for group in found.values() if len(group) > 1)

@@ -43,11 +43,16 @@ def _hosts(cluster: Cluster) -> str:
 
 
 def unknown_axes(parallel: ParallelSpec, mesh: Mesh) -> list[Problem]:
-    """Roles that name axes which the mesh does not have."""
-    return [
-        Problem(f"the mesh has no axis '{axis}'", f"parallel.roles.{role}", nearest(axis, mesh.names))
+    """Roles and collectives in chunks that name axes which the mesh does not have."""
+    named = [(axis, f"parallel.overlap.{axis}") for axis in parallel.overlap]
+    named += [
+        (axis, f"parallel.roles.{role}")
         for role, axes in parallel.roles.items()
         for axis in ((axes,) if isinstance(axes, str) else axes)
+    ]
+    return [
+        Problem(f"the mesh has no axis '{axis}'", path, nearest(axis, mesh.names))
+        for axis, path in named
         if axis not in uncut(mesh).sizes
     ]
 

@@ -78,10 +78,14 @@ def batches(
     shares: Mapping[str, Sequence[int]],
     batch_axes: Sequence[str],
     mesh: Mesh,
+    path: str = "training.global_batch",
 ) -> Batches:
-    """The micro-batches of every rank; PlanError, with the arithmetic, if they are no whole number."""
+    """The micro-batches of every rank; PlanError, with the arithmetic, if they are no whole number.
+
+    ``path`` is where the global batch is written.
+    """
     if not shares:
-        return Batches("", (_equal(global_batch, micro_batch, mesh.product(batch_axes)),))
+        return Batches("", (_equal(global_batch, micro_batch, mesh.product(batch_axes), path),))
     axis, given = _checked(shares, batch_axes, mesh)
     others = mesh.product([each for each in batch_axes if each != axis])
     total, size = sum(given), micro_batch * others
@@ -103,14 +107,14 @@ def batches(
     return Batches(axis, tuple(found))
 
 
-def _equal(global_batch: int, micro_batch: int, ways: int) -> int:
+def _equal(global_batch: int, micro_batch: int, ways: int, path: str) -> int:
     size = micro_batch * ways
     if global_batch % size:
         raise PlanError(
             f"global batch {global_batch} does not divide into micro-batches of "
             f"{micro_batch} on {ways} data-parallel ranks: {global_batch} / "
             f"({micro_batch} x {ways}) = {global_batch / size:g}",
-            path="training.global_batch",
+            path=path,
             hint=f"use a multiple of {size}",
         )
     return global_batch // size

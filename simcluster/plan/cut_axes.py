@@ -54,7 +54,7 @@ def _digits(graph: Graph, rules: Sequence[Rule], devices: int) -> Iterator[tuple
     seen: set[tuple[str, str, int]] = set()
     for instance in graph.instances:
         for node in graph.block_of(instance).phase(Phase.FORWARD):
-            name = f"{instance.name}.{node.name}"
+            name = f"{instance.known_as}.{node.name}"
             index = first_rule(rules, name)
             if index is None or not rules[index].numbered or (instance.block, node.name, index) in seen:
                 continue

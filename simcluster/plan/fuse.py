@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from simcluster.layout import FLAT, Kind, Movement
-from simcluster.model import Block, Graph, Node, Phase
+from simcluster.model import Block, Graph, Node, Phase, Relocation
 
 Pairs = Collection[tuple[str, str]]
 
@@ -127,6 +127,8 @@ def _family(node: Node) -> str:
     """The operator's family; a slice of a flat buffer is only a view of it."""
     if isinstance(node.operator, Movement):
         return _VIEW if node.operator.dim == FLAT else "copy"
+    if isinstance(node.operator, Relocation):
+        return "relocation"
     return node.operator.family
 
 

@@ -35,6 +35,7 @@ _REMEDIES = {
     "layers": ("model.layers", "use fewer layers"),
     "micro-batches": ("training.global_batch", "use a smaller global_batch or a larger micro_batch"),
     "steps": ("run.steps", "use fewer steps"),
+    "prefill and decode steps": ("inference.decode_steps", "simulate fewer decode steps"),
     "ranks of each stage": ("parallel.mesh", "do not unfold: equal ranks behave equally"),
     "different ranks of each stage": ("cluster.changes", "change fewer devices, or more of them alike"),
 }
@@ -52,7 +53,14 @@ def too_large(mesh: Mesh, layers: int) -> list[Problem]:
 
 
 def check_passes(
-    layers: int, micro_batches: int, *, swept: bool, steps: int = 1, ranks: int = 1, different: int = 1
+    layers: int,
+    micro_batches: int,
+    *,
+    swept: bool,
+    steps: int = 1,
+    ranks: int = 1,
+    different: int = 1,
+    passes: int = 1,
 ) -> None:
     """PlanError if a run is too long: layers x micro-batches x steps x ranks simulated beside each other.
 
@@ -63,17 +71,18 @@ def check_passes(
         "layers": layers,
         "micro-batches": micro_batches,
         "steps": steps,
+        "prefill and decode steps": passes,
         "ranks of each stage": ranks,
         "different ranks of each stage": different,
     }
-    passes = math.prod(factors.values())
+    total = math.prod(factors.values())
     beside = max(ranks, different)
     most = min(MOST_SWEPT, MOST_PASSES * beside) if swept and beside >= SWEPT_FROM else MOST_PASSES
-    if passes <= most:
+    if total <= most:
         return
     path, hint = _REMEDIES[max(factors, key=lambda name: factors[name])]
     told = " x ".join(f"{count:,} {name}" for name, count in factors.items() if count > 1)
-    message = f"{told} = {passes:,} passes of a layer; at most {most:,} are simulated"
+    message = f"{told} = {total:,} passes of a layer; at most {most:,} are simulated"
     raise PlanError(message, path=path, hint=hint)
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from simcluster.cluster import Cluster
 from simcluster.collectives import AUTOMATIC, Selection
 from simcluster.model import Model
+from simcluster.plan.inference_spec import Task
 from simcluster.plan.inputs import Inputs
 from simcluster.plan.manual.plan import ManualPlanner
 from simcluster.plan.plan import Plan
 from simcluster.plan.planner import LayoutPlanner
-from simcluster.plan.spec import FrameworkSpec, ParallelSpec, TrainingSpec
+from simcluster.plan.spec import FrameworkSpec, ParallelSpec
 
 
 def make_plan(
     model: Model,
-    training: TrainingSpec,
+    task: Task,
     parallel: ParallelSpec,
     framework: FrameworkSpec,
     cluster: Cluster,
@@ -23,4 +24,4 @@ def make_plan(
 ) -> Plan:
     """The plan of a model on a cluster; PlanError if it is impossible, with every reason it can tell."""
     planner = ManualPlanner if parallel.mode == "manual" else LayoutPlanner
-    return planner(model, training, parallel, framework, cluster, algorithms, inputs).plan()
+    return planner(model, task, parallel, framework, cluster, algorithms, inputs).plan()

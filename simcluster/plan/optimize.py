@@ -8,7 +8,7 @@ gradients and weights, is scattered and gathered in every micro-batch (``units``
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from simcluster.document.pattern import matches
@@ -68,15 +68,22 @@ def optimize(graph: Graph, plan: OptimizerPlan, mesh: Mesh, router: Router, stag
     for instance in graph.instances:
         block = graph.block_of(instance)
         special = ties.of_instance(instance, block)
-        whole = frozenset(name for name in block.parameters if f"{instance.name}.{name}" in spared)
+        whole = frozenset(name for name in block.parameters if f"{instance.home}.{name}" in spared)
         name = f"{block.name}@{instance.name}" if special else block.name
         if whole and not special:
             name += f" whole {' '.join(sorted(whole))}"
         if name not in blocks:
             made = _BlockOptimizer(block, plan, mesh, router, special, whole).run()
-            blocks[name] = replace(made, name=name)
+            # What happens once per step does so for the first slice.
+            nodes = tuple(_each(made)) if instance.first else made.nodes
+            blocks[name] = replace(made, name=name, nodes=nodes)
         instances.append(replace(instance, block=name))
     return replace(graph, blocks=blocks, instances=tuple(instances))
+
+
+def _each(block: Block) -> Iterator[Node]:
+    """What a block does for every micro-batch."""
+    return (node for node in block.nodes if node.phase not in (Phase.BEGIN, Phase.END))
 
 
 def _spared(graph: Graph, sharding: Sharding) -> set[str]:
@@ -129,7 +136,7 @@ class _Ties:
 
     def of_instance(self, instance: Instance, block: Block) -> dict[str, Tie]:
         """Tied parameter of the block -> its tie."""
-        names = {name: f"{instance.name}.{name}" for name in block.parameters}
+        names = {name: f"{instance.home}.{name}" for name in block.parameters}
         return {name: self.copies[full] for name, full in names.items() if full in self.copies}
 
 

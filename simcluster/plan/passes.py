@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from simcluster.layout import Layout, Mesh
 from simcluster.model import Graph
 from simcluster.plan.accumulate import ALL, accumulate
 from simcluster.plan.cast import cast_again, cast_weights
+from simcluster.plan.chunks import in_chunks
 from simcluster.plan.clip import clip
 from simcluster.plan.copies import once_per_step, per_use, repeated
 from simcluster.plan.decompose import decompose_updates
@@ -17,7 +18,10 @@ from simcluster.plan.enclose import enclose
 from simcluster.plan.formats import Formats
 from simcluster.plan.framework import FrameworkSpec
 from simcluster.plan.fuse import fuse
+from simcluster.plan.offload import offload
+from simcluster.plan.offloading import Offload
 from simcluster.plan.optimize import OptimizerPlan, optimize
+from simcluster.plan.overlap_spec import OverlapSpec
 from simcluster.plan.quantise import quantise
 from simcluster.plan.recompute import recompute, recomputed_layers
 from simcluster.plan.recompute_spec import RecomputeSpec
@@ -25,6 +29,7 @@ from simcluster.plan.redistribute import Router
 from simcluster.plan.saved_slices import slice_inputs
 from simcluster.plan.selective import recompute_operators
 from simcluster.plan.shard import shard
+from simcluster.plan.sharding import Sharding
 from simcluster.plan.split import split_backward
 from simcluster.plan.strategies import Strategies
 
@@ -42,7 +47,8 @@ class Passes:
     ``sharder`` moves activations and their gradients, ``router`` what belongs to parameters. ``feeds`` are
     the layouts of inputs that come in one of their own. ``alike`` are the axes along which ranks may keep
     parts of what is the same on all of them. ``apart``: every collective travels by itself; ``split``:
-    backwards are done in two halves.
+    backwards are done in two halves. ``overlap`` says by axis which collectives go in chunks with matmuls.
+    Without an ``optimizer`` nothing is trained.
     """
 
     mesh: Mesh
@@ -52,38 +58,45 @@ class Passes:
     router: Router
     formats: Formats
     framework: FrameworkSpec
-    optimizer: OptimizerPlan
+    optimizer: OptimizerPlan | None
     recompute: RecomputeSpec
     limit: float | None
     feeds: Mapping[str, Layout]
     alike: tuple[str, ...] = ()
     apart: bool = False
     split: bool = False
+    offload: Offload = Offload()
+    overlap: Mapping[str, OverlapSpec] = field(default_factory=dict)
 
     def run(self, graph: Graph) -> Graph:
-        """Shards, recomputes, optimises and fuses a differentiated graph."""
+        """Shards, recomputes, optimises and fuses a differentiated graph, or one that stays forward."""
         passes = self.framework.passes
         return self.behind(shard(graph, self.strategies, self.mesh, self.sharder, self.feeds, passes))
 
     def behind(self, graph: Graph) -> Graph:
         """The passes behind sharding: recomputes, optimises and fuses a graph in which all have layouts."""
-        graph = self._weights(graph)
-        # What is computed again reads weights as the backward does, which gathering them has to know.
-        graph = self._again(graph)
-        graph = optimize(graph, self.optimizer, self.mesh, self.router, self.stage_axis)
-        if self.limit is not None:
-            graph = clip(graph, self.limit, self.mesh, self.router, self.stage_axis)
-        graph = decompose_updates(graph, self.router)
-        if self.split:
-            graph = split_backward(graph)
+        if self.optimizer is not None:
+            graph = self._trained(graph, self.optimizer)
         together = self.framework.optimizer == "together"
         graph = enclose(graph)
         inside = self.framework.graphs.fuse
-        return fuse(graph, self.framework.fuse, together=together, apart=self.apart, inside=inside)
+        graph = fuse(graph, self.framework.fuse, together=together, apart=self.apart, inside=inside)
+        graph = in_chunks(graph, self.overlap, self.mesh)
+        return offload(graph, self.offload, self.mesh)
 
-    def _weights(self, graph: Graph) -> Graph:
+    def _trained(self, graph: Graph, optimizer: OptimizerPlan) -> Graph:
+        """The passes of training."""
+        graph = self._weights(graph, optimizer.sharding)
+        # What is computed again reads weights as the backward does, which gathering them has to know.
+        graph = self._again(graph, optimizer.sharding)
+        graph = optimize(graph, optimizer, self.mesh, self.router, self.stage_axis)
+        if self.limit is not None:
+            graph = clip(graph, self.limit, self.mesh, self.router, self.stage_axis)
+        graph = decompose_updates(graph, self.router)
+        return split_backward(graph) if self.split else graph
+
+    def _weights(self, graph: Graph, sharding: Sharding) -> Graph:
         """In which formats weights are read, how often they are cast, and who adds up their gradients."""
-        sharding = self.optimizer.sharding
         graph = repeated(graph)
         if not sharding.weights:
             graph = once_per_step(graph)
@@ -92,7 +105,7 @@ class Passes:
         graph = accumulate(graph, families, self.formats.compute)
         return cast_weights(graph) if self.formats.cast else graph
 
-    def _again(self, graph: Graph) -> Graph:
+    def _again(self, graph: Graph, sharding: Sharding) -> Graph:
         """What is computed or cast once more for the backward."""
         spec = self.recompute
         layers = recomputed_layers(graph, spec.layers)
@@ -103,4 +116,4 @@ class Passes:
             graph = slice_inputs(graph, self.mesh, self.alike, self.sharder)
         if self.formats.cast and self.framework.weights == "cast_twice":
             graph = cast_again(graph)
-        return per_use(graph) if self.optimizer.sharding.weights else graph
+        return per_use(graph) if sharding.weights else graph

@@ -70,7 +70,8 @@ def place(graph: Graph, layers: Sequence[int], chain: Chain | None = None) -> Gr
 
     What follows layers goes with the last it depends on, what comes before them with the first that depends
     on it. What is made of parameters alone and read on several stages is made on each of them, the parameters
-    tied: that is cheaper than sending it with every micro-batch.
+    tied: that is cheaper than sending it with every micro-batch. ``chunk`` of an instance says which pass of
+    the layers it is in; every pass is placed by itself.
     """
     chain = chain or Chain.wrapped(len(layers))
     layered = [instance.name for instance in graph.instances if is_layer(instance.name)]
@@ -97,18 +98,25 @@ def place(graph: Graph, layers: Sequence[int], chain: Chain | None = None) -> Gr
 def _stages(graph: Graph, of_layer: Mapping[str, int]) -> dict[str, int]:
     """Instance -> virtual stage."""
     makers = {
-        each.output(value): each.name for each in graph.instances for value in graph.block_of(each).outputs
+        (each.chunk, each.output(value)): each.name
+        for each in graph.instances
+        for value in graph.block_of(each).outputs
+    }
+    # Makers in the same pass: what other passes make comes from where it is.
+    read = {
+        each.name: [makers[each.chunk, value] for value in each.inputs if (each.chunk, value) in makers]
+        for each in graph.instances
     }
     behind = dict(of_layer)
     for instance in graph.instances:
-        before = [behind[makers[value]] for value in instance.inputs if makers[value] in behind]
+        before = [behind[maker] for maker in read[instance.name] if maker in behind]
         if before:
             behind.setdefault(instance.name, max(before))
     ahead: dict[str, int] = {}
     for instance in reversed(graph.instances):
         own = behind.get(instance.name, ahead.get(instance.name, 0))
-        for value in instance.inputs:
-            ahead[makers[value]] = min(own, ahead.get(makers[value], own))
+        for maker in read[instance.name]:
+            ahead[maker] = min(own, ahead.get(maker, own))
     return {each.name: behind.get(each.name, ahead.get(each.name, 0)) for each in graph.instances}
 
 

@@ -9,6 +9,7 @@ from simcluster.cluster import Dispatch
 from simcluster.collectives import Selection
 from simcluster.layout import Mesh
 from simcluster.model import Graph
+from simcluster.model.generation import Generation
 from simcluster.model.operators.optimizer import Update
 from simcluster.plan.batches import Batches
 from simcluster.plan.chain import Chain
@@ -36,7 +37,8 @@ class Plan:
     are alike are one; ``recompute`` says what is computed again, ``inputs`` how ranks get their parts of the
     batch, if that takes anything, ``attention`` the release of the fused attention kernel, if an earlier one.
     ``pieces`` of blocks are graphs, which run as ``graphs`` says. ``assigned`` is the part of a hand-written
-    program that each rank runs, ``routing`` how many tokens experts get.
+    program that each rank runs, ``routing`` how many tokens experts get. With a ``generation`` the graph is
+    that of its passes, every one a chunk of the ``chain``, and nothing is trained: no ``update``.
     """
 
     graph: Graph
@@ -45,7 +47,7 @@ class Plan:
     stage_axis: str
     timetables: tuple[Timetable, ...]
     strategies: Strategies
-    update: Update
+    update: Update | None
     batches: Batches
     micro_batch: int
     batch_axes: tuple[str, ...]
@@ -75,6 +77,7 @@ class Plan:
     pieces: Pieces = field(default_factory=dict)
     attention: int | None = None
     assigned: tuple[int, ...] = ()
+    generation: Generation | None = None
     routing: Routing = BALANCED
 
     @property

@@ -11,6 +11,7 @@ from simcluster.plan.axes import CONTEXT, check_mesh, roles_of, unknown_axes, un
 from simcluster.plan.batches import batches, check_meetings, check_shares
 from simcluster.plan.borders import digits, pins
 from simcluster.plan.chain import Chain
+from simcluster.plan.chunks import chunks_told
 from simcluster.plan.conduct import Conduct
 from simcluster.plan.costs import kernel_cost, movement_cost
 from simcluster.plan.cut_axes import cut_axes
@@ -19,10 +20,13 @@ from simcluster.plan.fusion import idle, used_by
 from simcluster.plan.fusion_ids import fusion_ids
 from simcluster.plan.hints import hints
 from simcluster.plan.in_order import in_order, in_turns
+from simcluster.plan.in_slices import check_slices, in_slices, slice_length
+from simcluster.plan.inference_spec import InferenceSpec, samples
 from simcluster.plan.inputs import check_inputs
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
 from simcluster.plan.multi_copy import abreast, copies_told, share
 from simcluster.plan.notes import followed, notes, padded, without_effect
+from simcluster.plan.offloading import check_places
 from simcluster.plan.optimize import OptimizerPlan
 from simcluster.plan.passes import Passes, differentiated
 from simcluster.plan.piece import Graphs, marked, pieces_told, unlaunchable
@@ -32,7 +36,7 @@ from simcluster.plan.planning import Planner
 from simcluster.plan.propagate import propagate
 from simcluster.plan.redistribute import Router
 from simcluster.plan.rule import BATCH, PIPELINE, SEQUENCE, Roles, Rule, sequence_slices, stage_devices
-from simcluster.plan.schedule import splits
+from simcluster.plan.schedule import forward_only, splits
 from simcluster.plan.sharding import Sharding, chosen, groups
 from simcluster.plan.spec import RecipeSpec
 from simcluster.plan.statistics import with_statistics
@@ -53,11 +57,18 @@ class LayoutPlanner(Planner):
         self._step()
         placed = self._placed()
         self._strategies_of(placed)
-        logical = differentiated(placed, self.formats)
+        axes = self.roles.resolve((SEQUENCE,), self.mesh)
+        check_slices(self.slices, placed, self.sharding, axes, bool(self.pieces))
+        sliced = self._differentiated(in_slices(placed, self.slices))
+        logical = sliced
+        if self.slices > 1:
+            # What one device computes knows of no slices.
+            whole = self._forward(self.padded, self.task.seq_len)
+            logical = self._differentiated(place(whole, self.layers, self.chain))
         fusion = self.parallel.fused
         ids = fusion_ids(fusion.ids, [name for name, _ in logical.parameters()])
-        passes = self._passes(logical)
-        graph = passes.run(logical)
+        passes = self._passes(sliced)
+        graph = passes.run(sliced)
         check_meetings(graph, self.batches, gathered_once=self.sharding.gather_once)
         return Plan(
             graph=graph,
@@ -66,15 +77,15 @@ class LayoutPlanner(Planner):
             stage_axis=self.stage_axis,
             timetables=self.timetables,
             strategies=self.strategies,
-            update=passes.optimizer.update,
+            update=passes.optimizer.update if passes.optimizer else None,
             batches=self.batches,
             micro_batch=self.micro_batch,
             copies=self.parallel.copies,
             batch_axes=self.batch_axes,
             chain=self.chain,
-            chunks=self.chain.by_chunk(self.layers),
+            chunks=self.once.by_chunk(self.layers),
             vocab=self.padded.vocabulary,
-            overlapped=self.parallel.schedule.overlapped(self.framework, self.chain),
+            overlapped=self.parallel.schedule.overlapped(self.framework, self.once),
             prefetch=self.framework.prefetch,
             dispatch=self.framework.host,
             graphs=self._graphs(),
@@ -94,7 +105,7 @@ class LayoutPlanner(Planner):
             recipe=self._recipe(),
             notes=tuple(self._notes(placed, graph)),
             matmul=self.formats.matmul,
-            states=passes.optimizer.states,
+            states=passes.optimizer.states if passes.optimizer else {},
             clip=passes.limit,
             algorithms=self.algorithms,
             call=float(self.framework.collective_call or 0.0),
@@ -103,7 +114,8 @@ class LayoutPlanner(Planner):
             inputs=self.inputs,
             pieces=self.pieces,
             attention=self.framework.attention_release,
-            routing=self.training.routing.build(),
+            generation=self.generation,
+            routing=self.task.routing.build(),
         )
 
     # -- step by step -----------------------------------------------------------------------------------
@@ -112,26 +124,41 @@ class LayoutPlanner(Planner):
         """What the stages do, with how many micro-batches, in which formats."""
         self.stage_axis, num_stages = self._stages()
         schedule = self.parallel.schedule.build()
-        self.chain = schedule.chain(num_stages)
-        self.layers = self._layers(self.chain)
+        self.once = self.chain = schedule.chain(num_stages)
+        self.slices = 1 if self.inference else schedule.num_slices
+        self.length = slice_length(self.task.seq_len, self.slices)
+        self.layers = self._layers(self.once)
         self.batch_axes = self.roles.resolve((BATCH,), self.mesh)
         copies = self.parallel.copies
-        self.micro_batch = share(self.training.micro_batch, copies)
+        whole = samples(self.task, self.mesh.product(self.batch_axes))
+        self.micro_batch = share(whole, copies)
         self.batches = batches(
-            self.training.global_batch,
-            self.training.micro_batch,
-            self.training.batch_shares,
+            self.task.global_batch,
+            whole,
+            self.task.batch_shares,
             self.batch_axes,
             self.mesh,
+            "inference.batch" if self.inference else "training.global_batch",
         ).in_copies(copies)
-        check_passes(self.model.num_layers, self.batches.most, swept=False)
+        self.generation = self.inference.generation(self.batches.most) if self.inference else None
+        passes = self.generation.num_passes if self.generation else 1
+        check_passes(self.model.num_layers, self.batches.most, swept=False, passes=passes)
+        if self.generation:
+            self.chain = Chain.wrapped(num_stages, passes)
         self.timetables = tuple(
-            abreast(schedule.timetable(num_stages, count // copies), copies) for count in self.batches.counts
+            abreast(
+                forward_only(num_stages, passes, count // copies)
+                if self.generation
+                else schedule.timetable(num_stages, count // copies),
+                copies,
+            )
+            for count in self.batches.counts
         )
         self.sharding = self._sharding()
-        self.formats = Formats.of(self.training.precision, self.framework, self.sharding)
+        self.formats = Formats.of(self.task.formats, self.framework, self.sharding)
         check_rates(self.cluster, self.formats.compute, self.formats.matmul)
         check_inputs(self.inputs, self.cluster)
+        check_places(self.parallel.offload.build(), self.cluster)
 
     def _placed(self) -> Graph:
         """The forward graph of a micro-batch of all ranks on its stages; the mesh is cut as it needs it."""
@@ -142,7 +169,8 @@ class LayoutPlanner(Planner):
         )
         slices = sequence_slices(rules, self.roles, self.mesh)
         self.padded = self.padded.in_slices(slices) if slices > 1 else self.padded
-        placed = place(self._forward(self.padded), self.layers, self.chain)
+        passes = len(self.chain) // len(self.once)
+        placed = place(self._forward(self.padded, self.length), self.layers * passes, self.chain)
         placed, self.pieces = marked(placed, self.shards)
         others = list(digits(placed, self.pieces, self.mesh, self.roles))
         if self.inputs is not None:
@@ -154,13 +182,22 @@ class LayoutPlanner(Planner):
         self.sharding = self._sharding()
         return placed
 
-    def _forward(self, model: Model) -> Graph:
-        """What one device computes forward, in the order and the turns that sequences are split in."""
-        tokens = self.training.global_batch * self.training.seq_len
+    def _differentiated(self, graph: Graph) -> Graph:
+        """The graph with its backward pass, if it is trained."""
+        return graph if self.inference else differentiated(graph, self.formats)
+
+    def _forward(self, model: Model, length: int) -> Graph:
+        """What one device computes forward on sequences of this length, in the order and the turns that they
+        are split in.
+        """
         ways = self.mesh.product(self.batch_axes)
-        counted = self.parallel.tokens_counted(tokens, ways)
         batch = self.micro_batch * ways
-        forward = model.graph(batch, self.training.seq_len, self.formats.compute, counted)
+        if self.generation:
+            found = model.generating(batch, self.formats.compute, self.generation, self.model.vocabulary)
+            check_tensors(found)
+            return found
+        counted = self.parallel.tokens_counted(self.task.global_batch * self.task.seq_len, ways)
+        forward = model.graph(batch, length, self.formats.compute, counted)
         forward = with_statistics(forward, ways)
         slices = self.roles.resolve((SEQUENCE,), self.mesh)
         forward = in_order(forward, self.mesh.product(slices), f"parallel.mesh.{slices[0] if slices else ''}")
@@ -188,16 +225,6 @@ class LayoutPlanner(Planner):
         self.strategies = found
 
     def _passes(self, logical: Graph) -> Passes:
-        update = update_of(self.training.optimizer)
-        optimizer = OptimizerPlan(
-            update,
-            self.formats.master,
-            states_of(update, self.training.optimizer),
-            self.sharding,
-            self.framework.main_gradients,
-            self.framework.reduction.copies,
-            self.parallel.recompute.gathers,
-        )
         feeds: Mapping[str, Layout] = {}
         if self.inputs is not None:
             pads, cut = self.parallel.pads, self.roles.cut
@@ -210,18 +237,34 @@ class LayoutPlanner(Planner):
             router=self.router,
             formats=self.formats,
             framework=self.framework,
-            optimizer=optimizer,
+            optimizer=self._optimizer(),
             recompute=self.parallel.recompute,
-            limit=self.training.optimizer.clip,
+            limit=None if isinstance(self.task, InferenceSpec) else self.task.optimizer.clip,
             feeds=feeds,
             alike=tuple(a for a in self.mesh.names if a not in (*self.batch_axes, self.stage_axis)),
             apart=self.parallel.fused.closed,
             split=any(map(splits, self.timetables)),
+            offload=self.parallel.offload.build(),
+            overlap=self.parallel.overlap,
+        )
+
+    def _optimizer(self) -> OptimizerPlan | None:
+        if isinstance(self.task, InferenceSpec):
+            return None
+        update = update_of(self.task.optimizer)
+        return OptimizerPlan(
+            update,
+            self.formats.master,
+            states_of(update, self.task.optimizer),
+            self.sharding,
+            self.framework.main_gradients,
+            self.framework.reduction.copies,
+            self.parallel.recompute.gathers,
         )
 
     def _notes(self, placed: Graph, graph: Graph) -> Iterator[str]:
         """What the user should be told."""
-        yield from self.model.remarks(self.training.seq_len)
+        yield from self.model.remarks(self.task.seq_len)
         yield from notes(
             self.parallel,
             self._recipe(),
@@ -234,6 +277,7 @@ class LayoutPlanner(Planner):
         )
         told = copies_told(self.parallel.copies, self.micro_batch, self.framework)
         yield from [told] if told else []
+        yield from chunks_told(self.parallel.overlap, graph)
         yield from pieces_told(placed, self.pieces)
         yield from followed(self.strategies, graph, self.sharder)
         yield from padded(placed, self.strategies, self.mesh) if self.parallel.pads else ()
@@ -246,7 +290,7 @@ class LayoutPlanner(Planner):
             self.layers,
             self.stage_axis,
             [axis for axis in self.batch_axes if axis == whole(axis)],
-            shared=bool(self.training.batch_shares),
+            shared=bool(self.task.batch_shares),
             staged=self.parallel.schedule.stages != "auto" or self.chain.num_chunks > 1,
         )
 
@@ -259,7 +303,7 @@ class LayoutPlanner(Planner):
         rules = [*self._rules(), *(shard.rule for shard in self.shards)]
         problems += unused_axes(self.mesh, self.roles, rules)
         problems += unknown_axes(self.parallel, self.mesh)
-        if self.parallel.gradients_mean is not None and self.training.batch_shares:
+        if self.parallel.gradients_mean is not None and self.task.batch_shares:
             problems.append(
                 Problem(
                     "ranks with unequal shares of the batch have no mean of the same number of samples",
@@ -267,9 +311,11 @@ class LayoutPlanner(Planner):
                     "leave it out: then gradients are those of the mean over the whole batch",
                 )
             )
-        refusal = self.model.refuses(self.training.seq_len)
+        refusal = self.model.refuses(self.task.seq_len)
         if refusal:
-            problems.append(Problem(refusal, "training.seq_len"))
+            problems.append(Problem(refusal, "inference.prompt" if self.inference else "training.seq_len"))
+        if self.inference and self.model.ungenerative:
+            problems.append(Problem(self.model.ungenerative, "model"))
         if problems:
             raise PlanError(*problems)
 
@@ -284,6 +330,11 @@ class LayoutPlanner(Planner):
         name = self._recipe()
         shipped = [each.rule(f"recipe {name}") for each in RecipeSpec.load(name).strategies]
         return own[::-1] + shipped[::-1]
+
+    @property
+    def inference(self) -> InferenceSpec | None:
+        """What is generated, if nothing is trained."""
+        return self.task if isinstance(self.task, InferenceSpec) else None
 
     def _recipe(self) -> str:
         """The recipe that is used: the one that is named, or the usual one for the mesh."""
@@ -308,7 +359,7 @@ class LayoutPlanner(Planner):
 
     def _vocabulary_multiple(self, rules: Sequence[Rule]) -> int:
         def unpadded() -> Graph:
-            return self.model.graph(1, self.training.seq_len, DType.FP32, 1)
+            return self.model.graph(1, self.task.seq_len, DType.FP32, 1)
 
         ways = vocabulary_ways(unpadded, rules, self.mesh, self.roles)
         return self.framework.vocabulary_multiple * ways
@@ -321,6 +372,8 @@ class LayoutPlanner(Planner):
     def _sharding(self) -> Sharding:
         """What lies sharded: as the scenario says, or else the recipe."""
         written = self.parallel.optimizer_sharding
+        if self.inference:
+            return Sharding()
         if written is None:
             written = RecipeSpec.load(self._recipe()).optimizer_sharding
         return chosen(written, self.roles, self.mesh, self.stage_axis)

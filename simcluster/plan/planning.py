@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from simcluster.cluster import Cluster
 from simcluster.collectives import Selection
 from simcluster.model import Model
+from simcluster.plan.inference_spec import Task
 from simcluster.plan.inputs import Inputs
 from simcluster.plan.plan import Plan
-from simcluster.plan.spec import FrameworkSpec, ParallelSpec, TrainingSpec
+from simcluster.plan.spec import FrameworkSpec, ParallelSpec
 
 
 @dataclass
@@ -18,7 +19,7 @@ class Planner(ABC):
     """What a scenario says of model, cluster and parallelism; without ``inputs`` they cost nothing."""
 
     model: Model
-    training: TrainingSpec
+    task: Task
     parallel: ParallelSpec
     framework: FrameworkSpec
     cluster: Cluster

@@ -58,7 +58,7 @@ def _stages(graph: Graph, chunk: int | None = None) -> list[list[str]]:
     """The layers of every stage, or of one chunk on it, in order."""
     found: list[list[str]] = [[] for _ in range(1 + max(each.stage for each in graph.instances))]
     for instance in graph.instances:
-        if is_layer(instance.name) and chunk in (None, instance.chunk):
+        if is_layer(instance.name) and not instance.first and chunk in (None, instance.chunk):
             found[instance.stage].append(instance.name)
     return found
 
@@ -105,7 +105,7 @@ def recompute(
     for instance in graph.instances:
         block = graph.block_of(instance)
         name = block.name
-        if instance.name in names:
+        if instance.home in names:
             name += SUFFIX
             if name not in blocks:
                 made = (

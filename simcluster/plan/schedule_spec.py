@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import MISSING, fields
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AliasChoices, Field, model_validator
 
 from simcluster.document import Name, PositiveInt, Refused, Section
 from simcluster.errors import PlanError, nearest
@@ -31,8 +31,14 @@ class ScheduleSpec(Section):
     chunks: PositiveInt | None = None
     """Of interleaved schedules: pieces of the model on each stage; 2 if absent."""
 
+    slices: PositiveInt | None = Field(
+        default=None, validation_alias=AliasChoices("slices", "seq_split_num", "seq_chunks")
+    )
+    """Of schedules that cut sequences (seqpipe): into how many parts; 2 if absent."""
+
     text: Name | None = None
-    """Of kind text: a line per stage, F0 F1 B0 ...; F0c1 is of chunk 1, I0 and W0 are the halves of B0."""
+    """Of kind text: a line per stage, F0 F1 B0 ...; F0c1 is of chunk 1, F0s1 of the second slice of the
+    sequences, I0 and W0 are the halves of B0, R0 is what it computes again."""
 
     placement: Literal["wrapped", "folded"] | None = None
     """Of kind text, with chunks: from the last stage on to the first again (if absent), or folded back."""
@@ -79,7 +85,12 @@ class ScheduleSpec(Section):
     @property
     def _given(self) -> dict[str, Any]:
         """What the scenario chooses of the schedule."""
-        choices = {"chunks": self.chunks, "text": self.text, "placement": self.placement}
+        choices = {
+            "chunks": self.chunks,
+            "slices": self.slices,
+            "text": self.text,
+            "placement": self.placement,
+        }
         return {name: value for name, value in choices.items() if value is not None}
 
     def build(self) -> Schedule:
@@ -90,11 +101,11 @@ class ScheduleSpec(Section):
         """Whether kernels go on beside transfers between stages; PlanError where they have to."""
         interleaved = framework.p2p_interleaved if chain.num_chunks > 1 else None
         found = (self.p2p or interleaved or framework.p2p) == "overlapped"
-        if chain.turns and not found:
+        if not found and self.build().overlaps(chain.num_stages):
             owner = "" if self.p2p else f"with the framework {framework.title}, "
             raise PlanError(
-                f"{owner}kernels wait for transfers: with schedule {self.kind} activations go both ways, and "
-                "two stages would wait for each other",
+                f"{owner}kernels wait for transfers: with schedule {self.kind} two stages "
+                "would wait for each other",
                 path="parallel.schedule.p2p" if self.p2p else "parallel.schedule",
                 hint="write p2p: overlapped",
             )

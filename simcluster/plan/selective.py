@@ -61,7 +61,7 @@ def _chosen(
     for node in block.phase(Phase.FORWARD):
         if isinstance(node.operator, Movement):
             continue
-        found = [each for each in patterns if matches(each, f"{instance.name}.{node.source}")]
+        found = [each for each in patterns if matches(each, f"{instance.home}.{node.source}")]
         for pattern in found:
             unused.pop(pattern, None)
         if found:

@@ -47,15 +47,15 @@ def shard(
         incoming = tuple(layouts[value] for value in instance.inputs)
         wants = tuple(wanted.get(instance.output(value)) for value in block.outputs)
         fixed = tuple(
-            (name, tied[f"{instance.name}.{name}"])
-            for name in block.parameters
-            if f"{instance.name}.{name}" in tied
+            (name, tied[f"{instance.home}.{name}"])
+            for name in (*block.parameters, *block.states)
+            if f"{instance.home}.{name}" in tied
         )
         border = [*zip(block.inputs, instance.inputs, strict=True)]
         border += [(name, instance.output(name)) for name in block.outputs]
-        border += [(name, f"{instance.name}.{name}") for name in block.parameters]
+        border += [(name, f"{instance.home}.{name}") for name in block.parameters]
         added = tuple((inner, sums[outer]) for inner, outer in border if outer in sums)
-        chosen = strategies.of(instance.name)
+        chosen = strategies.of(instance.home)
         key: _Key = (instance.block, tuple(chosen.values()), incoming, wants, fixed, added)
         if key not in blocks:
             sharder = BlockSharder(block, chosen, mesh, router, passes)
@@ -98,7 +98,7 @@ def _wanted(graph: Graph, strategies: Strategies) -> dict[str, Layout]:
     for instance in graph.instances:
         block = graph.block_of(instance)
         for inner, outer in zip(block.inputs, instance.inputs, strict=True):
-            wish = _first_wish(block, inner, strategies.of(instance.name))
+            wish = _first_wish(block, inner, strategies.of(instance.home))
             if wish is not None:
                 found.setdefault(outer, wish)
     return found
@@ -113,13 +113,13 @@ def _sums(graph: Graph, strategies: Strategies) -> dict[str, frozenset[str]]:
     found: dict[str, frozenset[str]] = {}
     tied = {name: group[0] for group in graph.ties for name in group}
     for instance in graph.instances:
-        block, chosen = graph.block_of(instance), strategies.of(instance.name)
+        block, chosen = graph.block_of(instance), strategies.of(instance.home)
         read = [
             (inner, outer)
             for inner, outer in zip(block.inputs, instance.inputs, strict=True)
             if inner in block.gradients and block.values[block.gradients[inner]].role is Role.SUM
         ]
-        names = {f"{instance.name}.{name}": name for name in block.parameters}
+        names = {f"{instance.home}.{name}": name for name in block.parameters}
         read += [(inner, tied[full]) for full, inner in names.items() if full in tied]
         for inner, outer in read:
             for node in block.phase(Phase.BACKWARD):
@@ -141,12 +141,12 @@ def _partial_axes(node: Node, output: int, chosen: Mapping[str, Strategy]) -> fr
 
 
 def _tied_layouts(graph: Graph, strategies: Strategies) -> dict[str, Layout]:
-    """Full name of every tied parameter -> the one layout all its copies have: the first copy's."""
+    """Full name of every tied parameter or cache -> the one layout all its copies have: the first copy's."""
     found: dict[str, Layout] = {}
     owners = {
         f"{instance.name}.{name}": instance
         for instance in graph.instances
-        for name in graph.block_of(instance).parameters
+        for name in (*graph.block_of(instance).parameters, *graph.block_of(instance).states)
     }
     for group in graph.ties:
         first = owners[group[0]]
@@ -166,7 +166,7 @@ def _check_ties(graph: Graph) -> None:
         if name in graph.block_of(instance).parameters
     }
     for group in graph.ties:
-        differing = {name: layouts[name] for name in group}
+        differing = {name: layouts[name] for name in group if name in layouts}
         if len(set(differing.values())) > 1:
             listed = "; ".join(f"{name} {layout}" for name, layout in differing.items())
             raise PlanError(

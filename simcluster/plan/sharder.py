@@ -91,7 +91,7 @@ class BlockSharder:
         shared = [value for value in (*block.inputs, *block.parameters) if value in sums]
         added = {block.gradients[value]: sums[value] for value in shared}
         self.common = {**self._common_partial(backward), **added}
-        for value in block.outputs:
+        for value in (name for name in block.outputs if name in block.gradients):
             layout = bench.layout(value)
             partial = [axis for axis in sorted(sums.get(value, ())) if axis not in layout.axes]
             bench.put(block.gradients[value], layout.with_partial(partial))

@@ -17,11 +17,12 @@ from simcluster.document import (
     PositiveInt,
     Refused,
     Section,
-    Unsupported,
 )
 from simcluster.errors import nearest
 from simcluster.plan.framework import FrameworkSpec as FrameworkSpec
 from simcluster.plan.fusion import BucketsSpec, Ends, FusionSpec, check_ends
+from simcluster.plan.offload_spec import OffloadSpec
+from simcluster.plan.overlap_spec import OverlapSpec
 from simcluster.plan.piece_spec import PieceSpec
 from simcluster.plan.program_spec import ProgramSpec
 from simcluster.plan.quantise import PRODUCTS
@@ -177,6 +178,11 @@ class TrainingSpec(Section):
     routing: RoutingSpec = RoutingSpec()
     """How many tokens every expert of a mixture gets: uniform, zipf:1.2, normal:0.3, or a histogram."""
 
+    @property
+    def formats(self) -> PrecisionSpec:
+        """The formats of a step."""
+        return self.precision
+
 
 class RecipeSpec(CatalogSection):
     """A recipe: strategies for a family of models, in the form users write them."""
@@ -212,7 +218,9 @@ _NOT_MANUAL = (
     "gradients_mean",
     "gradients_degree",
     "recompute",
+    "offload",
     "copies",
+    "overlap",
 )
 """What asks for something that a hand-written program has in its operators, or not at all."""
 
@@ -269,6 +277,10 @@ class ParallelSpec(Section):
     out to so many copies, which go through the network in turns, so that kernels of one run beside the
     collectives of another. Smaller kernels are slower."""
 
+    overlap: dict[Name, OverlapSpec] = {}
+    """Collectives of activations over an axis that go in chunks with their matmuls: ``{tensor: 4}``, or
+    ``{tensor: {chunks: 4, reductions: forward}}``."""
+
     optimizer_sharding: WrittenSharding | None = None
     """fsdp, ZeRO stages, MindSpore levels or the explicit form; the recipe's, if it has one."""
 
@@ -288,8 +300,8 @@ class ParallelSpec(Section):
     recompute: RecomputeSpec = RecomputeSpec()
     """Activation recomputation."""
 
-    offload: Unsupported = None
-    """Offload to host memory and disk."""
+    offload: OffloadSpec = OffloadSpec()
+    """What lies in the memory or on the disks of hosts instead of on devices."""
 
     fusion: FusionSpec = FusionSpec()
     """Which gradients travel as one collective; the framework's choice if absent."""

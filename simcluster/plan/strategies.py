@@ -58,7 +58,7 @@ def assign(
     for instance in graph.instances:
         block = graph.block_of(instance)
         nodes = list(block.phase(Phase.FORWARD))
-        chosen = tuple(first_rule(rules, f"{instance.name}.{node.name}") for node in nodes)
+        chosen = tuple(first_rule(rules, f"{instance.known_as}.{node.name}") for node in nodes)
         used.update(index for index in chosen if index is not None)
         key = (instance.block, chosen)
         if key not in seen:
@@ -104,7 +104,7 @@ def _narrowed(graph: Graph, rules: Sequence[Rule], mesh: Mesh, roles: Roles) -> 
     """
     narrow: set[int] = set()
     for instance, node in graph.nodes():
-        index = first_rule(rules, f"{instance.name}.{node.name}")
+        index = first_rule(rules, f"{instance.known_as}.{node.name}")
         if index is None or index in narrow or len(rules[index].alternatives) < 2:
             continue
         block = graph.block_of(instance)
@@ -293,7 +293,8 @@ def _named(rule: Rule) -> Iterator[tuple[str, str]]:
 def _idle_rules(rules: Sequence[Rule], used: Counter[int], graph: Graph) -> Iterable[Problem]:
     """User rules that no operator took, and dims that none of the operators they match has."""
     names = {
-        f"{instance.name}.{node.name}": (node, graph.block_of(instance)) for instance, node in graph.nodes()
+        f"{instance.known_as}.{node.name}": (node, graph.block_of(instance))
+        for instance, node in graph.nodes()
     }
     for index, rule in enumerate(rules):
         if not rule.path:

@@ -20,6 +20,8 @@ from simcluster.plan.schedule import Action as ScheduleAction
 from simcluster.program.buckets import Bucket, buckets
 from simcluster.program.code_table import CodeTable
 from simcluster.program.crossing import Crossing, Crossings
+from simcluster.program.due import Due
+from simcluster.program.fetches import with_fetches
 from simcluster.program.inputs import Fed, input_buffer, input_codes, with_inputs
 from simcluster.program.instruction import COMPUTE, Category, Execution
 from simcluster.program.lower import Lowering
@@ -27,6 +29,7 @@ from simcluster.program.names import buffer_names, holders
 from simcluster.program.phases import (
     BACKWARD,
     BEGIN,
+    FETCH,
     FORWARD,
     GATHER,
     MEASURE,
@@ -35,8 +38,10 @@ from simcluster.program.phases import (
     REDUCE,
     UPDATE,
     WEIGHTS,
+    reduction,
 )
 from simcluster.program.program import PartProgram, Program, Resident
+from simcluster.program.relocate import in_turn
 from simcluster.program.residents import placeholders, residents_of
 from simcluster.program.ties import crossing_ties
 from simcluster.program.unit_buckets import unit_buckets
@@ -109,14 +114,27 @@ class _PartBuilder:
             for chunk in range(self.crossings.chain.num_chunks)
         }
         self.names = buffer_names(self.graph, self.crossings, self.instances)
+        self.slices = {
+            (chunk, part): [each for each in instances if each.slice == part]
+            for chunk, instances in self.chunks.items()
+            for part in range(self.num_slices)
+        }
         virtual = {chunk: self.crossings.chain.virtual[self.stage, chunk] for chunk in self.chunks}
         self.arrivals = {chunk: list(self.crossings.arrivals(where)) for chunk, where in virtual.items()}
         self.departures = {chunk: list(self.crossings.departures(where)) for chunk, where in virtual.items()}
-        self.moving: dict[tuple[int, bool, bool], list[tuple[int, str]]] = {}
-        self.backward = [each for chunk in self._finished() for each in self.chunks[chunk][::-1]]
+        self.moving: dict[tuple[int, int, bool, bool], list[tuple[int, str]]] = {}
+        self.backward = [
+            each
+            for chunk in self._finished()
+            for part in range(self.num_slices)[::-1]
+            for each in self.slices[chunk, part][::-1]
+        ]
         begin = list(self._once(BEGIN, self.instances))
         begin += [run for runs in self._gathers(Phase.BEGIN).values() for run in runs]
-        self.reductions = [(self._due(at), run) for at, run in self._reductions()]
+        self.scattered = self._scattered()
+        tied = holders(self.graph, self.instances)
+        self.due = Due.of(self.backward, tied, self.scattered)
+        self.reductions = list(self._reductions())
         executions = [
             *begin,
             *self._gathered(self._scheduled()),
@@ -132,14 +150,23 @@ class _PartBuilder:
             once=self.codes.conduct.gather_once,
             weights=self._unit_gathers(codes),
             gradients=self.scatters,
-            tied=holders(self.graph, self.instances),
+            tied=tied,
         )
+        fetches = {name: mine[FETCH] for name, mine in codes.items() if FETCH in mine}
+        executions = with_fetches(executions, self.codes.codes, fetches)
+        executions = in_turn(executions, self.codes.codes)
         residents = list(residents_of(self.graph, self.instances, self.codes.settings.mesh, self._buffer))
         residents += self._bucket_buffers(residents)
         residents += placeholders(self.graph, self.instances, self.codes.settings)
         if self.inputs is not None:
             executions = self._fed(self.inputs, executions, residents)
-        return PartProgram(tuple(executions), tuple(residents), self.names)
+        slices = {each.name: (each.home, each.slice) for each in self.instances if self.num_slices > 1}
+        return PartProgram(tuple(executions), tuple(residents), self.names, slices)
+
+    @property
+    def num_slices(self) -> int:
+        """Slices of sequences, each with instances of its own."""
+        return 1 + max(each.slice for each in self.instances)
 
     def _fed(self, inputs: Inputs, executions: list[Execution], residents: list[Resident]) -> list[Execution]:
         """The executions with those of the input pipeline, if anything of the part reads inputs."""
@@ -169,9 +196,10 @@ class _PartBuilder:
         """Values at one end of a chunk, or gradients at the other."""
         if half.kind == W_ACTION:
             return
-        key = (half.chunk, half.kind == F_ACTION, crossing is self.arrivals)
+        key = (half.chunk, half.slice, half.kind == F_ACTION, crossing is self.arrivals)
         if key not in self.moving:
-            self.moving[key] = [self._transfer(each, half) for each in crossing[half.chunk]]
+            mine = [each for each in crossing[half.chunk] if each.slice == half.slice]
+            self.moving[key] = [self._transfer(each, half) for each in mine]
         for code, buffer in self.moving[key]:
             yield Execution(code, buffer, half.micro_batch, str(action))
 
@@ -240,7 +268,7 @@ class _PartBuilder:
         """A half of an action, code by code, each with what happens once a step around it; ``at_end``: it is
         the first forward or the last backward of its chunk.
         """
-        forward, instances = half.kind == F_ACTION, self.chunks[half.chunk]
+        forward, instances = half.kind == F_ACTION, self.slices[half.chunk, half.slice]
         for instance in instances if forward else instances[::-1]:
             codes = self.codes.of(self.graph.block_of(instance))
             runs = [
@@ -252,9 +280,7 @@ class _PartBuilder:
                 runs[0].insert(0, Execution(codes[PREPARE], instance.name, ONCE, action))
             if at_end and not forward and not self.codes.conduct.late:
                 runs[-1] += [
-                    replace(reduction, action=action)
-                    for ready, reduction in self.reductions
-                    if ready == instance.name
+                    replace(run, action=action) for ready, run in self.reductions if ready == instance.home
                 ]
             yield from runs
 
@@ -264,19 +290,6 @@ class _PartBuilder:
         return list(dict.fromkeys(reversed(over)))[::-1]
 
     # -- what happens once per step ---------------------------------------------------------------------
-
-    def _due(self, at: str) -> str:
-        """The instance behind whose backward what is ready with that of ``at`` is reduced.
-
-        A later one where a copy of a tied parameter adds its gradient later than the one that holds it.
-        """
-        place = {each.name: number for number, each in enumerate(self.backward)}
-        late = [
-            name
-            for name, holder in holders(self.graph, self.instances).items()
-            if place[holder] <= place[at] < place[name]
-        ]
-        return max(late, key=place.__getitem__, default=at)
 
     def _reductions(self) -> Iterator[tuple[str, Execution]]:
         """(instance whose backward must be over, execution) of every reduction, in order.
@@ -288,20 +301,23 @@ class _PartBuilder:
         if not conduct.by_layer:
             mesh = self.codes.settings.mesh
             for bucket in buckets(self.graph, backward, conduct, mesh, self._buffer, ties):
-                yield bucket.at, self._bucket(bucket, "end")
+                yield self.due.behind(bucket.at, bucket.block.values), self._bucket(bucket, "end")
             return
-        together: list[tuple[int, Execution]] = []
+        together: list[tuple[int, str, Execution]] = []
         for instance in backward:
             code = self.codes.of(self.graph.block_of(instance)).get(REDUCE)
             if code is not None:
                 run = Execution(code, instance.name, ONCE, "end")
+                nodes = reduction(self.graph.block_of(instance))
+                values = [self._buffer(instance.name, value) for node in nodes for value in node.inputs]
+                due = self.due.behind(instance.name, values)
                 places = [place for (name, _), place in ties.items() if name == instance.name]
                 if places:
-                    together.append((min(places), run))
+                    together.append((min(places), due, run))
                 else:
-                    yield instance.name, run
-        last = together[-1][1].instance if together else ""
-        for _, run in sorted(together, key=lambda each: each[0]):
+                    yield due, run
+        last = max((due for _, due, _ in together), key=self.due.place.__getitem__, default="")
+        for _, _, run in sorted(together, key=lambda each: each[0]):
             yield last, run
 
     def _buffer(self, instance: str, value: str) -> str:
@@ -320,8 +336,9 @@ class _PartBuilder:
         """Instance -> the executions that gather those buckets of weights that it is the first to need."""
         found: dict[str, list[Execution]] = {}
         if self.codes.conduct.gathers_together:
-            for at, run in self._moved(phase):
-                found.setdefault(at, []).append(run)
+            for each in self._moved(phase):
+                run = self._bucket(each, BEGIN if phase is Phase.BEGIN else str(phase))
+                found.setdefault(each.at, []).append(run)
         return found
 
     def _unit_gathers(self, codes: Codes) -> Gathers:
@@ -342,8 +359,12 @@ class _PartBuilder:
         """What scatters the gradients of instances behind their backward, if they travel together."""
         if not self.codes.conduct.scatters_together:
             return None
-        completed = dict(self._moved(Phase.SCATTER))
+        completed = {each.at: self._bucket(each, str(Phase.SCATTER)) for each in self.scattered}
         return {name: completed.get(name) for name in self._users(Phase.SCATTER)}
+
+    def _scattered(self) -> list[Bucket]:
+        """The buckets of sharded gradients, if these travel together."""
+        return list(self._moved(Phase.SCATTER)) if self.codes.conduct.scatters_together else []
 
     def _users(self, phase: Phase) -> list[str]:
         """The instances with something to do in a phase, or with weights that others gather in it."""
@@ -355,8 +376,8 @@ class _PartBuilder:
             or (phase is Phase.GATHER and any(kind.role is Role.GATHERED for kind in block.values.values()))
         ]
 
-    def _moved(self, phase: Phase) -> Iterator[tuple[str, Execution]]:
-        """(instance at which it is due, execution) of every bucket of weights or of sharded gradients.
+    def _moved(self, phase: Phase) -> Iterator[Bucket]:
+        """Every bucket of weights or of sharded gradients.
 
         What is used by different chunks is so at different times: these have buckets of their own.
         """
@@ -367,14 +388,13 @@ class _PartBuilder:
         for chunk, instances in self.chunks.items():
             for each in unit_buckets(self.graph, instances[::step], phase, fusion, mesh, self._buffer):
                 name = f"{each.block.name}.chunk{chunk}" if chunk else each.block.name
-                bucket = replace(each, block=replace(each.block, name=name))
-                yield bucket.at, self._bucket(bucket, BEGIN if phase is Phase.BEGIN else str(phase))
+                yield replace(each, block=replace(each.block, name=name))
 
     def _late_reductions(self) -> Iterator[Execution]:
         """Reductions that wait for the last kernel of the backward pass."""
         if self.codes.conduct.late:
-            for _, reduction in self.reductions:
-                yield replace(reduction, behind=(COMPUTE,))
+            for _, run in self.reductions:
+                yield replace(run, behind=(COMPUTE,))
 
     def _gathered(self, scheduled: Iterator[Execution]) -> Iterator[Execution]:
         """The scheduled executions; the first of the kernels waits for the weights if gathers are exposed."""

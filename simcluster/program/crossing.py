@@ -28,11 +28,13 @@ from simcluster.program.instruction import (
 @dataclass(frozen=True, slots=True)
 class Crossing:
     """A value that passes between two virtual stages: the block that makes it and its name there, and its
-    buffer at this end. ``out`` and ``back`` are the streams of the value and of its gradient.
+    buffer at this end. ``out`` and ``back`` are the streams of the value and of its gradient. It is of one
+    ``slice`` of sequences.
     """
 
     block: Block
     value: str
+    slice: int
     buffer: str
     out: str
     back: str
@@ -103,4 +105,4 @@ class Crossings:
 
     def _crossing(self, outer: str, virtual: int, streams: tuple[str, str]) -> Crossing:
         maker, value = self.makers[outer]
-        return Crossing(self.graph.block_of(maker), value, self.buffer(outer, virtual), *streams)
+        return Crossing(self.graph.block_of(maker), value, maker.slice, self.buffer(outer, virtual), *streams)

@@ -41,7 +41,7 @@ class Fed:
     @classmethod
     def of(cls, codes: Sequence[Code]) -> Fed:
         """What the feeds of some codes need."""
-        feeds = {slot.name: slot for code in codes for slot in code.slots if slot.feed}
+        feeds = {(slot.name, slot.part): slot for code in codes for slot in code.slots if slot.feed}
         parts = [
             slot.whole.shape[0] * slot.type.num_elements / slot.whole.num_elements for slot in feeds.values()
         ]

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from simcluster.collectives import PartsByGroup
 from simcluster.layout import Layout, Movement, Strategy, base_axis, unrooted, whole
-from simcluster.model import Operator, TensorType
+from simcluster.model import Operator, Part, Place, Relocation, TensorType
 from simcluster.work import Work
 
 COMPUTE = "compute"
@@ -23,6 +23,9 @@ COMPUTE = "compute"
 
 INPUT = "input"
 """What the input pipeline's streams begin with, and what waits for it are charged to."""
+
+OFFLOAD = "offload"
+"""The same of the streams on which values are copied between a device, its host and the host's disks."""
 
 SEND_NEXT, RECV_PREV = "send_next", "recv_prev"
 SEND_PREV, RECV_NEXT = "send_prev", "recv_next"
@@ -100,6 +103,7 @@ class Category(enum.StrEnum):
     PARAMETERS = "parameters"
     GRADIENTS = "gradients"
     OPTIMIZER = "optimizer_states"
+    KV_CACHE = "kv_cache"
     ACTIVATIONS = "activations"
     TEMPORARY = "temporary"
     COMMUNICATION = "communication"
@@ -121,7 +125,8 @@ class Slot:
     """A buffer as a code sees it: local type, scope, and the bytes it takes where it is allocated.
 
     ``whole`` and ``layout`` say which tensor it is a part of, and which part. ``feed`` slots are filled from
-    the batch when the code starts, ids with numbers ``below`` a bound.
+    the batch when the code starts, ids with numbers ``below`` a bound, or from a ``part`` of it. ``place`` is
+    the memory it is in.
     """
 
     name: str
@@ -133,18 +138,21 @@ class Slot:
     layout: Layout
     feed: bool = False
     below: int = 0
+    part: Part | None = None
+    place: Place = Place.DEVICE
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One operator, or one movement of one tensor, on slots (by index); None moves it to another stage.
+    """One operator, or one movement or relocation of one tensor, on slots (by index); None moves it to
+    another stage.
 
     ``masked`` are inputs that count only at coordinate 0 of the given axes; outputs in ``adds`` are added to
     what the slot holds.
     """
 
     name: str
-    operator: Operator | Movement | None
+    operator: Operator | Movement | Relocation | None
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     strategy: Strategy = Strategy()
@@ -163,7 +171,8 @@ class Instruction:
     all-to-all-v says its ``parts``, group by group; ``num_bytes`` is then what a rank of all groups has on
     average. ``in_place``: what it writes takes the place of what it drops. ``scratch``: bytes that it holds
     while it runs, besides its slots. ``piece`` names the function, launched as one graph, that it belongs to;
-    ``dispatches`` is the host's time for it in multiples of what it spends on one operator.
+    ``dispatches`` is the host's time for it in multiples of what it spends on one operator. ``chunked`` names
+    the collective that it is a chunk of, or goes in chunks with.
     """
 
     name: str
@@ -183,6 +192,7 @@ class Instruction:
     scratch: int = 0
     piece: str = ""
     dispatches: float = 1.0
+    chunked: str = ""
 
     @property
     def reads(self) -> tuple[int, ...]:

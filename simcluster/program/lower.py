@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from simcluster.layout import Kind, Mesh, Movement
-from simcluster.model import Block, Node, Operator, Role, Value
+from simcluster.model import Block, Node, Operator, Relocation, Role, Value
 from simcluster.plan.framework import StorageSpec
 from simcluster.plan.fuse import kernel_nodes
 from simcluster.plan.piece import USUAL_GRAPHS, Graphs
@@ -35,8 +35,9 @@ from simcluster.program.phases import (
     phases_of,
     stream_of,
 )
+from simcluster.program.relocate import booked, copied, room_for
 from simcluster.program.segments import in_segments, phase_of
-from simcluster.program.storage import internal, local_type, stored, whole_sizes
+from simcluster.program.storage import internal, local_type, stored, views, whole_sizes
 from simcluster.program.uses import Uses
 from simcluster.work import DType, Kernel, Work
 
@@ -48,6 +49,7 @@ RESIDENT = {
     Role.COPY: Category.PARAMETERS,
     Role.ACCUMULATOR: Category.GRADIENTS,
     Role.STATE: Category.OPTIMIZER,
+    Role.CACHE: Category.KV_CACHE,
     Role.BUFFER: Category.COMMUNICATION,
 }
 """What values that outlive a step are booked under."""
@@ -90,9 +92,10 @@ def lower(block: Block, settings: Lowering, given: Mapping[str, Scope] | None = 
         phases = in_segments(phases, _COMPUTED)
     uses = Uses.of(block, phases, given or {}, stream_of)
     forward = [node for name, nodes in phases.items() if phase_of(name) == FORWARD for node in nodes]
-    sizes = whole_sizes(block, forward, settings.mesh, settings.storage, uses)
+    copies = booked(block, RESIDENT)
+    sizes = whole_sizes(block, forward, settings.mesh, settings.storage, uses) | views(block, uses)
     return {
-        name: _CodeWriter(block, name, nodes, settings, uses, sizes).write()
+        name: _CodeWriter(block, name, nodes, settings, uses, sizes, copies).write()
         for name, nodes in phases.items()
         if nodes
     }
@@ -112,6 +115,7 @@ class _CodeWriter:
     settings: Lowering
     uses: Uses
     sizes: Mapping[str, int]
+    copies: Mapping[str, Category]
     slots: list[Slot] = field(default_factory=list)
     index: dict[str, int] = field(default_factory=dict)
     instructions: list[Instruction] = field(default_factory=list)
@@ -143,11 +147,25 @@ class _CodeWriter:
         category = self._category(value, kind, scope)
         assert kind.layout is not None
         feed = kind.role is Role.FEED
-        return Slot(value, scope, local, category, size, kind.type, kind.layout, feed, kind.below)
+        return Slot(
+            value,
+            scope,
+            local,
+            category,
+            size,
+            kind.type,
+            kind.layout,
+            feed,
+            kind.below,
+            kind.part,
+            kind.place,
+        )
 
     def _category(self, value: str, kind: Value, scope: Scope) -> Category:
         if kind.role in RESIDENT:
             return RESIDENT[kind.role]
+        if value in self.copies:
+            return self.copies[value]
         if kind.role is Role.GATHERED:
             return Category.COMMUNICATION
         if scope is Scope.MICRO_BATCH and kind.role in (Role.ACTIVATION, Role.FEED):
@@ -165,10 +183,19 @@ class _CodeWriter:
         calls = tuple(self._call(node) for node in nodes)
         if isinstance(first.operator, Movement) and first.operator.is_collective:
             return self._collective(first, first.operator, calls)
+        if isinstance(first.operator, Relocation):
+            return copied(first, first.operator, calls[0], self.slots)
         works = joined([self._works(node) for node in nodes], self._internal_bytes(nodes))
         name = first.kernel or first.name
         return Instruction(
-            name, Action.COMPUTE, COMPUTE, calls, works=works, why=first.why, piece=first.piece
+            name,
+            Action.COMPUTE,
+            COMPUTE,
+            calls,
+            works=works,
+            why=first.why,
+            piece=first.piece,
+            chunked=first.chunked,
         )
 
     def _call(self, node: Node) -> Call:
@@ -198,6 +225,7 @@ class _CodeWriter:
             why=node.why,
             piece=node.piece,
             parts=routed_parts(movement, self.settings.mesh),
+            chunked=node.chunked,
         )
 
     def _moved(self, movement: Movement, call: Call) -> int:
@@ -269,18 +297,21 @@ class _CodeWriter:
             after = {maker[slot] for slot in each.reads if slot in maker and maker[slot] < index}
             after.update(self._prefetch_edge(index, readers))
             after.update(self._turn(index))
+            after.update(room_for(index, self.instructions))
             if barriers:
                 after.update(self._fence(index, barriers))
             made.append(replace(each, after=tuple(sorted(after)), drops=tuple(drops.get(index, ()))))
         return tuple(made)
 
     def _turn(self, index: int) -> Iterator[int]:
-        """Where collectives of activations block: the kernel before one, and for a kernel all since it."""
+        """Where collectives of activations block: the kernel before one, and for a kernel all since it, but
+        those that it goes in chunks with.
+        """
         if not self.settings.blocking or phase_of(self.name) not in _COMPUTED:
             return
         if self._inside(index):
             return
-        kernel = self.instructions[index].action is Action.COMPUTE
+        kernel, chunked = self.instructions[index].action is Action.COMPUTE, self.instructions[index].chunked
         if not kernel and not self._of_activations(self.instructions[index]):
             return
         for other in range(index - 1, -1, -1):
@@ -289,7 +320,7 @@ class _CodeWriter:
                 if not kernel:
                     yield other
                 return
-            if kernel and self._of_activations(before):
+            if kernel and not (chunked and chunked == before.chunked) and self._of_activations(before):
                 yield other
 
     def _inside(self, index: int) -> bool:
@@ -305,6 +336,8 @@ class _CodeWriter:
             yield from last.values()
 
     def _of_activations(self, each: Instruction) -> bool:
+        if each.action is Action.COPY:
+            return False
         roles = {self.block.values[self.slots[slot].name].role for slot in each.reads}
         return roles <= {Role.ACTIVATION, Role.GRADIENT}
 
@@ -334,6 +367,14 @@ class _CodeWriter:
         if before:
             yield before[-1]
 
+    def _kernels_ahead(self, index: int) -> list[int]:
+        """The kernels before an instruction; of those that are the chunks of one the last."""
+        found: dict[object, int] = {}
+        for place, each in enumerate(self.instructions[:index]):
+            if each.stream == COMPUTE and (each.works or not each.chunked):
+                found[each.chunked or place] = place
+        return sorted(found.values())
+
     def _prefetch_edge(self, index: int, readers: Mapping[int, list[int]]) -> Iterator[int]:
         """A gathered copy may not be made arbitrarily early: the kernel that far ahead of its reader.
 
@@ -346,7 +387,7 @@ class _CodeWriter:
         if each.operation != Kind.ALL_GATHER or phase_of(self.name) not in _COMPUTED:
             return
         first = min((index for slot in each.writes for index in readers.get(slot, ())), default=0)
-        ahead = [i for i in range(first) if self.instructions[i].stream == COMPUTE]
+        ahead = self._kernels_ahead(first)
         prefetch = self.settings.graphs.prefetch if each.piece else self.settings.prefetch
         early = [i for i in ahead[: max(len(ahead) - prefetch, 0)] if i < index]
         if early:

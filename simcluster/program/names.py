@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from simcluster.model import Graph, Instance, Role
 from simcluster.plan.units import gathered_name, whole_name
 from simcluster.program.crossing import Crossings
+
+_LASTING = (Role.PARAMETER, Role.COPY, Role.ACCUMULATOR, Role.STATE, Role.BUFFER, Role.VIEW)
 
 Name = tuple[tuple[str, str], str]
 """((instance, its value), buffer)."""
@@ -18,7 +20,8 @@ def buffer_names(
 ) -> dict[tuple[str, str], str]:
     """(instance, value) -> buffer, for those of a stage that are not simply called ``instance.value``."""
     names = _Names(graph, crossings, instances)
-    return dict(names.border()) | dict(names.tied()) | dict(names.shared())
+    found = dict(names.border()) | dict(names.tied()) | dict(names.shared())
+    return found | dict(names.sliced(found))
 
 
 def holders(graph: Graph, instances: Sequence[Instance]) -> dict[str, str]:
@@ -27,11 +30,15 @@ def holders(graph: Graph, instances: Sequence[Instance]) -> dict[str, str]:
         f"{each.name}.{name}": each.name for each in instances for name in graph.block_of(each).parameters
     }
     first: dict[str, str] = {}
+    led: dict[str, list[str]] = {}
     for group in graph.ties:
         sharing = [first.get(here[name], here[name]) for name in group if name in here]
-        for other in sharing[1:]:
-            # Whoever shared with the other one shares with the first now.
-            first |= dict.fromkeys((other, *(one for one in first if first[one] == other)), sharing[0])
+        for other in dict.fromkeys(sharing[1:]):
+            if other != sharing[0]:
+                # Whoever shared with the other one shares with the first now.
+                moved = [other, *led.pop(other, [])]
+                first |= dict.fromkeys(moved, sharing[0])
+                led.setdefault(sharing[0], []).extend(moved)
     return {each: holder for each, holder in first.items() if each != holder}
 
 
@@ -55,11 +62,12 @@ class _Names:
                     yield (instance.name, block.gradients[inner]), f"{outer}.grad"
 
     def tied(self) -> Iterator[Name]:
-        """Copies of a tied parameter on this stage share the first copy's buffers."""
+        """Copies of a tied parameter or cache on this stage share the first copy's buffers."""
         parameters = {
             f"{instance.name}.{name}": (instance, name)
             for instance in self.instances
-            for name in self.graph.block_of(instance).parameters
+            for block in (self.graph.block_of(instance),)
+            for name in (*block.parameters, *block.states)
         }
         for group in self.graph.ties:
             here = [name for name in group if name in parameters]
@@ -78,6 +86,15 @@ class _Names:
                     whole = block.values.get(whole_name(gradient))
                     if whole is not None and whole.role is Role.SUM:
                         yield (instance.name, whole_name(gradient)), whole_name(shared)
+
+    def sliced(self, found: Mapping[tuple[str, str], str]) -> Iterator[Name]:
+        """What outlives a micro-batch, all slices of sequences have in common with the first."""
+        for instance in self.instances:
+            block = self.graph.block_of(instance)
+            for name, value in block.values.items() if instance.first else ():
+                if value.role in _LASTING:
+                    here = instance.first, name
+                    yield (instance.name, name), found.get(here, f"{instance.first}.{name}")
 
     def shared(self) -> Iterator[Name]:
         """Values that the blocks of this stage share are called what they call them."""

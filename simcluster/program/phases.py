@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from simcluster.layout import Movement
-from simcluster.model import Block, Node, Phase
+from simcluster.model import Block, Node, Phase, Relocation
 from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.program.instruction import COMPUTE, Purpose, stream_name
+from simcluster.program.relocate import STREAMS, way_of
 
 BEGIN, PREPARE, FORWARD, BACKWARD, WEIGHTS = "begin", "prepare", "forward", "backward", "weights"
 REDUCE, NORM, MEASURE, UPDATE = "reduce", "norm", "measure", "update"
-GATHER, REGATHER, SCATTER = "gather", "regather", "scatter"
+GATHER, REGATHER, SCATTER, FETCH = "gather", "regather", "scatter", "fetch"
 
 _PURPOSES = {
     BEGIN: Purpose.ONCE,
@@ -66,6 +67,7 @@ def phases_of(block: Block) -> dict[str, list[Node]]:
         GATHER: list(block.phase(Phase.GATHER)),
         FORWARD: list(block.phase(Phase.FORWARD)),
         REGATHER: list(block.phase(Phase.REGATHER)),
+        FETCH: list(block.phase(Phase.FETCH)),
         BACKWARD: list(block.phase(Phase.BACKWARD)),
         WEIGHTS: list(block.phase(Phase.WEIGHTS)),
         SCATTER: list(block.phase(Phase.SCATTER)),
@@ -84,4 +86,6 @@ def stream_of(code: str, node: Node) -> str:
     """The stream on which a node runs in a code."""
     if isinstance(node.operator, Movement) and node.operator.is_collective:
         return stream_name(node.operator.axes, _PURPOSES.get(code, Purpose.ACTIVATIONS))
+    if isinstance(node.operator, Relocation):
+        return STREAMS[way_of(node.operator)]
     return COMPUTE

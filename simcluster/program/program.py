@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.layout import Layout, Mesh
-from simcluster.model import TensorType
+from simcluster.model import Place, TensorType
 from simcluster.program.instruction import Category, Code, Execution, Scope, with_next
 from simcluster.work import DType
 
@@ -22,7 +22,7 @@ class Resident:
     """A buffer that exists from before the step to after it.
 
     It is the part that ``layout`` gives a rank of a tensor of type ``whole``; ``origin`` names the parameter
-    whose initial values it starts with, or is empty if it starts at zero.
+    whose initial values it starts with, or is empty if it starts at zero. ``place`` is the memory it is in.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Resident:
     whole: TensorType
     layout: Layout
     origin: str = ""
+    place: Place = Place.DEVICE
 
     @classmethod
     def room(cls, name: str, category: Category, num_bytes: int) -> Resident:
@@ -45,11 +46,14 @@ class PartProgram:
     A part is a pipeline stage; where the ranks of a stage train unequal numbers of micro-batches, it is those
     of the stage that train equally many. ``names`` maps (instance, slot name) to the buffer's name among all
     of the part, where it is not simply ``instance.slot``: values that cross blocks, tied parameters.
+    ``slices`` are, of instances that work on one slice of sequences, the instance of the first slice and the
+    slice.
     """
 
     executions: tuple[Execution, ...]
     residents: tuple[Resident, ...]
     names: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    slices: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
     def buffer(self, instance: str, slot: str) -> str:
         """The name of a slot of an instance among all of the part."""

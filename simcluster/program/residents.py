@@ -28,11 +28,13 @@ def residents_of(
                 continue
             assert kind.layout is not None
             name = buffer(instance.name, value)
+            if name in found:
+                continue
             size = 0 if kind.role is Role.VIEW else local_type(kind, mesh).num_bytes
             source = value if kind.role is Role.PARAMETER else kind.copy_of
-            origin = graph.canonical(f"{instance.name}.{source}") if source else ""
+            origin = graph.canonical(f"{instance.home}.{source}") if source else ""
             category = RESIDENT.get(kind.role, Category.PARAMETERS)
-            found.setdefault(name, Resident(name, category, size, kind.type, kind.layout, origin))
+            found[name] = Resident(name, category, size, kind.type, kind.layout, origin, kind.place)
     yield from found.values()
 
 

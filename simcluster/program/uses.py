@@ -7,13 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from simcluster.model import Block, Node, Phase, Role
-from simcluster.program.instruction import COMPUTE, Scope
+from simcluster.program.instruction import COMPUTE, OFFLOAD, Scope
 from simcluster.program.segments import phase_of
 
-_EACH = tuple(map(str, (Phase.FORWARD, Phase.BACKWARD, Phase.WEIGHTS, Phase.SCATTER)))
+_EACH = tuple(map(str, (Phase.FORWARD, Phase.FETCH, Phase.BACKWARD, Phase.WEIGHTS, Phase.SCATTER)))
 """What runs for every micro-batch, and drops what it is the last to read."""
 
-_RESIDENT = frozenset({Role.PARAMETER, Role.COPY, Role.STATE, Role.ACCUMULATOR, Role.BUFFER, Role.VIEW})
+_RESIDENT = frozenset(
+    {Role.PARAMETER, Role.COPY, Role.STATE, Role.CACHE, Role.ACCUMULATOR, Role.BUFFER, Role.VIEW}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,8 @@ class Uses:
         """The streams on which the last reader of a value in this code is one of those that drop it.
 
         That is the last code of the block to read it. Where it does so on streams of collectives alone, these
-        may run before earlier kernels have read it: then the other streams of earlier codes drop it too.
+        may run before earlier kernels have read it: then the other streams of earlier codes drop it too. So
+        do always those that copy it elsewhere, for which no kernel waits.
         """
         if self.scope(value) is Scope.STEP:
             return set()
@@ -98,7 +101,6 @@ class Uses:
         last = self.streams[value, order[-1]]
         if code == order[-1]:
             return last
-        if COMPUTE in last:
-            return set()
         later = {stream for name in order[order.index(code) + 1 :] for stream in self.streams[value, name]}
-        return self.streams[value, code] - later
+        mine = self.streams[value, code] - later
+        return {stream for stream in mine if stream.startswith(OFFLOAD)} if COMPUTE in last else mine

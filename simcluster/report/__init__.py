@@ -6,6 +6,7 @@ from simcluster.report.perfetto import write_perfetto
 from simcluster.report.result_json import result_json
 from simcluster.report.summary import summary, summary_text
 from simcluster.report.verification import verification_text
+from simcluster.report.weights import weights_text
 
 __all__ = [
     "html",
@@ -14,5 +15,6 @@ __all__ = [
     "summary",
     "summary_text",
     "verification_text",
+    "weights_text",
     "write_perfetto",
 ]

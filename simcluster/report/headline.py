@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from simcluster import units
+from simcluster.report.answer import numbers, prompts
 
 Document = Mapping[str, Any]
 
@@ -119,6 +120,8 @@ def _batch(plan: Mapping[str, Any]) -> str:
         counts, axis = shares["micro_batches"], shares["axis"]
         others = f"{ways // len(counts):,} x " if ways > len(counts) else ""
         divided = f"{others}({_summed(counts)}) micro-batches along {axis} x {samples:,}"
+    if "inference" in plan:
+        return f"{prompts(plan)} = {divided}"
     whole = f"{plan['global_batch']:,} samples"
     if plan["seq_len"] > 1:
         whole += f" of {plan['seq_len']:,} tokens ({units.count(tokens)})"
@@ -154,6 +157,8 @@ def _start(broadcast: Mapping[str, Any]) -> str:
 
 
 def _numbers(plan: Mapping[str, Any]) -> str:
+    if "inference" in plan:
+        return numbers(plan)
     precision = plan["precision"]
     master = "" if precision["master"] == "none" else f", {precision['master']} master weights"
     compute, matmul = precision["compute"], precision["matmul"]

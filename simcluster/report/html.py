@@ -28,8 +28,10 @@ from simcluster.draw import (
 from simcluster.draw.stacks import LIMIT
 from simcluster.draw.svg import FONT
 from simcluster.draw.tone import GREY
+from simcluster.report.answer import answered, infers, remarks, simulated
 from simcluster.report.headline import headline
 from simcluster.report.held_html import held
+from simcluster.report.hosts import HOST_COLUMNS, hosts
 from simcluster.report.parts import cut
 from simcluster.report.slices import actions, kernels
 from simcluster.report.stages import called
@@ -70,8 +72,9 @@ def _sections(run: Run) -> Iterator[Markup]:
     rows = [[Markup(f'<span style="opacity:.7">{label}</span>'), text] for label, text in headline(documents)]
     yield html_table(["", ""], rows)
     yield _figures(documents)
-    yield _cut(found)
+    yield _cut(found, simulated(documents))
     yield from held(run, WIDTH)
+    yield from _hosts(found)
     yield from _groups(found)
     yield from _communication(found)
     yield from _tenants(found)
@@ -90,26 +93,32 @@ def _misfit(found: Document) -> Iterator[Markup]:
 
 def _figures(documents: Document) -> Markup:
     """The figures that people quote, large."""
+    tiles = "".join(
+        f'<div style="margin:0 28px 0 0"><div style="font-size:21px;font-weight:600">{escape(value)}</div>'
+        f'<div style="font-size:12px;opacity:.7">{escape(label)}</div></div>'
+        for value, label in (answered(documents) if infers(documents) else _trained(documents))
+    )
+    found = documents["summary"]
+    told = remarks(documents) if infers(documents) else [useful(documents), conventions(found)]
+    notes = "; ".join(line for line in told if line)
+    note = f'<div style="font-size:12px;opacity:.7">{escape(notes)}</div>'
+    return Markup(f'<div style="display:flex;flex-wrap:wrap;margin:10px 0 4px">{tiles}</div>{note}')
+
+
+def _trained(documents: Document) -> tuple[tuple[str, str], ...]:
+    """Those of a training, each with what it is."""
     found = documents["summary"]
     rate, each, unit = throughput(documents)
-    figures = (
+    return (
         (units.seconds(found["step_time_s"]), "step time"),
         (rate, f"{unit}/s, {each} per device"),
         (units.percent(found["mfu"]), f"MFU (HFU {units.percent(found['hfu'])})"),
         (units.percent(found["bubble_fraction"]), "of the step is pipeline wait"),
         (units.size(found["peak_memory_bytes_max"]), "peak memory of a device"),
     )
-    tiles = "".join(
-        f'<div style="margin:0 28px 0 0"><div style="font-size:21px;font-weight:600">{escape(value)}</div>'
-        f'<div style="font-size:12px;opacity:.7">{escape(label)}</div></div>'
-        for value, label in figures
-    )
-    notes = "; ".join(line for line in (useful(documents), conventions(found)) if line)
-    note = f'<div style="font-size:12px;opacity:.7">{escape(notes)}</div>'
-    return Markup(f'<div style="display:flex;flex-wrap:wrap;margin:10px 0 4px">{tiles}</div>{note}')
 
 
-def _cut(found: Document) -> Markup:
+def _cut(found: Document, title: str) -> Markup:
     parts, step = cut(found), found["step_time_s"]
     columns = [Column(), *(Column(title, quantity=True) for title in ("mean", "share", "worst rank"))]
     rows = [
@@ -122,7 +131,14 @@ def _cut(found: Document) -> Markup:
         for part, most in parts
     ]
     bar = Markup(stacks([Stack("", [part for part, _ in parts])], units.seconds, width=WIDTH))
-    return section("Where the step goes", "mean over ranks", bar, html_table(columns, rows))
+    return section(title, "mean over ranks", bar, html_table(columns, rows))
+
+
+def _hosts(found: Document) -> Iterator[Markup]:
+    rows = hosts(found)
+    if rows:
+        columns = [Column(), *(Column(title, quantity=True) for title in HOST_COLUMNS[1:4])]
+        yield section("Hosts", "at their peak", html_table([*columns, Column(HOST_COLUMNS[4])], rows))
 
 
 def _groups(found: Document) -> Iterator[Markup]:

@@ -15,6 +15,7 @@ _CATEGORIES: Mapping[str, tuple[str, Tone]] = MappingProxyType(
         "parameters": ("parameters", BLUE),
         "gradients": ("gradients", TEAL),
         "optimizer_states": ("optimizer", GREEN),
+        "kv_cache": ("KV cache", RED),
         "activations": ("activations", ORANGE),
         "temporary": ("temporary", YELLOW),
         "communication": ("communication", PURPLE),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from simcluster import units
+from simcluster.report.hosts import overfull
 from simcluster.report.stages import called
 
 Document = Mapping[str, Any]
@@ -26,10 +27,13 @@ class Misfit:
 
 
 def misfit(summary: Document) -> Misfit | None:
-    """If devices have too little memory: which, from when on, by how much, and the largest that was alive."""
+    """If devices or hosts have too little memory: which, from when on, by how much, and the largest that was
+    alive.
+    """
     over = [entry for entry in summary["peak_memory_bytes"] if not entry["fits"]]
+    hosts = overfull(summary)
     if not over:
-        return None
+        return Misfit(f"DOES NOT FIT: {hosts}", (), ()) if hosts else None
     worst = max(over, key=lambda entry: entry["excess"])
     ranks = sum(entry["ranks"] for entry in over)
     at, excess, device = worst["exceeded_at_s"], units.size(worst["excess"]), worst["device"]
@@ -39,6 +43,7 @@ def misfit(summary: Document) -> Misfit | None:
         (
             f"worst: class {worst['class']} ({called(worst)}, rank {worst['rank']}) holds "
             f"{units.size(worst['total'])}, {excess} over its {device}, {since}",
+            *([hosts] if hosts else ()),
             f"alive at its peak, {units.seconds(worst['time_s'])} into the run:",
         ),
         tuple(f"{each['buffer']} {units.size(each['bytes'])}" for each in worst["alive"][:4]),

@@ -11,7 +11,9 @@ from rich.text import Text
 
 from simcluster import units
 from simcluster.draw import Cell, Column, bar, flow, legend, screen_width, shown, table
+from simcluster.report.answer import answered, infers, remarks, simulated
 from simcluster.report.headline import headline
+from simcluster.report.hosts import HOST_COLUMNS, hosts
 from simcluster.report.parts import cut, memory
 from simcluster.report.stages import StageMemory, against, labels, stage_memory
 from simcluster.report.statements import (
@@ -52,8 +54,9 @@ def summary(run: Run, width: int, *, colour: bool = False) -> RenderableType:
         *_misfit(found, width),
         _head(documents),
         _figures(documents),
-        _cut(found, width, colour),
+        _cut(found, simulated(documents), width, colour),
         _memory(documents, width, colour),
+        *_hosts(found, width),
         *_groups(found),
         *_communication(found, width),
         *_tenants(found),
@@ -68,9 +71,11 @@ def _title(text: str, note: str) -> Text:
 
 def _misfit(found: Document, width: int) -> Iterator[RenderableType]:
     over = misfit(found)
-    if over is not None:
+    if over is None:
+        return
+    yield Text(over.sentence, "bold red")
+    if over.details:
         yield Group(
-            Text(over.sentence, "bold red"),
             _indented(Text("\n".join(over.details), "red")),
             Padding(Text(style="red").append_text(flow(over.alive, width - 4)), (0, 0, 0, 4)),
         )
@@ -88,6 +93,9 @@ def _head(documents: Document) -> RenderableType:
 def _figures(documents: Document) -> RenderableType:
     """The figures that people quote."""
     found = documents["summary"]
+    if infers(documents):
+        told = [part for value, what in answered(documents) for part in ((value, "bold cyan"), f" {what}   ")]
+        return Group(Text.assemble(*told[:-2]), _indented(Text("\n".join(remarks(documents)), "dim")))
     rate, each, unit = throughput(documents)
     text = Text.assemble(
         *("Step time ", (units.seconds(found["step_time_s"]), "bold cyan"), "   "),
@@ -98,7 +106,7 @@ def _figures(documents: Document) -> RenderableType:
     return Group(text, _indented(Text("\n".join(notes), "dim")))
 
 
-def _cut(found: Document, width: int, colour: bool) -> RenderableType:
+def _cut(found: Document, title: str, width: int, colour: bool) -> RenderableType:
     """The parts of the step: the table, and below it the bar."""
     parts, step = cut(found), found["step_time_s"]
     rows: list[list[Cell]] = [
@@ -112,7 +120,7 @@ def _cut(found: Document, width: int, colour: bool) -> RenderableType:
     ]
     figures = [Column(title, quantity=True) for title in ("mean", "share", "worst rank")]
     return Group(
-        table([Column("Where the step goes"), *figures], rows),
+        table([Column(title), *figures], rows),
         _indented(bar([part for part, _ in parts], width - 2, scale=step, colour=colour)),
     )
 
@@ -153,6 +161,17 @@ def _remark(row: StageMemory, width: int) -> str:
     count = 2 if width >= 118 else 1 if width >= 80 else 0
     parts = sorted(memory(row.worst["breakdown"]), key=lambda part: -part.value)[:count]
     return ", ".join(f"{part.name} {units.size(part.value)}" for part in parts if part.value)
+
+
+def _hosts(found: Document, width: int) -> Iterator[RenderableType]:
+    """What hosts hold for their devices."""
+    rows = [[f"  {name}", *figures] for name, *figures in hosts(found)]
+    columns = [Column(HOST_COLUMNS[0], wraps=True)]
+    columns += [Column(title, quantity=True) for title in HOST_COLUMNS[1:4]]
+    if width >= 76:
+        columns.append(Column(HOST_COLUMNS[4], wraps=True))
+    if rows:
+        yield table(columns, [row[: len(columns)] for row in rows])
 
 
 def _groups(found: Document) -> Iterator[RenderableType]:

@@ -13,9 +13,11 @@ from simcluster.document import Name, Refused, Section, Unsupported
 from simcluster.engine.spec import RunSpec
 from simcluster.model.spec import ModelSpec
 from simcluster.plan.framework import IDEAL, FrameworkSpec
+from simcluster.plan.inference_spec import InferenceSpec, Task
 from simcluster.plan.inputs import DataSpec
 from simcluster.plan.spec import ParallelSpec, TrainingSpec
 from simcluster.scenario.library import check_library
+from simcluster.scenario.task import check_inference, task_of
 from simcluster.scenario.tenant import TenantSpec, check_hosts, own_hosts
 
 
@@ -38,7 +40,7 @@ class BoundSpec(Section):
 
 
 class ScenarioSpec(Section):
-    """A model trained by a parallel plan on a cluster."""
+    """A model trained by a parallel plan on a cluster, or answering prompts by one."""
 
     simcluster: Literal[1]
     """Version of the scenario format."""
@@ -53,10 +55,13 @@ class ScenarioSpec(Section):
     """A framework profile, with other switches where it says so: ``{use: megatron-core, prefetch: 2}``."""
 
     model: ModelSpec
-    """What is trained."""
+    """What is trained, or answers."""
 
-    training: TrainingSpec
+    training: TrainingSpec | None = None
     """Batch, sequence length, precision, optimizer."""
+
+    inference: InferenceSpec | None = None
+    """In place of training: prompts, and how many tokens are generated behind them."""
 
     data: DataSpec | None = None
     """How every device gets its part of the batch; absent: it is there."""
@@ -88,7 +93,15 @@ class ScenarioSpec(Section):
     def _is_known(self) -> ScenarioSpec:
         check_library(self.cluster)
         check_hosts(self.cluster, self.num_ranks, self.tenants)
+        if isinstance(self.task, InferenceSpec):
+            others = {"data": self.data, "tenants": self.tenants}
+            check_inference(self.parallel, others, self.run.steps)
         return self
+
+    @property
+    def task(self) -> Task:
+        """What is done with the model: its training, or inference."""
+        return task_of(self.training, self.inference)
 
     @property
     def num_ranks(self) -> int:

@@ -28,6 +28,9 @@ class GuestSpec(Section):
     training: TrainingSpec
     """Batch, sequence length, precision, optimizer."""
 
+    inference: Unsupported = None
+    """Prompts that are answered."""
+
     data: Unsupported = None
     """Input pipeline."""
 

@@ -47,7 +47,7 @@ def prepare(scenario: Scenario, *, unfold: bool = False) -> Built:
         def planned(again: RecomputeSpec) -> Plan:
             return make_plan(
                 scenario.model,
-                spec.training,
+                spec.task,
                 spec.parallel.model_copy(update={"recompute": again}),
                 scenario.framework,
                 cluster,
@@ -60,7 +60,12 @@ def prepare(scenario: Scenario, *, unfold: bool = False) -> Built:
         beside = plan.mesh.num_ranks // plan.num_stages if unfold else 1
         swept = not cluster.mixed
         work = partial(
-            check_passes, sum(plan.layers), plan.num_micro_batches, swept=swept, steps=spec.run.steps
+            check_passes,
+            sum(plan.layers),
+            plan.num_micro_batches,
+            swept=swept,
+            steps=spec.run.steps,
+            passes=plan.generation.num_passes if plan.generation else 1,
         )
         work(ranks=beside)
         program = lowered(plan)

@@ -51,7 +51,7 @@ def planned(built: Built) -> dict[str, Any]:
 def plan_document(built: Built) -> dict[str, Any]:
     """What was decided: every choice named, shorthands written out."""
     plan, scenario = built.plan, built.scenario
-    training = scenario.spec.training
+    task = scenario.spec.task
     return {
         "name": scenario.name,
         "model": scenario.spec.model.called,
@@ -65,10 +65,11 @@ def plan_document(built: Built) -> dict[str, Any]:
         **({"layers_per_chunk": [list(each) for each in plan.chunks]} if plan.chain.num_chunks > 1 else {}),
         "micro_batches": plan.num_micro_batches,
         "data_parallel_ways": plan.batch_ways,
-        "global_batch": training.global_batch,
+        "global_batch": task.global_batch,
         "micro_batch": plan.micro_batch,
         **({"copies": plan.copies} if plan.copies > 1 else {}),
-        "seq_len": training.seq_len,
+        "seq_len": task.seq_len,
+        **_generation(plan),
         "precision": {
             "compute": str(plan.compute),
             "matmul": str(plan.matmul),
@@ -76,7 +77,7 @@ def plan_document(built: Built) -> dict[str, Any]:
             "master": str(plan.master) if plan.master else "none",
             "optimizer_states": _states(plan.states),
         },
-        "optimizer": training.optimizer.kind,
+        "optimizer": plan.update.kind if plan.update else "",
         "gradient_clip": plan.clip,
         "optimizer_sharding": plan.sharding.document(),
         "fusion": fusion_told(plan.conduct),
@@ -84,11 +85,29 @@ def plan_document(built: Built) -> dict[str, Any]:
         "recompute": plan.recompute.model_dump(mode="json"),
         "recipe": plan.recipe,
         "vocabulary": plan.vocab,
-        "schedule": {"kind": scenario.spec.parallel.schedule.kind, "text": render(plan.timetable)},
+        "schedule": {
+            "kind": "forward only" if plan.generation else scenario.spec.parallel.schedule.kind,
+            "text": render(plan.timetable),
+        },
         **_shares(plan),
         **_inputs(built),
         **startup(built),
         "notes": [*plan.notes, *_routed(built), *_reuse(built), *_remarks(built)],
+    }
+
+
+def _generation(plan: Plan) -> dict[str, Any]:
+    """What is generated, where nothing is trained."""
+    found = plan.generation
+    if found is None:
+        return {}
+    return {
+        "inference": {
+            "prompt": found.prompt,
+            "tokens": found.tokens,
+            "decode_steps": list(found.steps),
+            "cache": str(found.dtype),
+        }
     }
 
 
@@ -137,7 +156,7 @@ def _inputs(built: Built) -> dict[str, Any]:
     plan, spec = built.plan, built.scenario.spec
     if plan.inputs is None or spec.data is None:
         return {}
-    epoch = plan.inputs.epoch(plan.graph, plan.mesh, spec.training.global_batch)
+    epoch = plan.inputs.epoch(plan.graph, plan.mesh, spec.task.global_batch)
     told = {"epoch": asdict(epoch)} if epoch else {}
     written = spec.data
     return {
@@ -186,10 +205,10 @@ def _framework(built: Built) -> list[str]:
     alone, one_stage = plan.batch_ways == 1, plan.num_stages == 1
     interleaved, by_chunks = built.scenario.framework.p2p_interleaved is not None, plan.chain.num_chunks > 1
     idle = {
-        "gradients": plan.gradients is DType.FP32 or spec.training.precision.gradients is not None,
+        "gradients": plan.gradients is DType.FP32 or spec.task.formats.gradients is not None,
         "main_gradients": plan.master in (None, plan.gradients),
         "weights": plan.compute is DType.FP32
-        or spec.training.precision.master is not None
+        or spec.task.formats.master is not None
         or plan.sharding.weights,
         "accumulate": plan.sharding.gradients,
         "fp8_transposes": plan.matmul is not DType.FP8,

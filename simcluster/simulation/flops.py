@@ -44,7 +44,11 @@ def _of(work: Work) -> Flops:
         return Flops(product, product)
     keys, values = size["d"], size.get("dv", size["d"])
     products = 3 * keys + 2 * values if size["backward"] else keys + values
-    return Flops(work.flops, products * 2 * size["b"] * size["h"] * size["sq"] * size["skv"])
+    scores = 2 * size["sq"] * size["skv"]
+    if "before" in size:
+        # The squares of slices of sequences make up that of the whole.
+        scores = 2 * (scores - size["sq"] ** 2)
+    return Flops(work.flops, products * size["b"] * size["h"] * scores)
 
 
 def forward_flops(graph: Graph) -> Flops:

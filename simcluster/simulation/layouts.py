@@ -9,7 +9,7 @@ from simcluster.cluster import placements_of
 from simcluster.collectives import Operation, PartsByGroup, collective_time
 from simcluster.errors import PlanError
 from simcluster.layout import Mesh, Movement, pieces, uncut, whole
-from simcluster.model import Block, Instance, Node, Operator, Phase, TensorType, Value
+from simcluster.model import Block, Instance, Node, Operator, Phase, Relocation, TensorType, Value
 from simcluster.plan.redistribute import collective_bytes, part_type, routed_parts
 from simcluster.program import Action, Code, Instruction
 from simcluster.program.phases import BEGIN, GATHER, REDUCE, REGATHER, SCATTER
@@ -140,6 +140,8 @@ def _node(built: Built, block: Block, instance: Instance, node: Node, *, maps: b
         if padding:
             entry["padding"] = padding
         return entry | {"kind": node.operator.kind, "strategy": strategy, "source": source}
+    if isinstance(node.operator, Relocation):
+        return entry | {"kind": str(node.operator), "why": node.why}
     return entry | {"kind": str(node.operator), "why": node.why} | _cost(built, block, node, node.operator)
 
 

@@ -37,7 +37,7 @@ class ShardedGraph:
     @cached_property
     def operators(self) -> Mapping[str, tuple[str, Dims, Dims]]:
         """Full name -> kind of operator, and the names of the dims of its inputs and of its outputs."""
-        seq = self.scenario.spec.training.seq_len
+        seq = self.scenario.spec.task.seq_len
         graph = self.scenario.model.graph(1, seq, DType.FP32, 1)
         found = {}
         for instance, node in graph.nodes():
@@ -119,7 +119,7 @@ class GraphPiece:
     def _border(self) -> tuple[Border, Border]:
         """Of the first layer that has it. PlanError if the pattern fits nothing, or what is no function."""
         scenario = self.graph.scenario
-        seq = scenario.spec.training.seq_len
+        seq = scenario.spec.task.seq_len
         shard = Shard(self.match, None, None, (), None, 0, "")
         graph, pieces = marked(scenario.model.graph(1, seq, DType.FP32, 1), [shard])
         block, piece = next((graph.blocks[name], found[0]) for name, found in pieces.items() if found)

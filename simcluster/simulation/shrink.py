@@ -10,7 +10,7 @@ was divided still divides, what was padded is padded, grouped heads stay grouped
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from simcluster.plan import Plan
 from simcluster.plan.batches import Batches
 from simcluster.plan.dataset_strategy import given
 from simcluster.plan.fusion import FusionSpec
+from simcluster.plan.inference_spec import InferenceSpec, Task, samples
 from simcluster.plan.inputs import DataSpec
 from simcluster.plan.padding import padded_dims
 from simcluster.plan.piece import fits
@@ -36,7 +37,7 @@ from simcluster.plan.routing_spec import RoutingSpec
 from simcluster.plan.rule import BATCH
 from simcluster.plan.schedule import Schedule
 from simcluster.plan.sharding import OptimizerShardingSpec
-from simcluster.plan.spec import OptimizerSpec
+from simcluster.plan.spec import OptimizerSpec, TrainingSpec
 from simcluster.plan.strategy_spec import StrategySpec
 from simcluster.scenario import Scenario
 from simcluster.simulation.build import Built, prepare
@@ -45,6 +46,9 @@ from simcluster.simulation.shrink_recompute import small_recompute
 from simcluster.simulation.strategies import strategies
 
 MOST_RANKS = 64
+
+MOST_TOKENS = 4
+"""Tokens that are generated in values."""
 
 _CONSTANTS = {"eps": 1e-3, "learning_rate": 0.01}
 """Adam must not divide by rounding errors, nor an update vanish in them."""
@@ -85,17 +89,8 @@ def shrink(scenario: Scenario) -> Shrunk:
     micro_batch = plan.copies * _micro_batch(plan, mesh, ways, plan.micro_batch)
     trained = sum(batches.by_coordinate) / len(batches.by_coordinate)
     batch = round(trained * micro_batch * mesh.product(plan.batch_axes))
-    seq = model.sequence or min(spec.training.seq_len, ways("seq", 4))
-    training = spec.training.model_copy(
-        update={
-            "global_batch": batch,
-            "micro_batch": micro_batch,
-            "batch_shares": {batches.axis: batches.by_coordinate} if batches.axis else {},
-            "seq_len": seq,
-            "optimizer": _verifiable(spec.training.optimizer),
-            "routing": RoutingSpec(),
-        }
-    )
+    seq = model.sequence or min(spec.task.seq_len, schedule.num_slices * ways("seq", 4))
+    task = _small_task(spec.task, batch, micro_batch, batches, seq)
     auto = spec.parallel.schedule.stages == "auto" and default_layers(sum(layers), len(layers)) == layers
     written = "auto" if auto else chunks if len(chunks) > 1 else layers
     scheduled = spec.parallel.schedule.model_copy(update={"stages": written})
@@ -119,7 +114,7 @@ def shrink(scenario: Scenario) -> Shrunk:
     )
     small = spec.model_copy(
         update={
-            "training": training,
+            **task,
             "parallel": parallel,
             "cluster": hosts,
             "data": _small_data(built),
@@ -127,8 +122,8 @@ def shrink(scenario: Scenario) -> Shrunk:
             "tenants": (),
         }
     )
-    before = _figures(scenario.model, plan.mesh, built.cluster, scenario, plan.batches)
-    after = _figures(model, mesh, cluster, replace(scenario, spec=small), batches)
+    before = _figures(scenario.model, plan.mesh, built.cluster, scenario, plan.batches, plan.batch_axes)
+    after = _figures(model, mesh, cluster, replace(scenario, spec=small), batches, plan.batch_axes)
     changes = tuple((name, old, after[name]) for name, old in before.items() if old != after[name])
     if threshold:
         changes = (*changes, ("smallest sharded parameter", f"{threshold:,} B", "0 B"))
@@ -142,6 +137,24 @@ def shrink(scenario: Scenario) -> Shrunk:
         # Nor on who else is on the links; each tenant is verified as a scenario of its own.
         changes = (*changes, ("tenants", f"{len(spec.tenants):,}", "0"))
     return Shrunk(replace(scenario, spec=small), model, cluster, changes)
+
+
+def _small_task(
+    task: Task, batch: int, micro_batch: int, batches: Batches, seq: int
+) -> dict[str, TrainingSpec | InferenceSpec]:
+    """The section of training, or that of inference: short prompts, and every decode step of a few."""
+    sizes = {"micro_batch": micro_batch}
+    if isinstance(task, InferenceSpec):
+        sizes |= {"batch": batch, "prompt": min(task.prompt, seq), "tokens": min(task.tokens, MOST_TOKENS)}
+        return {"inference": task.model_copy(update={**sizes, "decode_steps": "all"})}
+    shares = {batches.axis: batches.by_coordinate} if batches.axis else {}
+    sizes |= {"global_batch": batch, "seq_len": seq}
+    others = {
+        "batch_shares": shares,
+        "optimizer": _verifiable(task.optimizer),
+        "routing": RoutingSpec(),
+    }
+    return {"training": task.model_copy(update={**sizes, **others})}
 
 
 def _as_written(built: Built) -> Shrunk:
@@ -159,9 +172,11 @@ def _as_written(built: Built) -> Shrunk:
             )
         )
     spec = scenario.spec
-    training = spec.training.model_copy(update={"optimizer": _verifiable(spec.training.optimizer)})
+    assert spec.training is not None, "programs that are written by hand train"
+    given = spec.training.optimizer
+    changed = _verifiable(given)
+    training = spec.training.model_copy(update={"optimizer": changed})
     small = replace(scenario, spec=spec.model_copy(update={"training": training, "tenants": ()}))
-    given, changed = spec.training.optimizer, training.optimizer
     changes = tuple(
         (name, str(getattr(given, name)), str(getattr(changed, name)))
         for name in _CONSTANTS
@@ -356,7 +371,12 @@ def _micro_batch(plan: Plan, mesh: Mesh, small: _Ways, given: int) -> int:
 
 
 def _figures(
-    model: Model, mesh: Mesh, cluster: Cluster, scenario: Scenario, batches: Batches
+    model: Model,
+    mesh: Mesh,
+    cluster: Cluster,
+    scenario: Scenario,
+    batches: Batches,
+    batch_axes: Sequence[str],
 ) -> dict[str, str]:
     """What is shown before and after."""
 
@@ -365,10 +385,14 @@ def _figures(
         hosts = [f"{group.num_hosts} x {group.host.num_devices}" for group in cluster.groups]
         yield "hosts x devices", " + ".join(hosts)
         yield "micro-batches", ", ".join(map(str, batches.by_coordinate))
-        yield "micro-batch", scenario.spec.training.micro_batch
-        yield "sequence", scenario.spec.training.seq_len
+        task = scenario.spec.task
+        yield "micro-batch", samples(task, mesh.product(batch_axes))
+        if isinstance(task, InferenceSpec):
+            yield from (("prompt", task.prompt), ("tokens", task.tokens))
+        else:
+            yield "sequence", task.seq_len
         yield from model.dimensions.items()
-        for name in (*_CONSTANTS, "weight_decay"):
-            yield name, getattr(scenario.spec.training.optimizer, name)
+        if isinstance(task, TrainingSpec):
+            yield from ((name, getattr(task.optimizer, name)) for name in (*_CONSTANTS, "weight_decay"))
 
     return {name: str(value) for name, value in rows()}

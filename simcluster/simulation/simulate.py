@@ -9,6 +9,7 @@ import numpy as np
 from simcluster.engine import Progress
 from simcluster.errors import SimclusterError
 from simcluster.scenario import Scenario
+from simcluster.simulation.answer import answer
 from simcluster.simulation.build import Built, prepare
 from simcluster.simulation.documents import documents
 from simcluster.simulation.recorded import Recorded
@@ -35,6 +36,7 @@ def simulate(scenario: Scenario, *, unfold: bool = False, progress: Progress | N
     recorded = Recorded(built, timing)
     made = documents(built, timing, recorded.memory, recorded.waits)
     made["summary"] |= tenancy(lodgers)
+    made["summary"] |= answer(built, recorded) if built.plan.generation else {}
     found = Run(recorded.recording, recorded.memory, recorded.waits, _ranks(built), made)
     made["summary"]["wall_s"] = time.perf_counter() - began
     return found

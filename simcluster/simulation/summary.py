@@ -19,13 +19,14 @@ from simcluster.engine.peaks import peaks as engine_peaks
 from simcluster.engine.spans import Vocabulary
 from simcluster.engine.sweep import Swept
 from simcluster.engine.waits import IDLE, PIPELINE_WAIT
-from simcluster.program import Action, Code, Instruction
+from simcluster.program import Action, Category, Code, Instruction
 from simcluster.program.calls import Calls
-from simcluster.program.instruction import INPUT, stream_axes
+from simcluster.program.instruction import INPUT, OFFLOAD, stream_axes
 from simcluster.simulation.alive import alive
 from simcluster.simulation.build import Built, host_calls
 from simcluster.simulation.dispatched import dispatched
 from simcluster.simulation.flops import Flops, forward_flops, matrix_flops
+from simcluster.simulation.host_memory import host_peaks
 from simcluster.trace import Table
 from simcluster.work import Kernel
 
@@ -38,6 +39,7 @@ def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
     """The result document, SI units, numbers as numbers.
 
     Times are per step; figures without suffix are means over ranks, ``_max`` the largest of any class.
+    ``host_memory_bytes``, only where anything is offloaded, has what hosts hold for their devices.
     ``slowed_s`` is what kernels took longer because communication ran beside them.
     ``mfu`` and ``hfu`` are shares of the peak in the format that matrix units multiply (fp8 where layers do,
     though attention and head then still run in a slower one): the convention that never flatters. A changed
@@ -49,22 +51,22 @@ def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
     steps = scenario.spec.run.steps
     step = timing.end * 1e-9 / steps
     ranks = plan.mesh.num_ranks
-    training = scenario.spec.training
-    tokens = training.global_batch * training.seq_len
-    forward = forward_flops(scenario.model.counted.graph(1, training.seq_len, plan.compute, 1))
-    model = forward * (3 * training.global_batch)
+    task = scenario.spec.task
+    tokens = task.global_batch * task.seq_len
+    model = _model_flops(built)
     capacity = sum(
         step * group.num_devices * group.host.device.peak[plan.matmul] for group in built.cluster.groups
     )
     cut = _Cut.of(built, timing, gaps)
     memory = peaks(built, account) if timing.swept is None else swept_peaks(built, timing.swept)
+    beside = host_peaks(built, timing)
     done = _executed_flops(built) * (1 / steps)
     wait, compute = cut.mean(cut.parts["pipeline_wait_s"]), cut.mean(cut.parts["compute_s"])
     return {
         "step_time_s": step,
         "tokens_per_s": tokens / step,
         "tokens_per_s_per_device": tokens / step / ranks,
-        "samples_per_s": training.global_batch / step,
+        "samples_per_s": task.global_batch / step,
         "model_flops_per_s_per_device": model.counted / step / ranks,
         "mfu": model.counted / capacity,
         "hfu": done.counted / capacity,
@@ -80,7 +82,8 @@ def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
         **({"groups": _groups(built, cut)} if built.cluster.mixed else {}),
         "peak_memory_bytes": memory,
         "peak_memory_bytes_max": max(each["total"] for each in memory),
-        "fits": all(each["fits"] for each in memory),
+        **({"host_memory_bytes": beside} if beside else {}),
+        "fits": all(each["fits"] for each in (*memory, *beside)),
         "num_ranks": ranks,
         "num_classes": len(built.classes),
         "num_events": timing.num_events,
@@ -90,6 +93,15 @@ def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
         **({"dispatch": dispatched(built)} if built.plan.pieces else {}),
         "assumptions": assumptions(built),
     }
+
+
+def _model_flops(built: Built) -> Flops:
+    """The matrix FLOPs of a step that the model needs, whatever a plan computes besides."""
+    plan, training = built.plan, built.scenario.spec.training
+    if training is None:
+        return forward_flops(plan.logical) * plan.num_micro_batches
+    graph = built.scenario.model.counted.graph(1, training.seq_len, plan.compute, 1)
+    return forward_flops(graph) * (3 * training.global_batch)
 
 
 METRICS = (
@@ -130,6 +142,7 @@ def waited(built: Built, timing: Timing, gaps: Table) -> dict[str, float]:
         **cut.exposed,
         "kernels beside communication": cut.parts["slowed_s"],
         "pipeline wait": cut.parts["pipeline_wait_s"],
+        "offload wait": cut.parts["offload_wait_s"],
         "input wait": cut.parts["input_wait_s"],
         "idle": cut.parts["idle_s"],
     }
@@ -162,6 +175,7 @@ class _Cut:
             "slowed_s": (spent - busy) * scale,
             "host_s": host * scale,
             "pipeline_wait_s": lost.pop(PIPELINE_WAIT, np.zeros(count)) * scale,
+            "offload_wait_s": lost.pop(OFFLOAD, np.zeros(count)) * scale,
             "input_wait_s": lost.pop(INPUT, np.zeros(count)) * scale,
             "idle_s": lost.pop(IDLE, np.zeros(count)) * scale,
         }
@@ -327,7 +341,9 @@ def program_of(built: Built, rank: int) -> dict[str, str]:
 
 
 def _by_category(kinds: NDArray[Any], sizes: NDArray[Any]) -> dict[str, int]:
-    return {name: int(sizes[kinds == number].sum()) for number, name in enumerate(CATEGORIES)}
+    found = {name: int(sizes[kinds == number].sum()) for number, name in enumerate(CATEGORIES)}
+    # Only inference has caches.
+    return {name: size for name, size in found.items() if size or name != Category.KV_CACHE}
 
 
 def _excess(entry: Mapping[str, Any], first: int, living: list[dict[str, Any]]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ def tensor_maps(mesh: Mesh, stage_axis: str, dims: Dims, strategy: Strategy) -> 
     the matrix is its own, with one more factor where ranks repeat it: ``[rows, contraction, columns]``.
     Otherwise it is that of the mesh, in which one dim may have several places.
     """
-    inside = [axis for axis, size in mesh.axes if axis != stage_axis and size > 1]
+    inside = inner_axes(mesh, stage_axis)
     own = _own_matrix(mesh, inside, dims, strategy)
     if own is not None:
         maps = [
@@ -23,9 +23,14 @@ def tensor_maps(mesh: Mesh, stage_axis: str, dims: Dims, strategy: Strategy) -> 
         return {"device_matrix": list(own.sizes), "inputs": maps[0], "outputs": maps[1]}
     return {
         "device_matrix": [mesh.size(axis) for axis in inside],
-        "inputs": [_places(layout, inside) for layout in dims.input_layouts(strategy)],
-        "outputs": [_places(layout, inside) for layout in dims.output_layouts(strategy)],
+        "inputs": [places(layout, inside) for layout in dims.input_layouts(strategy)],
+        "outputs": [places(layout, inside) for layout in dims.output_layouts(strategy)],
     }
+
+
+def inner_axes(mesh: Mesh, stage_axis: str) -> list[str]:
+    """The axes of the ranks of a stage, outermost first."""
+    return [axis for axis, size in mesh.axes if axis != stage_axis and size > 1]
 
 
 def _own_matrix(mesh: Mesh, inside: list[str], dims: Dims, strategy: Strategy) -> DeviceMatrix | None:
@@ -40,7 +45,7 @@ def _own_matrix(mesh: Mesh, inside: list[str], dims: Dims, strategy: Strategy) -
     return None
 
 
-def _places(layout: Layout, inside: list[str]) -> list[int | list[int]]:
+def places(layout: Layout, inside: list[str]) -> list[int | list[int]]:
     """Per dim the place of its axis counted from the right, or of each of them."""
     found: list[int | list[int]] = []
     for axes in layout.dims:

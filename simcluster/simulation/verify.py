@@ -11,13 +11,23 @@ import numpy as np
 from simcluster.cluster import Cluster
 from simcluster.engine import record, run
 from simcluster.errors import SimclusterError, SimulationError
+from simcluster.model import Model
 from simcluster.model.operators.fp8 import E4M3, E5M2
 from simcluster.plan import Plan, make_plan
 from simcluster.program import Program, partition
 from simcluster.scenario import Scenario
 from simcluster.simulation.build import host_calls, lowered
 from simcluster.simulation.shrink import shrink
-from simcluster.values import Comparison, Oracle, Replay, Source, Tolerance, compare
+from simcluster.values import (
+    Comparison,
+    GenerationOracle,
+    Oracle,
+    Replay,
+    Source,
+    Tolerance,
+    compare,
+    compare_generated,
+)
 from simcluster.work import DType
 
 STEPS = 2
@@ -36,6 +46,7 @@ class Verification:
     changes: tuple[tuple[str, str, str], ...]
     comparisons: tuple[Comparison, ...]
     fault: str = ""
+    steps: int = STEPS
 
     @property
     def agrees(self) -> bool:
@@ -50,7 +61,7 @@ class Verification:
             "dtype": self.dtype,
             "tolerance": TOLERANCES[self.dtype],
             "ranks": self.num_ranks,
-            "steps": STEPS,
+            "steps": self.steps,
             "changes": [list(change) for change in self.changes],
             "comparisons": [
                 {
@@ -83,13 +94,14 @@ def verify(scenario: Scenario, *, dtype: Literal["float64", "float32"] = "float6
         algorithms = spec.collectives.build()
         inputs = spec.data.build() if spec.data else None
         plan = make_plan(
-            small.model, spec.training, spec.parallel, scenario.framework, small.cluster, algorithms, inputs
+            small.model, spec.task, spec.parallel, scenario.framework, small.cluster, algorithms, inputs
         )
     except SimclusterError as error:
         raise scenario.located(error) from None
-    comparisons, fault = proved(plan, small.cluster, dtype, spec.run.seed)
+    comparisons, fault = proved(plan, small.cluster, dtype, spec.run.seed, model=small.model)
     changes = (*small.changes, *_formats(plan, dtype))
-    return Verification(scenario.name, dtype, plan.mesh.num_ranks, changes, tuple(comparisons), fault)
+    steps = 1 if plan.generation else STEPS
+    return Verification(scenario.name, dtype, plan.mesh.num_ranks, changes, tuple(comparisons), fault, steps)
 
 
 def _formats(plan: Plan, dtype: str) -> Iterator[tuple[str, str, str]]:
@@ -103,12 +115,19 @@ def _formats(plan: Plan, dtype: str) -> Iterator[tuple[str, str, str]]:
 
 
 def proved(
-    plan: Plan, cluster: Cluster, dtype: str, seed: int, mutate: Mutation | None = None
+    plan: Plan,
+    cluster: Cluster,
+    dtype: str,
+    seed: int,
+    mutate: Mutation | None = None,
+    model: Model | None = None,
 ) -> tuple[Sequence[Comparison], str]:
     """The comparisons of a plan run in values, and the fault that stopped it or nothing.
 
-    ``mutate`` changes the Program before it is run: what a test of the test needs.
+    ``mutate`` changes the Program before it is run: what a test of the test needs. ``model`` is what one
+    device generates with; a plan that trains has all that is needed in its logical graph.
     """
+    steps = 1 if plan.generation else STEPS
     program = lowered(plan)
     if mutate is not None:
         program = mutate(program)
@@ -119,19 +138,42 @@ def proved(
             program,
             cluster,
             classes,
-            steps=STEPS,
+            steps=steps,
             dispatch=plan.dispatch,
             algorithms=plan.algorithms,
             host=host_calls(plan),
         )
         parts = [program.part_of(rank) for rank in classes.representatives]
         table = record(program, parts, timing.classes).table()
-        replay = Replay(program, table, source, STEPS)
+        replay = Replay(program, table, source, steps)
         replay.run()
     except SimulationError as error:
         return (), str(error)
+    tolerance = Tolerance.of(dtype, TOLERANCES[dtype])
+    if plan.update is None:
+        assert model is not None, "one device generates with a model"
+        return _generated(plan, model, replay, source, tolerance), ""
     rows = plan.batches.rows(plan.mesh, plan.batch_axes, plan.micro_batch) if plan.batches.axis else None
     oracle = Oracle(plan.logical, plan.update, source, plan.num_micro_batches, plan.clip, rows)
     expected = oracle.run(STEPS)
-    tolerance = Tolerance.of(dtype, TOLERANCES[dtype])
     return compare(replay, expected, plan.update, tolerance), ""
+
+
+def _generated(
+    plan: Plan, model: Model, replay: Replay, source: Source, tolerance: Tolerance
+) -> list[Comparison]:
+    """Logits and tokens against those of one device without a cache."""
+    asked = plan.generation
+    assert asked is not None and len(asked.steps) + 1 == asked.tokens, "every token is generated"
+    one = model.still.padded(plan.vocab)
+    batch = plan.micro_batch * plan.batch_ways
+    oracle = GenerationOracle(
+        lambda length: one.graph(batch, length, plan.compute, 1),
+        source,
+        asked.prompt,
+        asked.tokens,
+        model.vocabulary,
+    )
+    expected = [list(oracle.run(each)) for each in range(plan.num_micro_batches)]
+    heads = [f"{asked.prefix(token)}head" for token in range(asked.tokens)]
+    return compare_generated(replay, expected, heads, tolerance)

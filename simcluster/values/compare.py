@@ -11,6 +11,7 @@ from simcluster.layout import Mesh
 from simcluster.model import Array
 from simcluster.model.operators.optimizer import Update
 from simcluster.values.exchange import local_part
+from simcluster.values.generated import Generated
 from simcluster.values.oracle import StepValues
 from simcluster.values.replay import Held, Replay
 
@@ -97,6 +98,27 @@ def compare(
             found.append(judge.compare(step, "state", name, held, state, largest))
         before = dict(values.weights)
     return found
+
+
+def compare_generated(
+    replay: Replay, expected: Sequence[Sequence[Generated]], heads: Sequence[str], tolerance: Tolerance
+) -> list[Comparison]:
+    """Logits and tokens of every micro-batch, [micro-batch][token]; ``heads`` are the instances that make
+    the tokens.
+    """
+    judge = _Judge(replay.program.mesh, tolerance)
+    logits: list[Comparison] = []
+    ids: list[Comparison] = []
+    for micro_batch, tokens in enumerate(expected):
+        for number, (head, wanted) in enumerate(zip(heads, tokens, strict=True)):
+            held = replay.generated[micro_batch, head]
+            name = f"token {number} of micro-batch {micro_batch}"
+            for what, parts, whole, found in (
+                ("logits", [read for read, _ in held], wanted.logits[:, None], logits),
+                ("token", [made for _, made in held], wanted.ids[:, None], ids),
+            ):
+                found.append(judge.compare(0, what, name, parts, whole, whole))
+    return [*logits, *ids]
 
 
 def _largest_of(arrays: Iterable[Array]) -> Array:

@@ -1,8 +1,9 @@
 """The replay: every instruction of every rank on arrays, in the order in which the trace says it started.
 
-Buffers are keyed by (rank, name, micro-batch). Reading one that is not there yet or was released is an error
-that names the instruction, so a schedule that breaks a dependency fails here. So is an instruction that says
-it moves other than it does: the bytes that are timed are those of the arrays.
+Buffers are keyed by (rank, place, name, micro-batch). Reading one that is not there yet, was released or lies
+somewhere else, on the host say, is an error that names the instruction, so a schedule that breaks a
+dependency fails here. So is an instruction that says it moves other than it does: the bytes that are timed
+are those of the arrays.
 """
 
 from __future__ import annotations
@@ -18,17 +19,22 @@ from simcluster.cluster import Way
 from simcluster.collectives import Operation, Parts
 from simcluster.errors import SimulationError
 from simcluster.layout import ROUTED, Layout, Mesh, Movement
-from simcluster.model import Array, Operator, Region, TensorType
+from simcluster.model import Array, Operator, Place, Region, Relocation, TensorType
+from simcluster.model.operators.cache import Greedy
 from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.program import Action, Call, Code, Execution, Instruction, PartProgram, Program, Scope, Slot
 from simcluster.program.instruction import SENDER_OF, Category, with_next
 from simcluster.program.phases import FORWARD, REDUCE
+from simcluster.program.relocate import way_of
 from simcluster.trace import Table
 from simcluster.values.exchange import exchange, local_part, routed, sliced, without_padding
 from simcluster.values.source import Source
 from simcluster.values.traffic import Feeding, check_collective, crossed
 
-_Key = tuple[str, int, int]
+_Key = tuple[Place, str, int, int]
+
+SEQ = "seq"
+"""What operators call the dim of tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +74,8 @@ class Replay:
     """Runs a Program on arrays; ``spans`` come from an unfolded run, where a class is a rank.
 
     After ``run``, ``losses``, ``gradients``, ``weights`` and ``states`` hold what the ranks had, by step and
-    parameter or state (those that the forward pass updates).
+    parameter or state (those that the forward pass updates); ``generated`` what they made tokens of and which
+    ones, by micro-batch and instance.
     """
 
     program: Program
@@ -79,6 +86,9 @@ class Replay:
     gradients: dict[tuple[int, str], list[Held]] = field(default_factory=lambda: defaultdict(list))
     weights: dict[tuple[int, str], list[Held]] = field(default_factory=lambda: defaultdict(list))
     states: dict[tuple[int, str], dict[int, Held]] = field(default_factory=lambda: defaultdict(dict))
+    generated: dict[tuple[int, str], list[tuple[Held, Held]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
     _buffers: dict[int, dict[_Key, Array]] = field(default_factory=dict)
     _left: dict[tuple[int, _Key], int] = field(default_factory=dict)
     _fresh: dict[tuple[int, _Key], int] = field(default_factory=dict)
@@ -103,7 +113,7 @@ class Replay:
             if index in done:
                 continue
             if event.instruction.action in _ALONE:
-                if event.instruction.operation == Way.TO_DEVICE:
+                if event.instruction.operation == Way.TO_DEVICE and not event.instruction.calls:
                     self._inputs.copied[event.rank] = event.instruction.num_bytes
                 self._compute(event)
                 self._drop(event)
@@ -174,21 +184,26 @@ class Replay:
                 whole = self.source.parameter(each.origin, each.whole)
             else:
                 whole = np.zeros(each.whole.shape, dtype=self.source.dtype)
-            yield (each.name, 0, 0), local_part(whole, each.layout.reduced, self.mesh, rank)
+            yield (each.place, each.name, 0, 0), local_part(whole, each.layout.reduced, self.mesh, rank)
 
     def _key(self, event: _Event, slot: Slot) -> _Key:
         if slot.scope is Scope.LOCAL:
-            return (slot.name, event.number, -1)
+            return (slot.place, slot.name, event.number, -1)
         name = self._part(event).buffer(event.execution.instance, slot.name)
         if slot.scope is Scope.STEP:
-            return (name, 0, 0)
-        return (name, event.step, event.execution.label(slot.scope))
+            return (slot.place, name, 0, 0)
+        return (slot.place, name, event.step, event.execution.label(slot.scope))
 
     def _part(self, event: _Event) -> PartProgram:
         return self.program.parts[self.program.part_of(event.rank)]
 
-    def _read(self, event: _Event, index: int) -> Array:
+    def _read(self, event: _Event, index: int, place: Place = Place.DEVICE) -> Array:
+        """What is in a slot, as an instruction reads it that has its operands at a place."""
         slot = event.code.slots[index]
+        if slot.place is not place:
+            raise SimulationError(
+                f"{event.label} reads {slot.name} on the {place}, but it lies on the {slot.place}"
+            )
         key = self._key(event, slot)
         found = self._buffers[event.rank].get(key)
         if found is None and slot.feed and event.code.phase == FORWARD:
@@ -199,15 +214,24 @@ class Replay:
         return found
 
     def _fed(self, event: _Event, slot: Slot) -> Array:
-        whole = self.source.feed(slot.name, slot.whole, event.step, event.execution.micro_batch, slot.below)
+        kind = slot.whole if slot.part is None else slot.part.whole(slot.whole)
+        whole = self.source.feed(slot.name, kind, event.step, event.execution.micro_batch, slot.below)
+        if slot.part is not None:
+            whole = slot.part.of(whole)
         found = local_part(whole, slot.layout, self.mesh, event.rank)
         when = (event.rank, event.step, event.execution.micro_batch)
-        self._inputs.read.setdefault(when, {})[slot.name] = slot.type.dtype.num_bytes(found.size)
+        self._inputs.read.setdefault(when, {})[slot.name, slot.part] = slot.type.dtype.num_bytes(found.size)
         self._buffers[event.rank][self._key(event, slot)] = found
         return found
 
-    def _write(self, event: _Event, index: int, array: Array, adds: bool) -> None:
+    def _write(
+        self, event: _Event, index: int, array: Array, adds: bool, place: Place = Place.DEVICE
+    ) -> None:
         slot = event.code.slots[index]
+        if slot.place is not place:
+            raise SimulationError(
+                f"{event.label} makes {slot.name} on the {place}, but it lies on the {slot.place}"
+            )
         if array.shape != slot.type.shape:
             raise SimulationError(
                 f"{event.label} makes {slot.name} of shape {array.shape}, not {slot.type.shape}"
@@ -243,7 +267,7 @@ class Replay:
         if slot.scope is Scope.LOCAL:
             return event.code.droppers[index]
         part = self.program.part_of(event.rank)
-        name = self._key(event, slot)[0]
+        name = self._key(event, slot)[1]
         if slot.scope is Scope.KEPT:
             return self.program.shares[part][name, event.execution.gathered]
         return self.program.references[part][name]
@@ -252,6 +276,9 @@ class Replay:
 
     def _compute(self, event: _Event) -> None:
         for call in event.instruction.calls:
+            if isinstance(call.operator, Relocation):
+                self._relocate(event, call, call.operator)
+                continue
             arrays = [self._read(event, index) for index in call.inputs]
             for position, axes in call.masked:
                 if self.mesh.index(event.rank, axes):
@@ -269,6 +296,27 @@ class Replay:
                 self._write(event, index, array, position in call.adds)
             if isinstance(call.operator, OptimizerOperator):
                 self._record(event, call, call.operator)
+            if isinstance(call.operator, Greedy):
+                read, made_of = (self._held(event, slots[0]) for slots in (call.inputs, call.outputs))
+                run = event.execution
+                self.generated[run.micro_batch, run.instance].append((read, made_of))
+
+    def _held(self, event: _Event, index: int) -> Held:
+        slot = event.code.slots[index]
+        return Held(event.rank, self._read(event, index), slot.layout, slot.whole)
+
+    def _relocate(self, event: _Event, call: Call, relocation: Relocation) -> None:
+        """A value that goes from one place to another as it is, with the bytes and the way that are timed."""
+        each, moved = event.instruction, 0
+        way = way_of(relocation)
+        if each.operation != way:
+            raise SimulationError(f"{event.label} is timed as {each.operation}, but goes {way}")
+        for position, (source, target) in enumerate(zip(call.inputs, call.outputs, strict=True)):
+            array = self._read(event, source, relocation.source)
+            moved += event.code.slots[source].type.dtype.num_bytes(array.size)
+            self._write(event, target, array, position in call.adds, relocation.target)
+        if moved != each.num_bytes:
+            raise SimulationError(f"{event.label} counts {each.num_bytes:,} bytes, but {moved:,} are copied")
 
     def _region(self, event: _Event, operator: Operator, call: Call) -> Region:
         key = (id(event.code), id(call), event.rank)
@@ -277,17 +325,21 @@ class Replay:
             self._extents[key] = self._extent(event, operator, call)
         starts, sizes, kept = self._extents[key]
         run = event.execution
-        return Region(starts, event.step + 1, self.source.seed, run.instance, run.micro_batch, sizes, kept)
+        name, _ = self._part(event).slices.get(run.instance, (run.instance, 0))
+        return Region(starts, event.step + 1, self.source.seed, name, run.micro_batch, sizes, kept)
 
     def _extent(self, event: _Event, operator: Operator, call: Call) -> tuple[Mapping[str, int], ...]:
         """Where the rank's part of every split dim begins, how long it is, and how much is no padding."""
-        if not call.strategy.splits:
+        _, part = self._part(event).slices.get(event.execution.instance, ("", 0))
+        if not call.strategy.splits and not part:
             return {}, {}, {}
         shapes = [event.code.slots[slot].whole.shape for slot in call.inputs + call.outputs]
         extent = operator.dims().extents(shapes)
         runs = {dim: self.mesh.run(event.rank, axes, extent[dim]) for dim, axes in call.strategy.splits}
         sizes = {dim: -(-extent[dim] // self.mesh.product(axes)) for dim, axes in call.strategy.splits}
         starts = {dim: first for dim, (first, _) in runs.items()}
+        if part and SEQ in extent:
+            starts[SEQ] = starts.get(SEQ, 0) + part * extent[SEQ]
         return starts, sizes, {dim: held for dim, (_, held) in runs.items()}
 
     def _meet(self, members: Sequence[_Event]) -> None:
@@ -377,6 +429,4 @@ class Replay:
             (call.outputs, operator.weights_output, self.weights),
         ):
             if position is not None:
-                slot = event.code.slots[operands[position]]
-                held = Held(event.rank, self._read(event, operands[position]), slot.layout, slot.whole)
-                into[event.step, name].append(held)
+                into[event.step, name].append(self._held(event, operands[position]))

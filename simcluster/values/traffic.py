@@ -13,7 +13,7 @@ import numpy as np
 from simcluster.collectives import Operation, Parts
 from simcluster.errors import SimulationError
 from simcluster.layout import Kind, Movement
-from simcluster.model import Array
+from simcluster.model import Array, Part
 
 
 def crossed(movement: Movement, arrays: Sequence[Array], results: Sequence[Array]) -> int:
@@ -74,7 +74,7 @@ def check_collective(
 class Feeding:
     """The bytes of the batch that every rank reads in every micro-batch, and those copied to it for one."""
 
-    read: dict[tuple[int, int, int], dict[str, int]] = field(default_factory=dict)
+    read: dict[tuple[int, int, int], dict[tuple[str, Part | None], int]] = field(default_factory=dict)
     copied: dict[int, int] = field(default_factory=dict)
 
     def check(self) -> None:
@@ -82,7 +82,7 @@ class Feeding:
         for (rank, step, micro_batch), feeds in self.read.items():
             read = sum(feeds.values())
             if self.copied.get(rank, read) != read:
-                listed = ", ".join(f"{size:,} of {name}" for name, size in feeds.items())
+                listed = ", ".join(f"{size:,} of {name}" for (name, _), size in feeds.items())
                 raise SimulationError(
                     f"{self.copied[rank]:,} bytes of every micro-batch are copied to rank {rank}, but it "
                     f"reads {read:,} of micro-batch {micro_batch} of step {step}: {listed}"

@@ -23,7 +23,8 @@ class Case:
     gradient; ``loss`` says that its output is the loss. ``unsplit`` gives the reason for every dim declared
     whole although a split of it would compute the right values, ``nonlinear`` for every set of inputs in
     which the operator is jointly linear though it does not say so. ``reads_part`` and ``writes_part`` are
-    inputs and outputs that a kernel touches only in places; ``odd`` dims have no size that divides,
+    inputs and outputs that a kernel touches only in places, ``read_again`` those of them of which ranks that
+    hold the same read the same places; ``odd`` dims have no size that divides,
     ``resized`` ones another size in another operand. ``untrained`` inputs are numbers that only decide
     something: they have no gradient. ``views``: it launches nothing and moves nothing.
     """
@@ -36,6 +37,7 @@ class Case:
     unsplit: Mapping[str, str] = field(default_factory=dict)
     nonlinear: Mapping[frozenset[int], str] = field(default_factory=dict)
     reads_part: frozenset[int] = frozenset()
+    read_again: frozenset[int] = frozenset()
     writes_part: frozenset[int] = frozenset()
     odd: frozenset[str] = frozenset()
     resized: frozenset[str] = frozenset()

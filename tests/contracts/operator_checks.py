@@ -229,7 +229,10 @@ def uneven_work(case, ranks: Ranks, strategies) -> list[str]:
     whole = operator.work(case.types, operator.infer(case.types))
     operands = [
         set(names)
-        for touched, listed in ((case.reads_part, dims.inputs), (case.writes_part, dims.outputs))
+        for touched, listed in (
+            (case.reads_part - case.read_again, dims.inputs),
+            (case.writes_part, dims.outputs),
+        )
         for index, names in enumerate(listed)
         if index not in touched
     ]

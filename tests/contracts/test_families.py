@@ -17,7 +17,8 @@ from simcluster.plan.spec import FrameworkSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate, verify
 from simcluster.simulation.build import prepare
-from tests.contracts.test_recipes import SINGLE, pairwise
+from tests.contracts.test_recipes import SINGLE
+from tests.covering import covering
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ OPTIONS = {
     "logits": ["compute", "fp32"],
     "micro_batches": [1, 4],
 }
-ROWS = list(pairwise({"place": PLACES, **OPTIONS}))
+ROWS = covering({"place": PLACES, **OPTIONS})
 
 
 def label(row) -> str:

@@ -13,7 +13,8 @@ from simcluster.plan.framework import IDEAL, FrameworkSpec
 from simcluster.plan.told import told
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
-from tests.contracts.test_recipes import label, pairwise
+from tests.contracts.test_recipes import label
+from tests.covering import covering
 from tests.scenarios import TINY, TINY_GPT, scenario, under
 
 PROFILES = sorted(FrameworkSpec.entries())
@@ -158,7 +159,7 @@ PLACES = [
     ("megatron_sp", {"pipeline": 2, "tensor": 2}),
 ]
 ROWS = list(
-    pairwise(
+    covering(
         {
             "framework": PROFILES,
             "place": PLACES,

@@ -8,8 +8,8 @@ import pytest
 
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, verify
-from tests.contracts.test_pipelines import KINDS, OPTIONS, label, scenario
-from tests.contracts.test_recipes import pairwise
+from tests.contracts.test_pipelines import KINDS, OPTIONS, label, possible, scenario
+from tests.covering import covering
 
 FEW = {
     **OPTIONS,
@@ -21,7 +21,7 @@ FEW = {
     "recipe": ["megatron", "megatron_sp"],
     "copies": [2, 3],
 }
-ROWS = list(pairwise({"schedule": KINDS, **FEW}))
+ROWS = list(map(possible, covering({"schedule": KINDS, **FEW})))
 
 
 def copied(row) -> Scenario:
@@ -43,4 +43,6 @@ def test_copies_compute_what_one_device_computes(row):
     assert found.agrees, f"{row}: {found.fault or found.first_difference}"
     plan = prepare(which).plan
     assert plan.copies == row["copies"]
+    samples = plan.num_micro_batches * plan.micro_batch * plan.batch_ways
+    assert samples == which.spec.training.global_batch
     assert all(len(action.halves) % row["copies"] == 0 for actions in plan.timetable for action in actions)

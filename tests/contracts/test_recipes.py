@@ -20,6 +20,7 @@ from simcluster.plan.schedule_spec import schedules
 from simcluster.plan.spec import FrameworkSpec, RecipeSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, verify
+from tests.covering import covering
 
 RECIPES = sorted(RecipeSpec.entries())
 
@@ -247,38 +248,13 @@ def prove(recipe, mesh, choice) -> None:
     assert {each.what for each in found.comparisons} == {"loss", "gradient", "update"}
 
 
-def pairwise(factors):
-    """Rows in which every two values of two factors meet; greedy over seeded random rows."""
-    names = list(factors)
-    rng = random.Random(0)
-    todo = {
-        ((one, a), (two, b))
-        for one, two in itertools.combinations(names, 2)
-        for a in range(len(factors[one]))
-        for b in range(len(factors[two]))
-    }
-
-    def pairs(row):
-        return set(itertools.combinations(row.items(), 2))
-
-    while todo:
-        needed = min(todo)
-        rows = []
-        for _ in range(60):
-            row = {name: rng.randrange(len(factors[name])) for name in names} | dict(needed)
-            rows.append({name: row[name] for name in names})
-        best = max(rows, key=lambda row: len(pairs(row) & todo))
-        todo -= pairs(best)
-        yield {name: factors[name][index] for name, index in best.items()}
-
-
-ROWS = list(pairwise({"place": PLACES, **OPTIONS, **DETAILS}))
+ROWS = covering({"place": PLACES, **OPTIONS, **DETAILS})
 RICHEST = [
     (recipe, max(meshes_of(recipe), key=lambda mesh: (len(mesh), math.prod(mesh.values()))))
     for recipe in RECIPES
 ]
 """Every recipe on its mesh with the most axes: what a variant of a model changes shows there."""
-VARIED = list(pairwise({"place": RICHEST, **OPTIONS, **DETAILS, "model": sorted(VARIANTS)}))
+VARIED = covering({"place": RICHEST, **OPTIONS, **DETAILS, "model": sorted(VARIANTS)})
 
 
 def label(row) -> str:
@@ -344,6 +320,6 @@ def test_the_full_product(recipe, mesh):
 @pytest.mark.parametrize(("recipe", "mesh"), PLACES)
 def test_every_variant_on_every_mesh(recipe, mesh):
     others = {name: values for name, values in (OPTIONS | DETAILS).items() if name != "model"}
-    rows = itertools.cycle(pairwise(others))
+    rows = itertools.cycle(covering(others))
     for model, recompute in itertools.product(VARIANTS, RECOMPUTE):
         prove(recipe, mesh, next(rows) | {"model": model, "recompute": recompute})

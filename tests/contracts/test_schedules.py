@@ -21,9 +21,13 @@ SCHEDULES = {
 """Those that are rules; what is written out is in ``test_what_is_written_out``."""
 
 INTERLEAVED = ("interleaved", "interleaved_mindspore")
-CASES = [(kind, {}) for kind in sorted(SCHEDULES)] + [
-    (kind, {"chunks": chunks}) for kind in INTERLEAVED for chunks in (1, 3, 4)
-]
+SLICED = ("seqvpp", "seqsmartvpp")
+CASES = (
+    [(kind, {}) for kind in sorted(SCHEDULES)]
+    + [(kind, {"chunks": chunks}) for kind in INTERLEAVED for chunks in (1, 3, 4)]
+    + [("seqpipe", {"slices": slices}) for slices in (1, 4)]
+    + [(kind, options) for kind in SLICED for options in ({"slices": 1}, {"slices": 4}, {"chunks": 3})]
+)
 SIZES = [(p, m) for p in (1, 2, 3, 4, 5, 8) for m in (1, 2, 3, 4, 7, 8, 16)]
 
 
@@ -41,6 +45,15 @@ def most_interleaved(kind):
     return most
 
 
+def most_sliced(behind):
+    def most(stage, p, m, chunks=2, slices=2):
+        cycle, count = p // slices, max(1, m // (p // slices))
+        first = m // count + (m % count > 0) if m >= cycle else m
+        return min((chunks - 1) * first * slices + behind * (p - stage - 1) + slices, chunks * m * slices)
+
+    return most
+
+
 # Activations that a stage holds at once, of a micro-batch and chunk each, by stage, stages and micro-batches.
 PEAKS = {
     "gpipe": lambda stage, p, m: m,
@@ -50,6 +63,9 @@ PEAKS = {
     "zb_h1": lambda stage, p, m: min(p, m),
     "zb_v": lambda stage, p, m: 2 * p if m >= 2 * p - 1 else None,
     "dualpipe_v": lambda stage, p, m: 2 * p + 1 if m > 2 * p else None,
+    "seqpipe": lambda stage, p, m, slices=2: min(p - stage - 1 + slices, m * slices),
+    "seqvpp": most_sliced(2),
+    "seqsmartvpp": most_sliced(1),
 }
 
 # What a stage waits, for equal chunks, of a forward f, a backward's halves i and w, and a pair of both.
@@ -63,10 +79,32 @@ BUBBLES = {
     "dualpipe_v": lambda p, m, f, i, w, pair: (
         (p - 1) * (pair + i - 2 * w) if f == i == w and m > 2 * p else None
     ),
+    # That of one slice instead of a whole micro-batch.
+    "seqpipe": lambda p, m, f, i, w, pair: (p - 1) * (f + i + w),
+    "seqvpp": lambda p, m, f, i, w, pair: (p - 1) * (f + i + w),
+    "seqsmartvpp": lambda p, m, f, i, w, pair: (p - 1) * (f + i + w),
 }
 
+
+def refusal(kind, options, p, m):
+    """What a schedule says that it does not do, if anything: rounds that are not whole, say."""
+    slices = options.get("slices", 2)
+    if kind == "interleaved" and options.get("chunks", 2) > 1 and m > p and m % p:
+        return f"{m} micro-batches are no whole rounds of {p}"
+    if kind == "seqsmartvpp" and p % 2:
+        return f"an even number of stages, not {p}"
+    if kind in SLICED and p % slices:
+        return f"{p} stages are filled by no whole number of micro-batches of {slices} slices"
+    if kind in SLICED and m * slices < p:
+        return f"{m} micro-batches x {slices} slices are fewer than {p} stages"
+    return ""
+
+
+RUNS = [(*case, *size) for case in CASES for size in SIZES]
 every_case = pytest.mark.parametrize(("kind", "options"), CASES)
-every_size = pytest.mark.parametrize(("p", "m"), SIZES)
+every_run = pytest.mark.parametrize(
+    ("kind", "options", "p", "m"), [each for each in RUNS if not refusal(*each)]
+)
 
 
 def made(kind, options):
@@ -74,11 +112,7 @@ def made(kind, options):
 
 
 def timetable(kind, p, m, **options):
-    """The timetable; skips what a schedule says that it does not do: rounds that are not whole."""
-    if kind == "interleaved" and options.get("chunks", 2) > 1 and m > p and m % p:
-        with pytest.raises(PlanError, match=f"{m} micro-batches are no whole rounds of {p}"):
-            made(kind, options).timetable(p, m)
-        pytest.skip("refused, as Megatron does")
+    """The timetable."""
     return made(kind, options).timetable(p, m)
 
 
@@ -88,6 +122,14 @@ def run(actions, chain, times, pair=None):
     ``times`` are those of each kind by [chunk][stage]; of an overlapped pair ``pair``, or both together.
     """
     last = len(chain) - 1
+    slices = 1 + max(half.slice for row in actions for each in row for half in each.halves)
+    again = {
+        (half.micro_batch, chain.places.index((stage, half.chunk)), half.slice)
+        for stage, row in enumerate(actions)
+        for each in row
+        for half in each.halves
+        if half.kind == "R"
+    }
     ends: dict = {}
     clock, work = [0] * len(actions), [0] * len(actions)
     queues = [list(each) for each in actions]
@@ -98,14 +140,19 @@ def run(actions, chain, times, pair=None):
                 halves = [(each, chain.places.index((stage, each.chunk))) for each in queue[0].halves]
                 before = []
                 for half, virtual in halves:
-                    index = half.micro_batch
+                    index, part = half.micro_batch, half.slice
                     if half.kind == "F":
-                        before += [("F", virtual - 1, index)] if virtual else []
+                        before += [("F", virtual - 1, index, part)] if virtual else []
+                        before += [("F", virtual, index, part - 1)] if part else []
                     elif half.kind == "W":
-                        before.append(("B", virtual, index))
+                        before.append(("B", virtual, index, part))
+                    elif half.kind == "R":
+                        before.append(("F", virtual, index, part))
                     else:
-                        before.append(("F", virtual, index))
-                        before += [("B", virtual + 1, index)] if virtual < last else []
+                        before.append(("F", virtual, index, part))
+                        before += [("B", virtual + 1, index, part)] if virtual < last else []
+                        before += [("B", virtual, index, part + 1)] if part + 1 < slices else []
+                        before += [("R", virtual, index, part)] if (index, virtual, part) in again else []
                 if any(each not in ends for each in before):
                     break
                 start = max([clock[stage], *(ends[each] for each in before)])
@@ -114,7 +161,7 @@ def run(actions, chain, times, pair=None):
                     length = pair
                 for half, virtual in halves:
                     kind = "B" if half.kind == "I" else half.kind
-                    ends[kind, virtual, half.micro_batch] = start + length
+                    ends[kind, virtual, half.micro_batch, half.slice] = start + length
                 clock[stage], work[stage] = start + length, work[stage] + length
                 queue.pop(0)
                 moved = True
@@ -136,14 +183,12 @@ def held(actions, weights=None):
     for stage, row in enumerate(actions):
         alive, most = set(), 0
         halves = [half for action in row for half in action.halves]
-        late = {(half.micro_batch, half.chunk) for half in halves if half.kind == "W"}
         for half in halves:
-            key = (half.micro_batch, half.chunk)
             if half.kind == "F":
-                alive.add(key)
-            elif half.kind in "WB" or key not in late:
-                alive.remove(key)
-            now = sum(weights[chunk][stage] for _, chunk in alive) if weights else len(alive)
+                alive.add(half.unit)
+            elif half.kind in "WB":
+                alive.remove(half.unit)
+            now = sum(weights[chunk][stage] for _, chunk, _ in alive) if weights else len(alive)
             most = max(most, now)
         assert not alive
         found.append(most)
@@ -158,23 +203,30 @@ def test_every_schedule_has_formulas():
         assert kind in BUBBLES, f"schedule '{kind}': add its bubble to BUBBLES in {__file__}"
 
 
-@every_case
-@every_size
+def test_what_a_schedule_does_not_do_is_refused():
+    refused = [each for each in RUNS if refusal(*each)]
+    assert {kind for kind, *_ in refused} == {"interleaved", *SLICED}
+    for kind, options, p, m in refused:
+        with pytest.raises(PlanError, match=refusal(kind, options, p, m)):
+            made(kind, options).timetable(p, m)
+
+
+@every_run
 def test_every_micro_batch_goes_once_each_way_through_every_chunk(kind, options, p, m):
     found = timetable(kind, p, m, **options)
-    chain = made(kind, options).chain(p)
+    chain, slices = made(kind, options).chain(p), made(kind, options).num_slices
     assert len(found) == p == chain.num_stages
     for actions in found:
         halves = [half for action in actions for half in action.halves]
         for chunk in range(chain.num_chunks):
             mine = [half for half in halves if half.chunk == chunk]
             for direction in ("F", "BI", "BW"):
-                assert sorted(each.micro_batch for each in mine if each.kind in direction) == list(range(m))
-    check(found, m, chain)
+                units = sorted((each.micro_batch, each.slice) for each in mine if each.kind in direction)
+                assert units == [(index, part) for index in range(m) for part in range(slices)]
+    check(found, m, chain, slices)
 
 
-@every_case
-@every_size
+@every_run
 def test_it_keeps_dependencies_and_takes_the_published_time(kind, options, p, m):
     """The stage that works longest waits for its published bubble and no longer."""
     found, chain = timetable(kind, p, m, **options), made(kind, options).chain(p)
@@ -187,8 +239,7 @@ def test_it_keeps_dependencies_and_takes_the_published_time(kind, options, p, m)
         assert length >= max(work)
 
 
-@every_case
-@every_size
+@every_run
 def test_it_keeps_as_many_activations_as_its_formula_says(kind, options, p, m):
     found = timetable(kind, p, m, **options)
     wanted = [PEAKS[kind](stage, p, m, **options) for stage in range(p)]
@@ -197,8 +248,7 @@ def test_it_keeps_as_many_activations_as_its_formula_says(kind, options, p, m):
         assert peaks(found) == wanted
 
 
-@every_case
-@every_size
+@every_run
 def test_it_is_its_text_and_always_the_same(kind, options, p, m):
     found = timetable(kind, p, m, **options)
     assert parse(render(found)) == found
@@ -207,8 +257,8 @@ def test_it_is_its_text_and_always_the_same(kind, options, p, m):
 
 @every_case
 def test_uneven_stages_take_at_least_their_slowest_and_at_most_everything(kind, options):
-    found, chain = timetable(kind, 3, 6, **options), made(kind, options).chain(3)
-    for forward in ([1, 2, 3], [3, 1, 1], [1, 1, 4]):
+    found, chain = timetable(kind, 4, 8, **options), made(kind, options).chain(4)
+    for forward in ([1, 2, 3, 1], [3, 1, 1, 1], [1, 1, 1, 4]):
         times = {
             name: [[factor * time for time in forward] for _ in range(chain.num_chunks)]
             for name, factor in {"F": 1, "I": 1, "W": 1, "B": 2}.items()

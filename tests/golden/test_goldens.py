@@ -13,6 +13,7 @@ import pytest
 
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
+from simcluster.simulation.answer import ANSWER_METRICS
 from simcluster.simulation.summary import METRICS
 
 FOLDER = Path(__file__).parent
@@ -24,7 +25,7 @@ def figures(path):
     summary = run.documents["summary"]
     return {
         "program": run.documents["provenance"]["program"],
-        **{name: summary[name] for name in METRICS},
+        **{name: summary[name] for name in (*METRICS, *ANSWER_METRICS) if name in summary},
         "fits": summary["fits"],
         "exposed_communication_s": summary["exposed_communication_s"],
         "communication_bytes": summary["communication_bytes"],

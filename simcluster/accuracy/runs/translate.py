@@ -148,6 +148,8 @@ def _parallel(run: MeasuredRun, profile: str) -> dict[str, Any]:
     if tensor > 1:
         split = run.words["sequence_parallel"] == "true"
         found["recipe"] = "megatron_sp" if split else "megatron"
+        if overlap := known_words().overlap(run.words.get("notes", ""), tensor):
+            found["overlap"] = {"tensor": overlap}
     stage = run.words["zero_stage"] or "0"
     if stage == "3" and profile in _SHARDED:
         found["optimizer_sharding"] = "fsdp"

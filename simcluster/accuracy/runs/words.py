@@ -68,6 +68,19 @@ class UnlikeWords(Section):
     """What it is."""
 
 
+class OverlapWords(Section):
+    """What some rows say of tensor-parallel collectives beside matmuls."""
+
+    notes: Name
+    """A pattern over the notes."""
+
+    overlap: Mapping[str, Any]
+    """What ``parallel.overlap`` says of the axis tensor, as many chunks as it has ranks if nothing else."""
+
+    why: Name
+    """Why it is so."""
+
+
 class PrecisionWords(Section):
     """What some rows call a number format."""
 
@@ -102,6 +115,9 @@ class Words(Section):
 
     unlike: tuple[UnlikeWords, ...]
     """What is not simulated."""
+
+    overlaps: tuple[OverlapWords, ...]
+    """Collectives beside matmuls."""
 
     precisions: tuple[PrecisionWords, ...]
     """Number formats."""
@@ -140,6 +156,12 @@ class Words(Section):
             if all(_fits(pattern, text) for pattern, text in said):
                 return each
         return None
+
+    def overlap(self, notes: str, ranks: int) -> dict[str, Any] | None:
+        """What ``parallel.overlap`` says of so many tensor ranks, or None if nothing goes in chunks."""
+        found = (each.overlap for each in self.overlaps if _fits(each.notes, notes or "-"))
+        said = next(found, None)
+        return None if said is None or ranks == 1 else {"chunks": ranks, **said}
 
     def precision(self, words: str, notes: str) -> str | Mapping[str, Any] | None:
         """The number formats, or None if they are not known."""

@@ -14,6 +14,7 @@ EXAMPLES = (
     "simcluster layouts scenarios/quickstart.yaml",
     "simcluster layouts plan.yaml --operator 'layers.*.attention.*'",
     "simcluster layouts plan.yaml --operator 'layers.0.*' --tensor-maps    as MindSpore writes them",
+    "simcluster layouts inference.yaml --predict    how all weights lie (infer_predict_layout)",
     "simcluster layouts plan.yaml --as-strategies    to paste under parallel: strategies:",
 )
 
@@ -33,6 +34,12 @@ def layouts(
             help="Add device matrices and tensor maps as MindSpore has them.",
         ),
     ] = False,
+    predict: Annotated[
+        bool,
+        typer.Option(
+            "--predict", help="Print how all weights of an inference lie, as infer_predict_layout does."
+        ),
+    ] = False,
     settings: Settings = None,
 ) -> ExitCode:
     """Show how every operator is sharded, and why, and what that sends."""
@@ -48,7 +55,16 @@ def layouts(
         raise typer.BadParameter("the strategies are printed whole; leave out --operator")
     if as_strategies and tensor_maps:
         raise typer.BadParameter("strategies have no tensor maps; leave out --tensor-maps")
-    built = prepare(Scenario.load(scenario, changes(settings)))
+    if predict and (as_strategies or tensor_maps or operator is not None):
+        raise typer.BadParameter("weights are told whole, by themselves; leave the other options out")
+    loaded = Scenario.load(scenario, changes(settings))
+    if predict:
+        from simcluster.report import weights_text
+        from simcluster.simulation.predicted import predicted
+
+        out(weights_text(predicted(loaded), colour=has_colour()))
+        return ExitCode.DONE
+    built = prepare(loaded)
     if as_strategies:
         from simcluster.cli.strategies import strategies_text
 

@@ -12,6 +12,7 @@ from simcluster.cli.exit_code import ExitCode
 EXAMPLES = (
     "simcluster schedule 1f1b --stages 4 --micro-batches 8",
     "simcluster schedule interleaved --stages 4 --micro-batches 8 --chunks 3",
+    "simcluster schedule seqpipe --stages 4 --micro-batches 4 --slices 4",
     "simcluster schedule zb_v --stages 4 --micro-batches 8 --times F=3,I=3,W=2 --html zb_v.html",
     "simcluster schedule mine.txt --placement folded",
 )
@@ -22,8 +23,8 @@ def schedule(
         str,
         typer.Argument(
             metavar="NAME|FILE",
-            help="1f1b, gpipe, interleaved, zb_h1, zb_v, dualpipe_v or another one; or a text file with a "
-            "line for each stage, such as F0 F1 B0 B1.",
+            help="1f1b, gpipe, interleaved, zb_h1, zb_v, dualpipe_v, seqpipe or another one; or a text file "
+            "with a line for each stage, such as F0 F1 B0 B1.",
             show_default=False,
         ),
     ],
@@ -35,6 +36,9 @@ def schedule(
     ] = None,
     chunks: Annotated[
         int | None, typer.Option(metavar="V", min=1, help="Pieces of the model on each stage.")
+    ] = None,
+    slices: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Parts of every sequence, where it is cut.")
     ] = None,
     placement: Annotated[
         str | None,
@@ -54,8 +58,9 @@ def schedule(
 ) -> ExitCode:
     """Draw a pipeline schedule, without a model: what each stage does when, how long it waits, what it holds.
 
-    Stages are equal, and transfers take no time. An activation is what one micro-batch leaves in one chunk,
-    until its backward is over, with both halves. The bubble is what stages wait, over what they work.
+    Stages are equal, and transfers take no time. An activation is what one micro-batch, or one slice of its
+    sequences, leaves in one chunk, until its backward is over, with both halves. Slices are drawn of equal
+    work, though each attends to those before it. The bubble is what stages wait, over what they work.
     """
     from simcluster.cli.outputs import refused_file, write_bytes
     from simcluster.cli.terminal import has_colour, note, out
@@ -64,7 +69,7 @@ def schedule(
 
     if html is not None and (problems := refused_file("--html", html)):
         raise ScenarioError(*problems)
-    drawn = DrawnSchedule.of(name, stages, micro_batches, chunks, placement, times)
+    drawn = DrawnSchedule.of(name, stages, micro_batches, chunks, placement, times, slices)
     out(drawn.text if text else schedule_text(drawn, colour=has_colour()))
     if html is not None:
         write_bytes(html, schedule_page(drawn).encode())

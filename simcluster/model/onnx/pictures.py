@@ -92,7 +92,7 @@ def _batch_norm(writer: Writer, node: FileNode) -> Sequence[Known]:
     name = writer.unique(f"{writer.stem}.running")
     share = 1 - float(node.attributes.get("momentum", 0.9))
     state = writer.build.state(name, (*made[0].shape[:-1], 2, channels))
-    writer.build.update(name, RunningStatistics(statistics, share), state, *(each.name for each in made))
+    writer.build.update(name, RunningStatistics(statistics, share), (state,), *(each.name for each in made))
     return [y]
 
 

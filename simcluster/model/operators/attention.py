@@ -17,6 +17,7 @@ from simcluster.layout import Dims
 from simcluster.model.operator import Array, Decomposition, Operator, Region, Tape, TensorType
 from simcluster.model.operators.dropout import drawn
 from simcluster.model.operators.ring_attention import ring_backward, ring_forward
+from simcluster.model.operators.slice_attention import SliceAttention
 from simcluster.model.order import Zigzag
 from simcluster.model.scores import LABELS, Scores
 from simcluster.work import DType, Kernel, Work
@@ -176,12 +177,16 @@ class Attention(_Attention):
         """Reads q, k, v, o and the row statistics."""
         if grads[0] is None:
             return (None,) * len(inputs)
-        rule = (self.causal, self.window, self.alibi)
-        how = (self.scale, self.biased, self.own_values)
-        back = AttentionGrad(*rule, self.dropout, self.label, *how, order=self.order)
+        back = self.backward()
         if self.turns:
             back = replace(back, turns=self.turns, slice_length=self.slice_length)
         return tape.emit("grad", back, [*inputs[:3], *outputs, grads[0], *inputs[3:]])
+
+    def backward(self) -> AttentionGrad:
+        """Its gradient."""
+        rule = (self.causal, self.window, self.alibi)
+        how = (self.scale, self.biased, self.own_values)
+        return AttentionGrad(*rule, self.dropout, self.label, *how, order=self.order)
 
     def ordered(self, order: Zigzag) -> Operator:
         """A query sees the keys that stand before it."""
@@ -191,6 +196,14 @@ class Attention(_Attention):
         """In turns."""
         self._check_ring()
         return replace(self, turns=turns, slice_length=length // turns)
+
+    def sliced(self, index: int) -> Operator:
+        """Queries of one slice, keys and values of those so far."""
+        if not self.causal:
+            raise ValueError("queries see keys of slices that come later")
+        if self.biased or self.order is not None or self.turns:
+            raise ValueError("attention with a bias, or over ranks that share a sequence, goes in no slices")
+        return SliceAttention(self, index)
 
     def decompose(self, split: frozenset[str]) -> Decomposition | None:
         """Over ``seq`` in turns."""

@@ -36,9 +36,9 @@ class Filled(enum.StrEnum):
     MORE = "more"
 
 
-def seats(*, sliced: bool) -> tuple[str, ...]:
+def seats(*, in_slices: bool) -> tuple[str, ...]:
     """The dims of all seats; those of every slice are its own."""
-    return ("experts", "batch", "seq", "capacity") if sliced else SEATS
+    return ("experts", "batch", "seq", "capacity") if in_slices else SEATS
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +59,21 @@ class _Seating(Operator):
     experts: int
     capacity: int
     filled: Filled = Filled.ALL
-    sliced: bool = False
+    in_slices: bool = False
 
     family: ClassVar[str] = "dispatch"
 
     @property
     def _rows(self) -> tuple[str, ...]:
-        return (*tokens(sliced=self.sliced), "hidden")
+        return (*tokens(in_slices=self.in_slices), "hidden")
 
     @property
     def _choices(self) -> tuple[str, ...]:
-        return (*tokens(sliced=self.sliced), "choices")
+        return (*tokens(in_slices=self.in_slices), "choices")
 
     @property
     def _seats(self) -> tuple[str, ...]:
-        return seats(sliced=self.sliced)
+        return seats(in_slices=self.in_slices)
 
     def ragged(self) -> Ragged | None:
         """Places, of which experts have as many as tokens come; each of these at most once."""
@@ -138,7 +138,7 @@ class Dispatch(_Seating):
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
     ) -> tuple[str | None, ...]:
         """A row's gradient is the sum of those of its seats."""
-        return _moved(tape, Combine(self.experts, self.capacity, self.filled, self.sliced), inputs, grads)
+        return _moved(tape, Combine(self.experts, self.capacity, self.filled, self.in_slices), inputs, grads)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The rows where they sit."""
@@ -173,7 +173,7 @@ class Combine(_Seating):
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
     ) -> tuple[str | None, ...]:
         """The gradient of a row, in each of its seats."""
-        return _moved(tape, Dispatch(self.experts, self.capacity, self.filled, self.sliced), inputs, grads)
+        return _moved(tape, Dispatch(self.experts, self.capacity, self.filled, self.in_slices), inputs, grads)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The sums."""
@@ -203,7 +203,7 @@ class SeatWeights(_Seating):
     ) -> tuple[str | None, ...]:
         """Back to the choices."""
         return _moved(
-            tape, SeatWeightsGrad(self.experts, self.capacity, self.filled, self.sliced), inputs, grads
+            tape, SeatWeightsGrad(self.experts, self.capacity, self.filled, self.in_slices), inputs, grads
         )
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:

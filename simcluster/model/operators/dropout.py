@@ -33,6 +33,7 @@ class Dropout(Pointwise):
     label: str
 
     kind: ClassVar[str] = "dropout"
+    anywhere: ClassVar[bool] = False
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Y like x, and a byte per element."""

@@ -171,6 +171,7 @@ class Elementwise(Operator):
 
     kind: ClassVar[str] = "elementwise"
     family: ClassVar[str] = "pointwise"
+    anywhere: ClassVar[bool] = True
 
     @property
     def _entry(self) -> Function:

@@ -28,6 +28,7 @@ class Mask(Pointwise):
     fill: float = 0.0
 
     kind: ClassVar[str] = "mask"
+    anywhere: ClassVar[bool] = False
 
     def dims(self) -> Dims:
         """Linear if it fills in zeros."""

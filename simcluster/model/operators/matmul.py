@@ -73,6 +73,7 @@ class Matmul(Operator):
 
     kind: ClassVar[str] = "matmul"
     family: ClassVar[str] = "matmul"
+    anywhere: ClassVar[bool] = True
 
     def _extent(self, inputs: Sequence[TensorType]) -> dict[str, int]:
         extent = dict(zip(self.left, inputs[0].shape, strict=True))
@@ -156,6 +157,7 @@ class MatmulSum(Operator):
 
     kind: ClassVar[str] = "matmul_sum"
     family: ClassVar[str] = "matmul"
+    anywhere: ClassVar[bool] = True
 
     def _extents(self, inputs: Sequence[TensorType]) -> list[dict[str, int]]:
         count = len(self.lefts)

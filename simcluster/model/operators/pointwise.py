@@ -20,6 +20,7 @@ class Pointwise(Operator):
     """What elementwise operators share: the type of the first operand, one pass over memory."""
 
     family: ClassVar[str] = "pointwise"
+    anywhere: ClassVar[bool] = True
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """One output like the first input."""

@@ -22,7 +22,7 @@ class Rotary(Operator):
 
     Takes several tensors (queries and keys) in one launch; ``inverse`` turns back, which is the gradient.
     Of every head only the first ``fraction`` of the dims is rotated (GPT-NeoX, Nemotron). ``order`` is that
-    in which tokens lie.
+    in which tokens lie, ``position`` where the first of them stands.
     """
 
     operands: tuple[Labels, ...]
@@ -30,6 +30,7 @@ class Rotary(Operator):
     inverse: bool = False
     fraction: float = 1.0
     order: Zigzag | None = None
+    position: int = 0
 
     kind: ClassVar[str] = "rotary"
     family: ClassVar[str] = "rotary"
@@ -77,7 +78,7 @@ class Rotary(Operator):
 
     def _rotate(self, x: Array, names: Labels, region: Region) -> Array:
         half = int(x.shape[-1] * self.fraction) // 2
-        position = positions(self.order, region.start("seq"), x.shape[names.index("seq")])
+        position = self.position + positions(self.order, region.start("seq"), x.shape[names.index("seq")])
         angle = np.outer(position, self.theta ** (-np.arange(half) / half))
         shape = [1] * x.ndim
         shape[names.index("seq")], shape[-1] = angle.shape

@@ -20,9 +20,9 @@ from simcluster.work import DType, Kernel, Work
 CHOICES = ("batch", "seq", "choices")
 
 
-def tokens(*, sliced: bool) -> tuple[str, ...]:
+def tokens(*, in_slices: bool) -> tuple[str, ...]:
     """The dims of tokens; of sequences in slices ``seq`` counts these, and ``token`` the tokens of each."""
-    return ("batch", "seq", "token") if sliced else ("batch", "seq")
+    return ("batch", "seq", "token") if in_slices else ("batch", "seq")
 
 
 _WHOLE = (
@@ -39,15 +39,15 @@ class _Routing(Operator):
     score: str
     normalised: bool
     scale: float
-    sliced: bool
+    in_slices: bool
 
     @property
     def _scores(self) -> tuple[str, ...]:
-        return (*tokens(sliced=self.sliced), "experts")
+        return (*tokens(in_slices=self.in_slices), "experts")
 
     @property
     def _choices(self) -> tuple[str, ...]:
-        return (*tokens(sliced=self.sliced), "choices")
+        return (*tokens(in_slices=self.in_slices), "choices")
 
     def _weights(self, scores: Array) -> Array:
         """The weight of every expert before choosing, [batch, seq, experts]."""
@@ -83,7 +83,7 @@ class Route(_Routing):
     kept_groups: int = 1
     group_best: int = 1
     steered: bool = False
-    sliced: bool = False
+    in_slices: bool = False
 
     kind: ClassVar[str] = "route"
 
@@ -103,7 +103,7 @@ class Route(_Routing):
         """Reads the scores and the ids; which experts are chosen has no gradient."""
         if grads[0] is None or not tape.needs_gradient(inputs[0]):
             return (None,) * len(inputs)
-        back = RouteGrad(self.top_k, self.score, self.normalised, self.scale, self.sliced)
+        back = RouteGrad(self.top_k, self.score, self.normalised, self.scale, self.in_slices)
         found = tape.emit("grad", back, [inputs[0], outputs[1], grads[0]])
         return (*found, None) if self.steered else found
 
@@ -137,7 +137,7 @@ class RouteGrad(_Routing):
     score: str = "softmax"
     normalised: bool = False
     scale: float = 1.0
-    sliced: bool = False
+    in_slices: bool = False
 
     kind: ClassVar[str] = "route_grad"
 
@@ -178,7 +178,7 @@ class Seats(Operator):
 
     experts: int
     capacity: int
-    sliced: bool = False
+    in_slices: bool = False
 
     kind: ClassVar[str] = "seats"
     family: ClassVar[str] = "router"
@@ -190,7 +190,7 @@ class Seats(Operator):
     def dims(self) -> Dims:
         """Sequences are seated one by one."""
         reason = "a seat depends on all tokens before"
-        names = (*tokens(sliced=self.sliced), "choices")
+        names = (*tokens(in_slices=self.in_slices), "choices")
         return Dims((names,), (names,), whole=tuple((name, reason) for name in names[-2:]))
 
     def work(

@@ -17,6 +17,7 @@ from simcluster.plan.costs import movement_cost
 from simcluster.plan.formats import Formats, states_of, update_of
 from simcluster.plan.fusion import used_by
 from simcluster.plan.fusion_ids import fusion_ids
+from simcluster.plan.inference_spec import InferenceSpec
 from simcluster.plan.inputs import check_inputs
 from simcluster.plan.limits import check_rates, check_tensors, too_large
 from simcluster.plan.manual.gradients import written_reductions
@@ -34,7 +35,7 @@ from simcluster.plan.redistribute import Router
 from simcluster.plan.rule import BATCH, Roles
 from simcluster.plan.schedule import Timetable, splits
 from simcluster.plan.sharding import Sharding
-from simcluster.plan.spec import RecomputeSpec
+from simcluster.plan.spec import RecomputeSpec, TrainingSpec
 from simcluster.plan.statistics import with_statistics
 from simcluster.plan.strategies import Strategies
 from simcluster.work import DType
@@ -50,6 +51,13 @@ class ManualPlanner(Planner):
 
     A plan is impossible, too, if its ranks do not agree on what they do together.
     """
+
+    @property
+    def training(self) -> TrainingSpec:
+        """What is trained."""
+        if isinstance(self.task, InferenceSpec):
+            raise PlanError("programs that are written by hand train", path="parallel.mode")
+        return self.task
 
     def plan(self) -> Plan:
         """The reference differentiated, and beside it what every rank runs."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from simcluster.plan.chain import Chain
-from simcluster.plan.rounds import interleaved
+from simcluster.plan.rounds import interleaved, spread
 from simcluster.plan.schedule import Action, Schedule
 
 
@@ -29,8 +29,6 @@ class InterleavedMindSpore(Schedule):
 
     def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
         """Rounds of at least as many micro-batches as stages, if there are so many."""
-        count = max(1, num_micro_batches // num_stages)
-        each, left = divmod(num_micro_batches, count)
-        rounds = [each + (index < left) for index in range(count)]
+        rounds = spread(num_micro_batches, num_stages)
         warmup = (self.chunks - 1) * rounds[0] + 2 * (num_stages - stage - 1)
         return interleaved(rounds, self.chunks, warmup)

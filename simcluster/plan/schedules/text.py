@@ -27,6 +27,11 @@ class Text(Schedule):
         """The actions of every stage; PlanError for what is none."""
         return parse(self.text)
 
+    @property
+    def num_slices(self) -> int:
+        """As many as are named."""
+        return 1 + max(half.slice for line in self.written for action in line for half in action.halves)
+
     def chain(self, num_stages: int) -> Chain:
         """As many chunks as are named; folded, two."""
         chunks = 1 + max(half.chunk for line in self.written for action in line for half in action.halves)

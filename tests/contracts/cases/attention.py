@@ -6,6 +6,7 @@ from simcluster.model.operators.attention import Attention, AttentionGrad
 from simcluster.model.operators.relative_bias import RelativeBias, RelativeBiasGrad
 from simcluster.model.operators.ring_attention import AttentionTurn, AttentionTurnGrad, MergeTurns
 from simcluster.model.operators.rotary import Rotary
+from simcluster.model.operators.slice_attention import SliceAttention, SliceAttentionGrad
 from simcluster.model.operators.softmax import Softmax, SoftmaxGrad
 from simcluster.model.order import Zigzag
 from simcluster.model.scores import Scores
@@ -32,6 +33,21 @@ def _attention_grad(operator: Attention, *bias: tuple[int, ...], drawn: Draw = _
     return draw
 
 
+def _slices(index: int, *, own: bool = False) -> Draw:
+    """Queries of a slice of four tokens, with the keys and values of all slices so far."""
+    keys, value = (4, 4, 4, 4), (4, 4, 4, 2 if own else 4)
+    return normal((4, 4, 4, 4, 4), *(keys,) * (index + 1), *(value,) * (index + 1))
+
+
+def _slices_grad(operator: SliceAttention, *, own: bool = False) -> Draw:
+    def draw(rng):
+        inputs = _slices(operator.index, own=own)(rng)
+        made = operator.evaluate(inputs, WHOLE)
+        return (*inputs, *made, rng.standard_normal(made[0].shape))
+
+    return draw
+
+
 _IN_ORDER = Attention(order=Zigzag(8, 16))
 _BACK_IN_ORDER = AttentionGrad(order=Zigzag(8, 16))
 _SIXTEEN = normal((4, 16, 4, 4, 4), (4, 16, 4, 4), (4, 16, 4, 4))
@@ -51,6 +67,10 @@ def _merged(rng):
 def _softmax_grad(rng):
     (scores, dy) = normal(_SCORES, _SCORES)(rng)
     return (*Softmax().evaluate((scores,), WHOLE), dy)
+
+
+def _slice_of(index):
+    return SliceAttention(Attention(), index)
 
 
 CASES = (
@@ -108,6 +128,21 @@ CASES = (
         AttentionGrad(causal=False),
         _attention_grad(Attention(causal=False), drawn=_EIGHT),
         unsplit={"keys": _KEYS},
+    ),
+    Case("slice_attention of the first slice", _slice_of(0), _slices(0), (0,), unsplit={"seq": _SHARE}),
+    Case("slice_attention", _slice_of(2), _slices(2), (0,), unsplit={"seq": _SHARE}),
+    Case(
+        "slice_attention in a window with slopes and values of their own",
+        SliceAttention(Attention(window=4, alibi=(4, 4), own_values=True), 1),
+        _slices(1, own=True),
+        (0,),
+        unsplit={"seq": _SHARE},
+    ),
+    Case(
+        "slice_attention_grad",
+        SliceAttentionGrad(Attention(), 1),
+        _slices_grad(_slice_of(1)),
+        unsplit={"seq": _SHARE},
     ),
     Case("attention_turn", AttentionTurn(_IN_ORDER, 0, 8, 2, True), _SIXTEEN),
     Case("attention_turn both ways", AttentionTurn(Attention(causal=False), 1, 8, 2, False), _SIXTEEN),

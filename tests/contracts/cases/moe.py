@@ -72,7 +72,7 @@ def _sliced_seats(rng: np.random.Generator) -> np.ndarray:
     """Seats of sequences in eight slices of four tokens each."""
     liking = rng.standard_normal((*_TOKENS, 4, EXPERTS)) - np.arange(EXPERTS) / 2
     ids = np.where(rng.random((*_TOKENS, 4, 1)) < 0.8, np.argsort(-liking, axis=-1)[..., :CHOICES], 0)
-    (seats,) = Seats(EXPERTS, CAPACITY, sliced=True).evaluate((ids,), WHOLE)
+    (seats,) = Seats(EXPERTS, CAPACITY, in_slices=True).evaluate((ids,), WHOLE)
     assert (seats < 0).any()
     return seats
 
@@ -118,29 +118,29 @@ CASES = (
         SeatWeightsGrad(EXPERTS, CAPACITY),
         lambda rng: (rng.standard_normal(_SEATED[:3]), _seats(rng)),
     ),
-    Case("route in slices", Route(2, sliced=True), _SLICED, (0,)),
+    Case("route in slices", Route(2, in_slices=True), _SLICED, (0,)),
     Case(
         "dispatch in slices",
-        Dispatch(EXPERTS, CAPACITY, sliced=True),
+        Dispatch(EXPERTS, CAPACITY, in_slices=True),
         lambda rng: (rng.standard_normal((*_TOKENS, 4, 8)), _sliced_seats(rng)),
         (0,),
         reads_part=frozenset({0}),
     ),
     Case(
         "combine in slices",
-        Combine(EXPERTS, CAPACITY, sliced=True),
+        Combine(EXPERTS, CAPACITY, in_slices=True),
         lambda rng: (rng.standard_normal(_SLICED_SEATED), _sliced_seats(rng)),
         (0,),
     ),
     Case(
         "seat_weights in slices",
-        SeatWeights(EXPERTS, CAPACITY, sliced=True),
+        SeatWeights(EXPERTS, CAPACITY, in_slices=True),
         lambda rng: (rng.random((*_TOKENS, 4, CHOICES)), _sliced_seats(rng)),
         (0,),
     ),
     Case(
         "seats in slices",
-        Seats(EXPERTS, 3, sliced=True),
+        Seats(EXPERTS, 3, in_slices=True),
         lambda rng: (np.argsort(rng.random((*_TOKENS, 4, EXPERTS)), axis=-1)[..., :2],),
     ),
     Case("weighed gate", Weighed(Swiglu(_INNER), _INNER[:3]), normal(_SEATED, _SEATED, _SEATED[:3]), (0,)),

@@ -30,6 +30,16 @@ def test_folded_chunks_are_timed_the_way_they_lie(simcluster):
     assert "stage 3    48     3                      8          4\n" in out
 
 
+def test_slices_of_sequences_are_drawn_one_by_one(simcluster):
+    out = simcluster("schedule", "seqpipe", "--stages", 2, "--micro-batches", 2, "--slices", 2).out
+    lines = out.splitlines()
+    assert lines[0] == "seqpipe: 2 stages, 2 micro-batches of 2 slices"
+    assert " ".join(lines[2].split()).startswith("stage 0 F0── F0s1 F1── · · B0s1─────")
+    assert "activations of slices" in lines[5]
+    assert lines[6].split() == ["stage", "0", "12", "3", "3", "1.5"]
+    assert lines[-1] == "15 units of time; bubble 6 / 24 = 0.25 of the work"
+
+
 def test_times_are_those_that_are_given(simcluster):
     out = simcluster("schedule", "zb_h1", "--stages", 4, "--micro-batches", 8, "--times", "F=3,I=2,W=2").out
     assert f"{8 * 7 + 3 * 3} units of time" in out

@@ -50,6 +50,31 @@ def test_causal_blocks_end_half_a_longest_block_apart_and_compute_the_diagonal_w
     assert seconds(causal=True, h=4, sq=100) == pytest.approx(2 * mean * 10 / 4)
 
 
+def test_slices_of_queries_behind_others_take_as_long_as_all_at_once_on_a_busy_device():
+    def sliced(count, skv=8192):
+        size = skv // count
+        pairs = [(2 * index + 1) * size * size for index in range(count)]
+        return [
+            MODEL.seconds(
+                1, 10_000, size, size * (index + 1), 64, True, False, each * 1000, 1e12, before=size * index
+            )
+            for index, each in enumerate(pairs)
+        ]
+
+    (whole,) = sliced(1)
+    for count in (2, 8):
+        parts = sliced(count)
+        assert parts == sorted(parts)
+        # The squares of earlier keys run as fast as without a mask: twice as fast here.
+        masked = 1 / count
+        assert sum(parts) == pytest.approx(whole * (masked + (1 - masked) / 2), rel=0.03)
+
+
+def test_a_slice_behind_many_takes_what_unmasked_queries_take():
+    far = MODEL.seconds(1, 1000, 1280, 2**20, 64, True, False, 10**12, 1e12, before=2**20 - 1280)
+    assert far == pytest.approx(seconds(h=1000, skv=2**20, flops=10**12), rel=0.01)
+
+
 def test_nothing_to_do_takes_no_time():
     assert seconds(b=0, flops=0) == 0
 

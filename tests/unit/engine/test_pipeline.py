@@ -133,7 +133,8 @@ def run_of(kind, stages, micro_batches, w, **options):
     chain, timetable = schedule.chain(stages), schedule.timetable(stages, micro_batches)
     chunks = [F] * len(chain)
     late = w if splits(timetable) else 0
-    program = burning_program(chunks, [F + w - late] * len(chain), timetable, chain=chain, weights=late)
+    backward, slices = [F + w - late] * len(chain), schedule.num_slices
+    program = burning_program(chunks, backward, timetable, chain=chain, weights=late, slices=slices)
     cluster = quiet_cluster(stages)
     classes = partition(program, cluster)
     return timetable, chain, program, cluster, classes, run(program, cluster, classes)
@@ -144,9 +145,12 @@ def run_of(kind, stages, micro_batches, w, **options):
 @pytest.mark.parametrize("w", [F, F // 2])
 def test_the_engine_takes_what_the_schedule_says(kind, stages, micro_batches, w):
     """Without communication to speak of: every hop takes at least a nanosecond."""
+    if kind.startswith("seq") and kind != "seqpipe" and stages % 2:
+        pytest.skip("refused: two slices fill an even number of stages")
     timetable, chain, *_, timing = run_of(kind, stages, micro_batches, w)
     length, work = worked(timetable, chain, equal(chain, F, F, w))
-    assert timing.end <= length + 8 * chain.num_chunks * (micro_batches + len(chain))
+    slices = SCHEDULES[kind]().num_slices
+    assert timing.end <= length + 8 * chain.num_chunks * (slices * micro_batches + len(chain))
     # Where a backward is not split in time though others are, its gradient leaves before its second half.
     whole = splits(timetable) and any(
         half.kind == "B" for row in timetable for each in row for half in each.halves

@@ -175,6 +175,18 @@ def test_zero_bubble_is_known():
     assert found.data["parallel"]["schedule"]["kind"] == "zb_v"
 
 
+def test_sequences_in_slices_are_known():
+    found = read(
+        parallel__pipeline_config__pipeline_scheduler="seqvpp",
+        parallel_config__seq_split_num=2,
+        model__model_config__pp_interleave_num=2,
+    )
+    schedule = found.data["parallel"]["schedule"]
+    assert (schedule["kind"], schedule["chunks"], schedule["slices"]) == ("seqvpp", 2, 2)
+    found = read(parallel_config__seq_split_num=2)
+    assert listed(found, "seq_split_num") == [Fate.UNSUPPORTED]
+
+
 def test_tied_embeddings_are_split_with_the_head():
     found = read(model__model_config__tie_word_embeddings=True)
     assert "strategies" not in found.data["parallel"]
@@ -215,3 +227,13 @@ def test_copies_go_abreast_each_with_the_batch_that_is_given():
     assert two.data["parallel"]["copies"] == 2
     assert two.data["training"]["micro_batch"] == 2 * size
     assert two.data["training"]["global_batch"] == 2 * one.data["training"]["global_batch"]
+
+
+def test_layers_are_interleaved_in_chunks():
+    found = read(model__model_config__fine_grain_interleave=2)
+    overlap = found.data["parallel"].get("overlap")
+    if found.data["parallel"]["mesh"].get("tensor", 1) > 1:
+        assert overlap == {"tensor": {"chunks": 2, "reach": "layer"}}
+    else:
+        assert overlap is None
+    assert "overlap" not in read(model__model_config__fine_grain_interleave=1).data["parallel"]

@@ -82,10 +82,20 @@ def test_a_good_timetable_passes():
             GOOD.replace("F0 B0", "F0&B0"),
             "cannot run to its end: stage 0 at B0; stage 1 at B0; stage 2 at F0&B0",
         ),
-        (GOOD.replace("F0 F1 B0 F2", "F0 F1 R0 B0 F2"), "stage 1 must run F and B once"),
+        (GOOD.replace("F0 F1 B0 F2", "F0 F1 R0 B0 F2"), None),
+        (GOOD.replace("F0 F1 B0 F2", "F0 R0 F1 R0 B0 F2"), "R0 is too much"),
+        (GOOD.replace("F0 F1 B0 F2", "F0 F1 R3 B0 F2"), "R3 is too much"),
+        (
+            GOOD.replace("F0 F1 B0 F2", "F0 R1 F1 B0 F2"),
+            "cannot run to its end: stage 0 at B0; stage 1 at R1",
+        ),
+        (
+            GOOD.replace("F0 F1 B0 F2", "F0 F1 B0 R0 F2"),
+            "cannot run to its end: stage 0 at B0; stage 1 at B0",
+        ),
         (GOOD.replace("F0 F1 B0 F2", "F0 F1c1 B0 F2"), "stage 1 must run F and B once"),
         (GOOD.replace("F0 F1 B0 F2", "F0 F1s1 B0 F2"), "stage 1 must run F and B once"),
-        (GOOD.replace("F0 F1 B0 F2", "F0 F1&R0 B0 F2"), "stage 1 must run F and B once"),
+        (GOOD.replace("F0 F1 B0 F2", "F0 F1&R0 B0 F2"), None),
         (
             GOOD.replace("F0 B0 F1", "B0 F0 F1"),
             "cannot run to its end: stage 0 at B0; stage 1 at B0; stage 2 at B0",
@@ -109,6 +119,27 @@ def test_broken_timetables_are_found(text, message):
     (problem,) = caught.value.problems
     assert message in problem.message
     assert problem.path == "parallel.schedule"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("F0 F0s1 B0s1 B0\nF0 F0s1 B0s1 B0", ""),
+        ("F0 F0s1 I0s1 I0 W0 W0s1\nF0 F0s1 B0s1 B0", ""),
+        (
+            "F0 F0s1 B0s1 B0\nF0 F0s1 B0s1",
+            "stage 1 must run F and B once for each of 1 micro-batches of 2 slices",
+        ),
+        ("F0s1 F0 B0s1 B0\nF0s1 F0 B0s1 B0", "stage 0 at F0s1; stage 1 at F0s1"),
+        ("F0 F0s1 B0 B0s1\nF0 F0s1 B0 B0s1", "stage 0 at B0; stage 1 at B0"),
+    ],
+)
+def test_slices_go_forward_in_order_and_back_the_other_way_round(text, message):
+    if not message:
+        check(parse(text), 1, num_slices=2)
+        return
+    with pytest.raises(PlanError, match=message):
+        check(parse(text), 1, num_slices=2)
 
 
 def runs(timetable) -> bool:

@@ -103,6 +103,29 @@ def test_shards_over_some_of_the_data_ranks_are_reduced_over_the_others_once():
     assert kinds == {"reduce_scatter": MICRO, "all_reduce": 2}  # the loss has one of its own
 
 
+WHOLE = {"bucket": "whole"}
+
+
+@pytest.mark.parametrize("fusion", [*FUSIONS, {}], ids=str)
+@pytest.mark.parametrize("reduction", [{}, WHOLE, WHOLE | {"limit": {"bytes": "2 KiB"}}], ids=str)
+@pytest.mark.parametrize(
+    ("mesh", "sharding", "recipe"),
+    [
+        ({"data": 4}, {"zero": 2, "shard_size": 2}, None),
+        ({"data": 2, "tensor": 2}, {"zero": 3}, "megatron_sp"),
+    ],
+    ids=["groups of two", "norms on parts of the sequence"],
+)
+def test_what_is_reduced_once_more_waits_for_the_bucket_it_is_scattered_in(
+    fusion, reduction, mesh, sharding, recipe
+):
+    """Behind a later backward than that which made it."""
+    form = {"micro_batches": 2, "recipe": recipe, "optimizer_sharding": sharding, "fusion": fusion}
+    which = under(scenario(mesh, devices=4, **form), reduction=reduction)
+    found = verify(which)
+    assert found.agrees, found.fault or found.first_difference
+
+
 @pytest.mark.parametrize("sharded", [*EVERY])
 def test_auto_is_one_collective_for_each_micro_batch_of_a_small_model(sharded):
     which = scenario({"data": 2}, optimizer_sharding=EVERY[sharded], fusion={"reduce_scatter": AUTO})

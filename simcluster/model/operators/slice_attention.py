@@ -1,0 +1,199 @@
+"""Causal attention of one slice of sequences to the keys and values of all slices so far.
+
+Keys and values of earlier slices stay where their slices made them: the kernel reads them there. So attention
+takes longer from slice to slice, and all slices together as long as whole sequences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from simcluster.layout import Dims
+from simcluster.model.operator import Array, Operator, Region, Tape, TensorType
+from simcluster.model.scores import Scores
+from simcluster.work import DType, Kernel, Work
+
+_QUERY = ("batch", "seq", "heads", "group", "head_dim")
+_ROWS = ("batch", "heads", "group", "seq")
+
+
+class Whole(Protocol):
+    """What is asked of the attention to whole sequences: an operator, with its rule and its gradient."""
+
+    @property
+    def own_values(self) -> bool:
+        """Whether values have a size of their own."""
+        ...
+
+    @property
+    def rule(self) -> Scores:
+        """How scores become weights."""
+        ...
+
+    def backward(self) -> Operator:
+        """The operator that computes its gradient."""
+        ...
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """Its values."""
+        ...
+
+
+class _OfSlice(Operator):
+    """What forward and gradient share: the keys of all slices so far, and the work on them.
+
+    ``whole`` is the attention to whole sequences, ``index`` which slice queries are of, from 0.
+    """
+
+    family: ClassVar[str] = "attention"
+    whole: Whole
+    index: int
+
+    @property
+    def _last(self) -> str:
+        """What the last dim of values is called."""
+        return "value_dim" if self.whole.own_values else "head_dim"
+
+    @property
+    def _found(self) -> tuple[str, ...]:
+        return (*_QUERY[:-1], self._last)
+
+    @property
+    def _keys(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(("batch", f"keys{each}", "heads", "head_dim") for each in range(self.index + 1))
+
+    @property
+    def _values(self) -> tuple[tuple[str, ...], ...]:
+        return tuple((*keys[:-1], self._last) for keys in self._keys)
+
+    @property
+    def _whole_dims(self) -> tuple[tuple[str, str], ...]:
+        found = [("seq", "a part of a slice of causal queries has its own share of the work")]
+        found += [(keys[1], "the softmax sums over all keys inside the operator") for keys in self._keys]
+        found.append(("head_dim", "scores are summed over it inside the operator"))
+        if self.whole.own_values:
+            found.append(("value_dim", "all parts of a value share the scores"))
+        return tuple(found)
+
+    def _joined(self, inputs: Sequence[Array]) -> tuple[list[Array], list[int]]:
+        """Queries, all keys and all values so far; and behind which keys those of the next slice begin."""
+        count = self.index + 1
+        keys, values = inputs[1 : 1 + count], inputs[1 + count : 1 + 2 * count]
+        ends = np.cumsum([each.shape[1] for each in keys])[:-1].tolist()
+        return [inputs[0], np.concatenate(keys, axis=1), np.concatenate(values, axis=1)], ends
+
+    @staticmethod
+    def _region(region: Region) -> Region:
+        """Where the queries lie, among keys from the first on."""
+        return replace(region, starts={**region.starts, "keys": 0})
+
+    def _priced(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, backward: bool
+    ) -> tuple[Work, ...]:
+        """What whole sequences up to here take, less what those before this slice do."""
+        batch, queries, heads, group, head_dim = inputs[0].shape
+        before = sum(each.shape[1] for each in inputs[1 : 1 + self.index])
+        keys, value_dim = before + queries, inputs[1 + self.index + 1].shape[-1]
+        products = 3 * head_dim + 2 * value_dim if backward else head_dim + value_dim
+        pairs = self.whole.rule.pairs(keys, keys) - self.whole.rule.pairs(before, before)
+        work = Work(
+            Kernel.ATTENTION,
+            inputs[0].dtype,
+            flops=products * batch * heads * group * pairs,
+            bytes_read=sum(tensor.num_bytes for tensor in inputs),
+            bytes_written=sum(tensor.num_bytes for tensor in outputs),
+            sizes=(
+                ("b", batch),
+                ("h", heads * group),
+                ("sq", queries),
+                ("skv", keys),
+                ("d", head_dim),
+                *((("dv", value_dim),) if self.whole.own_values else ()),
+                ("causal", 1),
+                *((("before", before),) if before else ()),
+                ("backward", int(backward)),
+            ),
+        )
+        return (work,)
+
+
+@dataclass(frozen=True, slots=True)
+class SliceAttention(_OfSlice):
+    """``whole`` for the queries of slice ``index``: inputs q, then the keys of all slices so far in their
+    order, then their values; outputs o like q and the log-sum-exp of every row (fp32).
+    """
+
+    whole: Whole
+    index: int
+
+    kind: ClassVar[str] = "slice_attention"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """O like q with heads as v's, and one statistic per row and head."""
+        batch, queries, heads, group, _ = inputs[0].shape
+        found = TensorType((*inputs[0].shape[:-1], inputs[-1].shape[-1]), inputs[0].dtype)
+        return (found, TensorType((batch, heads, group, queries), DType.FP32))
+
+    def dims(self) -> Dims:
+        """As of whole attention."""
+        count = self.index + 1
+        values = frozenset(range(1 + count, 1 + 2 * count))
+        inputs = (_QUERY, *self._keys, *self._values)
+        return Dims(inputs, (self._found, _ROWS), whole=self._whole_dims, vanishing=((0, values),))
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """Two products per score."""
+        return self._priced(inputs, outputs, backward=False)
+
+    def gradient(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
+    ) -> tuple[str | None, ...]:
+        """Reads q, keys, values, o and the row statistics."""
+        if grads[0] is None:
+            return (None,) * len(inputs)
+        return tape.emit("grad", SliceAttentionGrad(self.whole, self.index), [*inputs, *outputs, grads[0]])
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """What the queries find among all keys so far."""
+        joined, _ = self._joined(inputs)
+        return self.whole.evaluate(joined, self._region(region))
+
+
+@dataclass(frozen=True, slots=True)
+class SliceAttentionGrad(_OfSlice):
+    """``dq``, and what these queries add to the gradients of all keys and values so far, from the inputs of
+    the forward, its outputs and do.
+    """
+
+    whole: Whole
+    index: int
+
+    kind: ClassVar[str] = "slice_attention_grad"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """Like q, keys and values."""
+        return tuple(inputs[:-3])
+
+    def dims(self) -> Dims:
+        """Linear in do; keys shared by a split group get partial gradients."""
+        operands = (_QUERY, *self._keys, *self._values)
+        inputs = (*operands, self._found, _ROWS, self._found)
+        return Dims(inputs, operands, whole=self._whole_dims, linear=(frozenset({len(inputs) - 1}),))
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """Five products per score."""
+        return self._priced(inputs, outputs, backward=True)
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The whole gradient's terms of these queries."""
+        joined, ends = self._joined(inputs)
+        dq, dk, dv = self.whole.backward().evaluate((*joined, *inputs[-3:]), self._region(region))
+        return (dq, *np.split(dk, ends, axis=1), *np.split(dv, ends, axis=1))

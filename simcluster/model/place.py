@@ -1,0 +1,54 @@
+"""Where a value lies: on its device, in the memory of the device's host, or on the host's disks."""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass
+
+
+class Place(enum.StrEnum):
+    """A memory that values lie in; those of a host are shared by its devices."""
+
+    DEVICE = "device"
+    HOST = "host"
+    DISK = "disk"
+
+
+@dataclass(frozen=True, slots=True)
+class Relocation:
+    """One leg of a value's way from one place to another; between device and disk there are two.
+
+    It changes neither values nor layouts. ``at_most`` are the bytes/s that it asks for, as far as anything
+    but links bounds it. What is brought to a device ahead of a kernel of the same phase is so when the one
+    ``ahead + 1`` before that, of those for which something is brought, is done with what it used.
+    """
+
+    source: Place
+    target: Place
+    at_most: float = math.inf
+    ahead: int = 1
+
+    def __post_init__(self) -> None:
+        if Place.HOST not in (self.source, self.target) or self.source is self.target:
+            raise ValueError(f"no copy leads straight from {self.source} to {self.target}")
+
+    def __str__(self) -> str:
+        return f"{self.source} to {self.target}"
+
+
+def legs(
+    source: Place, target: Place, disk: float = math.inf, bus: float = math.inf, ahead: int = 1
+) -> list[Relocation]:
+    """The relocations from one place to another, in order; none if they are one.
+
+    ``disk`` and ``bus`` are the bytes/s asked for at most of the disks and of what leads to the device.
+    """
+    order = list(Place)
+    first, last = order.index(source), order.index(target)
+    step = 1 if last > first else -1
+    found = []
+    for at in range(first, last, step):
+        one, other = order[at], order[at + step]
+        found.append(Relocation(one, other, disk if Place.DISK in (one, other) else bus, ahead))
+    return found

@@ -1,0 +1,84 @@
+"""A schedule is text: per stage a list of actions (DESIGN 4.5).
+
+    F3      forward of micro-batch 3          I3 W3   its backward in two halves: inputs, weights
+    B3      backward of micro-batch 3         R3      what it computes again, ahead of its backward
+    F3c1    chunk 1 of the stage              F3s2    sequence slice 2
+    F3&B1   actions overlapped: two, or more
+
+Text and object are inverses of each other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from simcluster.errors import PlanError
+
+FORWARD, BACKWARD = "F", "B"
+INPUTS, WEIGHTS = "I", "W"
+RECOMPUTE = "R"
+
+_ACTION = re.compile(r"([FBIWR])(\d+)(?:c(\d+))?(?:s(\d+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing a stage does with one micro-batch; ``beside`` is an action that overlaps it, and may itself
+    have one beside it.
+    """
+
+    kind: str
+    micro_batch: int
+    chunk: int = 0
+    slice: int = 0
+    beside: Action | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Action:
+        """The action written ``text``; PlanError with the accepted form otherwise."""
+        first, _, rest = text.strip().partition("&")
+        match = _ACTION.fullmatch(first)
+        if match is None or text.strip().endswith("&"):
+            raise PlanError(
+                f"'{text}' is no action",
+                hint="write F3, B3, I3, W3 or R3, with c1 (chunk), s2 (slice), F3&B1",
+            )
+        kind, micro_batch, chunk, part = match.groups()
+        beside = cls.parse(rest) if rest else None
+        return cls(kind, int(micro_batch), int(chunk or 0), int(part or 0), beside)
+
+    def __str__(self) -> str:
+        chunk = f"c{self.chunk}" if self.chunk else ""
+        part = f"s{self.slice}" if self.slice else ""
+        beside = f"&{self.beside}" if self.beside else ""
+        return f"{self.kind}{self.micro_batch}{chunk}{part}{beside}"
+
+    @property
+    def unit(self) -> tuple[int, int, int]:
+        """What it is done with: micro-batch, chunk and slice."""
+        return self.micro_batch, self.chunk, self.slice
+
+    @property
+    def halves(self) -> tuple[Action, ...]:
+        """The action alone, and what overlaps it."""
+        return (self,) if self.beside is None else (replace(self, beside=None), *self.beside.halves)
+
+    def overlapping(self, others: Sequence[Action]) -> Action:
+        """The action with others beside it."""
+        return replace(self, beside=others[0].overlapping(others[1:]) if others else None)
+
+
+Timetable = tuple[tuple[Action, ...], ...]
+"""Per stage, the actions in order."""
+
+
+def parse(text: str) -> Timetable:
+    """The timetable written one line per stage, actions apart by blanks."""
+    return tuple(tuple(Action.parse(word) for word in line.split()) for line in text.strip().splitlines())
+
+
+def render(timetable: Timetable) -> str:
+    """The text ``parse`` reads."""
+    return "\n".join(" ".join(map(str, actions)) for actions in timetable)

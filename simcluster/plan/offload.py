@@ -1,0 +1,183 @@
+"""Pass: what lies in the memory or on the disks of hosts, and the copies that bring it to devices and back.
+
+It stands behind all others: only then is it known which kernel reads what. What is offloaded is chosen by
+category, name and share; everything else follows from who reads and writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from simcluster.document.pattern import matches
+from simcluster.errors import PlanError, Problem, nearest
+from simcluster.layout import Mesh
+from simcluster.model import Block, Graph
+from simcluster.plan.offload_activations import kept_activations, offload_activations
+from simcluster.plan.offload_gradients import gradients, offload_gradients, reduced_once
+from simcluster.plan.offload_states import moved_states, offload_states
+from simcluster.plan.offload_weights import kept_whole, offload_weights, weights
+from simcluster.plan.offloading import PATH, Offload, Offloading
+from simcluster.plan.redistribute import local_bytes
+
+Values = Mapping[str, str]
+"""Value of a block -> what it is called in patterns, without the instance."""
+
+
+def offload(graph: Graph, plan: Offload, mesh: Mesh) -> Graph:
+    """The graph with the values that are offloaded at their places, and relocations around their users.
+
+    PlanError if a pattern fits nothing that can be offloaded.
+    """
+    if plan.parameters is not None:
+        away = plan.parameters
+        chosen = _tied(graph, _chosen(graph, "parameters", away, mesh, _by_block(graph, weights)))
+        _check_weights(graph, chosen)
+        graph = _specialised(graph, chosen, lambda block, values: offload_weights(block, values, away))
+    if plan.gradients is not None:
+        summed = plan.gradients
+        chosen = _chosen(graph, "gradients", summed, mesh, _added_up(graph))
+        graph = _specialised(graph, chosen, lambda block, values: offload_gradients(block, values, summed))
+    if plan.states is not None:
+        rule = plan.states
+        chosen = _chosen(graph, "optimizer_states", rule, mesh, _by_block(graph, moved_states))
+        graph = _specialised(graph, chosen, lambda block, values: offload_states(block, values, rule))
+    if plan.activations is not None:
+        saved, kept = plan.activations, kept_activations(graph)
+        chosen = _chosen(graph, "activations", saved, mesh, _by_block(graph, lambda block: kept[block.name]))
+        graph = _specialised(graph, chosen, lambda block, values: offload_activations(block, values, saved))
+    return graph
+
+
+def _by_block(graph: Graph, able: Callable[[Block], Values]) -> dict[str, Values]:
+    """Instance -> what can be offloaded of its block."""
+    known = {name: able(block) for name, block in graph.blocks.items()}
+    return {each.name: known[each.block] for each in graph.instances}
+
+
+def _added_up(graph: Graph) -> dict[str, Values]:
+    """Instance -> the gradients that are only added up until they are used, in none of the copies of what is
+    tied reduced once per step.
+    """
+    found = _by_block(graph, gradients)
+    reduced = {name: reduced_once(block) for name, block in graph.blocks.items()}
+    owners = {
+        f"{each.name}.{parameter}": (each, value)
+        for each in graph.instances
+        for value, parameter in found[each.name].items()
+    }
+    stays = {full for full, (each, value) in owners.items() if value in reduced[each.block]}
+    for group in graph.ties:
+        if not stays.isdisjoint(group):
+            stays.update(group)
+    return {
+        name: {value: parameter for value, parameter in values.items() if f"{name}.{parameter}" not in stays}
+        for name, values in found.items()
+    }
+
+
+def _chosen(
+    graph: Graph, category: str, rule: Offloading, mesh: Mesh, able: Mapping[str, Values]
+) -> dict[str, frozenset[str]]:
+    """Instance -> its values that are offloaded, of those that are ``able`` to be."""
+    found: dict[str, frozenset[str]] = {}
+    names: list[str] = []
+    for stage in sorted({each.stage for each in graph.instances}):
+        entries = [
+            (instance.name, value, _bytes(graph.block_of(instance), value, mesh))
+            for instance in graph.instances
+            if instance.stage == stage
+            for value, called in able[instance.name].items()
+            if rule.fits(_noted(f"{instance.name}.{called}", names))
+        ]
+        limit = rule.fraction * sum(size for *_, size in entries)
+        so_far = 0
+        for name, value, size in entries:
+            if so_far + size / 2 <= limit:
+                found[name] = found.get(name, frozenset()) | {value}
+            so_far += size
+    unused = [pattern for pattern in rule.match if not any(matches(pattern, name) for name in names)]
+    if unused:
+        raise PlanError(
+            *(
+                Problem(
+                    f"'{pattern}' matches nothing of {category} that can be offloaded",
+                    f"{PATH}.{category}.match",
+                    nearest(pattern, names) or _HINTS.get(category, ""),
+                )
+                for pattern in unused
+            )
+        )
+    return found
+
+
+_HINTS = {
+    "gradients": "what is reduced once per step is on the device: shard gradients (optimizer_sharding: "
+    "{zero: 2} or more), then those of each micro-batch are reduced first",
+}
+
+
+def _check_weights(graph: Graph, chosen: Mapping[str, frozenset[str]]) -> None:
+    """PlanError if a copy of some of the chosen parameters stays on the device."""
+    whole = {name: kept_whole(block) for name, block in graph.blocks.items()}
+    for instance in graph.instances:
+        for name in sorted(chosen.get(instance.name, frozenset()) & whole[instance.block]):
+            raise PlanError(
+                f"{instance.name}.{name} is on every device all along: it is gathered once per step, or cast",
+                path=f"{PATH}.parameters",
+                hint="shard weights, too (optimizer_sharding: fsdp or zero: 3), or nothing at all",
+            )
+
+
+def _tied(graph: Graph, chosen: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
+    """Parameters that are chosen, with all copies of what is tied to them."""
+    found = dict(chosen)
+    owners = {
+        f"{each.name}.{name}": (each.name, name)
+        for each in graph.instances
+        for name in graph.block_of(each).parameters
+    }
+    for group in graph.ties:
+        copies = [owners[name] for name in group]
+        if any(name in found.get(instance, ()) for instance, name in copies):
+            for instance, name in copies:
+                found[instance] = found.get(instance, frozenset()) | {name}
+    return found
+
+
+def _noted(name: str, names: list[str]) -> str:
+    names.append(name)
+    return name
+
+
+def _bytes(block: Block, value: str, mesh: Mesh) -> int:
+    kind = block.values[value]
+    assert kind.layout is not None
+    return local_bytes(kind.type, kind.layout, mesh)
+
+
+def _specialised(
+    graph: Graph,
+    chosen: Mapping[str, frozenset[str]],
+    change: Callable[[Block, frozenset[str]], Block],
+) -> Graph:
+    """The graph with changed blocks; of one block several, where its instances offload different values."""
+    kinds: dict[str, list[frozenset[str]]] = {name: [] for name in graph.blocks}
+    nothing: frozenset[str] = frozenset()
+    for instance in graph.instances:
+        values = chosen.get(instance.name, nothing)
+        if values not in kinds[instance.block]:
+            kinds[instance.block].append(values)
+    names = {
+        (block, values): block if len(found) == 1 or not values else f"{block} offload {place}"
+        for block, found in kinds.items()
+        for place, values in enumerate(found)
+    }
+    blocks = {
+        name: replace(change(graph.blocks[block], values) if values else graph.blocks[block], name=name)
+        for (block, values), name in names.items()
+    }
+    instances = tuple(
+        replace(each, block=names[each.block, chosen.get(each.name, nothing)]) for each in graph.instances
+    )
+    return replace(graph, blocks=blocks, instances=instances)

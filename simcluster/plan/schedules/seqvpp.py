@@ -1,0 +1,38 @@
+"""Interleaved 1F1B on slices of sequences (MindSpore's ``seqvpp``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from simcluster.plan.chain import Chain
+from simcluster.plan.rounds import in_cycles
+from simcluster.plan.schedule import Action, Schedule
+
+
+@dataclass(frozen=True)
+class SeqVpp(Schedule):
+    """Bubble over compute (p - 1) / (v n m) with v chunks and n slices of equal work.
+
+    Micro-batches go in cycles of p / n, so that their slices are as many as there are stages. A stage begins
+    with 2 (p - stage - 1) + (v - 1) n c + n - 1 forwards of slices, where c are the micro-batches of the
+    first cycle, or all there are, and holds one more (MindSpore's seqpipe_scheduler.cc).
+    """
+
+    kind: ClassVar[str] = "seqvpp"
+
+    chunks: int = 2
+    slices: int = 2
+
+    @property
+    def num_slices(self) -> int:
+        """As the scenario says."""
+        return self.slices
+
+    def chain(self, num_stages: int) -> Chain:
+        """Chunk c of stage s is virtual stage c x stages + s."""
+        return Chain.wrapped(num_stages, self.chunks)
+
+    def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
+        """Cycles of stages / slices micro-batches; PlanError if that makes none."""
+        return in_cycles(stage, num_stages, num_micro_batches, self.chunks, self.slices, behind=2)

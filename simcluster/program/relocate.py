@@ -1,0 +1,164 @@
+"""Relocations in the Program: their ways inside the host, their streams, and as what they count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from simcluster.cluster import Way
+from simcluster.model import Block, Node, Place, Relocation, Role
+from simcluster.program.instruction import (
+    COMPUTE,
+    OFFLOAD,
+    Action,
+    Call,
+    Category,
+    Code,
+    Execution,
+    Instruction,
+    Slot,
+)
+
+WAYS: Mapping[tuple[Place, Place], Way] = {
+    (Place.HOST, Place.DEVICE): Way.TO_DEVICE,
+    (Place.DEVICE, Place.HOST): Way.FROM_DEVICE,
+    (Place.DISK, Place.HOST): Way.FROM_DISKS,
+    (Place.HOST, Place.DISK): Way.TO_DISKS,
+}
+"""The way of every relocation."""
+
+STREAMS = {way: f"{OFFLOAD} ({way})" for way in WAYS.values()}
+"""Each way has a copy engine of its own."""
+
+
+def way_of(relocation: Relocation) -> Way:
+    """The way that a relocation takes."""
+    return WAYS[relocation.source, relocation.target]
+
+
+def copied(node: Node, relocation: Relocation, call: Call, slots: Sequence[Slot]) -> Instruction:
+    """The instruction that copies one value from one place to another."""
+    way = way_of(relocation)
+    return Instruction(
+        node.name,
+        Action.COPY,
+        STREAMS[way],
+        (call,),
+        operation=str(way),
+        group=(str(way),),
+        num_bytes=sum(slots[slot].type.num_bytes for slot in call.inputs),
+        at_most=relocation.at_most,
+        why=node.why,
+    )
+
+
+def booked(block: Block, resident: Mapping[Role, Category]) -> dict[str, Category]:
+    """What copies of values are booked under: as what they are copies of.
+
+    That is a value that outlives the step, which is one of ``resident``; otherwise an activation.
+    """
+    near: dict[str, list[str]] = {}
+    for node in block.nodes:
+        if isinstance(node.operator, Relocation):
+            for one, other in zip(node.inputs, node.outputs, strict=True):
+                near.setdefault(one, []).append(other)
+                near.setdefault(other, []).append(one)
+    found: dict[str, Category] = {}
+    for value in near:
+        if value not in found:
+            together = list(_reached(value, near))
+            kinds = [resident[role] for each in together if (role := block.values[each].role) in resident]
+            found |= dict.fromkeys(together, kinds[0] if kinds else Category.ACTIVATIONS)
+    return found
+
+
+def _reached(value: str, near: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """A value and all that are copies of one another with it."""
+    seen = {value: None}
+    queue = [value]
+    while queue:
+        each = queue.pop()
+        yield each
+        queue += [other for other in near[each] if other not in seen]
+        seen |= dict.fromkeys(near[each])
+
+
+def room_for(index: int, instructions: Sequence[Instruction]) -> Iterator[int]:
+    """Whom a copy to the device waits for that is there for kernels of the same code: until there is room.
+
+    Kernels for which something is brought take turns. Before what the next one needs comes, the one as many
+    turns before it as its relocation says is over, and what it made is back.
+    """
+    each = instructions[index]
+    relocation = each.calls[0].operator if each.action is Action.COPY and each.calls else None
+    if not isinstance(relocation, Relocation) or relocation.target is Place.DISK:
+        return
+    users = list(_users(instructions))
+    mine = next(_readers(each, instructions, index), None)
+    if mine is None or mine not in users or users.index(mine) <= relocation.ahead:
+        return
+    before = users[users.index(mine) - relocation.ahead - 1]
+    yield before
+    made = {before}
+    for other in range(before + 1, index):
+        copy = instructions[other]
+        if copy.action is Action.COPY and any(
+            not set(copy.reads).isdisjoint(instructions[maker].writes) for maker in made
+        ):
+            made.add(other)
+            yield other
+
+
+def in_turn(executions: Sequence[Execution], codes: Sequence[Code]) -> list[Execution]:
+    """The executions of a part; what brings something to the device that it reads itself, in its turn.
+
+    Not before the execution of kernels is over that stands as many places ahead of the one before it as its
+    relocations say, copies included: so few of them hold theirs on the device at once.
+    """
+    ahead = {number: depth for number, code in enumerate(codes) if (depth := _ahead(code)) is not None}
+    made: list[Execution] = []
+    kernels: list[int] = []
+    for place, each in enumerate(executions):
+        depth = ahead.get(each.code)
+        if depth is not None and len(kernels) > depth:
+            each = replace(each, after=(*each.after, (kernels[-1 - depth], 0)))
+        made.append(each)
+        if COMPUTE in codes[each.code].streams:
+            kernels.append(place)
+    return made
+
+
+def _ahead(code: Code) -> int | None:
+    """How far ahead of its kernels a code brings something for them; None if it brings nothing."""
+    users = set(_users(code.instructions))
+    found = [
+        call.operator.ahead
+        for index, each in enumerate(code.instructions)
+        for call in each.calls
+        if isinstance(call.operator, Relocation)
+        and not users.isdisjoint(_readers(each, code.instructions, index))
+    ]
+    return max(found, default=None)
+
+
+def _users(instructions: Sequence[Instruction]) -> Iterator[int]:
+    """The kernels of a code that read what is brought to the device in it, in order."""
+    brought: set[int] = set()
+    for index, each in enumerate(instructions):
+        if each.action is Action.COPY:
+            brought.update(each.writes)
+        elif not brought.isdisjoint(each.reads):
+            yield index
+
+
+def _readers(copy: Instruction, instructions: Sequence[Instruction], start: int) -> Iterator[int]:
+    """The kernels that read what a copy brings, or what further copies make of it."""
+    written = set(copy.writes)
+    for index in range(start + 1, len(instructions)):
+        each = instructions[index]
+        if written.isdisjoint(each.reads):
+            continue
+        if each.action is Action.COPY:
+            written.update(each.writes)
+        else:
+            yield index

@@ -1,0 +1,161 @@
+"""The figures of an inference: when tokens come, and how well prefill and decode steps use the devices."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.model import Graph
+from simcluster.model.generation import Generation
+from simcluster.program import COMPUTE, Category
+from simcluster.simulation.build import Built
+from simcluster.simulation.flops import Flops, forward_flops
+from simcluster.simulation.recorded import Recorded
+from simcluster.trace import Asked, Recording, Table
+
+Floats = NDArray[np.float64]
+
+_CHUNK = re.compile(r"F\d+(?:c(\d+))?")
+
+ANSWER_METRICS = (
+    "ttft_s",
+    "ttft_s_max",
+    "tpot_s",
+    "tpot_first_s",
+    "tpot_last_s",
+    "latency_s",
+    "prefill_mfu",
+    "decode_mbu",
+)
+"""The figures that are one number and that only an inference has: what ``expect`` and ``check`` may bound."""
+
+
+def answer(built: Built, recorded: Recorded) -> dict[str, Any]:
+    """What a summary says of an inference besides, in place of a training's throughput; SI units.
+
+    ``ttft_s``: until sequences have their first token, the mean over micro-batches. ``tpot_s``: per further
+    token, the mean over all decode steps, of which the first and the last are ``tpot_first_s`` and
+    ``tpot_last_s``; without any it is 0. ``latency_s``: until the last sequence has its last token.
+    ``tokens_per_s`` counts generated tokens only. ``prefill_mfu`` is the model's FLOPs of all prefills over
+    the time until the last is done, at the peak of all devices; ``decode_mbu`` the bytes of weights, and of
+    what caches hold in the mean, over the time per token, at the memory bandwidth of all devices.
+    ``decode_steps`` has the number of the token that a simulated step makes, and its seconds: those are as
+    exact as everything; steps between two of them take what lies on the line between these.
+    ``prefill_parts_s`` cut the time until the last first token, ``decode_parts_s`` that of a simulated decode
+    step in the mean, into kernels (dispatch among them) and what these waited for, means over ranks; both are
+    empty where very many different ranks are timed at once.
+    """
+    asked = built.plan.generation
+    assert asked is not None, "an inference generates"
+    task = built.scenario.spec.task
+    ends = _ends(built, recorded.recording, asked)
+    first = ends[0]
+    between = _per_token(asked, ends)
+    latency = float(first.max() + between.sum())
+    ranks = built.plan.mesh.num_ranks
+    throughput = task.global_batch * asked.tokens / latency
+    timed = np.diff(ends[:, -1])
+    gaps = recorded.waits if recorded.timing.swept is None else None
+    return {
+        "ttft_s": float(first.mean()),
+        "ttft_s_max": float(first.max()),
+        "tpot_s": float(between.mean()) if len(between) else 0.0,
+        "tpot_first_s": float(between[0]) if len(between) else 0.0,
+        "tpot_last_s": float(between[-1]) if len(between) else 0.0,
+        "latency_s": latency,
+        "tokens_per_s": throughput,
+        "tokens_per_s_per_device": throughput / ranks,
+        "samples_per_s": task.global_batch / latency,
+        "prefill_mfu": _prefill_flops(built).counted / (_peak(built) * float(first.max())),
+        "decode_mbu": _decode_bytes(built, asked) / (_bandwidth(built) * float(between.mean()))
+        if len(between)
+        else 0.0,
+        "prefill_parts_s": _parts(built, gaps, 0.0, float(first.max())),
+        "decode_parts_s": {
+            name: seconds / len(timed)
+            for name, seconds in _parts(built, gaps, float(ends[0, -1]), float(ends[-1, -1])).items()
+        },
+        "decode_steps": [[token, float(each)] for token, each in zip(asked.steps, timed, strict=True)],
+    }
+
+
+def _ends(built: Built, recording: Recording | Asked, asked: Generation) -> Floats:
+    """When every simulated pass of every micro-batch has made its tokens, in seconds [pass, micro-batch]."""
+    program, count = built.program, built.plan.num_micro_batches
+    found = np.zeros((asked.num_passes, count))
+    for index, rank in enumerate(built.classes.representatives):
+        if program.stage_of(rank) != program.num_stages - 1:
+            continue
+        spans = recording.spans(index)
+        kernels = spans["stream"] == spans.index("stream", COMPUTE)
+        chunks = np.array([_chunk(action) for action in spans.names["action"]])[spans["action"]]
+        mine = chunks[kernels], spans["micro_batch"][kernels]
+        np.maximum.at(found, mine, spans["end"][kernels] * 1e-9)
+    return found
+
+
+def _chunk(action: str) -> int:
+    """The chunk of an action as schedules write it, F3c1; of what goes abreast all are in one."""
+    found = _CHUNK.match(action)
+    return int(found[1] or 0) if found else 0
+
+
+def _per_token(asked: Generation, ends: Floats) -> Floats:
+    """Seconds of every decode step, those that are not simulated by a line between their neighbours.
+
+    The last micro-batch tells: between two of its tokens all others have had theirs.
+    """
+    if not asked.steps:
+        return np.zeros(0)
+    return np.interp(np.arange(1, asked.tokens), asked.steps, np.diff(ends[:, -1]))
+
+
+def _parts(built: Built, gaps: Table | None, begin: float, end: float) -> dict[str, float]:
+    """What ranks do from one time to another, seconds, means over ranks; they add up to what lies between."""
+    if gaps is None or end == begin:
+        return {}
+    sizes = np.array(built.classes.sizes, dtype=np.float64)
+    inside = np.minimum(gaps["end"] * 1e-9, end) - np.maximum(gaps["start"] * 1e-9, begin)
+    lost = np.maximum(inside, 0.0) * (sizes / sizes.sum())[gaps["class"]]
+    waited = {
+        cause: float(lost[gaps["cause"] == number].sum()) for number, cause in enumerate(gaps.names["cause"])
+    }
+    found = {"kernels": end - begin - sum(waited.values())}
+    return found | {cause: waited[cause] for cause in sorted(waited) if waited[cause]}
+
+
+def _prefill_flops(built: Built) -> Flops:
+    """The matrix FLOPs of the prefills of all micro-batches."""
+    graph = built.plan.logical
+    first = tuple(each for each in graph.instances if not each.like)
+    blocks = {each.block: graph.block_of(each) for each in first}
+    return forward_flops(Graph(blocks, first)) * built.plan.num_micro_batches
+
+
+def _peak(built: Built) -> float:
+    """FLOP/s of all devices in the format that they multiply in."""
+    groups = built.cluster.groups
+    return sum(group.num_devices * group.host.device.peak[built.plan.matmul] for group in groups)
+
+
+def _bandwidth(built: Built) -> float:
+    """Bytes/s of all memories."""
+    return sum(group.num_devices * group.host.device.memory_bandwidth for group in built.cluster.groups)
+
+
+def _decode_bytes(built: Built, asked: Generation) -> float:
+    """Bytes of weights and of filled caches on all ranks, at the mean of all decode steps."""
+    read = asked.prompt + asked.tokens / 2
+    shares: Mapping[Category, float] = {
+        Category.PARAMETERS: 1.0,
+        Category.KV_CACHE: read / asked.capacity,
+    }
+    total = 0.0
+    for rank, size in zip(built.classes.representatives, built.classes.sizes, strict=True):
+        residents: Sequence[Any] = built.program.parts[built.program.part_of(rank)].residents
+        total += size * sum(each.num_bytes * shares.get(each.category, 0.0) for each in residents)
+    return total

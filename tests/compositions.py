@@ -1,0 +1,285 @@
+"""Everything that composes: the choices of a plan, small scenarios of them, and what is refused of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from simcluster.document import validate_data
+from simcluster.errors import PlanError
+from simcluster.plan.schedule import Schedule
+from simcluster.plan.schedule_spec import ScheduleSpec, schedules
+from simcluster.scenario import Scenario
+from tests.covering import Row
+from tests.scenarios import under
+
+SIZES = {"hidden": 16, "heads": 4, "kv_heads": 4, "vocab": 32}
+MODELS: dict[str, dict[str, Any]] = {
+    "llama": {**SIZES, "ffn": 24},
+    "llama, tied": {**SIZES, "kv_heads": 2, "ffn": 24, "tied": True},
+    "gpt, dropout": {
+        "family": "gpt",
+        "hidden": 16,
+        "heads": 4,
+        "ffn": 24,
+        "vocab": 30,
+        "max_positions": 8,
+        "dropout": 0.1,
+        "attention_dropout": 0.1,
+    },
+    "mixture": {
+        **SIZES,
+        "ffn": 16,
+        "experts": {"count": 4, "top_k": 2, "ffn": 8, "shared": 1, "dense_layers": 1},
+    },
+}
+ULYSSES = {"match": "layers.*.attention.core", "split": {"heads": "ulysses"}}
+AXES: dict[str, dict[str, Any]] = {
+    "data 4": {"mesh": {"data": 4}},
+    "pipeline 4": {"mesh": {"pipeline": 4}},
+    "data 2, pipeline 2, replica 2": {
+        "mesh": {"data": 2, "pipeline": 2, "replica": 2},
+        "roles": {"batch": ["data", "replica"]},
+    },
+    "pipeline 2, data 2, tensor 2": {"mesh": {"pipeline": 2, "data": 2, "tensor": 2}, "recipe": "megatron"},
+    "pipeline 3, tensor 2 sp": {"mesh": {"pipeline": 3, "tensor": 2}, "recipe": "megatron_sp"},
+    "tensor 2 sp, data 2, pipeline 2": {
+        "mesh": {"tensor": 2, "data": 2, "pipeline": 2},
+        "recipe": "megatron_sp",
+    },
+    "pipeline 2, data 2, context 2": {"mesh": {"pipeline": 2, "data": 2, "context": 2}},
+    "ring 2, pipeline 2, tensor 2": {
+        "mesh": {"context": 2, "pipeline": 2, "tensor": 2},
+        "recipe": "megatron",
+        "context": "ring",
+    },
+    "pipeline 2, ring 2, ulysses 2": {
+        "mesh": {"pipeline": 2, "ring": 2, "ulysses": 2},
+        "roles": {"sequence": ["ring", "ulysses"]},
+        "strategies": [ULYSSES],
+        "context": "ring",
+    },
+    "pipeline 2, data 2, expert 2": {"mesh": {"pipeline": 2, "data": 2, "expert": 2}},
+    "pipeline 2, expert 2, tensor 2 sp": {
+        "mesh": {"pipeline": 2, "expert": 2, "tensor": 2},
+        "recipe": "megatron_sp",
+    },
+}
+"""Meshes of up to 8 ranks with what makes use of their axes."""
+
+SHARDINGS: dict[str, Any] = {
+    "nothing": {"zero": 0},
+    "zero 1": {"zero": 1},
+    "zero 2": {"zero": 2},
+    "zero 3": {"zero": 3},
+    "in groups of 2, some whole": {
+        "zero": 3,
+        "shard_size": 2,
+        "whole": ["embedding.*", "layers.*.norm.weight"],
+    },
+    "fsdp": "fsdp",
+    "fsdp, kept": {"fsdp": {"reshard_after_forward": False}},
+    "level 1": {"mindspore": "level1"},
+    "level 1, accumulated in shards": {"mindspore": "level1", "gradient_accumulation_shard": True},
+    "level 3, groups of 2": {"mindspore": "level3", "shard_size": 2},
+    "gathered once, flat": {
+        "states": True,
+        "weights": True,
+        "gradients": True,
+        "regather": False,
+        "gather_once": True,
+        "keep_cast": True,
+    },
+}
+CORE = "layers.*.attention.core*"
+RECOMPUTE: dict[str, Any] = {
+    "nothing": {},
+    "all": {"layers": "all"},
+    "one of each stage": {"layers": 1},
+    "of the first stage": {"layers": "first"},
+    "by name": {"layers": ["layers.{0,1}"]},
+    "selective": {"operators": [CORE]},
+    "one, and operators of the others": {"layers": 1, "operators": ["layers.*.mlp.{norm,activation}"]},
+    "not collectives": {"layers": "all", "collectives": False},
+    "slices": {"layers": "all", "slice": True},
+    "weights gathered again": {"layers": "all", "gathers": True},
+}
+PRECISIONS: dict[str, Any] = {
+    "fp32": "fp32",
+    "bf16": "bf16",
+    "bf16 alone": {"compute": "bf16", "gradients": "bf16", "master": "none"},
+    "fp8": {"compute": "bf16", "matmul": "fp8", "fp8": {"communication": "fp8"}},
+}
+OVERLAP: dict[str, dict[str, Any]] = {
+    "everything": {},
+    "nothing": {
+        "reduction": {"overlap": False, "bucket": "whole", "copies": True},
+        "gather": "exposed",
+        "layer_collectives": "blocking",
+        "prefetch": 0,
+    },
+    "in buckets": {
+        "reduction": {"bucket": "whole", "limit": {"bytes": "2 KiB"}},
+        "prefetch": 2,
+        "weights": "cast_twice",
+        "recompute": "needed",
+        "attention": "unfused",
+        "p2p_scatter": True,
+    },
+}
+MAIN: dict[str, list[Any]] = {
+    "schedule": sorted(schedules()),
+    "sharding": [*SHARDINGS],
+    "recompute": [*RECOMPUTE],
+    "axes": [*AXES],
+}
+"""What all combinations are made of."""
+
+DETAILS: dict[str, list[Any]] = {
+    "model": [*MODELS],
+    "precision": [*PRECISIONS],
+    "overlap": [*OVERLAP],
+    "layers": ["even", "uneven"],
+    "micro_batches": [1, 2, 3],
+    "copies": [1, 2],
+    "p2p": ["overlapped", "blocking"],
+    "clip": [None, 0.05],
+    "fusion": [{}, {"all_reduce": {"mode": "index", "config": [3, 10]}}],
+    "optimizer": ["adamw", "lamb", "momentum"],
+}
+
+
+def scenario(row: Row) -> Scenario:
+    """The small scenario of a row of choices."""
+    parallel = AXES[row["axes"]]
+    mesh = parallel["mesh"]
+    ranks, stages = math.prod(mesh.values()), stages_of(row)
+    batch = parallel.get("roles", {}).get("batch", ["data", "expert"])
+    ways = math.prod(mesh.get(axis, 1) for axis in batch)
+    section, micro_batches = scheduled(row["schedule"], stages, row["micro_batches"])
+    layers = layers_of(built(section), stages, row["layers"])
+    recompute = dict(RECOMPUTE[row["recompute"]])
+    if recompute.get("layers") == "first":
+        recompute["layers"] = [1] + [0] * (stages - 1)
+    which = Scenario.of(
+        {
+            "simcluster": 1,
+            "name": "composition",
+            "cluster": {
+                "host": {"use": "dgx-h100", "devices": 2, "network": {"nics": 1}},
+                "hosts": ranks // 2,
+            },
+            "model": {**MODELS[row["model"]], "layers": sum(map(sum, layers))},
+            "training": {
+                "global_batch": 2 * micro_batches * ways,
+                "micro_batch": 2,
+                "seq_len": 8,
+                "precision": PRECISIONS[row["precision"]],
+                "optimizer": {"kind": row["optimizer"], "clip": row["clip"]},
+            },
+            "parallel": {
+                **parallel,
+                "copies": row["copies"],
+                "schedule": {**section, "p2p": row["p2p"], "stages": layers if layers[1:] else layers[0]},
+                "optimizer_sharding": SHARDINGS[row["sharding"]],
+                "recompute": recompute,
+                "fusion": row["fusion"],
+            },
+        }
+    )
+    return under(which, **OVERLAP[row["overlap"]])
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What cannot be: ``applies`` tells it by complete or incomplete rows, ``message`` is how it is told."""
+
+    why: str
+    applies: Callable[[Row], bool]
+    message: str
+
+
+REFUSALS = (
+    Refusal(
+        "Activations of a folded pipeline go both ways: two stages would wait for each other.",
+        lambda row: (
+            row.get("p2p") == "blocking"
+            and {"schedule", "axes"} <= row.keys()
+            and built(scheduled(row["schedule"], 2, 1)[0]).chain(stages_of(row)).turns
+        ),
+        "two stages would wait for each other",
+    ),
+    Refusal(
+        "Products, softmax and their gradients need whole keys: only one kernel takes them in turns.",
+        lambda row: (
+            row.get("overlap") == "in buckets" and AXES.get(row.get("axes"), {}).get("context") == "ring"
+        ),
+        "nothing in this model takes turns over parts of a sequence",
+    ),
+    Refusal(
+        "Places of experts are given to tokens one after another, so whoever gives them sees all before.",
+        lambda row: (
+            row.get("model") == "mixture"
+            and not {"context", "ring"}.isdisjoint(AXES.get(row.get("axes"), {"mesh": ()})["mesh"])
+        ),
+        "dim 'seq' cannot be split: a seat depends on all tokens before",
+    ),
+    Refusal(
+        "Nobody holds the same as another, so no two ranks can share it.",
+        lambda row: (
+            row.get("sharding") in ("in groups of 2, some whole", "level 3, groups of 2")
+            and row.get("axes") == "pipeline 4"
+        ),
+        "groups of 2 ranks, but a stage has 1",
+    ),
+)
+"""All that is refused of these choices."""
+
+
+def legal(row: Row) -> bool:
+    """Whether nothing is refused of a row, as far as it goes."""
+    return not any(each.applies(row) for each in REFUSALS)
+
+
+def stages_of(row: Row) -> int:
+    """The stages of a row's pipeline."""
+    return int(AXES[row["axes"]]["mesh"].get("pipeline", 1))
+
+
+def built(section: dict[str, Any]) -> Schedule:
+    """The schedule of a section."""
+    return validate_data(section, ScheduleSpec).build()
+
+
+def layers_of(schedule: Schedule, stages: int, how: str) -> list[list[int]]:
+    """The layers of every chunk on every stage: one each, two where the model begins if they are uneven."""
+    chain = schedule.chain(stages)
+    counts = [1 if stages > 1 and how == "even" else 2, *[1] * (len(chain) - 1)]
+    return [list(each) for each in chain.by_chunk(counts)]
+
+
+def scheduled(kind: str, stages: int, micro_batches: int) -> tuple[dict[str, Any], int]:
+    """The section of a schedule, and the number of micro-batches or the next one that it accepts."""
+    if kind == "text":
+        return {"kind": kind, "text": written(stages, micro_batches)}, micro_batches
+    section = {"kind": kind}
+
+    def runs(count: int) -> bool:
+        try:
+            return bool(built(section).timetable(stages, count))
+        except PlanError:
+            return False
+
+    counts = range(micro_batches, micro_batches + stages + 1)
+    return section, next((count for count in counts if runs(count)), micro_batches)
+
+
+def written(stages: int, micro_batches: int) -> str:
+    """A schedule that no rule gives: the last micro-batch first, every other backward in halves."""
+    order = range(micro_batches)[::-1]
+    forward = [f"F{each}" for each in order]
+    halves = [f"I{each}" if each % 2 else f"B{each}" for each in order]
+    late = [f"W{each}" for each in order if each % 2]
+    return "\n".join(" ".join([*forward, *halves, *late]) for _ in range(stages))

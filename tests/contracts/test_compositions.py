@@ -1,0 +1,96 @@
+"""Everything that composes, with everything else: schedules, sharding, recomputation, axes, formats.
+
+Each composition computes what one device computes, in the bytes that its instructions say (both shown by
+``verify``); takes the same time folded and unfolded; and releases all that it allocates. In CI every two
+choices meet; all combinations of the main ones are marked ``exhaustive``. What is refused stands in a list.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from simcluster.errors import SimclusterError
+from simcluster.plan.schedule_spec import schedules
+from simcluster.simulation import prepare, verify
+from tests.compositions import DETAILS, MAIN, REFUSALS, legal, scenario
+from tests.covering import covering
+from tests.unit.simulation.test_folding import assert_folded_is_unfolded
+
+FACTORS = {**MAIN, **DETAILS}
+ROWS = covering(FACTORS, legal=legal)
+
+
+def label(row) -> str:
+    return "-".join(str(value) for value in row.values())
+
+
+def prove(row) -> None:
+    which = scenario(row)
+    found = verify(which)
+    assert found.agrees, f"{row}: {found.fault or found.first_difference}"
+    assert {each.what for each in found.comparisons} == {"loss", "gradient", "update"}
+    closes(which, assert_folded_is_unfolded(which))
+
+
+def closes(which, unfolded) -> None:
+    """Behind the step every rank holds what it held before, and at no time less than nothing."""
+    program, account = prepare(which).program, unfolded.memory
+    names = account.names["buffer"]
+    booked = ("runtime", "communicators", "workspaces")
+    for rank in range(program.mesh.num_ranks):
+        mine = account.where(account["class"] == rank)
+        assert np.cumsum(mine["bytes"]).min() > 0
+        left = np.bincount(mine["buffer"], weights=mine["bytes"], minlength=len(names))
+        held = {names[each]: left[each] for each in np.flatnonzero(left) if names[each] not in booked}
+        residents = program.parts[program.part_of(rank)].residents
+        assert held == {each.name: each.num_bytes for each in residents if each.num_bytes}
+
+
+def test_every_schedule_is_composed_and_every_two_choices_meet_unless_they_are_refused():
+    assert set(MAIN["schedule"]) == set(schedules())
+    for one, two in itertools.combinations(FACTORS, 2):
+        met = [(row[one], row[two]) for row in ROWS]
+        for pair in itertools.product(FACTORS[one], FACTORS[two]):
+            assert pair in met or not legal(dict(zip((one, two), pair, strict=True)))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=label)
+def test_it_computes_what_one_device_computes_in_the_same_time_folded_and_frees_what_it_takes(row):
+    prove(row)
+
+
+@pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: refusal.message)
+def test_what_cannot_be_is_refused_in_words(refusal):
+    """Whatever else is chosen: all combinations of main choices to which it applies alone, or a sample."""
+
+    def alone(row):
+        return not any(each.applies(row) for each in REFUSALS if each is not refusal)
+
+    rows = [row for row in covering(FACTORS, legal=alone) if refusal.applies(row)]
+    assert rows
+    for row in rows:
+        with pytest.raises(SimclusterError, match=refusal.message):
+            prepare(scenario(row))
+
+
+CHUNKS = list(itertools.product(MAIN["schedule"], MAIN["axes"]))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("schedule", "axes"), CHUNKS)
+def test_all_combinations(schedule, axes, record_property):
+    """Those of the main choices, in turns with rows of the others in which every three choices meet."""
+    chosen = {"schedule": schedule, "axes": axes}
+    fitting = [row for row in covering(DETAILS, 3) if legal({**chosen, **row})]
+    details = itertools.cycle(fitting[CHUNKS.index((schedule, axes)) % len(fitting) :] + fitting)
+    rest = {name: values for name, values in MAIN.items() if name not in chosen}
+    count = 0
+    for values in itertools.product(*rest.values()):
+        row = {**chosen, **dict(zip(rest, values, strict=True))}
+        if legal(row):
+            prove({**row, **next(details)})
+            count += 1
+    record_property("combinations", count)

@@ -1,0 +1,70 @@
+"""Covering arrays: few rows of choices in which every so many values of different factors meet."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+Row = dict[str, Any]
+
+_Chosen = dict[int, int]
+"""Number of a factor -> number of a value."""
+_Set = frozenset[tuple[int, int]]
+
+_TRIES = 6
+"""Rows that are tried for each one that is taken."""
+
+
+def covering(
+    factors: Mapping[str, Sequence[Any]], strength: int = 2, legal: Callable[[Row], bool] = lambda row: True
+) -> list[Row]:
+    """Rows in which every ``strength`` values of different factors meet, if a legal row can have them.
+
+    ``legal`` is asked about incomplete rows too. Greedy and seeded: each row begins with a set of values that
+    have not met, and takes factor by factor the value that lets most others meet.
+    """
+    names, choices = list(factors), list(factors.values())
+    todo: dict[_Set, None] = {
+        frozenset(zip(which, values, strict=True)): None
+        for which in itertools.combinations(range(len(names)), strength)
+        for values in itertools.product(*(range(len(choices[factor])) for factor in which))
+    }
+    rng = random.Random(0)
+
+    def row_of(chosen: _Chosen) -> Row:
+        return {names[factor]: choices[factor][chosen[factor]] for factor in sorted(chosen)}
+
+    def filled(needed: _Set) -> _Chosen | None:
+        chosen = dict(needed)
+        rest = [factor for factor in range(len(names)) if factor not in chosen]
+        rng.shuffle(rest)
+        for factor in rest:
+            values = [*range(len(choices[factor]))]
+            rng.shuffle(values)
+            others = [*itertools.combinations(chosen.items(), strength - 1)]
+            values.sort(
+                key=lambda value: -sum(frozenset((*each, (factor, value))) in todo for each in others)
+            )
+            fitting = (value for value in values if legal(row_of({**chosen, factor: value})))
+            found = next(fitting, None)
+            if found is None:
+                return None
+            chosen[factor] = found
+        return chosen
+
+    found: list[Row] = []
+    while todo:
+        needed = next(iter(todo))
+        tries = _TRIES if legal(row_of(dict(needed))) else 0
+        rows = [row for row in (filled(needed) for _ in range(tries)) if row is not None]
+        met = [[frozenset(each) for each in itertools.combinations(row.items(), strength)] for row in rows]
+        best = max(range(len(rows)), key=lambda index: sum(each in todo for each in met[index]), default=None)
+        if best is None:
+            del todo[needed]
+            continue
+        for each in met[best]:
+            todo.pop(each, None)
+        found.append(row_of(rows[best]))
+    return found

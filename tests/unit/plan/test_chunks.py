@@ -1,0 +1,125 @@
+"""Collectives in chunks with their matmuls: which are cut, what stays the same, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simcluster.errors import PlanError, SimclusterError
+from simcluster.layout import Kind, Movement
+from simcluster.model import Phase, Region
+from simcluster.model.operators.chunks import Chunks, Together
+from simcluster.plan.chunks import chunked
+from tests.contracts.operator_cases import cases
+from tests.unit.plan.planned import plan
+
+SP = {"recipe": "megatron_sp"}
+
+
+def collectives(found, block="layer", phase=Phase.FORWARD):
+    """(kind, the collective that it is a chunk of) of a layer's collectives in order."""
+    return [
+        (node.operator.kind, node.chunked)
+        for node in found.graph.blocks[block].phase(phase)
+        if isinstance(node.operator, Movement) and node.operator.is_collective
+    ]
+
+
+def test_gathers_go_in_chunks_with_who_reads_them_and_scatters_with_who_makes_them():
+    whole = plan({"tensor": 2}, **SP)
+    cut = plan({"tensor": 2}, overlap={"tensor": 4}, **SP)
+    before, after = collectives(whole), collectives(cut)
+    assert [kind for kind, _ in before] == [Kind.ALL_GATHER, Kind.REDUCE_SCATTER] * 2
+    assert [kind for kind, _ in after] == [kind for kind, _ in before for _ in range(4)]
+    assert all(name for _, name in after)
+    layer = cut.graph.blocks["layer"]
+    kernels = [node.name for node in layer.phase(Phase.FORWARD) if node.name.startswith("mlp.up")]
+    assert [name for name in kernels if "chunk" in name] == [f"mlp.up.chunk{index}" for index in range(4)]
+
+
+def test_what_the_backward_gathers_for_weights_alone_stays_whole():
+    """The weight gradient adds over the rows: it is no matmul of chunks. It is gathered beside the other."""
+    found = plan({"tensor": 2}, overlap={"tensor": 4}, **SP)
+    back = collectives(found, phase=Phase.BACKWARD)
+    whole = [kind for kind, name in back if not name]
+    assert whole.count(Kind.ALL_GATHER) == 2 and whole.count(Kind.REDUCE_SCATTER) == 2
+    both = plan({"tensor": 2}, overlap={"tensor": {"chunks": 4, "reductions": "both"}}, **SP)
+    left = [kind for kind, name in collectives(both, phase=Phase.BACKWARD) if not name]
+    assert left == [Kind.ALL_GATHER] * 2
+
+
+@pytest.mark.parametrize("gathers", ["none", "forward", "backward", "both"])
+@pytest.mark.parametrize("reductions", ["none", "forward", "backward", "both"])
+def test_only_those_that_are_asked_for(gathers, reductions):
+    found = plan(
+        {"tensor": 2}, overlap={"tensor": {"chunks": 2, "gathers": gathers, "reductions": reductions}}, **SP
+    )
+    for phase, name in ((Phase.FORWARD, "forward"), (Phase.BACKWARD, "backward")):
+        cut = {kind for kind, group in collectives(found, phase=phase) if group}
+        assert (Kind.ALL_GATHER in cut) == (gathers in ("both", name))
+        assert (Kind.REDUCE_SCATTER in cut) == (reductions in ("both", name))
+
+
+def test_rows_that_do_not_divide_stay_whole_and_the_user_is_told():
+    found = plan({"tensor": 2}, overlap={"tensor": 3}, **SP)
+    (note,) = (note for note in found.notes if "chunks" in note)
+    assert note.startswith("0 of ")
+    assert not any(node.chunked for block in found.graph.blocks.values() for node in block.nodes)
+    other = plan({"tensor": 2}, overlap={"tensor": 4}, **SP)
+    cut, total = chunked(other.graph)["tensor"]
+    assert f"{cut} of {total} collectives of activations over tensor go in 4 chunks" in " ".join(other.notes)
+
+
+def test_an_axis_that_the_mesh_lacks_is_refused():
+    with pytest.raises(PlanError, match="no axis 'tensr'") as caught:
+        plan({"tensor": 2}, overlap={"tensr": 4})
+    assert caught.value.problems[0].path == "parallel.overlap.tensr"
+
+
+@pytest.mark.parametrize("written", [1, 0, {"chunks": 1}, {"chunks": True}, {"gathers": "both"}, "4"])
+def test_other_than_a_number_of_chunks_is_refused(written):
+    with pytest.raises(SimclusterError):
+        plan({"tensor": 2}, overlap={"tensor": written})
+
+
+@given(
+    count=st.integers(2, 5),
+    runs=st.integers(1, 4),
+    size=st.integers(1, 3),
+    place=st.integers(0, 2),
+)
+def test_chunks_together_are_the_whole_and_take_a_part_of_every_run(count, runs, size, place):
+    shape = [2, 3, 4]
+    shape[place] = count * runs * size
+    whole = np.random.default_rng(0).standard_normal(shape)
+    labels = ("a", "b", "c")
+    parts = Chunks(labels, place, count, runs).evaluate([whole], Region({}))
+    assert all(part.shape[place] == runs * size for part in parts)
+    (again,) = Together(labels, place, count, runs).evaluate(parts, Region({}))
+    assert np.array_equal(again, whole)
+    # Chunk c of what was gathered is what would be gathered of everyone's chunk c.
+    own = np.split(whole, runs, axis=place)
+    mine = [Chunks(labels, place, count).evaluate([each], Region({})) for each in own]
+    for index, part in enumerate(parts):
+        assert np.array_equal(part, np.concatenate([each[index] for each in mine], axis=place))
+
+
+ANYWHERE = [case for case in cases() if case.operator.anywhere]
+
+
+@pytest.mark.parametrize("case", ANYWHERE, ids=str)
+def test_who_may_be_cut_does_not_look_where_it_is(case):
+    class Nowhere:
+        def __getattr__(self, name):
+            raise AssertionError(f"{case} looks at region.{name}")
+
+    made = case.operator.evaluate(list(case.inputs), Nowhere())
+    expected = case.operator.evaluate(list(case.inputs), Region({}, step=3))
+    assert all(np.array_equal(one, other) for one, other in zip(made, expected, strict=True))
+
+
+def test_matmuls_may_be_cut():
+    assert {"matmul", "matmul_sum", "bias", "swiglu"} <= {case.operator.kind for case in ANYWHERE}
+    assert not {"dropout", "mask", "rotary"} & {case.operator.kind for case in ANYWHERE}

@@ -1,0 +1,313 @@
+"""Offload to hosts and disks: values as on one device, times by closed forms, memory by what left."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from simcluster.cluster import Way
+from simcluster.collectives import AUTOMATIC, copy_time
+from simcluster.engine import instruction_times, memory
+from simcluster.errors import SimclusterError
+from simcluster.model import Place
+from simcluster.plan import make_plan
+from simcluster.program import Action
+from simcluster.scenario import Scenario
+from simcluster.simulation import simulate
+from simcluster.simulation.build import prepare
+from simcluster.simulation.shrink import shrink
+from simcluster.simulation.timed import timed
+from simcluster.simulation.verify import proved, verify
+from tests.unit.engine.test_sweep import assert_sweep_is_events
+from tests.unit.simulation.test_folding import assert_folded_is_unfolded
+
+MODEL = {
+    "family": "gpt",
+    "layers": 4,
+    "hidden": 256,
+    "heads": 4,
+    "vocab": 1024,
+    "max_positions": 64,
+    "dropout": 0.1,
+}
+CATEGORIES = ("parameters", "gradients", "optimizer_states", "activations")
+EVERYTHING = dict.fromkeys(CATEGORIES, "host")
+
+
+def written(
+    offload=None, mesh=None, *, host="dgx-a100", changed=None, micro_batches=2, optimizer="adamw", **parallel
+):
+    """A small model on one host, with something offloaded."""
+    mesh = mesh or {"data": 1}
+    ways = mesh.get("data", 1)
+    return {
+        "simcluster": 1,
+        "name": "offloaded",
+        "cluster": {
+            "host": {"use": host, "devices": _figure(math.prod(mesh.values())), **(changed or {})},
+            "hosts": 1,
+        },
+        "model": MODEL,
+        "training": {
+            "global_batch": micro_batches * ways,
+            "micro_batch": 1,
+            "seq_len": 64,
+            "precision": "bf16",
+            "optimizer": optimizer,
+        },
+        "parallel": {"mesh": mesh, **parallel, **({"offload": offload} if offload else {})},
+    }
+
+
+def scenario(offload=None, mesh=None, **more):
+    """The same, read."""
+    return Scenario.of(written(offload, mesh, **more))
+
+
+def _figure(value):
+    return {"value": value, "source": "a test", "provenance": "assumed"}
+
+
+def copies(run, way):
+    """(start, end) of every copy over a way, in order."""
+    spans = run.spans
+    names = list(spans.names["stream"])
+    mine = spans["stream"] == names.index(f"offload ({way})")
+    return list(zip(spans["start"][mine].tolist(), spans["end"][mine].tolist(), strict=True))
+
+
+# -- values -----------------------------------------------------------------------------------------------
+
+PLANS = {
+    "one device": {},
+    "data": {"mesh": {"data": 4}},
+    "zero 1": {"mesh": {"data": 4}, "optimizer_sharding": {"zero": 1}},
+    "zero 2": {"mesh": {"data": 4}, "optimizer_sharding": {"zero": 2}},
+    "zero 3": {"mesh": {"data": 4}, "optimizer_sharding": {"zero": 3}},
+    "kept": {"mesh": {"data": 4}, "optimizer_sharding": {"fsdp": {"reshard_after_forward": False}}},
+    "pipeline": {"mesh": {"pipeline": 2, "tensor": 2}, "micro_batches": 4, "schedule": {"kind": "1f1b"}},
+    "split": {"mesh": {"pipeline": 2, "data": 2}, "micro_batches": 4, "schedule": {"kind": "zb_h1"}},
+    "overlapped": {
+        "mesh": {"pipeline": 2, "data": 2},
+        "micro_batches": 4,
+        "schedule": {"kind": "dualpipe_v"},
+    },
+    "recompute": {"mesh": {"data": 2}, "recompute": "all"},
+    "selective": {"mesh": {"data": 2}, "recompute": {"operators": ["layers.*.mlp.*"]}},
+    "clipped": {"mesh": {"tensor": 2}, "optimizer": {"kind": "adamw", "clip": 1.0}},
+    "lamb": {"mesh": {"data": 2}, "optimizer": "lamb", "optimizer_sharding": {"zero": 3}},
+}
+STAY = {
+    "parameters": ("zero 1", "zero 2"),
+    "gradients": ("data", "zero 1", "split", "overlapped", "recompute", "selective"),
+}
+"""Plans in which weights are gathered once per step, or gradients reduced then."""
+
+
+def _able(name):
+    """What can be offloaded in a plan."""
+    return [each for each in CATEGORIES if name not in STAY.get(each, ())]
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_offload_changes_no_value(name):
+    """Every plan with all that it can offload, on hosts and disks in turns."""
+    places = itertools.cycle(("host", "disk") if len(name) % 2 else ("disk", "host"))
+    offload = dict(zip(_able(name), places, strict=False))
+    found = verify(
+        scenario(offload | ({"gradients": "host"} if "gradients" in offload else {}), **PLANS[name])
+    )
+    assert found.agrees, found.fault or found.first_difference
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("to", ["host", "disk"])
+@pytest.mark.parametrize("category", CATEGORIES)
+@pytest.mark.parametrize("name", PLANS)
+def test_no_category_changes_values_by_itself(name, category, to):
+    if category in _able(name) and (category, to) != ("gradients", "disk"):
+        found = verify(scenario({category: to}, **PLANS[name]))
+        assert found.agrees, found.fault or found.first_difference
+
+
+@pytest.mark.parametrize(("prefetch", "fraction"), [(0, 0.3), (3, 0.3), (0, 1.0)])
+def test_neither_prefetch_nor_fraction_change_values(prefetch, fraction):
+    offload = {name: {"to": "host", "prefetch": prefetch, "fraction": fraction} for name in CATEGORIES}
+    found = verify(scenario(offload, mesh={"pipeline": 2}, micro_batches=4))
+    assert found.agrees, found.fault or found.first_difference
+
+
+def test_a_kernel_does_not_read_what_lies_on_the_host():
+    """The replay knows where values are: a copy that is left out is found."""
+    small = shrink(scenario({"optimizer_states": "host"}))
+    spec = small.scenario.spec
+    plan = make_plan(
+        small.model, spec.training, spec.parallel, small.scenario.framework, small.cluster, AUTOMATIC, None
+    )
+
+    def without_copies(program):
+        def bare(each):
+            if each.action is not Action.COPY:
+                return each
+            return replace(each, calls=tuple(replace(c, outputs=c.inputs) for c in each.calls))
+
+        codes = tuple(
+            replace(code, instructions=tuple(map(bare, code.instructions))) for code in program.codes
+        )
+        return replace(program, codes=codes)
+
+    assert proved(plan, small.cluster, "float64", 0)[1] == ""
+    _, fault = proved(plan, small.cluster, "float64", 0, without_copies)
+    assert "lies on the host" in fault
+
+
+# -- time -------------------------------------------------------------------------------------------------
+
+
+def test_a_copy_takes_latency_and_bytes_over_its_slowest_link():
+    found = scenario({"optimizer_states": "host"})
+    run, built = simulate(found), prepare(found)
+    states = 3 * 4 * built.plan.graph.num_parameters
+    for way in (Way.TO_DEVICE, Way.FROM_DEVICE):
+        sizes = [
+            each.num_bytes
+            for execution in built.program.parts[0].executions
+            for each in built.program.codes[execution.code].instructions
+            if each.operation == way
+        ]
+        assert sum(sizes) == states
+        times = [end - start for start, end in copies(run, way)]
+        due = [copy_time(way, 0, size, built.cluster, math.inf).duration_ns for size in sizes]
+        # The last come one after another, alone on their links: the other direction has its own.
+        assert sorted(times) == sorted(due)
+
+
+def test_devices_of_a_host_share_its_memory():
+    """Eight devices copy as fast as the memory gives, which is slower than each of them alone."""
+    one = {"sockets": _figure(1), "numa_nodes": _figure(1), "numa_of_device": None}
+    slow = {"processors": {"memory_bandwidth": _figure("16 GB/s"), **one}}
+
+    def flowing(devices):
+        """Nanoseconds in which bytes flow: without what copies wait for before."""
+        found = scenario({"optimizer_states": "host"}, {"data": devices}, changed=slow)
+        latency = copy_time(Way.TO_DEVICE, 0, 0, prepare(found).cluster, math.inf).latency * 1e9
+        return sum(end - start - latency for start, end in copies(simulate(found), Way.TO_DEVICE))
+
+    assert flowing(8) == pytest.approx(8 * flowing(1), rel=1e-3)
+
+
+def test_offload_is_charged_to_the_step_without_remainder():
+    found = simulate(scenario(EVERYTHING, {"tensor": 2})).documents["summary"]
+    parts = ("compute_s", "slowed_s", "host_s", "pipeline_wait_s", "offload_wait_s", "input_wait_s", "idle_s")
+    total = sum(found[name] for name in parts) + sum(found["exposed_communication_s"].values())
+    assert total == pytest.approx(found["step_time_s"], abs=1e-12)
+    assert found["offload_wait_s"] > 0
+    assert "offload" not in found["exposed_communication_s"]
+
+
+def test_folded_is_unfolded():
+    zero = {"optimizer_sharding": {"zero": 3}}
+    assert_folded_is_unfolded(scenario(EVERYTHING, {"pipeline": 2, "data": 4}, micro_batches=4, **zero))
+
+
+def test_a_sweep_is_what_events_say():
+    assert_sweep_is_events(prepare(scenario(EVERYTHING, {"tensor": 4}), unfold=True))
+
+
+# -- memory -----------------------------------------------------------------------------------------------
+
+
+def _peak(found, **more):
+    return simulate(found, **more).documents["summary"]
+
+
+def test_what_left_the_device_is_on_the_host():
+    kept, away = (_peak(scenario(what)) for what in (None, {"optimizer_states": "host"}))
+    states = kept["peak_memory_bytes"][0]["breakdown"]["optimizer_states"]
+    (host,) = away["host_memory_bytes"]
+    assert (host["place"], host["breakdown"]["optimizer_states"], host["total"]) == ("host", states, states)
+    # Beside the host, three kernels' worth is left: one that runs, one to come, one on its way back.
+    assert away["peak_memory_bytes"][0]["breakdown"]["optimizer_states"] < states
+
+
+@pytest.mark.parametrize("prefetch", [0, 1, 2])
+def test_the_device_holds_the_states_of_few_updates(prefetch):
+    """Of ``prefetch`` + 1 kernels, and as many of the block before, whatever the model's depth."""
+    found = scenario({"optimizer_states": {"to": "host", "prefetch": prefetch}})
+    run, built = simulate(found), prepare(found)
+    rows = run.memory.where(run.memory["category"] == run.memory.index("category", "optimizer_states"))
+    most = int(np.cumsum(rows["bytes"]).max())
+    largest = max(
+        sum(slot.num_bytes for slot in code.slots if slot.name.endswith(".brought"))
+        for code in built.program.codes
+    )
+    assert 0 < most <= (prefetch + 2) * largest
+
+
+def test_gradients_leave_the_device():
+    """Of all layers those of two blocks are there: what the backward makes, and what is on its way."""
+    kept, away = (_peak(scenario(what)) for what in (None, {"gradients": "host"}))
+    before, after = (each["peak_memory_bytes"][0]["breakdown"]["gradients"] for each in (kept, away))
+    (host,) = away["host_memory_bytes"]
+    assert host["breakdown"]["gradients"] == before - 4  # the sum of the loss stays
+    assert after < before
+
+
+def test_activations_leave_the_device():
+    """The peak falls by what the layers keep, but for those under way."""
+    kept, away = (_peak(scenario(what)) for what in (None, {"activations": "host"}))
+    before, after = (each["peak_memory_bytes"][0]["breakdown"]["activations"] for each in (kept, away))
+    (host,) = away["host_memory_bytes"]
+    assert after < before / 2
+    assert host["breakdown"]["activations"] == pytest.approx(before, rel=0.1)
+
+
+def test_every_buffer_of_the_hosts_is_released_again():
+    built = prepare(scenario({"activations": "disk"}, {"pipeline": 2}, micro_batches=4))
+    timing = timed(built)
+    for place in (Place.HOST, Place.DISK):
+        ranks = built.classes.representatives
+        table = memory(
+            built.program,
+            [built.program.part_of(rank) for rank in ranks],
+            [built.cluster.device(rank) for rank in ranks],
+            timing.classes,
+            [instruction_times(each) for each in timing.classes],
+            place,
+        )
+        assert len(table["bytes"]) and table["bytes"].sum() == 0
+
+
+def test_a_host_that_is_too_small_is_told():
+    summary = _peak(scenario({"optimizer_states": "host"}, changed={"memory": _figure("16 MiB")}))
+    (host,) = summary["host_memory_bytes"]
+    assert not summary["fits"] and not host["fits"]
+    assert host["excess"] == host["total"] - host["capacity"] > 0
+
+
+# -- what is refused --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("offload", "more", "told"),
+    [
+        ({"optimizer_states": "tape"}, {}, "disk"),
+        ({"optimizer_states": {"to": "host", "fraction": 1.5}}, {}, "fraction"),
+        (
+            {"optimizer_states": {"to": "host", "match": ["layer.*"]}},
+            {},
+            "matches nothing of optimizer_states",
+        ),
+        ({"parameters": "host"}, {"mesh": {"data": 4}, "optimizer_sharding": {"zero": 1}}, "gathered once"),
+        ({"activations": "host"}, {"host": "cpu-server"}, "no memory besides"),
+        ({"gradients": "disk"}, {}, "host"),
+        ({"gradients": "host"}, {"mesh": {"data": 4}}, "matches nothing of gradients"),
+    ],
+)
+def test_what_cannot_be_is_refused(offload, more, told):
+    with pytest.raises(SimclusterError, match=told):
+        prepare(scenario(offload, **more))
