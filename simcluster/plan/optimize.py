@@ -67,21 +67,16 @@ def optimize(graph: Graph, plan: OptimizerPlan, mesh: Mesh, router: Router, stag
     instances = []
     for instance in graph.instances:
         block = graph.block_of(instance)
-        if instance.first:
-            # What happens once per step does so for the first slice.
-            home = frozenset(name for name in block.parameters if f"{instance.home}.{name}" in spared)
-            made = _BlockOptimizer(block, plan, mesh, router, ties.of_instance(instance, block), home).run()
-            blocks[block.name] = replace(made, nodes=tuple(_each(made)))
-            instances.append(instance)
-            continue
         special = ties.of_instance(instance, block)
-        whole = frozenset(name for name in block.parameters if f"{instance.name}.{name}" in spared)
+        whole = frozenset(name for name in block.parameters if f"{instance.home}.{name}" in spared)
         name = f"{block.name}@{instance.name}" if special else block.name
         if whole and not special:
             name += f" whole {' '.join(sorted(whole))}"
         if name not in blocks:
             made = _BlockOptimizer(block, plan, mesh, router, special, whole).run()
-            blocks[name] = replace(made, name=name)
+            # What happens once per step does so for the first slice.
+            nodes = tuple(_each(made)) if instance.first else made.nodes
+            blocks[name] = replace(made, name=name, nodes=nodes)
         instances.append(replace(instance, block=name))
     return replace(graph, blocks=blocks, instances=tuple(instances))
 

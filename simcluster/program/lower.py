@@ -37,7 +37,7 @@ from simcluster.program.phases import (
 )
 from simcluster.program.relocate import booked, copied, room_for
 from simcluster.program.segments import in_segments, phase_of
-from simcluster.program.storage import internal, local_type, stored, whole_sizes
+from simcluster.program.storage import internal, local_type, stored, views, whole_sizes
 from simcluster.program.uses import Uses
 from simcluster.work import DType, Kernel, Work
 
@@ -93,7 +93,7 @@ def lower(block: Block, settings: Lowering, given: Mapping[str, Scope] | None = 
     uses = Uses.of(block, phases, given or {}, stream_of)
     forward = [node for name, nodes in phases.items() if phase_of(name) == FORWARD for node in nodes]
     copies = booked(block, RESIDENT)
-    sizes = whole_sizes(block, forward, settings.mesh, settings.storage, uses)
+    sizes = whole_sizes(block, forward, settings.mesh, settings.storage, uses) | views(block, uses)
     return {
         name: _CodeWriter(block, name, nodes, settings, uses, sizes, copies).write()
         for name, nodes in phases.items()

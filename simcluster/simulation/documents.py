@@ -92,7 +92,7 @@ def plan_document(built: Built) -> dict[str, Any]:
         **_shares(plan),
         **_inputs(built),
         **startup(built),
-        "notes": [*plan.notes, *_reuse(built), *_remarks(built)],
+        "notes": [*plan.notes, *_routed(built), *_reuse(built), *_remarks(built)],
     }
 
 
@@ -120,6 +120,21 @@ def _active(model: Model) -> dict[str, int]:
 def _remarks(built: Built) -> list[str]:
     """What of the files of tenants does not hold on this cluster."""
     return [each.scenario.remark for each in built.tenants if each.scenario.remark]
+
+
+def _routed(built: Built) -> list[str]:
+    """How unequally many tokens ranks get, where the scenario says how experts are chosen."""
+    if built.plan.routing.uniform:
+        return []
+    tables = {
+        table
+        for code in built.program.codes
+        for each in code.instructions
+        if each.parts is not None
+        for table in each.parts.tables
+    }
+    most = max((float(table.counts.sum(axis=0).max()) * table.share for table in tables), default=1.0)
+    return [f"experts chosen by {built.plan.routing}: of one layer a rank gets up to {most:.3g} x the mean"]
 
 
 def _reuse(built: Built) -> list[str]:

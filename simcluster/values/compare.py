@@ -107,17 +107,18 @@ def compare_generated(
     the tokens.
     """
     judge = _Judge(replay.program.mesh, tolerance)
-    found: list[Comparison] = []
+    logits: list[Comparison] = []
+    ids: list[Comparison] = []
     for micro_batch, tokens in enumerate(expected):
         for number, (head, wanted) in enumerate(zip(heads, tokens, strict=True)):
             held = replay.generated[micro_batch, head]
             name = f"token {number} of micro-batch {micro_batch}"
-            for what, parts, whole in (
-                ("logits", [read for read, _ in held], wanted.logits[:, None]),
-                ("token", [made for _, made in held], wanted.ids[:, None]),
+            for what, parts, whole, found in (
+                ("logits", [read for read, _ in held], wanted.logits[:, None], logits),
+                ("token", [made for _, made in held], wanted.ids[:, None], ids),
             ):
                 found.append(judge.compare(0, what, name, parts, whole, whole))
-    return found
+    return [*logits, *ids]
 
 
 def _largest_of(arrays: Iterable[Array]) -> Array:
