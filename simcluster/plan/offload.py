@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from simcluster.document.pattern import matches
 from simcluster.errors import PlanError, Problem, nearest
@@ -29,23 +30,20 @@ def offload(graph: Graph, plan: Offload, mesh: Mesh) -> Graph:
 
     PlanError if a pattern fits nothing that can be offloaded.
     """
-    if plan.parameters is not None:
-        away = plan.parameters
-        chosen = _tied(graph, _chosen(graph, "parameters", away, mesh, _by_block(graph, weights)))
+    if rule := plan.rules.get("parameters"):
+        chosen = _tied(graph, _chosen(graph, "parameters", rule, mesh, _by_block(graph, weights)))
         _check_weights(graph, chosen)
-        graph = _specialised(graph, chosen, lambda block, values: offload_weights(block, values, away))
-    if plan.gradients is not None:
-        summed = plan.gradients
-        chosen = _chosen(graph, "gradients", summed, mesh, _added_up(graph))
-        graph = _specialised(graph, chosen, lambda block, values: offload_gradients(block, values, summed))
-    if plan.states is not None:
-        rule = plan.states
+        graph = _specialised(graph, chosen, partial(offload_weights, rule=rule))
+    if rule := plan.rules.get("gradients"):
+        chosen = _chosen(graph, "gradients", rule, mesh, _added_up(graph))
+        graph = _specialised(graph, chosen, partial(offload_gradients, rule=rule))
+    if rule := plan.rules.get("optimizer_states"):
         chosen = _chosen(graph, "optimizer_states", rule, mesh, _by_block(graph, moved_states))
-        graph = _specialised(graph, chosen, lambda block, values: offload_states(block, values, rule))
-    if plan.activations is not None:
-        saved, kept = plan.activations, kept_activations(graph)
-        chosen = _chosen(graph, "activations", saved, mesh, _by_block(graph, lambda block: kept[block.name]))
-        graph = _specialised(graph, chosen, lambda block, values: offload_activations(block, values, saved))
+        graph = _specialised(graph, chosen, partial(offload_states, rule=rule))
+    if rule := plan.rules.get("activations"):
+        kept = kept_activations(graph)
+        chosen = _chosen(graph, "activations", rule, mesh, _by_block(graph, lambda block: kept[block.name]))
+        graph = _specialised(graph, chosen, partial(offload_activations, rule=rule))
     return graph
 
 

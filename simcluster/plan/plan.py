@@ -15,6 +15,7 @@ from simcluster.plan.batches import Batches
 from simcluster.plan.chain import Chain
 from simcluster.plan.conduct import Conduct
 from simcluster.plan.inputs import Inputs
+from simcluster.plan.offloading import Offload
 from simcluster.plan.piece import Graphs, Pieces
 from simcluster.plan.recompute_spec import RecomputeSpec
 from simcluster.plan.routing import BALANCED, Routing
@@ -77,6 +78,7 @@ class Plan:
     pieces: Pieces = field(default_factory=dict)
     attention: int | None = None
     assigned: tuple[int, ...] = ()
+    offload: Offload = Offload()
     generation: Generation | None = None
     routing: Routing = BALANCED
 

@@ -27,7 +27,6 @@ from simcluster.plan.inputs import check_inputs
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
 from simcluster.plan.multi_copy import abreast, copies_told, share
 from simcluster.plan.notes import followed, notes, padded, without_effect
-from simcluster.plan.offloading import check_places
 from simcluster.plan.on_host import check_hosts
 from simcluster.plan.optimize import OptimizerPlan
 from simcluster.plan.passes import Passes, differentiated
@@ -116,6 +115,7 @@ class LayoutPlanner(Planner):
             reuse=self.parallel.reuse,
             recompute=self.parallel.recompute,
             inputs=self.inputs,
+            offload=self.offload,
             pieces=self.pieces,
             attention=self.framework.attention_release,
             generation=self.generation,
@@ -162,7 +162,7 @@ class LayoutPlanner(Planner):
         self.formats = Formats.of(self.task.formats, self.framework, self.sharding)
         check_rates(self.cluster, self.formats.compute, self.formats.matmul)
         check_inputs(self.inputs, self.cluster)
-        check_places(self.parallel.offload.build(), self.cluster)
+        self.offload = self.parallel.offload.build().on(self.cluster)
 
     def _placed(self) -> Graph:
         """The forward graph of a micro-batch of all ranks on its stages; the mesh is cut as it needs it."""
@@ -259,7 +259,7 @@ class LayoutPlanner(Planner):
             alike=tuple(a for a in self.mesh.names if a not in (*self.batch_axes, self.stage_axis)),
             apart=self.parallel.fused.closed,
             split=any(map(splits, self.timetables)),
-            offload=self.parallel.offload.build(),
+            offload=self.offload,
             host=self.parallel.host,
             overlap=self.parallel.overlap,
         )

@@ -43,6 +43,7 @@ from simcluster.plan.strategy_spec import StrategySpec
 from simcluster.scenario import Scenario
 from simcluster.simulation.build import Built, prepare
 from simcluster.simulation.shrink_cluster import small_cluster
+from simcluster.simulation.shrink_offload import small_offload
 from simcluster.simulation.shrink_recompute import small_recompute
 from simcluster.simulation.strategies import strategies
 
@@ -114,6 +115,7 @@ def shrink(scenario: Scenario) -> Shrunk:
             "strategies": _small_strategies(built, model),
             "shard": _small_pieces(built, model),
             "host": _small_host(built, model),
+            "offload": small_offload(spec.parallel.offload, plan.offload),
             "recompute": small_recompute(
                 plan, model.graph(1, model.sequence or 1, plan.compute, 1), layers, chain
             ),

@@ -305,9 +305,77 @@ def test_a_host_that_is_too_small_is_told():
         ({"parameters": "host"}, {"mesh": {"data": 4}, "optimizer_sharding": {"zero": 1}}, "gathered once"),
         ({"activations": "host"}, {"host": "cpu-server"}, "no memory besides"),
         ({"gradients": "disk"}, {}, "host"),
+        ({"auto": True, "activations": "host"}, {}, "auto chooses"),
+        ({"hbm_ratio": 0.5}, {}, "automatic mode"),
         ({"gradients": "host"}, {"mesh": {"data": 4}}, "matches nothing of gradients"),
     ],
 )
 def test_what_cannot_be_is_refused(offload, more, told):
     with pytest.raises(SimclusterError, match=told):
         prepare(scenario(offload, **more))
+
+
+# -- how copies go, and limits ----------------------------------------------------------------------------
+
+
+def test_what_is_not_pinned_is_copied_at_half_the_rate():
+    def flowing(**how):
+        found = scenario({"optimizer_states": "host", **how})
+        latency = copy_time(Way.TO_DEVICE, 0, 0, prepare(found).cluster, math.inf).latency * 1e9
+        return sum(end - start - latency for start, end in copies(simulate(found), Way.TO_DEVICE))
+
+    assert flowing(enable_pinned_mem=False) == pytest.approx(2 * flowing(), rel=1e-3)
+
+
+def test_disks_give_as_much_as_is_asked_for():
+    """One request at a time: a block in the time of an access."""
+    how = {"enable_aio": False, "aio_block_size": "1 MiB", "access": "1 ms"}
+    found = scenario({"optimizer_states": "disk", **how})
+    states = 3 * 4 * prepare(found).plan.graph.num_parameters
+    latency = copy_time(Way.FROM_DISKS, 0, 0, prepare(found).cluster, math.inf).latency * 1e9
+    spent = sum(end - start - latency for start, end in copies(simulate(found), Way.FROM_DISKS))
+    assert spent == pytest.approx(states / 2**20 * 1e6, rel=1e-3)
+
+
+def test_blocks_and_limits_of_the_hosts_memory():
+    states = {"optimizer_states": "host"}
+    (exact,) = _peak(scenario(states, {"data": 2}))["host_memory_bytes"]
+    (blocks,) = _peak(scenario({**states, "host_mem_block_size": "1 GiB"}, {"data": 2}))["host_memory_bytes"]
+    assert exact["total"] < blocks["total"] == 2 << 30
+    (limited,) = _peak(scenario({**states, "offload_cpu_size": "1 GiB", "cpu_ratio": 0.5}, {"data": 2}))[
+        "host_memory_bytes"
+    ]
+    assert limited["capacity"] == 1 << 30
+
+
+def test_mindspores_names():
+    found = scenario({"offload_param": "cpu", "offload_checkpoint": "disk", "auto_offload": False})
+    rules = prepare(found).plan.offload.rules
+    assert {name: rule.place for name, rule in rules.items()} == {
+        "parameters": Place.HOST,
+        "activations": Place.DISK,
+    }
+
+
+# -- the automatic mode -----------------------------------------------------------------------------------
+
+
+def test_auto_offloads_what_is_idle_longest_until_it_fits():
+    """States are idle for the whole step, so they go first; no more of them than is needed."""
+    whole = _peak(scenario())["peak_memory_bytes_max"]
+    states = _peak(scenario())["peak_memory_bytes"][0]["breakdown"]["optimizer_states"]
+    limit = whole - states // 2
+    found = scenario({"auto": True, "max_device_memory": f"{limit} B"})
+    summary = _peak(found)
+    assert summary["peak_memory_bytes_max"] <= limit
+    (host,) = summary["host_memory_bytes"]
+    assert {name for name, size in host["breakdown"].items() if size} == {"optimizer_states"}
+    assert host["total"] < states
+    assert any("offload auto: optimizer states" in note for note in prepare(found).plan.notes)
+    assert verify(found).agrees
+
+
+def test_auto_leaves_what_fits_alone():
+    plan = prepare(scenario("auto")).plan
+    assert not plan.offload.rules
+    assert any("everything fits" in note for note in plan.notes)
