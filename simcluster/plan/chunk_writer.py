@@ -55,7 +55,7 @@ def in_chains(order: KernelOrder, chains: Sequence[Chain], mesh: Mesh) -> Block:
 @dataclass
 class _Writer:
     """Writes chains; ``at`` says where what stood at a place stands then, if not there, ``of`` which chain
-    has it.
+    has it, or needs it before.
     """
 
     order: KernelOrder
@@ -67,14 +67,18 @@ class _Writer:
 
     def __post_init__(self) -> None:
         self.of = {place: chain for chain in self.chains for place in chain.places}
-        self.at = {place: chain.places[0] for chain in self.chains for place in self.early(chain)}
+        for chain in sorted(self.chains, key=lambda each: each.places):
+            self.of |= dict.fromkeys(self._needed(chain), chain)
+        self.at = {place: chain.places[0] for place, chain in self.of.items()}
         for chain in self.chains:
             self.at |= {place: stage[0] for stage in self.stages(chain) for place in stage}
 
     def early(self, chain: Chain) -> list[int]:
-        """Kernels between those of a chain that make something for it, and no other chain, of what is there
-        before its first.
-        """
+        """Kernels between those of a chain that make something for it of what is there before its first."""
+        return [place for place, other in self.of.items() if other is chain and place not in chain.places]
+
+    def _needed(self, chain: Chain) -> list[int]:
+        """The same; what an earlier chain needs too stands before that one."""
         first, last = chain.places[0], chain.places[-1]
         needed = {value for place in chain.places for value in self.order.read(place)}
         return [
@@ -83,7 +87,6 @@ class _Writer:
             if place not in self.of
             and not self._moves(place)
             and not needed.isdisjoint(self.order.made(place))
-            and all(self.of.get(user, chain) is chain for user in self._users(place))
             and all(maker < first for maker in self._makers(place))
         ]
 
@@ -91,10 +94,6 @@ class _Writer:
         """The places of all before it that makes what a kernel reads; parameters are updated later."""
         makers = (self.order.makers.get(value, -1) for value in self.order.read(place))
         return (maker for maker in makers if maker < place)
-
-    def _users(self, place: int) -> Iterator[int]:
-        """The places of all that reads what a kernel makes."""
-        return (user for value in self.order.made(place) for user in self.order.readers.get(value, ()))
 
     def stages(self, chain: Chain) -> list[list[int]]:
         """The places of a chain, those together that are written at the first of them: kernels, and then
