@@ -57,7 +57,7 @@ def summary(scenario, **how):
         ("mistral-7b", {"pipeline": 2, "tensor": 4}, {}),
         ("bloom-176b", {"tensor": 4}, {}),
         ("qwen3-8b", {"data": 2, "tensor": 4}, {}),
-        ("pangu-alpha-2.6b", {"data": 2}, {"model": {"use": "pangu-alpha-2.6b", "query_layer": False}}),
+        ("pangu-alpha-2.6b", {"pipeline": 2, "tensor": 2}, {}),
     ],
 )
 def test_tokens_are_those_of_one_device_without_a_cache(model, mesh, others):
