@@ -136,7 +136,7 @@ def _tied(graph: Graph, chosen: Mapping[str, frozenset[str]]) -> dict[str, froze
         for name in graph.block_of(each).parameters
     }
     for group in graph.ties:
-        copies = [owners[name] for name in group]
+        copies = [owners[name] for name in group if name in owners]
         if any(name in found.get(instance, ()) for instance, name in copies):
             for instance, name in copies:
                 found[instance] = found.get(instance, frozenset()) | {name}
