@@ -78,6 +78,7 @@ def _gemm(work: Work, models: Models, rates: Rates) -> Rate:
         _matrix_rate(work, models, rates) * share,
         rates.memory_bandwidth * models.streaming[Kernel.COPY].at(max(1, work.bytes_moved)),
         work.bytes_moved,
+        sizes.get("aligned"),
     )
 
 

@@ -42,14 +42,24 @@ class GemmModel:
     formats: tuple[tuple[DType, float], ...] = ()
 
     def seconds(
-        self, b: int, m: int, n: int, k: int, dtype: DType, peak: Rate, bandwidth: Rate, num_bytes: int
+        self,
+        b: int,
+        m: int,
+        n: int,
+        k: int,
+        dtype: DType,
+        peak: Rate,
+        bandwidth: Rate,
+        num_bytes: int,
+        aligned: int | None = None,
     ) -> Rate:
         """Seconds of one matmul on a device of ``peak`` FLOP/s and usable ``bandwidth`` bytes/s.
 
-        ``num_bytes`` is the least traffic: both operands read, the result written.
+        ``num_bytes`` is the least traffic: both operands read, the result written. ``aligned`` counts for the
+        alignment in place of a k that is no operand's contiguous dim.
         """
         sustained = dict(self.formats).get(dtype, self.sustained)
-        rate = sustained * peak / self.units * self._alignment(n, k, dtype.itemsize)
+        rate = sustained * peak / self.units * self._alignment(n, aligned or k, dtype.itemsize)
         rate *= 1 + self.traffic * min(1 / rows + 1 / columns for rows, columns in self.tiles)
         least = num_bytes / bandwidth
         best: Rate = math.inf

@@ -126,6 +126,12 @@ def _micro_batch(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Change
         yield ((f"{section}.micro_batch", str(size)),)
 
 
+def _cache(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
+    """Keys and values kept in fewer bits."""
+    if plan.get("inference", {}).get("cache") in ("fp32", "fp16", "bf16"):
+        yield (("inference.cache", "fp8"),)
+
+
 def _axis(axis: str) -> Callable[[Scenario, Mapping[str, Any]], Iterator[Changes]]:
     """More ranks along an axis at the cost of data parallelism."""
 
@@ -149,6 +155,7 @@ _KNOBS: Mapping[str, Callable[[Scenario, Mapping[str, Any]], Iterator[Changes]]]
     "optimizer sharding": _sharding,
     "offload": _offload,
     "micro-batch": _micro_batch,
+    "cache": _cache,
     "tensor parallelism": _axis("tensor"),
     "pipeline": _axis("pipeline"),
 }

@@ -72,8 +72,13 @@ def _verdict(found: Explanation) -> Text:
     over = units.size(present.needed - present.capacity)
     needed = f"{units.size(present.needed)} of {units.size(present.capacity)}"
     step = units.seconds(present.step)
-    told = f"It does not fit: a device needs {needed}, {over} too much; the step would take {step}."
+    told = f"It does not fit: a device needs {needed}, {over} too much; {_whole(found)} would take {step}."
     return Text(told, "red")
+
+
+def _whole(found: Explanation) -> str:
+    """What takes the time that is told."""
+    return "the answer" if "inference" in found.run.documents["plan"] else "the step"
 
 
 def _use(entry: Mapping[str, Any]) -> float:
@@ -108,7 +113,10 @@ def _living(entry: Mapping[str, Any]) -> RenderableType:
 
 
 def _fitting(found: Explanation) -> RenderableType:
-    columns = [Column(title, quantity=True) for title in ("step", "against now", "needs", "of")]
+    columns = [
+        Column(title, quantity=True)
+        for title in (_whole(found).partition(" ")[2], "against now", "needs", "of")
+    ]
     rows = [
         [
             " ".join(f"--set '{setting}'" for setting in each.settings),

@@ -183,6 +183,8 @@ class Transformer(Dimensions, Model):
 
     def generating(self, batch: int, dtype: DType, generation: Generation, known: int) -> Graph:
         """A prefill and decode steps, one behind the other."""
+        if self.ungenerative:
+            raise NotImplementedError(self.ungenerative)
         names = ("embedding", *(f"layers.{index}" for index in range(self.layers)), "head")
         blocks: dict[str, Block] = {}
         instances: list[Instance] = []

@@ -16,7 +16,32 @@ def repeated(graph: Graph) -> Graph:
     What is redistributed lives only inside its phase, and so does a copy made behind: kept is what was there
     before, as without fp8. What is exchanged all to all is no larger than before, and is not sent again.
     """
-    return graph.with_blocks({name: _repeated(block) for name, block in graph.blocks.items()})
+    return graph.with_blocks({name: _late(_repeated(block)) for name, block in graph.blocks.items()})
+
+
+def _late(block: Block) -> Block:
+    """The block in which a copy of what was exchanged all to all is made just before it is read: until then
+    what does not need it runs beside the exchange, as experts that all tokens use do.
+    """
+    arriving = {
+        value
+        for node in block.nodes
+        if isinstance(node.operator, Movement) and node.operator.kind is Kind.ALL_TO_ALL
+        for value in node.outputs
+    }
+    late = [node for node in block.nodes if isinstance(node.operator, Fp8Cast) and node.inputs[0] in arriving]
+    if not late:
+        return block
+    names = {node.name for node in late}
+    nodes: list[Node] = []
+    for node in block.nodes:
+        if node.name in names:
+            continue
+        due = [cast for cast in late if not set(cast.outputs).isdisjoint(node.inputs)]
+        nodes += due
+        late = [cast for cast in late if cast not in due]
+        nodes.append(node)
+    return replace(block, nodes=(*nodes, *late))
 
 
 def _repeated(block: Block, *, weights: bool = False) -> Block:

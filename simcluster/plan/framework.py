@@ -205,8 +205,10 @@ class FrameworkSpec(CatalogSection):
     """
 
     layer_collectives: Literal["overlapped", "blocking"] = "overlapped"
-    """Whether kernels go on beside collectives of activations and their gradients (the weight gradient beside
-    the all-reduce of the input's gradient), or wait."""
+    """Whether kernels go on beside collectives of activations and their gradients, or wait. Of a
+    column-parallel layer's backward: overlapped, the sum of the input's gradient (all-reduce or
+    reduce-scatter) is made beside the weight gradient, and with sequence parallelism the saved input is
+    gathered beside the input's; blocking, both stand alone."""
 
     p2p: Literal["overlapped", "blocking"] = "overlapped"
     """Transfers between pipeline stages; the scenario's schedule.p2p wins."""

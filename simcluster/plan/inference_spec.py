@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import model_validator
 
@@ -21,6 +21,11 @@ class CacheSpec(Section):
 
     dtype: Literal["fp32", "fp16", "bf16", "fp8"] | None = None
     """What they are kept in; as they are computed if absent."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand(cls, written: Any) -> Any:
+        return {"dtype": written} if isinstance(written, str) else written
 
 
 class InferenceSpec(Section):

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from simcluster.document.pattern import matches
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Mesh
 from simcluster.model import Block, Graph
 from simcluster.plan.offload_activations import kept_activations, offload_activations
+from simcluster.plan.offload_gradients import gradients, offload_gradients, reduced_once
 from simcluster.plan.offload_states import moved_states, offload_states
 from simcluster.plan.offload_weights import kept_whole, offload_weights, weights
 from simcluster.plan.offloading import PATH, Offload, Offloading
@@ -28,36 +30,62 @@ def offload(graph: Graph, plan: Offload, mesh: Mesh) -> Graph:
 
     PlanError if a pattern fits nothing that can be offloaded.
     """
-    if plan.states is not None:
-        rule = plan.states
-        chosen = _chosen(graph, "optimizer_states", rule, mesh, moved_states)
-        graph = _specialised(graph, chosen, lambda block, values: offload_states(block, values, rule))
-    if plan.parameters is not None:
-        away = plan.parameters
-        chosen = _tied(graph, _chosen(graph, "parameters", away, mesh, weights))
+    if rule := plan.rules.get("parameters"):
+        chosen = _tied(graph, _chosen(graph, "parameters", rule, mesh, _by_block(graph, weights)))
         _check_weights(graph, chosen)
-        graph = _specialised(graph, chosen, lambda block, values: offload_weights(block, values, away))
-    if plan.activations is not None:
-        saved = plan.activations
+        graph = _specialised(graph, chosen, partial(offload_weights, rule=rule))
+    if rule := plan.rules.get("gradients"):
+        chosen = _chosen(graph, "gradients", rule, mesh, _added_up(graph))
+        graph = _specialised(graph, chosen, partial(offload_gradients, rule=rule))
+    if rule := plan.rules.get("optimizer_states"):
+        chosen = _chosen(graph, "optimizer_states", rule, mesh, _by_block(graph, moved_states))
+        graph = _specialised(graph, chosen, partial(offload_states, rule=rule))
+    if rule := plan.rules.get("activations"):
         kept = kept_activations(graph)
-        chosen = _chosen(graph, "activations", saved, mesh, lambda block: kept[block.name])
-        graph = _specialised(graph, chosen, lambda block, values: offload_activations(block, values, saved))
+        chosen = _chosen(graph, "activations", rule, mesh, _by_block(graph, lambda block: kept[block.name]))
+        graph = _specialised(graph, chosen, partial(offload_activations, rule=rule))
     return graph
 
 
+def _by_block(graph: Graph, able: Callable[[Block], Values]) -> dict[str, Values]:
+    """Instance -> what can be offloaded of its block."""
+    known = {name: able(block) for name, block in graph.blocks.items()}
+    return {each.name: known[each.block] for each in graph.instances}
+
+
+def _added_up(graph: Graph) -> dict[str, Values]:
+    """Instance -> the gradients that are only added up until they are used, in none of the copies of what is
+    tied reduced once per step.
+    """
+    found = _by_block(graph, gradients)
+    reduced = {name: reduced_once(block) for name, block in graph.blocks.items()}
+    owners = {
+        f"{each.name}.{parameter}": (each, value)
+        for each in graph.instances
+        for value, parameter in found[each.name].items()
+    }
+    stays = {full for full, (each, value) in owners.items() if value in reduced[each.block]}
+    for group in graph.ties:
+        if not stays.isdisjoint(group):
+            stays.update(group)
+    return {
+        name: {value: parameter for value, parameter in values.items() if f"{name}.{parameter}" not in stays}
+        for name, values in found.items()
+    }
+
+
 def _chosen(
-    graph: Graph, category: str, rule: Offloading, mesh: Mesh, able: Callable[[Block], Values]
+    graph: Graph, category: str, rule: Offloading, mesh: Mesh, able: Mapping[str, Values]
 ) -> dict[str, frozenset[str]]:
     """Instance -> its values that are offloaded, of those that are ``able`` to be."""
     found: dict[str, frozenset[str]] = {}
-    known = {name: able(block) for name, block in graph.blocks.items()}
     names: list[str] = []
     for stage in sorted({each.stage for each in graph.instances}):
         entries = [
             (instance.name, value, _bytes(graph.block_of(instance), value, mesh))
             for instance in graph.instances
             if instance.stage == stage
-            for value, called in known[instance.block].items()
+            for value, called in able[instance.name].items()
             if rule.fits(_noted(f"{instance.name}.{called}", names))
         ]
         limit = rule.fraction * sum(size for *_, size in entries)
@@ -73,12 +101,18 @@ def _chosen(
                 Problem(
                     f"'{pattern}' matches nothing of {category} that can be offloaded",
                     f"{PATH}.{category}.match",
-                    nearest(pattern, names),
+                    nearest(pattern, names) or _HINTS.get(category, ""),
                 )
                 for pattern in unused
             )
         )
     return found
+
+
+_HINTS = {
+    "gradients": "what is reduced once per step is on the device: shard gradients (optimizer_sharding: "
+    "{zero: 2} or more), then those of each micro-batch are reduced first",
+}
 
 
 def _check_weights(graph: Graph, chosen: Mapping[str, frozenset[str]]) -> None:
@@ -94,7 +128,7 @@ def _check_weights(graph: Graph, chosen: Mapping[str, frozenset[str]]) -> None:
 
 
 def _tied(graph: Graph, chosen: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
-    """What is chosen, with all copies of what is tied to it."""
+    """Parameters that are chosen, with all copies of what is tied to them."""
     found = dict(chosen)
     owners = {
         f"{each.name}.{name}": (each.name, name)

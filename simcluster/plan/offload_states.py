@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from simcluster.model import Block, Node, Phase, Place, Role, Value
+from simcluster.model import Block, Node, Phase, Role, Value
 from simcluster.plan.fuse import kernel_nodes
 from simcluster.plan.offloading import Offloading
 from simcluster.plan.relocate import relocated
@@ -40,8 +40,15 @@ def moved_states(block: Block) -> dict[str, str]:
 def offload_states(block: Block, chosen: Collection[str], rule: Offloading) -> Block:
     """The block with the ``chosen`` states at their place and copies around every kernel that uses them."""
     values = dict(block.values)
-    values |= {name: replace(values[name], place=rule.place) for name in chosen}
+    chosen = {name for name in chosen if values[name].place is not rule.place}
     kernels = kernel_nodes(block.nodes)
+    # What only one kernel sees is a matter of its own.
+    chosen = {
+        name
+        for name in chosen
+        if values[name].role is not Role.VIEW or sum(bool(_used(kernel, {name})) for kernel in kernels) > 1
+    }
+    values |= {name: replace(values[name], place=rule.place) for name in chosen}
     turns = [kernel for kernel in kernels if kernel[0].phase is Phase.END and _used(kernel, chosen)]
     around = [_around(kernel, values, chosen, rule) for kernel in turns]
     nodes: list[Node] = []
@@ -51,19 +58,40 @@ def offload_states(block: Block, chosen: Collection[str], rule: Offloading) -> B
         if turn == len(turns) or kernel is not turns[turn]:
             nodes += kernel
             continue
-        # What is needed so many turns later comes before this one: behind it there is room.
-        for _, copies, _ in around[brought : turn + rule.ahead + 1]:
-            nodes += copies
-        brought = max(brought, turn + rule.ahead + 1)
+        # What is needed so many turns later comes before this one: behind it there is room. But not what
+        # turns in between make anew.
+        while brought <= turn or (
+            brought < min(turn + rule.ahead + 1, len(turns))
+            and not _depends(turns[turn : brought + 1], chosen)
+        ):
+            nodes += around[brought][1]
+            brought += 1
         renamed, _, back = around[turn]
         nodes += [*renamed, *back]
         turn += 1
     return replace(block, values=values, nodes=tuple(nodes))
 
 
+def _depends(turns: Sequence[Sequence[Node]], chosen: Collection[str]) -> bool:
+    """Whether the last of some kernels reads what one before it makes."""
+    *before, last = turns
+    made = {value for kernel in before for node in kernel for value in node.outputs if value in chosen}
+    return not made.isdisjoint(_first_read(last, chosen))
+
+
 def _used(kernel: Sequence[Node], chosen: Collection[str]) -> list[str]:
     values = (value for node in kernel for value in (*node.inputs, *node.outputs))
     return list(dict.fromkeys(value for value in values if value in chosen))
+
+
+def _first_read(kernel: Sequence[Node], chosen: Collection[str]) -> list[str]:
+    """What a kernel reads before it makes it anew."""
+    made: set[str] = set()
+    found: dict[str, None] = {}
+    for node in kernel:
+        found |= dict.fromkeys(value for value in node.inputs if value in chosen and value not in made)
+        made.update(node.outputs)
+    return list(found)
 
 
 def _around(
@@ -74,14 +102,15 @@ def _around(
     going: list[Node] = []
     read: dict[str, str] = {}
     made: dict[str, str] = {}
-    for state in dict.fromkeys(value for node in kernel for value in node.inputs if value in chosen):
+    here = kernel[0].place
+    for state in _first_read(kernel, chosen):
         read[state] = _free(f"{state}.brought", values)
         coming += relocated(
-            values, state, read[state], Place.DEVICE, rule, Phase.END, f"{state} lies on the {rule.place}"
+            values, state, read[state], here, rule, Phase.END, f"{state} lies on the {rule.place}"
         )
     for state in dict.fromkeys(value for node in kernel for value in node.outputs if value in chosen):
         made[state] = _free(f"{state}.updated", values)
-        values[made[state]] = replace(values[state], role=Role.ACTIVATION, place=Place.DEVICE, copy_of="")
+        values[made[state]] = replace(values[state], role=Role.ACTIVATION, place=here, copy_of="")
         going += relocated(
             values, made[state], state, rule.place, rule, Phase.END, f"{state} lies on the {rule.place}"
         )

@@ -3,13 +3,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from simcluster.cluster import Cluster
 from simcluster.document.pattern import matches
 from simcluster.errors import PlanError, Problem
 from simcluster.model import Place
+
+PATH = "parallel.offload"
+
+CATEGORIES = ("parameters", "gradients", "optimizer_states", "activations")
+"""What can be offloaded, as the account of memory calls it."""
+
+PAGEABLE = 0.5
+"""The share of the bus that copies reach from memory that is not pinned (hardware.md: about half)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """How copies go: from ``pinned`` memory or not, and at most ``disk`` bytes/s of the disks.
+
+    ``bus`` are the bytes/s that they ask for of the way to the device, once the hosts are known.
+    """
+
+    pinned: bool = True
+    disk: float = math.inf
+    bus: float = math.inf
+
+    def on(self, cluster: Cluster) -> Rates:
+        """The same for the hosts of a cluster: of several kinds, as the slowest does it."""
+        if self.pinned:
+            return self
+        rates = [host.pcie.rate for host in cluster.kinds if host.pcie is not None]
+        return replace(self, bus=PAGEABLE * min(rates, default=math.inf))
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,15 +44,14 @@ class Offloading:
     """What becomes of one category of values.
 
     Those whose names fit one of the patterns ``match``, and of these the ``fraction`` of the bytes of every
-    stage that is first in program order, lie at ``place``. Copies ask for at most ``bus`` bytes/s of the way
-    to the device and ``disk`` of the disks, and begin ``ahead`` users before they are needed.
+    stage that is first in program order, lie at ``place``. Copies begin ``ahead`` users before they are
+    needed.
     """
 
     place: Place
     match: tuple[str, ...] = ("*",)
     fraction: float = 1.0
-    bus: float = math.inf
-    disk: float = math.inf
+    rates: Rates = Rates()
     ahead: int = 1
 
     def fits(self, name: str) -> bool:
@@ -35,47 +61,33 @@ class Offloading:
 
 @dataclass(frozen=True, slots=True)
 class Offload:
-    """What is offloaded, by category; None: nothing."""
+    """What is offloaded: ``rules`` by category.
 
-    parameters: Offloading | None = None
-    states: Offloading | None = None
-    activations: Offloading | None = None
+    Each device may take ``host_limit`` bytes of its host's memory, in blocks of ``host_block``, and
+    ``disk_limit`` of the disks; None: what there is.
+    """
 
-    @property
-    def categories(self) -> Iterator[tuple[str, Offloading]]:
-        """What is offloaded, by the name of its category."""
-        if self.parameters is not None:
-            yield "parameters", self.parameters
-        if self.states is not None:
-            yield "optimizer_states", self.states
-        if self.activations is not None:
-            yield "activations", self.activations
+    rules: Mapping[str, Offloading] = field(default_factory=dict)
+    host_limit: int | None = None
+    disk_limit: int | None = None
+    host_block: int = 1
+
+    def on(self, cluster: Cluster) -> Offload:
+        """The same for the hosts of a cluster; PlanError if they lack what is to be offloaded to."""
+        problems = list(_problems(self, cluster))
+        if problems:
+            raise PlanError(*problems)
+        rules = {name: replace(rule, rates=rule.rates.on(cluster)) for name, rule in self.rules.items()}
+        return replace(self, rules=rules)
 
 
-PATH = "parallel.offload"
-
-
-def check_places(plan: Offload, cluster: Cluster) -> None:
-    """PlanError if the hosts lack what is to be offloaded to."""
-    problems = []
-    for category, rule in plan.categories:
+def _problems(plan: Offload, cluster: Cluster) -> Iterator[Problem]:
+    for category, rule in plan.rules.items():
         path = f"{PATH}.{category}"
         for host in cluster.kinds:
             if host.pcie is None:
-                problems.append(
-                    Problem(
-                        f"host '{host.name}' has no memory besides that of its devices",
-                        path,
-                        "leave the section out",
-                    )
-                )
+                told = f"host '{host.name}' has no memory besides that of its devices"
+                yield Problem(told, path, "leave the section out")
             elif rule.place is Place.DISK and not (host.disk_read and host.disk_write):
-                problems.append(
-                    Problem(
-                        f"host '{host.name}' does not say how fast its disks are (disks.read, disks.write)",
-                        path,
-                        "write to: host",
-                    )
-                )
-    if problems:
-        raise PlanError(*problems)
+                told = f"host '{host.name}' does not say how fast its disks are (disks.read, disks.write)"
+                yield Problem(told, path, "write to: host")

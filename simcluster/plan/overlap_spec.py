@@ -26,12 +26,17 @@ class OverlapSpec(Section):
     """Into how many chunks a collective and its matmul are cut along the dim that is gathered or scattered;
     along the longest but the last where everything is reduced on all ranks."""
 
+    reach: Literal["matmul", "layer"] = "matmul"
+    """What goes in chunks: every collective with the one matmul it belongs to; or everything from one
+    attention to the next, so that chunks take turns in all of it (MindFormers' fine_grain_interleave)."""
+
     gathers: Where = "both"
     """All-gathers, with the first matmul that reads what they make: in which passes."""
 
-    reductions: Where = "forward"
-    """Reduce-scatters and all-reduces, with the matmul that makes what they reduce: in which passes. In the
-    backward they run beside the weight gradient anyway, where the framework does not wait for them."""
+    reductions: Where | None = None
+    """Reduce-scatters and all-reduces, with the matmul that makes what they reduce: in which passes. If
+    absent, both with reach layer, else forward: in the backward they run beside the weight gradient anyway,
+    where the framework does not wait for them."""
 
     @model_validator(mode="before")
     @classmethod
@@ -40,5 +45,6 @@ class OverlapSpec(Section):
 
     def cuts(self, phase: Phase, *, gathers: bool) -> bool:
         """Whether collectives of a phase go in chunks."""
-        where = self.gathers if gathers else self.reductions
+        reductions = self.reductions or ("both" if self.reach == "layer" else "forward")
+        where = self.gathers if gathers else reductions
         return where == "both" or where == ("forward" if phase is Phase.FORWARD else "backward")

@@ -10,11 +10,12 @@ from simcluster.collectives import Selection
 from simcluster.layout import Mesh
 from simcluster.model import Graph
 from simcluster.model.generation import Generation
-from simcluster.model.operators.optimizer import Update
+from simcluster.model.updates import Rules
 from simcluster.plan.batches import Batches
 from simcluster.plan.chain import Chain
 from simcluster.plan.conduct import Conduct
 from simcluster.plan.inputs import Inputs
+from simcluster.plan.offloading import Offload
 from simcluster.plan.piece import Graphs, Pieces
 from simcluster.plan.recompute_spec import RecomputeSpec
 from simcluster.plan.routing import BALANCED, Routing
@@ -47,7 +48,7 @@ class Plan:
     stage_axis: str
     timetables: tuple[Timetable, ...]
     strategies: Strategies
-    update: Update | None
+    update: Rules | None
     batches: Batches
     micro_batch: int
     batch_axes: tuple[str, ...]
@@ -77,6 +78,7 @@ class Plan:
     pieces: Pieces = field(default_factory=dict)
     attention: int | None = None
     assigned: tuple[int, ...] = ()
+    offload: Offload = Offload()
     generation: Generation | None = None
     routing: Routing = BALANCED
 

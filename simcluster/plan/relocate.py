@@ -25,7 +25,7 @@ def relocated(
     """
     kind = values[source]
     nodes = []
-    way = legs(kind.place, to, rule.disk, rule.bus, rule.ahead)
+    way = legs(kind.place, to, rule.rates.disk, rule.rates.bus, rule.ahead)
     for number, leg in enumerate(way):
         name = target if number == len(way) - 1 else f"{target}.staged"
         values.setdefault(name, replace(kind, role=role, place=leg.target, copy_of=""))

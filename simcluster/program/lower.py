@@ -11,12 +11,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from simcluster.layout import Kind, Mesh, Movement
-from simcluster.model import Block, Node, Operator, Relocation, Role, Value
+from simcluster.model import Block, Node, Operator, Place, Relocation, Role, Value
 from simcluster.plan.framework import StorageSpec
 from simcluster.plan.fuse import kernel_nodes
 from simcluster.plan.piece import USUAL_GRAPHS, Graphs
 from simcluster.plan.redistribute import collective_bytes, routed_parts
 from simcluster.program.graphs import launched
+from simcluster.program.host_work import on_processors
 from simcluster.program.instruction import (
     COMPUTE,
     Action,
@@ -37,7 +38,7 @@ from simcluster.program.phases import (
 )
 from simcluster.program.relocate import booked, copied, room_for
 from simcluster.program.segments import in_segments, phase_of
-from simcluster.program.storage import internal, local_type, stored, whole_sizes
+from simcluster.program.storage import internal, local_type, stored, views, whole_sizes
 from simcluster.program.uses import Uses
 from simcluster.work import DType, Kernel, Work
 
@@ -93,7 +94,7 @@ def lower(block: Block, settings: Lowering, given: Mapping[str, Scope] | None = 
     uses = Uses.of(block, phases, given or {}, stream_of)
     forward = [node for name, nodes in phases.items() if phase_of(name) == FORWARD for node in nodes]
     copies = booked(block, RESIDENT)
-    sizes = whole_sizes(block, forward, settings.mesh, settings.storage, uses)
+    sizes = whole_sizes(block, forward, settings.mesh, settings.storage, uses) | views(block, uses)
     return {
         name: _CodeWriter(block, name, nodes, settings, uses, sizes, copies).write()
         for name, nodes in phases.items()
@@ -186,6 +187,8 @@ class _CodeWriter:
         if isinstance(first.operator, Relocation):
             return copied(first, first.operator, calls[0], self.slots)
         works = joined([self._works(node) for node in nodes], self._internal_bytes(nodes))
+        if first.place is Place.HOST:
+            return on_processors(first, calls[0], works)
         name = first.kernel or first.name
         return Instruction(
             name,

@@ -282,10 +282,7 @@ class _Sized:
             new = [joined(new, (inside[0], inside[1]))]
         (works,) = new
         assert len(works) == len(each.works)
-        return tuple(
-            replace(work, dtype=was.dtype, sizes=(*work.sizes, *was.sizes[len(work.sizes) :]))
-            for work, was in zip(works, each.works, strict=True)
-        )
+        return tuple(_like(work, was) for work, was in zip(works, each.works, strict=True))
 
     # -- collectives ------------------------------------------------------------------------------------
 
@@ -309,6 +306,19 @@ class _Sized:
             places = old[slot].whole.shape[at.places]
             kinds.append(filled(old[slot].type, at, int(rows[self.rank]), places))
         return replace(each, num_bytes=collective_bytes(movement, kinds[0], kinds[1], mesh))
+
+
+def _like(work: Work, was: Work) -> Work:
+    """A kernel in the format and by the release of another one, and as well aligned.
+
+    Rows are what weight gradients sum over, and no operand's contiguous dim: how many there are changes
+    nothing in how these lie.
+    """
+    sizes = (*work.sizes, *was.sizes[len(work.sizes) :])
+    summed, before = dict(work.sizes).get("k"), dict(was.sizes).get("k")
+    if summed != before and before is not None:
+        sizes = (*sizes, ("aligned", before))
+    return replace(work, dtype=was.dtype, sizes=sizes)
 
 
 def _scaled(size: int, now: TensorType, before: TensorType) -> int:

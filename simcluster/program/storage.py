@@ -60,6 +60,22 @@ def whole_sizes(
     return found
 
 
+def views(block: Block, uses: Uses) -> dict[str, int]:
+    """The bytes, none, of chunks that lie in what is held longer than they are: the whole that they are cut
+    from or put together to.
+    """
+    last = {value: place for place, node in enumerate(block.nodes) for value in node.inputs}
+    found: dict[str, int] = {}
+    for place, node in enumerate(block.nodes):
+        if isinstance(node.operator, Chunks):
+            (value,) = node.inputs
+            if last[value] > place or uses.leaves(value):
+                found |= dict.fromkeys(node.outputs, 0)
+        elif isinstance(node.operator, Together):
+            found |= {value: 0 for value in node.inputs if last[value] > place}
+    return found
+
+
 def _made_together(forward: Sequence[Node], storage: StorageSpec, uses: Uses) -> Iterator[list[str]]:
     """What kernels of several results make, of families whose results are one tensor; of those that go in
     chunks, what these are put together to.
@@ -79,18 +95,16 @@ def _made_together(forward: Sequence[Node], storage: StorageSpec, uses: Uses) ->
 
 
 def stored(
-    instructions: Sequence[Instruction], slots: list[Slot], storage: StorageSpec, phase: str
+    instructions: Sequence[Instruction], slots: Sequence[Slot], storage: StorageSpec, phase: str
 ) -> Iterator[Instruction]:
-    """The instructions with what they hold while they run, and those that write over what they read.
-
-    Slots that turn out to be views of others take no bytes from then on.
-    """
+    """The instructions with what they hold while they run, and those that write over what they read."""
     copies = [each for each in instructions if each.action is Action.COPY]
     brought = {slot for each in copies for slot in each.writes}
     away = {slot for each in copies for slot in each.reads}
     for each in instructions:
         if each.calls and isinstance(each.calls[0].operator, Chunks | Together):
-            yield _viewing(each, slots)
+            # What it makes lies where what it reads does.
+            yield replace(each, in_place=True)
             continue
         families = [call.operator.family for call in each.calls if isinstance(call.operator, Operator)]
         if each.action is not Action.COMPUTE or not families:
@@ -104,16 +118,6 @@ def stored(
             scratch=round(factor * max(sizes, default=0)),
             in_place=each.in_place or (over and _fits(each, slots)) or _replaces(each, slots, brought, away),
         )
-
-
-def _viewing(each: Instruction, slots: list[Slot]) -> Instruction:
-    """An instruction whose results lie where its operands do: what it drops, they hold from then on; and what
-    others hold longer, they are views of.
-    """
-    if not each.drops:
-        for slot in each.writes:
-            slots[slot] = replace(slots[slot], num_bytes=0)
-    return replace(each, in_place=True)
 
 
 def _fits(each: Instruction, slots: Sequence[Slot]) -> bool:

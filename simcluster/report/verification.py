@@ -34,7 +34,7 @@ def _parts(document: Document, width: int) -> Iterator[RenderableType]:
         ("agrees with one device", "bold green") if agrees else ("DIFFERS from one device", "bold red"),
     )
     yield Text(
-        f"  {document['ranks']} ranks, {document['steps']} steps, {document['dtype']}, "
+        f"  {document['ranks']} ranks, {_steps(document['steps'])}, {document['dtype']}, "
         f"relative tolerance {document['tolerance']:g}",
         "dim",
     )
@@ -49,6 +49,10 @@ def _parts(document: Document, width: int) -> Iterator[RenderableType]:
     if not agrees:
         yield ""
         yield from _difference(document)
+
+
+def _steps(count: int) -> str:
+    return f"{count} step{'s' * (count != 1)}"
 
 
 _COLUMNS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,9 +14,12 @@ from simcluster.model.generation import Generation
 from simcluster.program import COMPUTE, Category
 from simcluster.simulation.build import Built
 from simcluster.simulation.flops import Flops, forward_flops
-from simcluster.trace import Asked, Recording
+from simcluster.simulation.recorded import Recorded
+from simcluster.trace import Asked, Recording, Table
 
 Floats = NDArray[np.float64]
+
+_CHUNK = re.compile(r"F\d+(?:c(\d+))?")
 
 ANSWER_METRICS = (
     "ttft_s",
@@ -30,7 +34,7 @@ ANSWER_METRICS = (
 """The figures that are one number and that only an inference has: what ``expect`` and ``check`` may bound."""
 
 
-def answer(built: Built, recording: Recording | Asked) -> dict[str, Any]:
+def answer(built: Built, recorded: Recorded) -> dict[str, Any]:
     """What a summary says of an inference besides, in place of a training's throughput; SI units.
 
     ``ttft_s``: until sequences have their first token, the mean over micro-batches. ``tpot_s``: per further
@@ -41,17 +45,21 @@ def answer(built: Built, recording: Recording | Asked) -> dict[str, Any]:
     what caches hold in the mean, over the time per token, at the memory bandwidth of all devices.
     ``decode_steps`` has the number of the token that a simulated step makes, and its seconds: those are as
     exact as everything; steps between two of them take what lies on the line between these.
+    ``prefill_parts_s`` cut the time until the last first token, ``decode_parts_s`` that of a simulated decode
+    step in the mean, into kernels (dispatch among them) and what these waited for, means over ranks; both are
+    empty where very many different ranks are timed at once.
     """
     asked = built.plan.generation
     assert asked is not None, "an inference generates"
     task = built.scenario.spec.task
-    ends = _ends(built, recording, asked)
+    ends = _ends(built, recorded.recording, asked)
     first = ends[0]
     between = _per_token(asked, ends)
     latency = float(first.max() + between.sum())
     ranks = built.plan.mesh.num_ranks
     throughput = task.global_batch * asked.tokens / latency
-    timed = np.diff(ends[:, -1]) if len(ends) > 1 else np.zeros(0)
+    timed = np.diff(ends[:, -1])
+    gaps = recorded.waits if recorded.timing.swept is None else None
     return {
         "ttft_s": float(first.mean()),
         "ttft_s_max": float(first.max()),
@@ -66,6 +74,11 @@ def answer(built: Built, recording: Recording | Asked) -> dict[str, Any]:
         "decode_mbu": _decode_bytes(built, asked) / (_bandwidth(built) * float(between.mean()))
         if len(between)
         else 0.0,
+        "prefill_parts_s": _parts(built, gaps, 0.0, float(first.max())),
+        "decode_parts_s": {
+            name: seconds / len(timed)
+            for name, seconds in _parts(built, gaps, float(ends[0, -1]), float(ends[-1, -1])).items()
+        },
         "decode_steps": [[token, float(each)] for token, each in zip(asked.steps, timed, strict=True)],
     }
 
@@ -86,8 +99,9 @@ def _ends(built: Built, recording: Recording | Asked, asked: Generation) -> Floa
 
 
 def _chunk(action: str) -> int:
-    """The chunk of an action as schedules write it: F3c1."""
-    return int(action.partition("c")[2] or 0)
+    """The chunk of an action as schedules write it, F3c1; of what goes abreast all are in one."""
+    found = _CHUNK.match(action)
+    return int(found[1] or 0) if found else 0
 
 
 def _per_token(asked: Generation, ends: Floats) -> Floats:
@@ -98,6 +112,20 @@ def _per_token(asked: Generation, ends: Floats) -> Floats:
     if not asked.steps:
         return np.zeros(0)
     return np.interp(np.arange(1, asked.tokens), asked.steps, np.diff(ends[:, -1]))
+
+
+def _parts(built: Built, gaps: Table | None, begin: float, end: float) -> dict[str, float]:
+    """What ranks do from one time to another, seconds, means over ranks; they add up to what lies between."""
+    if gaps is None or end == begin:
+        return {}
+    sizes = np.array(built.classes.sizes, dtype=np.float64)
+    inside = np.minimum(gaps["end"] * 1e-9, end) - np.maximum(gaps["start"] * 1e-9, begin)
+    lost = np.maximum(inside, 0.0) * (sizes / sizes.sum())[gaps["class"]]
+    waited = {
+        cause: float(lost[gaps["cause"] == number].sum()) for number, cause in enumerate(gaps.names["cause"])
+    }
+    found = {"kernels": end - begin - sum(waited.values())}
+    return found | {cause: waited[cause] for cause in sorted(waited) if waited[cause]}
 
 
 def _prefill_flops(built: Built) -> Flops:

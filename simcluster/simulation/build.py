@@ -10,6 +10,7 @@ from simcluster.engine import Fabric
 from simcluster.errors import SimclusterError
 from simcluster.plan import Plan, make_plan
 from simcluster.plan.limits import check_passes
+from simcluster.plan.offload_spec import OffloadSpec
 from simcluster.plan.recompute_spec import RecomputeSpec
 from simcluster.program import Classes, Program, build, check
 from simcluster.program.calls import HostCalls
@@ -17,6 +18,7 @@ from simcluster.program.routed import routed
 from simcluster.scenario import Scenario
 from simcluster.simulation.bucket_search import searched
 from simcluster.simulation.classes import classes_on_links
+from simcluster.simulation.offload_search import offloaded
 from simcluster.simulation.recompute_search import fitted
 from simcluster.work import DType
 
@@ -44,16 +46,19 @@ def prepare(scenario: Scenario, *, unfold: bool = False) -> Built:
         cluster = scenario.cluster
         spec = scenario.spec
 
-        def planned(again: RecomputeSpec) -> Plan:
+        def made(again: RecomputeSpec, away: OffloadSpec) -> Plan:
             return make_plan(
                 scenario.model,
                 spec.task,
-                spec.parallel.model_copy(update={"recompute": again}),
+                spec.parallel.model_copy(update={"recompute": again, "offload": away}),
                 scenario.framework,
                 cluster,
                 spec.collectives.build(),
                 spec.data.build() if spec.data else None,
             )
+
+        def planned(again: RecomputeSpec) -> Plan:
+            return offloaded(spec.parallel.offload, partial(made, again), cluster, lowered, host_calls)
 
         plan = fitted(spec.parallel.recompute, planned, cluster, lowered, host_calls)
         plan = searched(plan, cluster, lowered, host_calls(plan))

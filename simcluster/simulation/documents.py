@@ -13,6 +13,7 @@ from simcluster.cluster import HostGroup
 from simcluster.engine import Timing
 from simcluster.layout import uncut
 from simcluster.model import Model
+from simcluster.model.updates import Updates
 from simcluster.plan import Plan
 from simcluster.plan.fusion import reduced_by
 from simcluster.plan.schedule import render
@@ -78,6 +79,7 @@ def plan_document(built: Built) -> dict[str, Any]:
             "optimizer_states": _states(plan.states),
         },
         "optimizer": plan.update.kind if plan.update else "",
+        **_groups(plan),
         "gradient_clip": plan.clip,
         "optimizer_sharding": plan.sharding.document(),
         "fusion": fusion_told(plan.conduct),
@@ -92,7 +94,7 @@ def plan_document(built: Built) -> dict[str, Any]:
         **_shares(plan),
         **_inputs(built),
         **startup(built),
-        "notes": [*plan.notes, *_reuse(built), *_remarks(built)],
+        "notes": [*plan.notes, *_routed(built), *_reuse(built), *_remarks(built)],
     }
 
 
@@ -120,6 +122,21 @@ def _active(model: Model) -> dict[str, int]:
 def _remarks(built: Built) -> list[str]:
     """What of the files of tenants does not hold on this cluster."""
     return [each.scenario.remark for each in built.tenants if each.scenario.remark]
+
+
+def _routed(built: Built) -> list[str]:
+    """How unequally many tokens ranks get, where the scenario says how experts are chosen."""
+    if built.plan.routing.uniform:
+        return []
+    tables = {
+        table
+        for code in built.program.codes
+        for each in code.instructions
+        if each.parts is not None
+        for table in each.parts.tables
+    }
+    most = max((float(table.counts.sum(axis=0).max()) * table.share for table in tables), default=1.0)
+    return [f"experts chosen by {built.plan.routing}: of one layer a rank gets up to {most:.3g} x the mean"]
 
 
 def _reuse(built: Built) -> list[str]:
@@ -173,6 +190,13 @@ def _shares(plan: Plan) -> dict[str, Any]:
             "schedules": schedules,
         }
     }
+
+
+def _groups(plan: Plan) -> dict[str, dict[str, str]]:
+    """The rules of parameters that have others than the usual one, by pattern, if any have."""
+    if not isinstance(plan.update, Updates):
+        return {}
+    return {"optimizer_groups": {pattern: update.kind for pattern, update in plan.update.groups}}
 
 
 def _states(formats: Mapping[str, DType]) -> str:

@@ -52,30 +52,29 @@ def _of_place(
     built: Built, timing: Timing, place: Place, sorts: dict[_Sort, list[int]]
 ) -> Sequence[dict[str, Any]]:
     tables = [_table(built, index, each, place) for index, each in enumerate(timing.classes)]
+    plan = built.plan.offload
+    limit = plan.host_limit if place is Place.HOST else plan.disk_limit
+    block = plan.host_block if place is Place.HOST else 1
     found = []
     for (kind, classes), ranks in sorts.items():
         host = built.cluster.kinds[kind]
-        time, size, category = (
-            np.concatenate(
-                [
-                    tables[index][name].astype(np.int64) * (number if name == "bytes" else 1)
-                    for index, number in classes
-                ]
-            )
-            for name in ("time", "bytes", "category")
-        )
-        order = np.lexsort((size > 0, time))
-        level = np.cumsum(size[order])
+        held = [_columns(tables[index], number, block) for index, number in classes]
+        time, category, size, taken = map(np.concatenate, zip(*held, strict=True))
+        order = np.lexsort((taken > 0, time))
+        level = np.cumsum(taken[order])
         top = int(level.argmax()) if level.size else 0
         total = int(level[top]) if level.size else 0
+        devices = sum(number for _, number in classes)
         capacity = _capacity(host, place)
+        if limit is not None:
+            capacity = min(capacity, limit * devices)
         until = order[: top + 1]
         entry: dict[str, Any] = {
             "place": str(place),
             "host": host.name,
             "hosts": len(ranks),
             "rank": ranks[0],
-            "devices": sum(number for _, number in classes),
+            "devices": devices,
             "total": total,
             "capacity": capacity,
             "time_s": float(time[order][top]) * 1e-9 if level.size else 0.0,
@@ -90,6 +89,14 @@ def _of_place(
             entry |= {"exceeded_at_s": float(time[order][first]) * 1e-9, "excess": total - capacity}
         found.append(entry)
     return found
+
+
+def _columns(table: Table, number: int, block: int) -> tuple[Ints, Ints, Ints, Ints]:
+    """Times, categories and bytes of so many devices of a class, and what they take in whole blocks."""
+    size = table["bytes"].astype(np.int64)
+    level = -(-np.cumsum(size) // block) * block
+    taken = np.diff(level, prepend=0)
+    return table["time"].astype(np.int64), table["category"].astype(np.int64), size * number, taken * number
 
 
 def _table(built: Built, index: int, timing: ClassTiming, place: Place) -> Table:

@@ -36,7 +36,7 @@ def simulate(scenario: Scenario, *, unfold: bool = False, progress: Progress | N
     recorded = Recorded(built, timing)
     made = documents(built, timing, recorded.memory, recorded.waits)
     made["summary"] |= tenancy(lodgers)
-    made["summary"] |= answer(built, recorded.recording) if built.plan.generation else {}
+    made["summary"] |= answer(built, recorded) if built.plan.generation else {}
     found = Run(recorded.recording, recorded.memory, recorded.waits, _ranks(built), made)
     made["summary"]["wall_s"] = time.perf_counter() - began
     return found

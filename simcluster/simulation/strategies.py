@@ -27,11 +27,13 @@ def strategies(built: Built, *, cut: bool = False) -> list[dict[str, Any]]:
             hint="simcluster layouts shows what every rank runs",
         )
     groups: dict[tuple[str, ...], list[str]] = {}
-    for instance in plan.logical.instances:
+    # What repeats an instance in another pass has its strategies.
+    instances = [each for each in plan.logical.instances if not each.like]
+    for instance in instances:
         chosen = plan.strategies.of(instance.name)
         key = (instance.block, *map(str, chosen.values()))
         groups.setdefault(key, []).append(instance.name)
-    blocks = {instance.name: plan.logical.block_of(instance) for instance in plan.logical.instances}
+    blocks = {instance.name: plan.logical.block_of(instance) for instance in instances}
     write = _Writing(plan.mesh, plan.stage_axis, cut=cut)
     return [
         write.entry(f"{pattern}.{node.name}", node, plan.strategies.of(names[0])[node.name])

@@ -81,6 +81,7 @@ def test_public_names():
             "TraceError",
             "__version__",
             "graph",
+            "infer_predict_layout",
             "load",
             "shard",
             "shard_rows",

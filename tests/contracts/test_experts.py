@@ -104,7 +104,17 @@ RECOMPUTE = [
 
 
 def scenario(
-    model, mesh, recipe, *, micro_batches=2, sharding=None, recompute=None, roles=None, training=None, **more
+    model,
+    mesh,
+    recipe,
+    *,
+    micro_batches=2,
+    sharding=None,
+    recompute=None,
+    roles=None,
+    training=None,
+    collectives=None,
+    **more,
 ):
     ranks = math.prod(mesh.values())
     devices = max(size for size in (1, 2, 3, 4) if ranks % size == 0)
@@ -121,6 +131,7 @@ def scenario(
                 "hosts": ranks // devices,
             },
             "model": model,
+            "collectives": collectives or {},
             "training": {
                 "global_batch": micro_batches * 2 * ways,
                 "micro_batch": 2,
@@ -382,3 +393,55 @@ def test_ranks_that_share_experts_train_equally_much():
 def test_experts_that_do_not_divide_are_refused_with_the_arithmetic():
     with pytest.raises(PlanError, match=r"experts 8 does not divide over expert 3: 8 / 3 = 2\.66667"):
         prepare(scenario(MODELS["mixtral"], {"expert": 3}, "data"))
+
+
+FP8 = {"matmul": "fp8"}
+
+
+@pytest.mark.parametrize("precision", ["bf16", FP8, {**FP8, "fp8": {"communication": "fp8"}}], ids=str)
+def test_what_all_tokens_use_is_computed_while_the_others_travel(precision):
+    """Copies in fp8 of what arrives wait for it, not those kernels that need nothing of it."""
+    model = {**MODELS["shared, some layers dense"], "hidden": 256, "layers": 2}
+    training = {"precision": precision, "seq_len": 512}
+    run = simulate(scenario(model, {"expert": 4}, "data", training=training))
+    spans, names = run.spans, run.spans.names["operator"]
+
+    def times(operator):
+        (number,) = [index for index, name in enumerate(names) if name == f"layers.1.{operator}"]
+        mine = (spans["operator"] == number) & (spans["class"] == 0) & (spans["micro_batch"] == 0)
+        return spans["start"][mine][0], spans["end"][mine][0]
+
+    (travel,) = [
+        name
+        for name in names
+        if name.startswith("layers.1.mlp.dispatch.") and "all_to_all" in name and "grad" not in name
+    ]
+    begin, end = times(travel.removeprefix("layers.1."))
+    first, _ = times("mlp.shared.up")
+    assert begin <= first < end
+    assert times("mlp.experts.up")[0] >= end
+
+
+@pytest.mark.parametrize("precision", [FP8, {**FP8, "fp8": {"communication": "fp8"}}], ids=str)
+def test_what_was_exchanged_is_not_sent_again(precision):
+    """In fp8 as without: tokens travel twice each way, and their weights once, for every layer."""
+    which = scenario(MODELS["mixtral"], {"data": 2, "expert": 2}, "data", training={"precision": precision})
+    exchange = ("all_to_all", "expert")
+    assert sent(which, "layers.1", Phase.FORWARD)[exchange] == 3
+    assert sent(which, "layers.1", Phase.BACKWARD, Phase.WEIGHTS)[exchange] == 3
+
+
+def test_exchanges_in_two_levels_take_the_same_parts():
+    """Inside hosts to the ranks of a rail, and along it between hosts; with parts too."""
+    for routing in (None, "zipf:1"):
+        steps = {}
+        for algorithm in ("pairwise", "hierarchical"):
+            training = {"routing": routing} if routing else {}
+            chosen = {"all_to_all": algorithm, "all_to_all_v": algorithm}
+            which = scenario(MODELS["mixtral"], {"expert": 8}, "data", training=training, collectives=chosen)
+            folded, unfolded = (
+                simulate(which, unfold=unfold).documents["summary"] for unfold in (False, True)
+            )
+            assert folded["step_time_s"] == unfolded["step_time_s"]
+            steps[algorithm] = folded["step_time_s"]
+        assert len(set(steps.values())) == 2

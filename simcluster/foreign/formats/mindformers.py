@@ -69,6 +69,7 @@ class MindFormers(Importer):
             _model(facts)
         mixture(facts, chosen=1, groups_best=False)
         _batch(facts)
+        _fine_grained(facts)
         _optimizer_parallel(facts)
         recomputation(facts)
         _pipeline(facts)
@@ -135,7 +136,7 @@ _MODEL: Mapping[str, Meaning] = {
     "use_flash_attention": switch("flash"),
     "pp_interleave_num": states("chunks"),
     "offset": lambda facts, flag: _offset(facts, flag),
-    "fine_grain_interleave": lost("layers are not interleaved", unless=(1, None)),
+    "fine_grain_interleave": states("fine_grain"),
     "mtp_depth": lost("no further tokens are predicted"),
     "num_nextn_predict_layers": lost("no further tokens are predicted"),
     "sliding_window": states("model.window"),
@@ -349,6 +350,19 @@ def _batch(facts: Facts) -> None:
             facts.say("accumulation", facts.get("micro_batch_num"), flag)
         else:
             facts.effectless(flag, "without a pipeline")
+
+
+def _fine_grained(facts: Facts) -> None:
+    """Inside a layer what is split over tensor ranks goes in as many chunks, which take turns."""
+    if "fine_grain" not in facts.known:
+        return
+    count, flag = facts.get("fine_grain"), facts.drop("fine_grain")
+    if count == 1:
+        facts.effectless(flag, "off")
+    elif facts.get("tensor", 1) == 1:
+        facts.effectless(flag, "without model parallelism")
+    else:
+        facts.say("parallel.overlap", {"tensor": {"chunks": count, "reach": "layer"}}, flag)
 
 
 def _optimizer_parallel(facts: Facts) -> None:

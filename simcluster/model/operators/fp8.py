@@ -37,6 +37,7 @@ class Fp8Cast(Operator):
 
     kind: ClassVar[str] = "fp8_cast"
     family: ClassVar[str] = "pointwise"
+    anywhere: ClassVar[bool] = True
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """The shape of x, in fp8."""

@@ -19,6 +19,7 @@ class _Norm(Operator):
     """What norms share: the normalised dim is the last one and stays whole."""
 
     family: ClassVar[str] = "norm"
+    anywhere: ClassVar[bool] = True
     labels: Labels
     eps: float
 

@@ -1,8 +1,11 @@
 import pytest
 
 from simcluster.baseline.figure import JUDGED, Good, dimension, good, known, readings, short
+from simcluster.simulation.answer import ANSWER_METRICS
 from simcluster.simulation.summary import METRICS
 from simcluster.units import Dimension
+
+EVERY = (*METRICS, *ANSWER_METRICS)
 
 
 @pytest.mark.parametrize(
@@ -23,8 +26,8 @@ def test_short_names_are_without_unit(figure, name):
 
 
 def test_every_figure_has_one_short_name():
-    assert len({short(figure) for figure in METRICS}) == len(METRICS)
-    assert set(JUDGED) <= set(METRICS)
+    assert len({short(figure) for figure in EVERY}) == len(EVERY)
+    assert set(JUDGED) <= set(EVERY)
 
 
 def test_an_unknown_name_gets_the_nearest():
@@ -32,7 +35,7 @@ def test_an_unknown_name_gets_the_nearest():
         known("step_tme")
 
 
-@pytest.mark.parametrize("figure", METRICS)
+@pytest.mark.parametrize("figure", EVERY)
 def test_every_figure_has_a_direction(figure):
     more = {
         "tokens_per_s",
@@ -43,6 +46,8 @@ def test_every_figure_has_a_direction(figure):
         "hfu",
         "mfu_full_attention",
         "hfu_full_attention",
+        "prefill_mfu",
+        "decode_mbu",
     }
     expected = Good.UP if figure in more else Good.NOWHERE if figure.startswith("num_") else Good.DOWN
     assert good(figure) is expected

@@ -84,12 +84,12 @@ def _graph(values, nodes) -> Graph:
     return Graph({"block": made}, (Instance("block", "block"),))
 
 
-def end_of(graph: Graph, chunks: int, gbps: float) -> int:
+def end_of(graph: Graph, chunks: int, gbps: float, reach: str = "matmul") -> int:
     """When the graph is over (ns) on two ranks, cut into so many chunks; 1: whole."""
     mesh = Mesh.of({"pipeline": 1, "tensor": 2})
     graph = fuse(graph, ())
     if chunks > 1:
-        graph = in_chunks(graph, {"tensor": OverlapSpec(chunks=chunks, reductions="both")}, mesh)
+        graph = in_chunks(graph, {"tensor": OverlapSpec(chunks=chunks, reductions="both", reach=reach)}, mesh)
         assert any(node.chunked for node in graph.blocks["block"].nodes)
     program = build(graph, (parse("F0 B0"),), mesh, "pipeline", overlapped=True, prefetch=1)
     cluster = quiet_cluster(2, bandwidth=f"{gbps} GB/s")
@@ -123,3 +123,32 @@ def test_collectives_here_take_from_a_tenth_to_several_times_as_long_as_the_kern
         (end_of(GRAPHS[which], 1, gbps) - KERNEL) / KERNEL for which in GRAPHS for gbps in (0.002, 0.05)
     }
     assert min(shares) < 0.5 and max(shares) > 2
+
+
+def alternating(pairs: int) -> Graph:
+    """A block of products, each of which is added over the ranks before the next reads it."""
+    values = {"x0": Value(KIND, Role.FEED, WHOLE)}
+    nodes = []
+    for number in range(pairs):
+        part, end = f"y{number}", f"x{number + 1}"
+        values |= {part: Value(KIND, layout=PARTS), end: Value(KIND, layout=WHOLE)}
+        nodes.append(Node(f"product{number}", Product(KERNEL // ROWS), (f"x{number}",), (part,)))
+        nodes.append(Node(f"sum{number}", Movement(Kind.ALL_REDUCE, AXIS), (part,), (end,)))
+    return _graph(values, tuple(nodes))
+
+
+@pytest.mark.parametrize("pairs", [1, 2, 5])
+@pytest.mark.parametrize("chunks", [2, 3, 4])
+@pytest.mark.parametrize("gbps", [0.004, 0.016, 0.05])
+def test_chunks_that_take_turns_in_all_of_a_layer_expose_one_of_them(pairs, chunks, gbps):
+    """As copies do: they follow each other by the longer of both, and none is overtaken by itself."""
+    graph = alternating(pairs)
+    collective = end_of(graph, 1, gbps) / pairs - KERNEL
+    found = end_of(graph, chunks, gbps, reach="layer")
+    longer, both = max(KERNEL, collective) / chunks, (KERNEL + collective) / chunks
+    exact = (pairs - 1) * max(chunks * longer, both) + (chunks - 1) * longer + both
+    assert found == pytest.approx(exact, abs=20 * chunks * pairs)
+    # With one matmul each, a collective's last chunk is exposed every time.
+    apart = pairs * (max(KERNEL, collective) + min(KERNEL, collective) / chunks)
+    assert end_of(graph, chunks, gbps) == pytest.approx(apart, abs=20 * chunks * pairs)
+    assert apart > found + 20 * chunks or pairs == 1

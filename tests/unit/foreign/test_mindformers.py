@@ -227,3 +227,13 @@ def test_copies_go_abreast_each_with_the_batch_that_is_given():
     assert two.data["parallel"]["copies"] == 2
     assert two.data["training"]["micro_batch"] == 2 * size
     assert two.data["training"]["global_batch"] == 2 * one.data["training"]["global_batch"]
+
+
+def test_layers_are_interleaved_in_chunks():
+    found = read(model__model_config__fine_grain_interleave=2)
+    overlap = found.data["parallel"].get("overlap")
+    if found.data["parallel"]["mesh"].get("tensor", 1) > 1:
+        assert overlap == {"tensor": {"chunks": 2, "reach": "layer"}}
+    else:
+        assert overlap is None
+    assert "overlap" not in read(model__model_config__fine_grain_interleave=1).data["parallel"]

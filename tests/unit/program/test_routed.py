@@ -212,6 +212,9 @@ def test_the_most_loaded_rank_sets_the_pace():
     )
     more["training"] = {"seq_len": 2048}
     even, skewed = (simulate(scenario(mesh, more, law)) for law in (None, "zipf:1.5"))
+    assert not any("chosen by" in note for note in even.documents["plan"]["notes"])
+    (note,) = [note for note in skewed.documents["plan"]["notes"] if "chosen by" in note]
+    assert note.startswith("experts chosen by zipf:1.5, seed 0: of one layer a rank gets up to ")
     assert skewed.documents["summary"]["step_time_s"] > even.documents["summary"]["step_time_s"]
     built = prepare(scenario(mesh, more, "zipf:1.5"))
     device = built.cluster.device(0)

@@ -34,11 +34,13 @@ MODEL = {
     "max_positions": 64,
     "dropout": 0.1,
 }
-CATEGORIES = ("parameters", "optimizer_states", "activations")
+CATEGORIES = ("parameters", "gradients", "optimizer_states", "activations")
 EVERYTHING = dict.fromkeys(CATEGORIES, "host")
 
 
-def written(offload=None, mesh=None, *, host="dgx-a100", changed=None, micro_batches=2, **parallel):
+def written(
+    offload=None, mesh=None, *, host="dgx-a100", changed=None, micro_batches=2, optimizer="adamw", **parallel
+):
     """A small model on one host, with something offloaded."""
     mesh = mesh or {"data": 1}
     ways = mesh.get("data", 1)
@@ -55,7 +57,7 @@ def written(offload=None, mesh=None, *, host="dgx-a100", changed=None, micro_bat
             "micro_batch": 1,
             "seq_len": 64,
             "precision": "bf16",
-            "optimizer": "adamw",
+            "optimizer": optimizer,
         },
         "parallel": {"mesh": mesh, **parallel, **({"offload": offload} if offload else {})},
     }
@@ -96,21 +98,29 @@ PLANS = {
     },
     "recompute": {"mesh": {"data": 2}, "recompute": "all"},
     "selective": {"mesh": {"data": 2}, "recompute": {"operators": ["layers.*.mlp.*"]}},
+    "clipped": {"mesh": {"tensor": 2}, "optimizer": {"kind": "adamw", "clip": 1.0}},
+    "lamb": {"mesh": {"data": 2}, "optimizer": "lamb", "optimizer_sharding": {"zero": 3}},
 }
-GATHERED_ONCE = ("zero 1", "zero 2")
-"""Plans that keep whole weights on the device."""
+STAY = {
+    "parameters": ("zero 1", "zero 2"),
+    "gradients": ("data", "zero 1", "split", "overlapped", "recompute", "selective"),
+}
+"""Plans in which weights are gathered once per step, or gradients reduced then."""
 
 
 def _able(name):
     """What can be offloaded in a plan."""
-    return [each for each in CATEGORIES if each != "parameters" or name not in GATHERED_ONCE]
+    return [each for each in CATEGORIES if name not in STAY.get(each, ())]
 
 
 @pytest.mark.parametrize("name", PLANS)
 def test_offload_changes_no_value(name):
     """Every plan with all that it can offload, on hosts and disks in turns."""
     places = itertools.cycle(("host", "disk") if len(name) % 2 else ("disk", "host"))
-    found = verify(scenario(dict(zip(_able(name), places, strict=False)), **PLANS[name]))
+    offload = dict(zip(_able(name), places, strict=False))
+    found = verify(
+        scenario(offload | ({"gradients": "host"} if "gradients" in offload else {}), **PLANS[name])
+    )
     assert found.agrees, found.fault or found.first_difference
 
 
@@ -119,7 +129,7 @@ def test_offload_changes_no_value(name):
 @pytest.mark.parametrize("category", CATEGORIES)
 @pytest.mark.parametrize("name", PLANS)
 def test_no_category_changes_values_by_itself(name, category, to):
-    if category in _able(name):
+    if category in _able(name) and (category, to) != ("gradients", "disk"):
         found = verify(scenario({category: to}, **PLANS[name]))
         assert found.agrees, found.fault or found.first_difference
 
@@ -191,7 +201,7 @@ def test_devices_of_a_host_share_its_memory():
 
 
 def test_offload_is_charged_to_the_step_without_remainder():
-    found = simulate(scenario(EVERYTHING, {"data": 2})).documents["summary"]
+    found = simulate(scenario(EVERYTHING, {"tensor": 2})).documents["summary"]
     parts = ("compute_s", "slowed_s", "host_s", "pipeline_wait_s", "offload_wait_s", "input_wait_s", "idle_s")
     total = sum(found[name] for name in parts) + sum(found["exposed_communication_s"].values())
     assert total == pytest.approx(found["step_time_s"], abs=1e-12)
@@ -200,11 +210,12 @@ def test_offload_is_charged_to_the_step_without_remainder():
 
 
 def test_folded_is_unfolded():
-    assert_folded_is_unfolded(scenario(EVERYTHING, {"pipeline": 2, "data": 4}, micro_batches=4))
+    zero = {"optimizer_sharding": {"zero": 3}}
+    assert_folded_is_unfolded(scenario(EVERYTHING, {"pipeline": 2, "data": 4}, micro_batches=4, **zero))
 
 
 def test_a_sweep_is_what_events_say():
-    assert_sweep_is_events(prepare(scenario(EVERYTHING, {"data": 4}), unfold=True))
+    assert_sweep_is_events(prepare(scenario(EVERYTHING, {"tensor": 4}), unfold=True))
 
 
 # -- memory -----------------------------------------------------------------------------------------------
@@ -235,6 +246,15 @@ def test_the_device_holds_the_states_of_few_updates(prefetch):
         for code in built.program.codes
     )
     assert 0 < most <= (prefetch + 2) * largest
+
+
+def test_gradients_leave_the_device():
+    """Of all layers those of two blocks are there: what the backward makes, and what is on its way."""
+    kept, away = (_peak(scenario(what)) for what in (None, {"gradients": "host"}))
+    before, after = (each["peak_memory_bytes"][0]["breakdown"]["gradients"] for each in (kept, away))
+    (host,) = away["host_memory_bytes"]
+    assert host["breakdown"]["gradients"] == before - 4  # the sum of the loss stays
+    assert after < before
 
 
 def test_activations_leave_the_device():
@@ -284,8 +304,78 @@ def test_a_host_that_is_too_small_is_told():
         ),
         ({"parameters": "host"}, {"mesh": {"data": 4}, "optimizer_sharding": {"zero": 1}}, "gathered once"),
         ({"activations": "host"}, {"host": "cpu-server"}, "no memory besides"),
+        ({"gradients": "disk"}, {}, "host"),
+        ({"auto": True, "activations": "host"}, {}, "auto chooses"),
+        ({"hbm_ratio": 0.5}, {}, "automatic mode"),
+        ({"gradients": "host"}, {"mesh": {"data": 4}}, "matches nothing of gradients"),
     ],
 )
 def test_what_cannot_be_is_refused(offload, more, told):
     with pytest.raises(SimclusterError, match=told):
         prepare(scenario(offload, **more))
+
+
+# -- how copies go, and limits ----------------------------------------------------------------------------
+
+
+def test_what_is_not_pinned_is_copied_at_half_the_rate():
+    def flowing(**how):
+        found = scenario({"optimizer_states": "host", **how})
+        latency = copy_time(Way.TO_DEVICE, 0, 0, prepare(found).cluster, math.inf).latency * 1e9
+        return sum(end - start - latency for start, end in copies(simulate(found), Way.TO_DEVICE))
+
+    assert flowing(enable_pinned_mem=False) == pytest.approx(2 * flowing(), rel=1e-3)
+
+
+def test_disks_give_as_much_as_is_asked_for():
+    """One request at a time: a block in the time of an access."""
+    how = {"enable_aio": False, "aio_block_size": "1 MiB", "access": "1 ms"}
+    found = scenario({"optimizer_states": "disk", **how})
+    states = 3 * 4 * prepare(found).plan.graph.num_parameters
+    latency = copy_time(Way.FROM_DISKS, 0, 0, prepare(found).cluster, math.inf).latency * 1e9
+    spent = sum(end - start - latency for start, end in copies(simulate(found), Way.FROM_DISKS))
+    assert spent == pytest.approx(states / 2**20 * 1e6, rel=1e-3)
+
+
+def test_blocks_and_limits_of_the_hosts_memory():
+    states = {"optimizer_states": "host"}
+    (exact,) = _peak(scenario(states, {"data": 2}))["host_memory_bytes"]
+    (blocks,) = _peak(scenario({**states, "host_mem_block_size": "1 GiB"}, {"data": 2}))["host_memory_bytes"]
+    assert exact["total"] < blocks["total"] == 2 << 30
+    (limited,) = _peak(scenario({**states, "offload_cpu_size": "1 GiB", "cpu_ratio": 0.5}, {"data": 2}))[
+        "host_memory_bytes"
+    ]
+    assert limited["capacity"] == 1 << 30
+
+
+def test_mindspores_names():
+    found = scenario({"offload_param": "cpu", "offload_checkpoint": "disk", "auto_offload": False})
+    rules = prepare(found).plan.offload.rules
+    assert {name: rule.place for name, rule in rules.items()} == {
+        "parameters": Place.HOST,
+        "activations": Place.DISK,
+    }
+
+
+# -- the automatic mode -----------------------------------------------------------------------------------
+
+
+def test_auto_offloads_what_is_idle_longest_until_it_fits():
+    """States are idle for the whole step, so they go first; no more of them than is needed."""
+    whole = _peak(scenario())["peak_memory_bytes_max"]
+    states = _peak(scenario())["peak_memory_bytes"][0]["breakdown"]["optimizer_states"]
+    limit = whole - states // 2
+    found = scenario({"auto": True, "max_device_memory": f"{limit} B"})
+    summary = _peak(found)
+    assert summary["peak_memory_bytes_max"] <= limit
+    (host,) = summary["host_memory_bytes"]
+    assert {name for name, size in host["breakdown"].items() if size} == {"optimizer_states"}
+    assert host["total"] < states
+    assert any("offload auto: optimizer states" in note for note in prepare(found).plan.notes)
+    assert verify(found).agrees
+
+
+def test_auto_leaves_what_fits_alone():
+    plan = prepare(scenario("auto")).plan
+    assert not plan.offload.rules
+    assert any("everything fits" in note for note in plan.notes)

@@ -1,0 +1,97 @@
+"""Along which dims values are cut where kernels and collectives go in chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from simcluster.layout import Kind, Layout, Mesh, Movement
+from simcluster.model import Block, Node, Operator, Role
+
+Cut = dict[str, int]
+"""Value -> the dim along which it is cut."""
+
+GATHERS, REDUCES = (Kind.ALL_GATHER,), (Kind.REDUCE_SCATTER, Kind.ALL_REDUCE)
+_ROLES = (Role.ACTIVATION, Role.GRADIENT)
+
+
+def spread(block: Block, kernel: Sequence[Node], known: Mapping[str, int]) -> Cut | None:
+    """What a kernel reads and makes along the dims along which some of that is ``known`` to be cut.
+
+    None if it cannot be cut so: where an operator looks at where its elements lie, or makes something that
+    has no such dim and is no sum to which every chunk may add.
+    """
+    cut = dict(known)
+    left = list(kernel)
+    while left:
+        node = next((each for each in left if not cut.keys().isdisjoint((*each.inputs, *each.outputs))), None)
+        if node is None or not _extend(block, node, cut):
+            return None
+        left.remove(node)
+    operands = {value for node in kernel for value in (*node.inputs, *node.outputs)}
+    found = {value: dim for value, dim in cut.items() if value in operands}
+    return found if any(value in found for node in kernel for value in node.outputs) else None
+
+
+def _extend(block: Block, node: Node, cut: Cut) -> bool:
+    """Adds what a node reads and makes to what is cut; whether it can be cut so."""
+    if not isinstance(node.operator, Operator):
+        return _moved(node, cut)
+    dims = node.operator.dims()
+    reads, makes = (
+        [*zip(node.inputs, dims.inputs, strict=True)],
+        [*zip(node.outputs, dims.outputs, strict=True)],
+    )
+    along = {names[cut[value]] for value, names in (*reads, *makes) if value in cut}
+    if len(along) != 1 or not node.operator.anywhere:
+        return False
+    (name,) = along
+    if name not in dims.splittable or any(each.dim == name for each in dims.windows):
+        return False
+    for value, names in makes:
+        role = block.values[value].role
+        adds = name not in names and role is Role.ACCUMULATOR and dims.reduction == "sum"
+        if not adds and (name not in names or role not in _ROLES):
+            return False
+    for value, names in (*reads, *makes):
+        place = names.index(name) if name in names else None
+        if cut.get(value, place) != place:
+            return False
+        if place is not None:
+            cut[value] = place
+    return True
+
+
+def _moved(node: Node, cut: Cut) -> bool:
+    """The same of a collective, which leaves the dims as they are."""
+    movement = node.operator
+    assert isinstance(movement, Movement)
+    (read,), (made,) = node.inputs, node.outputs
+    found = {cut[value] for value in (read, made) if value in cut}
+    if len(found) != 1 or movement.kind not in (*GATHERS, *REDUCES):
+        return False
+    (dim,) = found
+    if movement.kind is not Kind.ALL_REDUCE and movement.dim != dim:
+        return False
+    cut |= {read: dim, made: dim}
+    return True
+
+
+def runs_of(layout: Layout, dim: int, axes: tuple[str, ...], mesh: Mesh) -> int:
+    """How many ranks' parts of a dim, of those that ``axes`` split elsewhere, a rank has one after another; 0
+    if no chunks can be cut from what it has. Without axes, nothing is split elsewhere.
+    """
+    if layout.halos or layout.flat:
+        return 0
+    have = layout.dims[dim]
+    if not axes or have[-len(axes) :] == axes:
+        return 1
+    return mesh.product(axes) if set(axes).isdisjoint(have) else 0
+
+
+def divides(block: Block, value: str, dim: int, axes: tuple[str, ...], count: int, mesh: Mesh) -> bool:
+    """Whether what a rank has of a value is cut into ``count`` equal chunks, as all ranks'."""
+    kind = block.values[value]
+    assert kind.layout is not None
+    runs = runs_of(kind.layout, dim, axes, mesh)
+    length, left = divmod(kind.type.shape[dim], mesh.product(kind.layout.dims[dim]))
+    return runs > 0 and not left and length % (runs * count) == 0

@@ -1,0 +1,76 @@
+"""Gradients on the host: those of a micro-batch leave behind its backward, and are added up there.
+
+So the device holds gradients of few blocks only. It takes gradients that are whole when the backward has made
+them, or shards of them: what is reduced once per step has to be on the device for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from simcluster.layout import Movement
+from simcluster.model import Block, Node, Phase, Role
+from simcluster.plan.offload_states import offload_states
+from simcluster.plan.offloading import Offloading
+from simcluster.plan.relocate import relocated
+
+_MAKING = (Phase.BACKWARD, Phase.WEIGHTS, Phase.SCATTER)
+
+
+def gradients(block: Block) -> dict[str, str]:
+    """The accumulators of gradients, each called as its parameter."""
+    return {block.gradients[name]: name for name in block.parameters if name in block.gradients}
+
+
+def reduced_once(block: Block) -> set[str]:
+    """The accumulators that are reduced, or shown in part, behind the last backward of a step."""
+    return {
+        value
+        for node in block.phase(Phase.END)
+        if isinstance(node.operator, Movement)
+        or any(block.values[out].role is Role.BUFFER for out in node.outputs)
+        for value in node.inputs
+    }
+
+
+def _scaled(block: Block, accumulators: Collection[str]) -> set[str]:
+    """What takes the place of accumulators before they are used: gradients that are clipped, say."""
+    return {
+        out
+        for node in block.phase(Phase.END)
+        if any(value in accumulators for value in node.inputs)
+        for out in node.outputs
+        if block.values[out].role is Role.VIEW and not block.values[out].copy_of
+    }
+
+
+def offload_gradients(block: Block, chosen: Collection[str], rule: Offloading) -> Block:
+    """The block with the ``chosen`` accumulators at their place, to which every micro-batch adds its own."""
+    values = dict(block.values)
+    writers: dict[str, int] = dict.fromkeys(chosen, 0)
+    for node in block.phase(*_MAKING):
+        for value in node.outputs:
+            if value in writers:
+                writers[value] += 1
+    # Of several operators that make a part of it, all add to what leaves.
+    part = {value: f"{value}.part" for value, count in writers.items() if count}
+    for value, name in part.items():
+        role = Role.GRADIENT if writers[value] == 1 else Role.SUM
+        values[name] = replace(values[value], role=role)
+    nodes = [
+        replace(node, outputs=tuple(part.get(value, value) for value in node.outputs))
+        if node.phase in _MAKING
+        else node
+        for node in block.nodes
+    ]
+    block = replace(block, values=values, nodes=tuple(nodes))
+    block = offload_states(block, {*chosen, *_scaled(block, chosen)}, rule)
+    values = dict(block.values)
+    leaving: list[Node] = []
+    for value, name in part.items():
+        why = f"{value} lies on the {rule.place}"
+        leaving += relocated(values, name, value, rule.place, rule, Phase.SCATTER, why)
+    order = list(Phase)
+    nodes = sorted((*block.nodes, *leaving), key=lambda node: order.index(node.phase))
+    return replace(block, values=values, nodes=tuple(nodes))

@@ -1,0 +1,82 @@
+"""Rows that ranks hold and exchange by a table are those that tokens, seated by their router, really take."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from simcluster.layout import Layout, Mesh
+from simcluster.model import TensorType
+from simcluster.model.operators.dispatch import Dispatch
+from simcluster.model.operators.router import Seats
+from simcluster.program.ragged import Extent, RaggedDims, exchanged, filled
+from simcluster.work import DType
+from tests.contracts.operator_case import WHOLE
+
+EXPERTS, BATCH, SEQ, HIDDEN = 8, 4, 12, 2
+SEATED = RaggedDims(0, (1,), 2)
+
+
+def seated(rng, samples=BATCH):
+    """[experts, batch, capacity, hidden]: one row of ones for every choice, and the tokens of every expert.
+
+    All samples choose alike, as a table says.
+    """
+    ids = np.argsort(rng.random((1, SEQ, EXPERTS)) - np.arange(EXPERTS) / 9, axis=-1)[..., :3]
+    ids = np.repeat(ids, samples, axis=0)
+    (seats,) = Seats(EXPERTS, SEQ).evaluate((ids,), WHOLE)
+    (made,) = Dispatch(EXPERTS, SEQ).evaluate((np.ones((samples, SEQ, HIDDEN)), seats), WHOLE)
+    return made, np.bincount(ids[0].ravel(), minlength=EXPERTS)
+
+
+LAYOUTS = [
+    ((), ("data", "expert"), (), ()),
+    (("expert",), ("data",), (), ()),
+    (("expert", "data"), (), (), ()),
+    (("data",), ("expert",), (), ("tensor",)),
+    ((), ("data",), (), ("expert",)),
+    (("expert",), ("data",), (), ("tensor",)),
+]
+MESH = Mesh.of({"data": 2, "expert": 2, "tensor": 2})
+
+
+def own(array, layout, rank):
+    """Where a rank's part has rows in it, at their places in the whole: a mask of all elements."""
+    found = np.zeros(array.shape, dtype=bool)
+    part = layout.slices(array.shape, MESH, rank)
+    found[part] = array[part] != 0
+    return found
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("dims", LAYOUTS, ids=str)
+def test_ranks_hold_what_is_seated(dims, seed):
+    array, counts = seated(np.random.default_rng(seed))
+    layout = Layout(dims)
+    whole = TensorType(array.shape, DType.FP32)
+    rows = Extent.of(whole, layout, MESH).rows(SEATED, counts)
+    local = TensorType(layout.local_shape(array.shape, MESH), DType.FP32)
+    for rank in range(MESH.num_ranks):
+        wanted = own(array, layout, rank).sum()
+        assert rows[rank] / SEQ * local.shape[3] == wanted
+        kind = filled(local, SEATED, int(rows[rank]), SEQ)
+        # Equally many for each of its experts, rounded up.
+        assert 0 <= kind.num_elements - wanted < local.shape[0] * local.shape[3]
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("after", LAYOUTS, ids=str)
+@pytest.mark.parametrize("before", LAYOUTS, ids=str)
+def test_ranks_exchange_what_is_seated(before, after, seed):
+    """From i to j goes what both hold, before and behind; whatever else the exchange is."""
+    array, counts = seated(np.random.default_rng(seed))
+    layouts = Layout(before), Layout(after)
+    whole = TensorType(array.shape, DType.FP32)
+    groups = MESH.groups(("data", "expert"))
+    extents = [Extent.of(whole, layout, MESH) for layout in layouts]
+    found = exchanged(*extents, groups, SEATED, counts)
+    for number, members in enumerate(groups):
+        for i, sender in enumerate(members):
+            for j, receiver in enumerate(members):
+                both = own(array, layouts[0], sender) & own(array, layouts[1], receiver)
+                assert found[number, i, j] / SEQ == both.sum()
