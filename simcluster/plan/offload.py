@@ -77,7 +77,7 @@ def _added_up(graph: Graph) -> dict[str, Values]:
 def _lasting(
     graph: Graph, category: str, rule: Offloading, mesh: Mesh, able: Mapping[str, Values]
 ) -> dict[str, frozenset[str]]:
-    """The same of what outlives micro-batches, which all slices of sequences have in common with the first."""
+    """The same of what outlives micro-batches, which all slices of sequences have in common."""
     leading = {each.name: {} if each.first else able[each.name] for each in graph.instances}
     found = _chosen(graph, category, rule, mesh, leading)
     sliced = {each.name: found.get(each.first, frozenset()) for each in graph.instances if each.first}
