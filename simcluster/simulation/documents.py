@@ -83,6 +83,7 @@ def plan_document(built: Built) -> dict[str, Any]:
         "fusion": fusion_told(plan.conduct),
         "gradient_buckets": plan.conduct.document(),
         "recompute": plan.recompute.model_dump(mode="json"),
+        **({"offload": plan.offload.document()} if plan.offload.rules else {}),
         "recipe": plan.recipe,
         "vocabulary": plan.vocab,
         "schedule": {
