@@ -14,16 +14,19 @@ from simcluster.cluster.fleet import Fleet
 from simcluster.cluster.group import HostGroup
 from simcluster.cluster.host import Host, Protocol
 from simcluster.cluster.host_spec import HostSpec
+from simcluster.cluster.inside import CORE
 from simcluster.cluster.link import Fabric, Island, Level, Link, Network, Pod, Reach, Wiring
 from simcluster.cluster.placement import Placement
 from simcluster.cluster.placements import placements_of
 from simcluster.cluster.price import Price, nanoseconds
+from simcluster.cluster.processing import KernelOnCores, Processing
 from simcluster.cluster.spec import ClusterSpec, HostGroupSpec
 from simcluster.cluster.speed import NOMINAL, Speed
 from simcluster.cluster.topology import Routes, Topology
 from simcluster.cluster.ways import Way, way_links
 
 __all__ = [
+    "CORE",
     "DEVICES_OWN",
     "NOMINAL",
     "Assumption",
@@ -39,12 +42,14 @@ __all__ = [
     "HostGroupSpec",
     "HostSpec",
     "Island",
+    "KernelOnCores",
     "Level",
     "Link",
     "Network",
     "Placement",
     "Pod",
     "Price",
+    "Processing",
     "Protocol",
     "Reach",
     "Routes",

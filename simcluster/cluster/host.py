@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from simcluster.cluster.device import Device
 from simcluster.cluster.link import Fabric, Island, Link, Network, Pod, Wiring
+from simcluster.cluster.processing import Processing
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,8 @@ class Host:
     operation or algorithm; those not named there use ``default``. ``island``: a closer part of the host;
     ``pod``: the hosts that are reached without the network; both are absent in most hosts.
     ``cores`` (of each socket), ``memory_bandwidth`` (of all memory), ``between_sockets`` and the rates of the
-    disks, in bytes/s, and what these hold in bytes are 0 where nothing is said.
+    disks, in bytes/s, and what these hold in bytes are 0 where nothing is said. ``processing``: what kernels
+    take of its own processors, as far as that is known.
     """
 
     name: str
@@ -70,6 +72,7 @@ class Host:
     disk_read: float = 0.0
     disk_write: float = 0.0
     disk_capacity: int = 0
+    processing: Processing = Processing()
 
     def protocols_of(self, algorithm: str, operation: str = "") -> tuple[Protocol, ...]:
         """The protocols of an algorithm here: those of the operation, its own, or the default ones."""

@@ -12,6 +12,7 @@ from simcluster.cluster.device_spec import DeviceSpec
 from simcluster.cluster.host import Host, Protocol
 from simcluster.cluster.link import Island, Link, Network, Wiring
 from simcluster.cluster.link_spec import FabricSpec, IslandSpec, NetworkSpec, PcieSpec, PodSpec
+from simcluster.cluster.processing import KernelOnCores, Processing
 from simcluster.document import (
     Bandwidth,
     Bytes,
@@ -27,6 +28,7 @@ from simcluster.document import (
     Share,
 )
 from simcluster.registry import data_files
+from simcluster.work import Kernel
 
 
 class ProtocolSpec(Section):
@@ -50,6 +52,20 @@ class ProtocolSpec(Section):
     own: Share = 0.0
     """Time for the part of the data that stays on its rank, which the kernel copies too, in units of what it
     would take over all links that the device has inside the host."""
+
+
+HostKernel = Literal["gather_scatter", "optimizer", "elementwise", "reduction"]
+"""The kernels that can run on the processors of a host."""
+
+
+class KernelOnCoresSpec(Section):
+    """A kernel that waits for memory, on one core."""
+
+    row: Duration
+    """For every row of a table that it looks for, or sorts and sums up."""
+
+    bandwidth: Bandwidth
+    """Bytes that pass through the core besides."""
 
 
 class ProcessorSpec(Section):
@@ -78,6 +94,23 @@ class ProcessorSpec(Section):
 
     between: Figure[Bandwidth] | None = None
     """Between each two sockets, one way, usable; as much as PCIe can ask for, if not written."""
+
+    threads: Figure[PositiveInt] | None = None
+    """Cores that one operator runs on at most; all of a socket if not written."""
+
+    kernels: dict[HostKernel, Figure[KernelOnCoresSpec]] = {}
+    """Kernels of operators that are placed on the host; others cannot be, and none without cores."""
+
+    def processing(self) -> Processing:
+        """What kernels take of the cores."""
+        if self.cores is None:
+            return Processing()
+        threads = self.threads or self.cores
+        kernels = {
+            Kernel(name): KernelOnCores(figure.value.row, figure.value.bandwidth)
+            for name, figure in self.kernels.items()
+        }
+        return Processing(threads.value, kernels)
 
     @model_validator(mode="after")
     def _parts_belong_to_sockets(self) -> ProcessorSpec:
@@ -261,6 +294,7 @@ class HostSpec(CatalogSection):
             between_sockets=_rate(self.processors.between if self.processors else None),
             disk_read=_rate(self.disks.read if self.disks else None),
             disk_write=_rate(self.disks.write if self.disks else None),
+            processing=self.processors.processing() if self.processors else Processing(),
             disk_capacity=round(self.disks.capacity.value) if self.disks else 0,
         )
 

@@ -15,7 +15,9 @@ from simcluster.cluster.topology import Topology
 
 
 class Way(enum.StrEnum):
-    """Where from and where to; ``DECODE`` is work of the cores beside a device, in nanoseconds of a core."""
+    """Where from and where to; ``DECODE`` and ``WORK`` are work of the cores beside a device, in nanoseconds
+    of a core, and ``STREAM`` is the way of what these work on.
+    """
 
     FROM_DISKS = "disks to memory"
     FROM_STORAGE = "storage to memory"
@@ -23,6 +25,8 @@ class Way(enum.StrEnum):
     TO_DEVICE = "memory to device"
     FROM_DEVICE = "device to memory"
     TO_DISKS = "memory to disks"
+    WORK = "work of the host"
+    STREAM = "memory to cores"
 
     def ends(self, topology: Topology, ranks: Numbers) -> tuple[Numbers, Numbers]:
         """The nodes between which it leads for each of some devices; ValueError if hosts have none."""
@@ -31,7 +35,9 @@ class Way(enum.StrEnum):
                 return topology.beside(ranks, "disks"), topology.beside(ranks, "memory")
             case Way.FROM_STORAGE:
                 return topology.beside(ranks, "storage"), topology.beside(ranks, "memory")
-            case Way.DECODE:
+            case Way.STREAM:
+                return topology.beside(ranks, "memory"), topology.beside(ranks, "cores")
+            case Way.DECODE | Way.WORK:
                 return topology.beside(ranks, "cores"), topology.beside(ranks, "work")
             case Way.TO_DEVICE:
                 return topology.beside(ranks, "memory"), np.asarray(ranks, dtype=np.int64)

@@ -5,6 +5,7 @@ from simcluster.collectives.benchmark import Row, benchmark
 from simcluster.collectives.copies import copy_loads, copy_time
 from simcluster.collectives.cost import Choice, Phase, collective_time, refused_name, routine, site
 from simcluster.collectives.grouped import loads
+from simcluster.collectives.host_work import PHASES, work_loads, work_time
 from simcluster.collectives.loads import Load
 from simcluster.collectives.operation import Operation
 from simcluster.collectives.parts import Parts, PartsByGroup
@@ -17,6 +18,7 @@ from simcluster.collectives.step import Cut, Routine, Step
 __all__ = [
     "AUTO",
     "AUTOMATIC",
+    "PHASES",
     "Algorithm",
     "Choice",
     "CollectivesSpec",
@@ -44,4 +46,6 @@ __all__ = [
     "refused_name",
     "routine",
     "site",
+    "work_loads",
+    "work_time",
 ]

@@ -20,13 +20,13 @@ def copy_time(way: Way, rank: int, num_bytes: float, cluster: Cluster, at_most: 
     """
     device = int(cluster.devices_of(np.array([rank]))[0])
     # All hosts of a kind are alike: what is asked of one is known of all.
-    rate, latency = _along(way, device if cluster.mixed else device % cluster.host.num_devices, cluster)
+    rate, latency = along(way, device if cluster.mixed else device % cluster.host.num_devices, cluster)
     flows = (Phase(num_bytes, min(rate, at_most), 0),) if rate and num_bytes else ()
     return Choice(way, "none", latency, flows)
 
 
 @lru_cache(maxsize=2**12)
-def _along(way: Way, device: int, cluster: Cluster) -> tuple[float, float]:
+def along(way: Way, device: int, cluster: Cluster) -> tuple[float, float]:
     """Bytes/s of the slowest link of a device's way, 0 if it needs none, and its latency [s]."""
     links, latency = way_links(way, cluster.topology, np.array([device]))
     rates = cluster.topology.rates(links[links >= 0])

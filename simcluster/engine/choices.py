@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from simcluster.cluster import Cluster, Placement, Way
 from simcluster.cluster.communication import SCALE, Taken
-from simcluster.collectives import Choice, Operation, collective_time, copy_time
+from simcluster.collectives import Choice, Operation, collective_time, copy_time, work_time
 from simcluster.program import Action, Classes, Instruction
 from simcluster.program.instruction import with_next
 from simcluster.program.wanted import Wants
@@ -24,6 +24,8 @@ class Choices:
         """How a class's collective, transfer or copy is done, and how long it takes alone."""
         if each.action is Action.COPY:
             rank = self.classes.representatives[index]
+            if each.operation == Way.WORK:
+                return work_time(each.works, rank, self.cluster)
             return copy_time(Way(each.operation), rank, each.num_bytes, self.cluster, each.at_most)
         where = self.where(index, each)
         operation = Operation(each.operation)

@@ -107,6 +107,7 @@ class Node:
     a partial sum; ``why`` tells the user what made a movement necessary. Outputs in the role of accumulators
     and sums are added, not stored. Neighbours with one ``kernel`` name run as one launch. ``piece`` names the
     function of the block that runs as a graph and that it belongs to; without one it is dispatched by itself.
+    ``place`` is where an operator runs: on the device, or on the processors of its host.
     ``chunked`` names the collective that it is a chunk of, or goes in chunks with.
     """
 
@@ -121,6 +122,7 @@ class Node:
     kernel: str = ""
     why: str = ""
     piece: str = ""
+    place: Place = Place.DEVICE
     chunked: str = ""
 
     @property
@@ -136,7 +138,8 @@ class Block:
     ``inputs`` and ``outputs`` are the activations that cross its border; ``feeds`` come from the batch.
     ``gradients`` maps a value (input, output or parameter) to the name of its gradient; ``loss`` is the
     scalar to minimise, if it is in this block. ``shared`` values are one buffer for all blocks of a stage
-    that have them. ``recomputed``: its backward runs its whole forward again.
+    that have them. ``recomputed``: its backward runs its whole forward again. ``row_gradients`` maps a table
+    that is changed by rows to the rows' gradients and their ids, instead of a gradient.
     """
 
     name: str
@@ -150,6 +153,7 @@ class Block:
     loss: str | None = None
     shared: tuple[str, ...] = ()
     recomputed: bool = False
+    row_gradients: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     @property
     def states(self) -> tuple[str, ...]:

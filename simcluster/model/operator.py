@@ -185,6 +185,12 @@ class Operator(ABC):
         """
         return None
 
+    def by_rows(self) -> Operator | None:
+        """What makes the same gradient of a table as ids and their rows, from its first inputs; None if it
+        is no sum of rows.
+        """
+        return None
+
     def grouped(self, ways: int) -> Operator | None:
         """The same with statistics of each of ``ways`` equal parts of its batch; None if it has none."""
         return None

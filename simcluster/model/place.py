@@ -15,6 +15,10 @@ class Place(enum.StrEnum):
     DISK = "disk"
 
 
+ANY_TIME = 1 << 30
+"""How far ahead of its users a copy is made that waits for nothing but what it copies."""
+
+
 @dataclass(frozen=True, slots=True)
 class Relocation:
     """One leg of a value's way from one place to another; between device and disk there are two.

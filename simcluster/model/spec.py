@@ -238,6 +238,10 @@ class ModelSpec(CatalogSection):
     mlp: Annotated[tuple[PositiveInt, ...], Field(min_length=1)] | None = None
     """Wide & Deep: widths of the hidden layers."""
 
+    tables: Literal["fp32"] | None = None
+    """Number format of a Wide & Deep's tables, of what is looked up and of its product with the values; that
+    of the activations if absent."""
+
     @classmethod
     def entries(cls) -> Mapping[str, Traversable]:
         """The shipped models."""

@@ -2,8 +2,8 @@
 
 The wide part adds up one weight per field, the deep part runs an MLP over all fields' rows side by side; both
 rows are multiplied with the field's value first (1 for a category). Their sum is the logit of a click,
-trained with binary cross entropy. Not modelled: the zoo's L2 term over the deep table, and its sparse
-updates - the gradient of a table is a whole table here.
+trained with binary cross entropy. The zoo keeps tables in fp32 and multiplies
+matrices in fp16 (``tables: fp32``). Not modelled: its L2 term over the deep table.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from simcluster.model.model import Model, Ways
 from simcluster.model.operator import UNIT, TensorType
 from simcluster.model.operators.activation import Relu
 from simcluster.model.operators.binary_cross_entropy import BinaryCrossEntropy
+from simcluster.model.operators.cast import Cast
 from simcluster.model.operators.elementwise import Elementwise
 from simcluster.model.operators.embedding import Embedding
 from simcluster.model.operators.pointwise import Bias
@@ -35,13 +36,15 @@ class WideDeep(Model):
     """Dimensions of a Wide & Deep: every sample has one id and one value for each of ``fields``.
 
     Both tables have ``vocab`` rows, the deep one with ``embedding`` columns; ``mlp`` are the widths of the
-    hidden layers, each with a bias and ReLU.
+    hidden layers, each with a bias and ReLU. ``tables`` is the number format of tables and rows, if not that
+    of the activations.
     """
 
     fields: int
     vocab: int
     embedding: int
     mlp: tuple[int, ...]
+    tables: str | None = None
 
     @property
     def num_layers(self) -> int:
@@ -108,24 +111,30 @@ class WideDeep(Model):
         return Graph({block.name: block for block in blocks}, tuple(instances))
 
     def _embedding(self, batch: int, dtype: DType) -> Block:
-        build = BlockBuilder("embedding", dtype)
+        build = BlockBuilder("embedding", DType.of(self.tables) if self.tables else dtype)
         ids = build.feed("ids", TensorType((batch, self.fields), DType.INT64), self.vocab)
-        values = build.feed("values", TensorType((batch, self.fields), dtype))
+        values = build.feed("values", TensorType((batch, self.fields), build.dtype))
 
         def rows(part: str, columns: str, width: int) -> tuple[str, tuple[str, ...]]:
             """Every field's row of a table times its value, and its dims."""
             labels = (*_IDS, columns)
             table = build.parameter(f"{part}.weight", (self.vocab, width))
-            found = build.add(f"{part}.tokens", Embedding(_IDS, ("vocab", columns)), ids, table)
+            found = build.add(f"{part}.tokens", Embedding(_IDS, ("vocab", columns), self.vocab), ids, table)
             return build.add(
                 f"{part}.values", Elementwise("mul", (labels, _IDS), labels), found, values
             ), labels
 
+        def given(name: str, labels: tuple[str, ...], value: str) -> str:
+            """A value in the format of the activations."""
+            same = build.dtype is dtype
+            return value if same else build.add(name, Cast(labels, build.dtype, dtype), value)
+
         x, labels = rows("wide", UNIT, 1)
         wide = build.add("wide.sum", SumTo.of(labels, _LOGIT, (batch, self.fields, 1)), x)
         bias = build.parameter("wide.bias", (1,))
-        wide = build.add("wide.bias", Bias(_LOGIT, (UNIT,)), wide, bias)
+        wide = given("wide.cast", _LOGIT, build.add("wide.bias", Bias(_LOGIT, (UNIT,)), wide, bias))
         x, labels = rows("deep", "columns", self.embedding)
+        x = given("deep.cast", labels, x)
         shape = (batch, self.fields, self.embedding)
         joined = Reshape.of(labels, shape, (batch, self.fields * self.embedding))
         return build.block(outputs={"wide": wide, "deep": build.add("deep.join", joined, x)})

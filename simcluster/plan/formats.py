@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from simcluster.errors import PlanError, nearest
 from simcluster.model.operators.lamb import Lamb
 from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, Sgd, Update
+from simcluster.model.operators.sparse_optimizers import Ftrl, LazyAdam
 from simcluster.plan.framework import FrameworkSpec
+from simcluster.plan.optimizer_plan import Group
+from simcluster.plan.optimizer_spec import OptimizerSpec, RuleSpec
 from simcluster.plan.quantise import Fp8Plan
 from simcluster.plan.sharding import Sharding
-from simcluster.plan.spec import Fp8Spec, OptimizerSpec, PrecisionSpec
+from simcluster.plan.spec import Fp8Spec, PrecisionSpec
 from simcluster.work import DType
 
-_UPDATES: dict[str, type[Update]] = {update.kind: update for update in (Sgd, Momentum, Adam, AdamW, Lamb)}
+_KINDS: tuple[type[Update], ...] = (Sgd, Momentum, Adam, AdamW, Lamb, LazyAdam)
+_UPDATES = {update.kind: update for update in _KINDS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +62,16 @@ def _fp8(written: Fp8Spec, framework: FrameworkSpec) -> Fp8Plan:
     )
 
 
-def update_of(spec: OptimizerSpec) -> Update:
+def update_of(spec: RuleSpec) -> Update:
     """The optimizer's update of one parameter."""
+    if spec.kind == Ftrl.kind:
+        return Ftrl(
+            learning_rate=spec.learning_rate,
+            weight_decay=spec.weight_decay,
+            initial=spec.accumulator,
+            l1=spec.l1,
+            l2=spec.l2,
+        )
     return _UPDATES[spec.kind](
         learning_rate=spec.learning_rate,
         weight_decay=spec.weight_decay,
@@ -70,19 +82,27 @@ def update_of(spec: OptimizerSpec) -> Update:
     )
 
 
-def states_of(update: Update, spec: OptimizerSpec) -> dict[str, DType]:
+def groups_of(spec: OptimizerSpec) -> tuple[Group, ...]:
+    """The groups of parameters with rules of their own."""
+    found = []
+    for index, each in enumerate(spec.groups):
+        update = update_of(each)
+        states = states_of(update, each, f"training.optimizer.groups.{index}")
+        found.append(Group(each.match, update, states))
+    return tuple(found)
+
+
+def states_of(update: Update, spec: RuleSpec, path: str = "training.optimizer") -> dict[str, DType]:
     """The format of every state, in the optimizer's order; those that are not named are fp32."""
     written = spec.states
     if not update.states and "states" in spec.model_fields_set:
-        raise PlanError(
-            f"{update.kind} keeps no states", path="training.optimizer.states", hint="leave it out"
-        )
+        raise PlanError(f"{update.kind} keeps no states", path=f"{path}.states", hint="leave it out")
     formats = dict.fromkeys(update.states, written) if isinstance(written, str) else dict(written)
     for name in formats:
         if name not in update.states:
             raise PlanError(
                 f"{update.kind} keeps no state '{name}'",
-                path=f"training.optimizer.states.{name}",
+                path=f"{path}.states.{name}",
                 hint=nearest(name, update.states),
             )
     return {name: DType.of(formats.get(name, "fp32")) for name in update.states}

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from simcluster.model import Block, Node, Phase, Place, Role, Value
+from simcluster.model import Block, Node, Phase, Role, Value
 from simcluster.plan.fuse import kernel_nodes
 from simcluster.plan.offloading import Offloading
 from simcluster.plan.relocate import relocated
@@ -40,6 +40,7 @@ def moved_states(block: Block) -> dict[str, str]:
 def offload_states(block: Block, chosen: Collection[str], rule: Offloading) -> Block:
     """The block with the ``chosen`` states at their place and copies around every kernel that uses them."""
     values = dict(block.values)
+    chosen = {name for name in chosen if values[name].place is not rule.place}
     kernels = kernel_nodes(block.nodes)
     # What only one kernel sees is a matter of its own.
     chosen = {
@@ -101,14 +102,15 @@ def _around(
     going: list[Node] = []
     read: dict[str, str] = {}
     made: dict[str, str] = {}
+    here = kernel[0].place
     for state in _first_read(kernel, chosen):
         read[state] = _free(f"{state}.brought", values)
         coming += relocated(
-            values, state, read[state], Place.DEVICE, rule, Phase.END, f"{state} lies on the {rule.place}"
+            values, state, read[state], here, rule, Phase.END, f"{state} lies on the {rule.place}"
         )
     for state in dict.fromkeys(value for node in kernel for value in node.outputs if value in chosen):
         made[state] = _free(f"{state}.updated", values)
-        values[made[state]] = replace(values[state], role=Role.ACTIVATION, place=Place.DEVICE, copy_of="")
+        values[made[state]] = replace(values[state], role=Role.ACTIVATION, place=here, copy_of="")
         going += relocated(
             values, made[state], state, rule.place, rule, Phase.END, f"{state} lies on the {rule.place}"
         )

@@ -13,11 +13,16 @@ from dataclasses import dataclass, replace
 
 from simcluster.document.pattern import matches
 from simcluster.errors import PlanError, Problem, nearest
-from simcluster.layout import Layout, Mesh, Movement, restricted
+from simcluster.layout import Layout, Mesh, Movement, Strategy, restricted
 from simcluster.model import Block, Graph, Instance, Node, Phase, Role, TensorType, Value
 from simcluster.model.operators.cast import Cast
 from simcluster.model.operators.elementwise import Elementwise
 from simcluster.model.operators.optimizer import Update
+from simcluster.model.operators.rows import RowUpdate
+from simcluster.plan.optimizer_plan import Group as Group
+from simcluster.plan.optimizer_plan import OptimizerPlan as OptimizerPlan
+from simcluster.plan.optimizer_plan import WrittenReduction as WrittenReduction
+from simcluster.plan.optimizer_plan import check_groups
 from simcluster.plan.redistribute import Router
 from simcluster.plan.sharding import Sharding
 from simcluster.plan.together import Journey, Step, together
@@ -25,55 +30,26 @@ from simcluster.plan.units import Tie, with_units
 from simcluster.work import DType
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenReduction:
-    """What is done to a gradient because somebody wrote it: a movement, and a division behind it."""
-
-    movement: Movement
-    divisor: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class OptimizerPlan:
-    """How parameters are updated.
-
-    ``master`` is the dtype of the master copy, or None if the parameters are their own; ``states`` the dtypes
-    of the optimizer's states; ``sharding`` says what of all this lies sharded. ``main_gradients``: gradients
-    are first copied to the master copy's dtype; ``copies``: they travel in buffers of their own.
-    ``regather``: blocks that run their forward again gather sharded weights again for it. With
-    ``written``, gradients by their parameter's name, nothing else is done to them whatever their layouts say.
-    """
-
-    update: Update
-    master: DType | None
-    states: Mapping[str, DType]
-    sharding: Sharding = Sharding()
-    main_gradients: bool = False
-    copies: bool = False
-    regather: bool = False
-    written: Mapping[str, WrittenReduction] | None = None
-
-    def sharding_of(self, block: Block) -> Sharding:
-        """What lies sharded of a block's parameters, and when it is gathered."""
-        again = self.regather and block.recomputed and self.sharding.weights
-        return replace(self.sharding, regather=True) if again else self.sharding
-
-
 def optimize(graph: Graph, plan: OptimizerPlan, mesh: Mesh, router: Router, stage_axis: str) -> Graph:
     """The graph with begin and end phases."""
     ties = _Ties.of(graph, stage_axis)
     spared = _spared(graph, plan.sharding)
+    check_groups(graph, plan)
     blocks: dict[str, Block] = {}
     instances = []
     for instance in graph.instances:
         block = graph.block_of(instance)
+        rules = {each: plan.of(graph.canonical(f"{instance.home}.{each}")) for each in block.parameters}
         special = ties.of_instance(instance, block)
         whole = frozenset(name for name in block.parameters if f"{instance.home}.{name}" in spared)
         name = f"{block.name}@{instance.name}" if special else block.name
         if whole and not special:
             name += f" whole {' '.join(sorted(whole))}"
+        others = [f"{each} {rule.kind}" for each, (rule, _) in rules.items() if rule is not plan.update]
+        if others and not special:
+            name += f" with {', '.join(others)}"
         if name not in blocks:
-            made = _BlockOptimizer(block, plan, mesh, router, special, whole).run()
+            made = _BlockOptimizer(block, plan, mesh, router, special, rules, whole).run()
             # What happens once per step does so for the first slice.
             nodes = tuple(_each(made)) if instance.first else made.nodes
             blocks[name] = replace(made, name=name, nodes=nodes)
@@ -153,6 +129,7 @@ class _BlockOptimizer:
     mesh: Mesh
     router: Router
     ties: Mapping[str, Tie]
+    rules: Mapping[str, tuple[Update, Mapping[str, DType]]]
     whole: frozenset[str] = frozenset()
 
     def run(self) -> Block:
@@ -176,6 +153,8 @@ class _BlockOptimizer:
         gradients = {name: self._main_gradient(name, gradient) for name, gradient in gradients.items()}
         for name, gradient in gradients.items():
             self._update(name, gradient)
+        for name in self.block.row_gradients:
+            self._update_rows(name)
         nodes = (*self.begin, *self.block.nodes, *self.end)
         return replace(self.block, values=self.values, nodes=nodes)
 
@@ -183,7 +162,7 @@ class _BlockOptimizer:
         """Where the states of a parameter lie: sharded, if they are, over axes that hold replicas of it."""
         value = self.block.values[parameter]
         assert value.layout is not None
-        if parameter in self.whole:
+        if parameter in self.whole or parameter in self.block.row_gradients:
             return value.layout
         kind = value.type
         if self.plan.sharding.weights:
@@ -293,17 +272,38 @@ class _BlockOptimizer:
         if sharded:
             weights = f"{parameter}.shard"
             self.values[weights] = replace(kind, layout=layout, role=Role.VIEW, copy_of=parameter)
-        update = replace(self.plan.update, cast=kind.type.dtype if master else None)
-        operands = [weights]
-        if master is not None:
-            operands = [self._state(parameter, "master", master, layout, copy_of=parameter)]
-        states = [self._state(parameter, state, dtype, layout) for state, dtype in self.plan.states.items()]
-        outputs = [*operands, *states, *([weights] if master else [])]
+        update, operands, states, outputs = self._rule(parameter, weights, layout, master)
         name = f"{parameter}.update"
         inputs = (operands[0], gradient, *states)
         self.end.append(Node(name, update, inputs, tuple(outputs), Phase.END, origin=parameter))
         if sharded:
             self._gather(parameter, weights, layout)
+
+    def _rule(
+        self, parameter: str, weights: str, layout: Layout, master: DType | None
+    ) -> tuple[Update, list[str], list[str], list[str]]:
+        """How a parameter is updated: what is changed, its states, and what the update writes."""
+        rule, formats = self.rules[parameter]
+        update = replace(rule, cast=self.values[parameter].type.dtype if master else None)
+        operands = [weights]
+        if master is not None:
+            operands = [self._state(parameter, "master", master, layout, copy_of=parameter)]
+        states = [self._state(parameter, state, dtype, layout) for state, dtype in formats.items()]
+        return update, operands, states, [*operands, *states, *([weights] if master else [])]
+
+    def _update_rows(self, parameter: str) -> None:
+        """The rows of a table that were looked up change; the pairs of all samples lie with every part."""
+        kind, layout = self.values[parameter], self.homes[parameter]
+        rows, ids = self.block.row_gradients[parameter]
+        master = None if kind.type.dtype is self.plan.master else self.plan.master
+        update, operands, states, outputs = self._rule(parameter, parameter, layout, master)
+        rank = len(self.values[ids].type.shape)
+        operator = RowUpdate(update, kind.type.shape[0], rank)
+        strategy = Strategy.of(dict(zip(operator.dims().inputs[0], layout.dims, strict=True)))
+        inputs = (operands[0], rows, ids, *states)
+        name = f"{parameter}.update"
+        made = Node(name, operator, inputs, tuple(outputs), Phase.END, origin=parameter, strategy=strategy)
+        self.end.append(made)
 
     def _state(self, parameter: str, state: str, dtype: DType, layout: Layout, copy_of: str = "") -> str:
         name = f"{parameter}.{state}"

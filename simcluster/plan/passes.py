@@ -20,6 +20,7 @@ from simcluster.plan.framework import FrameworkSpec
 from simcluster.plan.fuse import fuse
 from simcluster.plan.offload import offload
 from simcluster.plan.offloading import Offload
+from simcluster.plan.on_host import on_host
 from simcluster.plan.optimize import OptimizerPlan, optimize
 from simcluster.plan.overlap_spec import OverlapSpec
 from simcluster.plan.quantise import quantise
@@ -48,7 +49,7 @@ class Passes:
     the layouts of inputs that come in one of their own. ``alike`` are the axes along which ranks may keep
     parts of what is the same on all of them. ``apart``: every collective travels by itself; ``split``:
     backwards are done in two halves. ``overlap`` says by axis which collectives go in chunks with matmuls.
-    Without an ``optimizer`` nothing is trained.
+    Without an ``optimizer`` nothing is trained. ``host`` are patterns of operators that run there.
     """
 
     mesh: Mesh
@@ -66,6 +67,7 @@ class Passes:
     apart: bool = False
     split: bool = False
     offload: Offload = Offload()
+    host: tuple[str, ...] = ()
     overlap: Mapping[str, OverlapSpec] = field(default_factory=dict)
 
     def run(self, graph: Graph) -> Graph:
@@ -82,7 +84,7 @@ class Passes:
         inside = self.framework.graphs.fuse
         graph = fuse(graph, self.framework.fuse, together=together, apart=self.apart, inside=inside)
         graph = in_chunks(graph, self.overlap, self.mesh)
-        return offload(graph, self.offload, self.mesh)
+        return offload(on_host(graph, self.host), self.offload, self.mesh)
 
     def _trained(self, graph: Graph, optimizer: OptimizerPlan) -> Graph:
         """The passes of training."""

@@ -10,7 +10,7 @@ from simcluster.collectives import Selection
 from simcluster.layout import Mesh
 from simcluster.model import Graph
 from simcluster.model.generation import Generation
-from simcluster.model.operators.optimizer import Update
+from simcluster.model.updates import Rules
 from simcluster.plan.batches import Batches
 from simcluster.plan.chain import Chain
 from simcluster.plan.conduct import Conduct
@@ -48,7 +48,7 @@ class Plan:
     stage_axis: str
     timetables: tuple[Timetable, ...]
     strategies: Strategies
-    update: Update | None
+    update: Rules | None
     batches: Batches
     micro_batch: int
     batch_axes: tuple[str, ...]

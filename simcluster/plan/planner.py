@@ -10,12 +10,13 @@ from simcluster.model import Graph, Model
 from simcluster.plan.axes import CONTEXT, check_mesh, roles_of, unknown_axes, unused_axes
 from simcluster.plan.batches import batches, check_meetings, check_shares
 from simcluster.plan.borders import digits, pins
+from simcluster.plan.by_rows import by_rows, kept_by_rows, whole_by_rows
 from simcluster.plan.chain import Chain
 from simcluster.plan.chunks import chunks_told
 from simcluster.plan.conduct import Conduct
 from simcluster.plan.costs import kernel_cost, movement_cost
 from simcluster.plan.cut_axes import cut_axes
-from simcluster.plan.formats import Formats, states_of, update_of
+from simcluster.plan.formats import Formats, groups_of, states_of, update_of
 from simcluster.plan.fusion import idle, used_by
 from simcluster.plan.fusion_ids import fusion_ids
 from simcluster.plan.hints import hints
@@ -26,6 +27,7 @@ from simcluster.plan.inputs import check_inputs
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
 from simcluster.plan.multi_copy import abreast, copies_told, share
 from simcluster.plan.notes import followed, notes, padded, without_effect
+from simcluster.plan.on_host import check_hosts
 from simcluster.plan.optimize import OptimizerPlan
 from simcluster.plan.passes import Passes, differentiated
 from simcluster.plan.piece import Graphs, marked, pieces_told, unlaunchable
@@ -58,16 +60,18 @@ class LayoutPlanner(Planner):
         self._strategies_of(placed)
         axes = self.roles.resolve((SEQUENCE,), self.mesh)
         check_slices(self.slices, placed, self.sharding, axes, bool(self.pieces))
-        sliced = self._differentiated(in_slices(placed, self.slices))
+        optimizer = self._optimizer()
+        sliced = self._differentiated(in_slices(placed, self.slices), optimizer)
         logical = sliced
         if self.slices > 1:
             # What one device computes knows of no slices.
             whole = self._forward(self.padded, self.task.seq_len)
-            logical = self._differentiated(place(whole, self.layers, self.chain))
+            logical = self._differentiated(place(whole, self.layers, self.chain), optimizer)
         fusion = self.parallel.fused
         ids = fusion_ids(fusion.ids, [name for name, _ in logical.parameters()])
-        passes = self._passes(sliced)
+        passes = self._passes(sliced, optimizer)
         graph = passes.run(sliced)
+        check_hosts(graph, self.cluster)
         check_meetings(graph, self.batches, gathered_once=self.sharding.gather_once)
         return Plan(
             graph=graph,
@@ -76,7 +80,7 @@ class LayoutPlanner(Planner):
             stage_axis=self.stage_axis,
             timetables=self.timetables,
             strategies=self.strategies,
-            update=passes.optimizer.update if passes.optimizer else None,
+            update=passes.optimizer.rules if passes.optimizer else None,
             batches=self.batches,
             micro_batch=self.micro_batch,
             copies=self.parallel.copies,
@@ -102,7 +106,7 @@ class LayoutPlanner(Planner):
             master=self.formats.master,
             sharding=self.sharding,
             recipe=self._recipe(),
-            notes=tuple(self._notes(placed, graph)),
+            notes=tuple(self._notes(placed, logical, graph)),
             matmul=self.formats.matmul,
             states=passes.optimizer.states if passes.optimizer else {},
             clip=passes.limit,
@@ -182,10 +186,6 @@ class LayoutPlanner(Planner):
         self.sharding = self._sharding()
         return placed
 
-    def _differentiated(self, graph: Graph) -> Graph:
-        """The graph with its backward pass, if it is trained."""
-        return graph if self.inference else differentiated(graph, self.formats)
-
     def _forward(self, model: Model, length: int) -> Graph:
         """What one device computes forward on sequences of this length, in the order and the turns that they
         are split in.
@@ -224,7 +224,22 @@ class LayoutPlanner(Planner):
             found = propagate(placed, found, self.mesh, self.roles, self.sharder, price, fixed)
         self.strategies = found
 
-    def _passes(self, logical: Graph) -> Passes:
+    def _differentiated(self, graph: Graph, optimizer: OptimizerPlan | None) -> Graph:
+        """The graph with its backward pass, if it is trained; PlanError if its gradients cannot be used."""
+        if optimizer is None:
+            return graph
+        terms = self.batches.most * self.slices
+        logical = by_rows(differentiated(graph, self.formats), optimizer.rules, terms)
+        clipped = not isinstance(self.task, InferenceSpec) and self.task.optimizer.clip is not None
+        if clipped and (rows := kept_by_rows(logical)):
+            raise PlanError(
+                f"the gradient of '{rows[0]}' is ids and rows, of which no norm is taken",
+                path="training.optimizer.clip",
+                hint="leave it out, or use a rule that changes whole parameters",
+            )
+        return logical
+
+    def _passes(self, logical: Graph, optimizer: OptimizerPlan | None) -> Passes:
         feeds: Mapping[str, Layout] = {}
         if self.inputs is not None:
             pads, cut = self.parallel.pads, self.roles.cut
@@ -237,7 +252,7 @@ class LayoutPlanner(Planner):
             router=self.router,
             formats=self.formats,
             framework=self.framework,
-            optimizer=self._optimizer(),
+            optimizer=optimizer,
             recompute=self.parallel.recompute,
             limit=None if isinstance(self.task, InferenceSpec) else self.task.optimizer.clip,
             feeds=feeds,
@@ -245,6 +260,7 @@ class LayoutPlanner(Planner):
             apart=self.parallel.fused.closed,
             split=any(map(splits, self.timetables)),
             offload=self.offload,
+            host=self.parallel.host,
             overlap=self.parallel.overlap,
         )
 
@@ -260,9 +276,10 @@ class LayoutPlanner(Planner):
             self.framework.main_gradients,
             self.framework.reduction.copies,
             self.parallel.recompute.gathers,
+            groups=groups_of(self.task.optimizer),
         )
 
-    def _notes(self, placed: Graph, graph: Graph) -> Iterator[str]:
+    def _notes(self, placed: Graph, logical: Graph, graph: Graph) -> Iterator[str]:
         """What the user should be told."""
         yield from self.model.remarks(self.task.seq_len)
         yield from notes(
@@ -275,6 +292,8 @@ class LayoutPlanner(Planner):
             self.algorithms,
             (self.model.vocabulary, self.padded.vocabulary),
         )
+        optimizer = self._optimizer()
+        yield from whole_by_rows(logical, optimizer.rules) if optimizer else ()
         told = copies_told(self.parallel.copies, self.micro_batch, self.framework)
         yield from [told] if told else []
         yield from chunks_told(self.parallel.overlap, graph)

@@ -10,10 +10,7 @@ from pydantic import AliasChoices, Field, StrictBool, StrictInt, model_validator
 
 from simcluster.document import (
     CatalogSection,
-    Fraction,
     Name,
-    NonNegativeFloat,
-    PositiveFloat,
     PositiveInt,
     Refused,
     Section,
@@ -22,6 +19,7 @@ from simcluster.errors import nearest
 from simcluster.plan.framework import FrameworkSpec as FrameworkSpec
 from simcluster.plan.fusion import BucketsSpec, Ends, FusionSpec, check_ends
 from simcluster.plan.offload_spec import OffloadSpec
+from simcluster.plan.optimizer_spec import OptimizerSpec as OptimizerSpec
 from simcluster.plan.overlap_spec import OverlapSpec
 from simcluster.plan.piece_spec import PieceSpec
 from simcluster.plan.program_spec import ProgramSpec
@@ -36,7 +34,6 @@ from simcluster.registry import data_files
 
 FloatName = Literal["fp32", "fp16", "bf16"]
 MatmulName = Literal["fp32", "tf32", "fp16", "bf16", "fp8"]
-StateName = Literal["fp32", "fp16", "bf16", "fp8", "int8"]
 _NARROWER: dict[str, tuple[str, ...]] = {"fp32": ("tf32",), "fp16": ("fp8",), "bf16": ("fp8",)}
 """The formats, beside their own, in which matrix units may multiply tensors of a format."""
 USUAL_REUSE = 1000
@@ -114,45 +111,6 @@ class PrecisionSpec(Section):
         return self.matmul or self.compute
 
 
-class OptimizerSpec(Section):
-    """The optimizer; ``adamw`` alone means its usual constants."""
-
-    shorthand: ClassVar[str] = "kind"
-
-    kind: Literal["sgd", "momentum", "adam", "adamw", "lamb"] = "adamw"
-    """Which update rule."""
-
-    states: StateName | dict[Name, StateName] = "fp32"
-    """Number format of momenta and moments, or of each: ``{moment1: bf16, moment2: fp8}``. int8 is quantised
-    block-wise, with an fp32 scale for 2,048 elements."""
-
-    learning_rate: PositiveFloat = 1e-4
-    """Step size; matters for values only."""
-
-    weight_decay: NonNegativeFloat = 0.0
-    """Decay of the weights; matters for values only."""
-
-    momentum: Fraction = 0.9
-    """Of the momentum optimizer."""
-
-    beta1: Fraction = 0.9
-    """Adam's first decay."""
-
-    beta2: Fraction = 0.999
-    """Adam's second decay."""
-
-    eps: PositiveFloat = 1e-8
-    """Adam's guard against division by zero."""
-
-    clip: PositiveFloat | None = None
-    """Gradients are scaled so that the norm of all of them together is at most this; absent: as they are."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _expand(cls, written: Any) -> Any:
-        return {"kind": written} if isinstance(written, str) else written
-
-
 class TrainingSpec(Section):
     """What one training step computes."""
 
@@ -173,7 +131,7 @@ class TrainingSpec(Section):
     """fp32, tf32, fp16, bf16 or fp8, or formats one by one."""
 
     optimizer: OptimizerSpec = OptimizerSpec()
-    """sgd, momentum, adam, adamw or lamb, with its constants."""
+    """sgd, momentum, adam, adamw, lamb, lazy_adam or ftrl, with its constants."""
 
     routing: RoutingSpec = RoutingSpec()
     """How many tokens every expert of a mixture gets: uniform, zipf:1.2, normal:0.3, or a histogram."""
@@ -219,6 +177,7 @@ _NOT_MANUAL = (
     "gradients_degree",
     "recompute",
     "offload",
+    "host",
     "copies",
     "overlap",
 )
@@ -302,6 +261,11 @@ class ParallelSpec(Section):
 
     offload: OffloadSpec = OffloadSpec()
     """What lies in the memory or on the disks of hosts instead of on devices."""
+
+    host: tuple[Name, ...] = ()
+    """Operators by full names, as patterns, that run on the processors of the host, as with MindSpore's
+    ``set_device("CPU")``: ``embedding.*.tokens``; ``*.update`` are optimizers (``Optimizer.target``). What
+    only they touch lies in the host's memory; everything else is copied."""
 
     fusion: FusionSpec = FusionSpec()
     """Which gradients travel as one collective; the framework's choice if absent."""

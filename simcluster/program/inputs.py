@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from simcluster.cluster import Way
+from simcluster.model import Place
 from simcluster.plan.inputs import Inputs
 from simcluster.program.instruction import (
     COMPUTE,
@@ -40,12 +41,13 @@ class Fed:
 
     @classmethod
     def of(cls, codes: Sequence[Code]) -> Fed:
-        """What the feeds of some codes need."""
+        """What the feeds of some codes need; what only the host reads is counted as samples alone."""
         feeds = {(slot.name, slot.part): slot for code in codes for slot in code.slots if slot.feed}
         parts = [
             slot.whole.shape[0] * slot.type.num_elements / slot.whole.num_elements for slot in feeds.values()
         ]
-        return cls(sum(slot.type.num_bytes for slot in feeds.values()), max(parts, default=0.0))
+        brought = [slot.type.num_bytes for slot in feeds.values() if slot.place is Place.DEVICE]
+        return cls(sum(brought), max(parts, default=0.0))
 
 
 def input_codes(inputs: Inputs, fed: Fed) -> list[Code]:

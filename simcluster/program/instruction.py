@@ -27,6 +27,9 @@ INPUT = "input"
 OFFLOAD = "offload"
 """The same of the streams on which values are copied between a device, its host and the host's disks."""
 
+HOST = "host_work"
+"""The stream of the operators that a device has on the processors of its host, and what waits for them."""
+
 SEND_NEXT, RECV_PREV = "send_next", "recv_prev"
 SEND_PREV, RECV_NEXT = "send_prev", "recv_next"
 FOLDED_SEND_PREV, FOLDED_RECV_NEXT = "send_prev (activations)", "recv_next (activations)"

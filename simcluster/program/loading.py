@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -11,6 +11,7 @@ import numpy as np
 from simcluster.cluster import Cluster, Placement, Way, placements_of
 from simcluster.cluster.link_changes import Background, LinkChange
 from simcluster.collectives import (
+    PHASES,
     Choice,
     Load,
     Operation,
@@ -22,6 +23,7 @@ from simcluster.collectives import (
     loads,
     routine,
     site,
+    work_loads,
 )
 from simcluster.program.instruction import Action, Instruction
 from simcluster.program.program import Program
@@ -140,11 +142,26 @@ class _Loader:
         way, codes = self.copied[axes]
         parts = [any(run.code in codes for run in part.executions) for part in self.program.parts]
         ranks = np.flatnonzero(np.array(parts)[self.program.part_of_rank])
-        rows = _Rows(self.program.mesh.num_ranks)
-        rows.add(ranks, copy_loads(way, ranks, self.cluster))
         self.placed[axes] = Placed.of(self.cluster, self.program.mesh.groups(axes))
-        self.patterns[Key(axes, way, way, 0)] = 0
-        return [rows.loads()]
+        if way is not Way.WORK:
+            phases = {0: copy_loads(way, ranks, self.cluster)}
+        else:
+            kernels = {work.kernel for each in self._instructions(codes) for work in each.works}
+            used = [phase for phase, kernel in enumerate(PHASES) if kernel is None or kernel in kernels]
+            phases = {phase: work_loads(phase, ranks, self.cluster) for phase in used}
+        found: list[Loads] = []
+        for phase, load in phases.items():
+            rows = _Rows(self.program.mesh.num_ranks)
+            rows.add(ranks, load)
+            self.patterns[Key(axes, way, way, phase)] = len(found)
+            found.append(rows.loads())
+        return found
+
+    def _instructions(self, codes: Iterable[int]) -> Iterator[Instruction]:
+        """What is done on hosts in some codes."""
+        for number in codes:
+            code = self.program.codes[number]
+            yield from (each for each in code.instructions if each.operation == Way.WORK)
 
     def _of(
         self,

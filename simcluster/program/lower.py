@@ -11,12 +11,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from simcluster.layout import Kind, Mesh, Movement
-from simcluster.model import Block, Node, Operator, Relocation, Role, Value
+from simcluster.model import Block, Node, Operator, Place, Relocation, Role, Value
 from simcluster.plan.framework import StorageSpec
 from simcluster.plan.fuse import kernel_nodes
 from simcluster.plan.piece import USUAL_GRAPHS, Graphs
 from simcluster.plan.redistribute import collective_bytes, routed_parts
 from simcluster.program.graphs import launched
+from simcluster.program.host_work import on_processors
 from simcluster.program.instruction import (
     COMPUTE,
     Action,
@@ -186,6 +187,8 @@ class _CodeWriter:
         if isinstance(first.operator, Relocation):
             return copied(first, first.operator, calls[0], self.slots)
         works = joined([self._works(node) for node in nodes], self._internal_bytes(nodes))
+        if first.place is Place.HOST:
+            return on_processors(first, calls[0], works)
         name = first.kernel or first.name
         return Instruction(
             name,

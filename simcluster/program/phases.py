@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from simcluster.layout import Movement
-from simcluster.model import Block, Node, Phase, Relocation
+from simcluster.model import Block, Node, Phase, Place, Relocation
 from simcluster.model.operators.optimizer import OptimizerOperator
-from simcluster.program.instruction import COMPUTE, Purpose, stream_name
+from simcluster.program.instruction import COMPUTE, HOST, Purpose, stream_name
 from simcluster.program.relocate import STREAMS, way_of
 
 BEGIN, PREPARE, FORWARD, BACKWARD, WEIGHTS = "begin", "prepare", "forward", "backward", "weights"
@@ -88,4 +88,4 @@ def stream_of(code: str, node: Node) -> str:
         return stream_name(node.operator.axes, _PURPOSES.get(code, Purpose.ACTIVATIONS))
     if isinstance(node.operator, Relocation):
         return STREAMS[way_of(node.operator)]
-    return COMPUTE
+    return HOST if node.place is Place.HOST else COMPUTE

@@ -7,8 +7,10 @@ from dataclasses import replace
 
 from simcluster.cluster import Way
 from simcluster.model import Block, Node, Place, Relocation, Role
+from simcluster.model.place import ANY_TIME
 from simcluster.program.instruction import (
     COMPUTE,
+    HOST,
     OFFLOAD,
     Action,
     Call,
@@ -90,7 +92,7 @@ def room_for(index: int, instructions: Sequence[Instruction]) -> Iterator[int]:
     turns before it as its relocation says is over, and what it made is back.
     """
     each = instructions[index]
-    relocation = each.calls[0].operator if each.action is Action.COPY and each.calls else None
+    relocation = each.calls[0].operator if each.calls else None
     if not isinstance(relocation, Relocation) or relocation.target is Place.DISK:
         return
     users = list(_users(instructions))
@@ -102,7 +104,7 @@ def room_for(index: int, instructions: Sequence[Instruction]) -> Iterator[int]:
     made = {before}
     for other in range(before + 1, index):
         copy = instructions[other]
-        if copy.action is Action.COPY and any(
+        if _relocates(copy) and any(
             not set(copy.reads).isdisjoint(instructions[maker].writes) for maker in made
         ):
             made.add(other)
@@ -123,7 +125,7 @@ def in_turn(executions: Sequence[Execution], codes: Sequence[Code]) -> list[Exec
         if depth is not None and len(kernels) > depth:
             each = replace(each, after=(*each.after, (kernels[-1 - depth], 0)))
         made.append(each)
-        if COMPUTE in codes[each.code].streams:
+        if not {COMPUTE, HOST}.isdisjoint(codes[each.code].streams):
             kernels.append(place)
     return made
 
@@ -136,6 +138,7 @@ def _ahead(code: Code) -> int | None:
         for index, each in enumerate(code.instructions)
         for call in each.calls
         if isinstance(call.operator, Relocation)
+        and call.operator.ahead < ANY_TIME
         and not users.isdisjoint(_readers(each, code.instructions, index))
     ]
     return max(found, default=None)
@@ -145,7 +148,7 @@ def _users(instructions: Sequence[Instruction]) -> Iterator[int]:
     """The kernels of a code that read what is brought to the device in it, in order."""
     brought: set[int] = set()
     for index, each in enumerate(instructions):
-        if each.action is Action.COPY:
+        if _relocates(each):
             brought.update(each.writes)
         elif not brought.isdisjoint(each.reads):
             yield index
@@ -158,7 +161,12 @@ def _readers(copy: Instruction, instructions: Sequence[Instruction], start: int)
         each = instructions[index]
         if written.isdisjoint(each.reads):
             continue
-        if each.action is Action.COPY:
+        if _relocates(each):
             written.update(each.writes)
         else:
             yield index
+
+
+def _relocates(each: Instruction) -> bool:
+    """Whether an instruction copies values from one place to another."""
+    return bool(each.calls) and isinstance(each.calls[0].operator, Relocation)

@@ -81,6 +81,8 @@ def _node(node: Node, width: int) -> Iterator[RenderableType]:
             head.append(Text(node["padding"], "magenta"))
         if node["source"]:
             head.append(Text(f"({node['source']})", "dim"))
+    if "place" in node:
+        head.append(Text(f"on the {node['place']}", "cyan"))
     if "graph" in node:
         head.append(Text(f"in graph {node['graph']}", "dim"))
     yield _indented(flow(head, width - 4, "  "), 4)

@@ -13,6 +13,7 @@ from simcluster.cluster import HostGroup
 from simcluster.engine import Timing
 from simcluster.layout import uncut
 from simcluster.model import Model
+from simcluster.model.updates import Updates
 from simcluster.plan import Plan
 from simcluster.plan.fusion import reduced_by
 from simcluster.plan.schedule import render
@@ -78,6 +79,7 @@ def plan_document(built: Built) -> dict[str, Any]:
             "optimizer_states": _states(plan.states),
         },
         "optimizer": plan.update.kind if plan.update else "",
+        **_groups(plan),
         "gradient_clip": plan.clip,
         "optimizer_sharding": plan.sharding.document(),
         "fusion": fusion_told(plan.conduct),
@@ -189,6 +191,13 @@ def _shares(plan: Plan) -> dict[str, Any]:
             "schedules": schedules,
         }
     }
+
+
+def _groups(plan: Plan) -> dict[str, dict[str, str]]:
+    """The rules of parameters that have others than the usual one, by pattern, if any have."""
+    if not isinstance(plan.update, Updates):
+        return {}
+    return {"optimizer_groups": {pattern: update.kind for pattern, update in plan.update.groups}}
 
 
 def _states(formats: Mapping[str, DType]) -> str:

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from simcluster.cluster import placements_of
-from simcluster.collectives import Operation, PartsByGroup, collective_time
+from simcluster.collectives import Operation, PartsByGroup, collective_time, copy_time
 from simcluster.errors import PlanError
 from simcluster.layout import Mesh, Movement, pieces, uncut, whole
-from simcluster.model import Block, Instance, Node, Operator, Phase, Relocation, TensorType, Value
+from simcluster.model import Block, Instance, Node, Operator, Phase, Place, Relocation, TensorType, Value
 from simcluster.plan.redistribute import collective_bytes, part_type, routed_parts
 from simcluster.program import Action, Code, Instruction
 from simcluster.program.phases import BEGIN, GATHER, REDUCE, REGATHER, SCATTER
+from simcluster.program.relocate import way_of
 from simcluster.simulation.build import Built
 from simcluster.simulation.tensor_maps import tensor_maps
 
@@ -127,6 +128,7 @@ def _node(built: Built, block: Block, instance: Instance, node: Node, *, maps: b
         "outputs": [[value, _lies(built, block.values[value])] for value in node.outputs],
         "kernel": "" if node.kernel == node.name else node.kernel,
         **({"graph": node.piece} if node.piece else {}),
+        **({"place": str(node.place)} if node.place is not Place.DEVICE else {}),
     }
     if isinstance(node.operator, Operator):
         sources = built.plan.strategies.sources.get(instance.name, {})
@@ -141,8 +143,19 @@ def _node(built: Built, block: Block, instance: Instance, node: Node, *, maps: b
             entry["padding"] = padding
         return entry | {"kind": node.operator.kind, "strategy": strategy, "source": source}
     if isinstance(node.operator, Relocation):
-        return entry | {"kind": str(node.operator), "why": node.why}
+        return (
+            entry | {"kind": str(node.operator), "why": node.why} | _copied(built, block, node, node.operator)
+        )
     return entry | {"kind": str(node.operator), "why": node.why} | _cost(built, block, node, node.operator)
+
+
+def _copied(built: Built, block: Block, node: Node, relocation: Relocation) -> dict[str, Any]:
+    """Bytes and seconds of a copy between places, alone, for the first rank."""
+    kind = block.values[node.inputs[0]]
+    assert kind.layout is not None
+    size = part_type(kind.type, kind.layout, built.plan.mesh).num_bytes
+    time = copy_time(way_of(relocation), 0, size, built.cluster, relocation.at_most)
+    return {"bytes": size, "seconds": time.seconds}
 
 
 def _padding(built: Built, block: Block, node: Node, operator: Operator) -> str:

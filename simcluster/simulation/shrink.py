@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -29,6 +29,7 @@ from simcluster.plan.dataset_strategy import given
 from simcluster.plan.fusion import FusionSpec
 from simcluster.plan.inference_spec import InferenceSpec, Task, samples
 from simcluster.plan.inputs import DataSpec
+from simcluster.plan.optimizer_spec import OptimizerSpec, RuleSpec
 from simcluster.plan.padding import padded_dims
 from simcluster.plan.piece import fits
 from simcluster.plan.piece_spec import PieceSpec
@@ -37,7 +38,7 @@ from simcluster.plan.routing_spec import RoutingSpec
 from simcluster.plan.rule import BATCH
 from simcluster.plan.schedule import Schedule
 from simcluster.plan.sharding import OptimizerShardingSpec
-from simcluster.plan.spec import OptimizerSpec, TrainingSpec
+from simcluster.plan.spec import TrainingSpec
 from simcluster.plan.strategy_spec import StrategySpec
 from simcluster.scenario import Scenario
 from simcluster.simulation.build import Built, prepare
@@ -50,6 +51,8 @@ MOST_RANKS = 64
 
 MOST_TOKENS = 4
 """Tokens that are generated in values."""
+
+R = TypeVar("R", bound=RuleSpec)
 
 _CONSTANTS = {"eps": 1e-3, "learning_rate": 0.01}
 """Adam must not divide by rounding errors, nor an update vanish in them."""
@@ -92,6 +95,9 @@ def shrink(scenario: Scenario) -> Shrunk:
     batch = round(trained * micro_batch * mesh.product(plan.batch_axes))
     seq = model.sequence or min(spec.task.seq_len, schedule.num_slices * ways("seq", 4))
     task = _small_task(spec.task, batch, micro_batch, batches, seq)
+    if isinstance(spec.task, TrainingSpec):
+        optimizer = _small_optimizer(plan, spec.task.optimizer, model)
+        task = {"training": task["training"].model_copy(update={"optimizer": optimizer})}
     auto = spec.parallel.schedule.stages == "auto" and default_layers(sum(layers), len(layers)) == layers
     written = "auto" if auto else chunks if len(chunks) > 1 else layers
     scheduled = spec.parallel.schedule.model_copy(update={"stages": written})
@@ -109,6 +115,7 @@ def shrink(scenario: Scenario) -> Shrunk:
             "strategies": _small_strategies(built, model),
             "shard": _small_pieces(built, model),
             "offload": small_offload(spec.parallel.offload, plan.offload),
+            "host": _small_host(built, model),
             "recompute": small_recompute(
                 plan, model.graph(1, model.sequence or 1, plan.compute, 1), layers, chain
             ),
@@ -153,7 +160,6 @@ def _small_task(
     sizes |= {"global_batch": batch, "seq_len": seq}
     others = {
         "batch_shares": shares,
-        "optimizer": _verifiable(task.optimizer),
         "routing": RoutingSpec(),
     }
     return {"training": task.model_copy(update={**sizes, **others})}
@@ -238,18 +244,37 @@ def _small_pieces(built: Built, model: Model) -> tuple[PieceSpec, ...]:
     )
 
 
+def _small_host(built: Built, model: Model) -> tuple[str, ...]:
+    """The patterns of operators on the host that name some of the small model; updates it always has."""
+    written = built.scenario.spec.parallel.host
+    names = list(_operators(built, model)) if written else []
+    graph = model.graph(1, model.sequence or 1, built.plan.compute, 1)
+    names += [f"{name}.update" for name, _ in graph.parameters()] if written else []
+    return tuple(each for each in written if any(matches(each, name) for name in names))
+
+
 def _operators(built: Built, model: Model) -> list[str]:
     """The full names of the operators of the small model."""
     graph = model.graph(1, model.sequence or 1, built.plan.compute, 1)
     return [f"{instance.name}.{node.name}" for instance, node in graph.nodes()]
 
 
-def _verifiable(optimizer: OptimizerSpec) -> OptimizerSpec:
-    """The optimizer with constants under which rounding errors stay small."""
-    changed = optimizer.model_copy(update=_CONSTANTS)
-    if optimizer.kind != Lamb.kind:
+def _small_optimizer(plan: Plan, optimizer: OptimizerSpec, model: Model) -> OptimizerSpec:
+    """The optimizer in a form that can be verified, without groups of parameters that are gone."""
+    names = []
+    if optimizer.groups:
+        graph = model.graph(1, model.sequence or 1, plan.compute, 1)
+        names = [name for name, _ in graph.parameters()]
+    kept = [each for each in optimizer.groups if any(matches(each.match, name) for name in names)]
+    return _verifiable(optimizer).model_copy(update={"groups": tuple(_verifiable(each) for each in kept)})
+
+
+def _verifiable(rule: R) -> R:
+    """A rule with constants under which rounding errors stay small."""
+    changed = rule.model_copy(update=_CONSTANTS)
+    if rule.kind != Lamb.kind:
         return changed
-    return changed.model_copy(update={"weight_decay": max(optimizer.weight_decay, _LEAST_DECAY)})
+    return changed.model_copy(update={"weight_decay": max(rule.weight_decay, _LEAST_DECAY)})
 
 
 def small_mesh(sizes: Mapping[str, int], stage_axis: str, least_stages: int = 3) -> dict[str, int]:

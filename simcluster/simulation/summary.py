@@ -21,7 +21,7 @@ from simcluster.engine.sweep import Swept
 from simcluster.engine.waits import IDLE, PIPELINE_WAIT
 from simcluster.program import Action, Category, Code, Instruction
 from simcluster.program.calls import Calls
-from simcluster.program.instruction import INPUT, OFFLOAD, stream_axes
+from simcluster.program.instruction import HOST, INPUT, OFFLOAD, stream_axes
 from simcluster.simulation.alive import alive
 from simcluster.simulation.build import Built, host_calls
 from simcluster.simulation.dispatched import dispatched
@@ -173,7 +173,7 @@ class _Cut:
         parts |= {
             "compute_s": (busy - host) * scale,
             "slowed_s": (spent - busy) * scale,
-            "host_s": host * scale,
+            "host_s": (host + lost.pop(HOST, np.zeros(count))) * scale,
             "pipeline_wait_s": lost.pop(PIPELINE_WAIT, np.zeros(count)) * scale,
             "offload_wait_s": lost.pop(OFFLOAD, np.zeros(count)) * scale,
             "input_wait_s": lost.pop(INPUT, np.zeros(count)) * scale,

@@ -9,7 +9,7 @@ import numpy as np
 
 from simcluster.layout import Mesh
 from simcluster.model import Array
-from simcluster.model.operators.optimizer import Update
+from simcluster.model.updates import Rules
 from simcluster.values.exchange import local_part
 from simcluster.values.generated import Generated
 from simcluster.values.oracle import StepValues
@@ -66,14 +66,13 @@ class Comparison:
 
 
 def compare(
-    replay: Replay, expected: Sequence[StepValues], update: Update, tolerance: Tolerance
+    replay: Replay, expected: Sequence[StepValues], rules: Rules, tolerance: Tolerance
 ) -> list[Comparison]:
     """Loss, every gradient, every updated parameter and every running state of every step.
 
     Updates are compared in units of the learning rate: what a wrong gradient changes is small against the
     weights themselves. They may differ by what rounding of the gradients makes of them.
     """
-    learning_rate = update.learning_rate
     judge = _Judge(replay.program.mesh, tolerance)
     found: list[Comparison] = []
     before = dict(replay.source.parameters)
@@ -84,10 +83,12 @@ def compare(
         for name, gradient in values.gradients.items():
             held = replay.gradients[step, name]
             found.append(judge.compare(step, "gradient", name, held, gradient, largest))
-        noise = CANCELLED * tolerance.last_place * update.slope * float(largest)
-        changes = {name: (weights - before[name]) / learning_rate for name, weights in values.weights.items()}
+        rates = {name: rules.of(name).learning_rate for name in values.weights}
+        changes = {name: (weights - before[name]) / rates[name] for name, weights in values.weights.items()}
+        noises = CANCELLED * tolerance.last_place * float(largest)
         largest = _largest_of(changes.values())
         for name, change in changes.items():
+            learning_rate, noise = rates[name], noises * rules.of(name).slope
             held = judge.changes(replay.weights[step, name], before[name], learning_rate)
             # A weight itself is no closer to the truth than its last place.
             place = tolerance.last_place * _largest(values.weights[name]) / learning_rate

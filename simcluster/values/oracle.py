@@ -23,7 +23,8 @@ from simcluster.model import (
     Role,
 )
 from simcluster.model.operators.clip import clip_factor
-from simcluster.model.operators.optimizer import Update
+from simcluster.model.operators.rows import RowUpdate
+from simcluster.model.updates import Rules
 from simcluster.values.source import Source
 
 BATCH = "batch"
@@ -52,7 +53,7 @@ class Oracle:
     """
 
     graph: Graph
-    update: Update
+    update: Rules
     source: Source
     num_micro_batches: int
     clip: float | None = None
@@ -60,12 +61,13 @@ class Oracle:
     _weights: dict[str, Array] = field(default_factory=dict)
     _states: dict[str, tuple[Array, ...]] = field(default_factory=dict)
     _running: dict[str, Array] = field(default_factory=dict)
+    _rows: dict[str, tuple[Array, Array]] = field(default_factory=dict)
 
     def run(self, num_steps: int) -> list[StepValues]:
         """The values of the first ``num_steps`` steps."""
         self._weights = {name: self.source.parameter(name, kind) for name, kind in self.graph.parameters()}
         self._states = {
-            name: tuple(np.zeros_like(self._weights[name]) for _ in self.update.states)
+            name: tuple(np.zeros_like(self._weights[name]) for _ in self.update.of(name).states)
             for name in self._trained()
         }
         self._running = {
@@ -78,7 +80,8 @@ class Oracle:
 
     def _step(self, step: int) -> StepValues:
         loss = 0.0
-        gradients = {name: np.zeros_like(self._weights[name]) for name in self._states}
+        by_rows = set(self._by_rows())
+        gradients = {name: np.zeros_like(self._weights[name]) for name in self._states if name not in by_rows}
         for micro_batch in range(self.num_micro_batches):
             for run in (None,) if self.rows is None else self.rows[micro_batch]:
                 loss += self._micro_batch(step, micro_batch, gradients, run)
@@ -87,7 +90,13 @@ class Oracle:
             factor = clip_factor(squares, self.clip)
             gradients = {name: each * factor for name, each in gradients.items()}
         for name, states in self._states.items():
-            made = self.update.step(self._weights[name], gradients[name], states, step + 1)
+            weights, update = self._weights[name], self.update.of(name)
+            if name in by_rows:
+                rows, ids = self._rows[name]
+                operator = RowUpdate(update, len(weights), ids.ndim)
+                made = operator.evaluate((weights, rows, ids, *states), Region({}, step + 1))
+            else:
+                made = update.step(weights, gradients[name], states, step + 1)
             self._weights[name], self._states[name] = made[0], tuple(made[1:])
         running = {name: array.copy() for name, array in self._running.items()}
         trained = {name: self._weights[name] for name in self._states}
@@ -97,10 +106,17 @@ class Oracle:
         """The parameters that have gradients; what only decides something, as a router's bias, has none."""
         owners = {
             f"{instance.name}.{name}": name in self.graph.block_of(instance).gradients
+            or name in self.graph.block_of(instance).row_gradients
             for instance in self.graph.instances
             for name in self.graph.block_of(instance).parameters
         }
         return (name for name in self._weights if owners[name])
+
+    def _by_rows(self) -> Iterator[str]:
+        """The parameters of which only rows change that were looked up."""
+        for instance in self.graph.instances:
+            for name in self.graph.block_of(instance).row_gradients:
+                yield self.graph.canonical(f"{instance.name}.{name}")
 
     def _micro_batch(
         self, step: int, micro_batch: int, gradients: dict[str, Array], run: tuple[int, int] | None
@@ -186,8 +202,10 @@ class Oracle:
             for out in node.outputs:
                 if block.values[out].role is Role.SUM and out in before:
                     values[out] = before[out] + values[out]
-                if block.values[out].role is Role.ACCUMULATOR:
+                if block.values[out].role is Role.ACCUMULATOR and out in accumulators:
                     gradients[accumulators[out]] = gradients[accumulators[out]] + values[out]
+        for name, (rows, ids) in block.row_gradients.items():
+            self._rows[self.graph.canonical(f"{instance.name}.{name}")] = values[rows], values[ids]
 
 
 def _rows(block: Block, value: str, run: tuple[int, int]) -> tuple[slice, ...]:

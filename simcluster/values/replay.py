@@ -23,6 +23,7 @@ from simcluster.model import Array, Operator, Place, Region, Relocation, TensorT
 from simcluster.model.operators.cache import Greedy
 from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.program import Action, Call, Code, Execution, Instruction, PartProgram, Program, Scope, Slot
+from simcluster.program.host_work import runs_on_host
 from simcluster.program.instruction import SENDER_OF, Category, with_next
 from simcluster.program.phases import FORWARD, REDUCE
 from simcluster.program.relocate import way_of
@@ -220,7 +221,9 @@ class Replay:
             whole = slot.part.of(whole)
         found = local_part(whole, slot.layout, self.mesh, event.rank)
         when = (event.rank, event.step, event.execution.micro_batch)
-        self._inputs.read.setdefault(when, {})[slot.name, slot.part] = slot.type.dtype.num_bytes(found.size)
+        if slot.place is Place.DEVICE:
+            size = slot.type.dtype.num_bytes(found.size)
+            self._inputs.read.setdefault(when, {})[slot.name, slot.part] = size
         self._buffers[event.rank][self._key(event, slot)] = found
         return found
 
@@ -279,7 +282,8 @@ class Replay:
             if isinstance(call.operator, Relocation):
                 self._relocate(event, call, call.operator)
                 continue
-            arrays = [self._read(event, index) for index in call.inputs]
+            place = Place.HOST if runs_on_host(event.instruction) else Place.DEVICE
+            arrays = [self._read(event, index, place) for index in call.inputs]
             for position, axes in call.masked:
                 if self.mesh.index(event.rank, axes):
                     arrays[position] = np.zeros_like(arrays[position])
@@ -293,17 +297,17 @@ class Replay:
                 with np.errstate(all="ignore") if padded else nullcontext():
                     made = call.operator.evaluate(arrays, region)
             for position, (index, array) in enumerate(zip(call.outputs, made, strict=True)):
-                self._write(event, index, array, position in call.adds)
+                self._write(event, index, array, position in call.adds, place)
             if isinstance(call.operator, OptimizerOperator):
-                self._record(event, call, call.operator)
+                self._record(event, call, call.operator, place)
             if isinstance(call.operator, Greedy):
                 read, made_of = (self._held(event, slots[0]) for slots in (call.inputs, call.outputs))
                 run = event.execution
                 self.generated[run.micro_batch, run.instance].append((read, made_of))
 
-    def _held(self, event: _Event, index: int) -> Held:
+    def _held(self, event: _Event, index: int, place: Place = Place.DEVICE) -> Held:
         slot = event.code.slots[index]
-        return Held(event.rank, self._read(event, index), slot.layout, slot.whole)
+        return Held(event.rank, self._read(event, index, place), slot.layout, slot.whole)
 
     def _relocate(self, event: _Event, call: Call, relocation: Relocation) -> None:
         """A value that goes from one place to another as it is, with the bytes and the way that are timed."""
@@ -419,7 +423,7 @@ class Replay:
 
     # -- what is compared -------------------------------------------------------------------------------
 
-    def _record(self, event: _Event, call: Call, operator: OptimizerOperator) -> None:
+    def _record(self, event: _Event, call: Call, operator: OptimizerOperator, place: Place) -> None:
         parameter = call.name.rpartition(".update")[0]
         buffer = self._part(event).buffer(event.execution.instance, parameter)
         origins = self._origins[self.program.part_of(event.rank)]
@@ -429,4 +433,4 @@ class Replay:
             (call.outputs, operator.weights_output, self.weights),
         ):
             if position is not None:
-                into[event.step, name].append(self._held(event, operands[position]))
+                into[event.step, name].append(self._held(event, operands[position], place))

@@ -26,7 +26,8 @@ class Case:
     inputs and outputs that a kernel touches only in places, ``read_again`` those of them of which ranks that
     hold the same read the same places; ``odd`` dims have no size that divides,
     ``resized`` ones another size in another operand. ``untrained`` inputs are numbers that only decide
-    something: they have no gradient. ``views``: it launches nothing and moves nothing.
+    something: they have no gradient. ``views``: it launches nothing and moves nothing; ``handed_on``: nor
+    where its results are accumulated, because there is only one term.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Case:
     resized: frozenset[str] = frozenset()
     untrained: frozenset[int] = frozenset()
     views: bool = False
+    handed_on: bool = False
 
     def __str__(self) -> str:
         return self.name

@@ -61,6 +61,9 @@ def test_adding_into_a_buffer_reads_it_too(case):
     if case.views and (len(case.types), len(outputs)) != (1, 1):
         # Nothing adds to constants, nor to what is cut and put together.
         return
+    if case.handed_on:
+        assert plain == adding == ()
+        return
     if case.views:
         (work,) = adding
         assert work.bytes_written == outputs[0].num_bytes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -10,6 +11,7 @@ import numpy as np
 
 from simcluster.layout import Dims
 from simcluster.model.operator import Array, Operator, Region, Tape, TensorType, memory_bound, unit_dims
+from simcluster.model.operators.rows import RowGradient
 from simcluster.model.order import Zigzag, positions
 from simcluster.work import Kernel, Work
 
@@ -23,7 +25,8 @@ _POSITIONS = ("position", "hidden")
 
 def _traffic(rows: TensorType, *others: TensorType, accumulate: bool = False) -> Work:
     """A gather or scatter moves the rows it names, never the whole table."""
-    return memory_bound(Kernel.GATHER_SCATTER, (rows, *others), (rows,), accumulate=accumulate)
+    work = memory_bound(Kernel.GATHER_SCATTER, (rows, *others), (rows,), accumulate=accumulate)
+    return replace(work, sizes=(("rows", math.prod(rows.shape[:-1])),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +34,13 @@ class Embedding(Operator):
     """Rows of a ``table`` [vocab, hidden] for ``ids`` of any dims, such as [batch, seq].
 
     With the table's rows split, a rank answers only for the ids it holds and gives zeros for the others: the
-    result is a partial sum.
+    result is a partial sum. It reads as many as fall to it in proportion, where it is said how many ``rows``
+    the whole table has, and otherwise as many as there are ids.
     """
 
     ids: Labels = _IDS
     table: Labels = _TABLE
+    rows: int | None = None
 
     kind: ClassVar[str] = "embedding"
     family: ClassVar[str] = "gather"
@@ -55,8 +60,12 @@ class Embedding(Operator):
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
     ) -> tuple[Work, ...]:
-        """Reads and writes one row per id."""
-        return (_traffic(outputs[0], inputs[0]),)
+        """Reads the rows that are there and writes one per id."""
+        found = _traffic(outputs[0], inputs[0])
+        if self.rows is None:
+            return (found,)
+        missing = self.rows - inputs[1].shape[0]
+        return (replace(found, bytes_read=found.bytes_read - outputs[0].num_bytes * missing // self.rows),)
 
     def gradient(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
@@ -109,6 +118,10 @@ class EmbeddingGrad(Operator):
         found = np.zeros_like(table)
         np.add.at(found, local[mine], grad.reshape(-1, grad.shape[-1])[mine])
         return (found,)
+
+    def by_rows(self) -> Operator:
+        """Ids and rows as they are."""
+        return RowGradient(len(self.ids), self.table[1])
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,13 @@ class Update(OptimizerOperator):
     weights_output: ClassVar[int | None] = 0
     states: ClassVar[tuple[str, ...]] = ()
 
+    lazy: ClassVar[bool] = False
+    """Whether it changes only those rows of a table that were looked up, where its gradient says which."""
+
+    def of(self, parameter: str) -> Update:
+        """The rule of a parameter: this one, where all have the same."""
+        return self
+
     @property
     def slope(self) -> float:
         """How much an update changes at most, in learning rates, per change of the gradient."""

@@ -74,6 +74,13 @@ class ManualPlanner(Planner):
         reference = self._reference(mesh.product(batch_axes), formats.compute)
         logical = differentiated(reference, formats)
         update = update_of(self.training.optimizer)
+        if update.lazy or self.training.optimizer.groups:
+            what = "groups" if self.training.optimizer.groups else "kind"
+            raise PlanError(
+                "a program that is written by hand updates whole parameters, all by one rule",
+                path=f"training.optimizer.{what}",
+                hint="use sgd, momentum, adam, adamw or lamb, without groups",
+            )
         states = states_of(update, self.training.optimizer)
         try:
             groups = Groups.of(mesh, program.groups, "groups")

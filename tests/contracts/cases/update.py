@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from simcluster.model.operators.clip import ClipFactor, ScaleGradient, SumOfSquares
 from simcluster.model.operators.lamb import Lamb, LambDirection, LambStep
 from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, Sgd
+from simcluster.model.operators.rows import RowGradient, RowUpdate
+from simcluster.model.operators.sparse_optimizers import Ftrl, LazyAdam
 from simcluster.work import DType
-from tests.contracts.operator_case import Case, Draw, normal
+from tests.contracts.operator_case import Case, Draw, ids_and, normal
 
 _NEVER = "what is updated is reduced before: an update reads every element once, nothing gets smaller"
 
@@ -33,6 +37,24 @@ def _lamb_step(rng):
     return weights, direction, np.asarray((weights**2).sum()), np.asarray((direction**2).sum())
 
 
+def _ftrl_state(rng):
+    weights, gradient, added, linear = rng.standard_normal((4, 16))
+    return weights, gradient, added**2, linear
+
+
+def _table(count: int, ids: tuple[int, ...] = (4, 8)) -> Draw:
+    """A table of 12 rows, gradients of rows, their ids and ``count`` states, the last two not negative."""
+
+    def draw(rng):
+        states = np.abs(rng.standard_normal((count, 12, 4)))
+        return rng.standard_normal((12, 4)), rng.standard_normal((*ids, 4)), rng.integers(0, 12, ids), *states
+
+    return draw
+
+
+_PARTLY: dict[str, Any] = {"reads_part": frozenset({0, 1, 3, 4}), "writes_part": frozenset({0, 1, 2, 3})}
+
+
 CASES = (
     Case("sgd", Sgd(weight_decay=0.1), optimizer_state(0), nonlinear={frozenset({0, 1}): _NEVER}),
     Case(
@@ -41,6 +63,18 @@ CASES = (
     Case("adam", Adam(weight_decay=0.1), optimizer_state(2)),
     Case("adamw", AdamW(weight_decay=0.1), optimizer_state(2)),
     Case("adamw with a master copy", AdamW(weight_decay=0.1, cast=DType.BF16), optimizer_state(2)),
+    Case("lazy_adam", LazyAdam(weight_decay=0.1), optimizer_state(2)),
+    Case("ftrl", Ftrl(learning_rate=0.05, l1=0.1), _ftrl_state),
+    Case("row_gradient", RowGradient(), ids_and((4, 8), 12, (4, 8, 4)), views=True, handed_on=True),
+    Case("row_update", RowUpdate(LazyAdam(), 12), _table(2), **_PARTLY),
+    Case("row_update of one id each", RowUpdate(LazyAdam(), 12, 1), _table(2, (8,)), **_PARTLY),
+    Case("row_update by ftrl", RowUpdate(Ftrl(l1=0.1), 12), _table(2), **_PARTLY),
+    Case(
+        "row_update with a master copy",
+        RowUpdate(LazyAdam(cast=DType.BF16), 12),
+        _table(2),
+        **_PARTLY,
+    ),
     Case("lamb", Lamb(weight_decay=0.1), optimizer_state(2)),
     Case("lamb with a master copy", Lamb(weight_decay=0.1, cast=DType.BF16), optimizer_state(2)),
     Case("lamb_direction", LambDirection(0.1, 0.9, 0.999, 1e-8), optimizer_state(2)),

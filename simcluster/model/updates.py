@@ -1,0 +1,30 @@
+"""Which optimizer's rule each parameter has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simcluster.document.pattern import matches
+from simcluster.model.operators.optimizer import Update
+
+
+@dataclass(frozen=True, slots=True)
+class Updates:
+    """The ``usual`` rule, and by pattern of parameters' full names other ones, of which later win."""
+
+    usual: Update
+    groups: tuple[tuple[str, Update], ...]
+
+    @property
+    def kind(self) -> str:
+        """That of the usual rule."""
+        return self.usual.kind
+
+    def of(self, parameter: str) -> Update:
+        """The rule of a parameter."""
+        found = (update for pattern, update in reversed(self.groups) if matches(pattern, parameter))
+        return next(found, self.usual)
+
+
+Rules = Update | Updates
+"""The rule of all parameters, or which have which."""
