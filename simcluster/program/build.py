@@ -23,7 +23,7 @@ from simcluster.program.crossing import Crossing, Crossings
 from simcluster.program.due import Due
 from simcluster.program.fetches import with_fetches
 from simcluster.program.inputs import Fed, input_buffer, input_codes, with_inputs
-from simcluster.program.instruction import COMPUTE, Category, Execution
+from simcluster.program.instruction import COMPUTE, HOST, Category, Execution
 from simcluster.program.lower import Lowering
 from simcluster.program.names import buffer_names, holders
 from simcluster.program.phases import (
@@ -139,7 +139,9 @@ class _PartBuilder:
             *begin,
             *self._gathered(self._scheduled()),
             *self._late_reductions(),
-            *(each for phase in (NORM, MEASURE, UPDATE) for each in self._once(phase, self.instances[::-1])),
+            *self._updated(
+                each for phase in (NORM, MEASURE, UPDATE) for each in self._once(phase, self.instances[::-1])
+            ),
         ]
         codes = {each.name: self.codes.of(self.graph.block_of(each)) for each in self.instances}
         self.scatters = self._unit_scatters()
@@ -389,6 +391,14 @@ class _PartBuilder:
             for each in unit_buckets(self.graph, instances[::step], phase, fusion, mesh, self._buffer):
                 name = f"{each.block.name}.chunk{chunk}" if chunk else each.block.name
                 yield replace(each, block=replace(each.block, name=name))
+
+    def _updated(self, executions: Iterator[Execution]) -> Iterator[Execution]:
+        """What follows the backward; the first that works on a host waits for its last kernel if told so."""
+        waits = self.codes.conduct.late_updates
+        for each in executions:
+            if waits and HOST in self.codes.codes[each.code].streams:
+                each, waits = replace(each, behind=(COMPUTE,)), False
+            yield each
 
     def _late_reductions(self) -> Iterator[Execution]:
         """Reductions that wait for the last kernel of the backward pass."""
