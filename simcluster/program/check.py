@@ -48,11 +48,12 @@ def _code_faults(code: Code) -> Iterator[str]:
 
 def _issues(program: Program, part: int, *wanted: Action) -> Iterator[tuple[Instruction, int]]:
     """(instruction, micro-batch) of everything of some kinds that a part issues, in order."""
+    executions = program.parts[part].executions
     by_code = {
-        index: [each for each in code.instructions if each.action in wanted]
-        for index, code in enumerate(program.codes)
+        index: [each for each in program.codes[index].instructions if each.action in wanted]
+        for index in {execution.code for execution in executions}
     }
-    for execution in program.parts[part].executions:
+    for execution in executions:
         for each in by_code[execution.code]:
             yield each, execution.micro_batch
 

@@ -114,8 +114,8 @@ def shrink(scenario: Scenario) -> Shrunk:
             "fusion": _small_fusion(spec.parallel.fusion, model, plan),
             "strategies": _small_strategies(built, model),
             "shard": _small_pieces(built, model),
-            "offload": small_offload(spec.parallel.offload, plan.offload),
             "host": _small_host(built, model),
+            "offload": small_offload(spec.parallel.offload, plan.offload),
             "recompute": small_recompute(
                 plan, model.graph(1, model.sequence or 1, plan.compute, 1), layers, chain
             ),
