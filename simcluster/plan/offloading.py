@@ -73,6 +73,14 @@ class Offload:
     disk_limit: int | None = None
     host_block: int = 1
 
+    def remarks(self, micro_batches: int) -> Iterator[str]:
+        """What the times of a step of so many micro-batches leave out."""
+        if "gradients" in self.rules and micro_batches > 1:
+            yield (
+                "gradients are added up on the host: what that takes of its processors is not in the times, "
+                "as no figures for it are known"
+            )
+
     def document(self) -> dict[str, dict[str, Any]]:
         """What is offloaded, as JSON-able data."""
         return {

@@ -300,6 +300,7 @@ class LayoutPlanner(Planner):
         yield from pieces_told(placed, self.pieces)
         yield from followed(self.strategies, graph, self.sharder)
         yield from padded(placed, self.strategies, self.mesh) if self.parallel.pads else ()
+        yield from self.offload.remarks(self.batches.most)
         yield from without_effect(self.parallel.recompute, graph, self.sharding)
         yield from idle(self.parallel.fused, graph, self.sharding)
         yield from hints(
