@@ -70,7 +70,7 @@ def test_bounds_on_answers(simcluster, answering, here):
 
 
 def test_what_would_make_caches_fit_is_tried(simcluster, here):
-    """Fewer sequences at a time, caches in fewer bits, weights on the host; nothing that only training has."""
+    """Fewer sequences at a time, smaller caches, weights on the host; nothing that only training has."""
     crowded = ANSWERING.replace("prompt: 16", "prompt: 4096").replace(
         "use: cpu-server", "host: {use: dgx-h100, devices: 2, device: {memory: 690 MiB}}"
     )
