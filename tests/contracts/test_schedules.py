@@ -61,6 +61,7 @@ PEAKS = {
     "interleaved": most_interleaved("interleaved"),
     "interleaved_mindspore": most_interleaved("interleaved_mindspore"),
     "zb_h1": lambda stage, p, m: min(p, m),
+    "zb_h2": lambda stage, p, m: min(2 * p - 1, m),
     "zb_v": lambda stage, p, m: 2 * p if m >= 2 * p - 1 else None,
     "dualpipe_v": lambda stage, p, m: 2 * p + 1 if m > 2 * p else None,
     "seqpipe": lambda stage, p, m, slices=2: min(p - stage - 1 + slices, m * slices),
@@ -75,6 +76,8 @@ BUBBLES = {
     "interleaved": lambda p, m, f, i, w, pair: (p - 1) * (f + i + w) if m % p == 0 else None,
     "interleaved_mindspore": lambda p, m, f, i, w, pair: (p - 1) * (f + i + w) if m % p == 0 else None,
     "zb_h1": lambda p, m, f, i, w, pair: (p - 1) * (f + i - w) if m >= p else None,
+    # The fill alone: optimizers that do not wait for one another would make it nothing.
+    "zb_h2": lambda p, m, f, i, w, pair: (p - 1) * f if f == i == w and m >= 2 * p - 1 else None,
     "zb_v": lambda p, m, f, i, w, pair: (p - 1) * f if f == i == w and m >= 2 * p - 1 else None,
     "dualpipe_v": lambda p, m, f, i, w, pair: (
         (p - 1) * (pair + i - 2 * w) if f == i == w and m > 2 * p else None
