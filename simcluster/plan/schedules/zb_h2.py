@@ -16,6 +16,10 @@ class ZeroBubbleH2(Schedule):
 
     kind: ClassVar[str] = "zb_h2"
 
+    def overlaps(self, num_stages: int) -> bool:
+        """Neighbours have activations and gradients for each other at the same time."""
+        return num_stages > 1
+
     def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
         """Warm-up forwards, then forward, input gradient and a late weight gradient; the rest behind."""
         warmup, late = min(2 * (num_stages - stage - 1), num_micro_batches), 2 * stage
