@@ -336,6 +336,19 @@ def test_1f1b_with_uneven_blocks():
     assert alive == [4, 3, 4, 1]
 
 
+def test_1f1b_with_transfers_that_are_waited_for_one_by_one():
+    """Blocks 8, 8, 8, 8.8, M16, transfers of .1: .2658 is the schedule's makespan, and on the longest stage two
+    transfers of every micro-batch, and those of the fill and the drain.
+    """
+    blocks = [[8, 8, 8, Fraction(88, 10)]]
+    found, chain = timetable("1f1b", 4, 16), made("1f1b", {}).chain(4)
+    double = [[2 * each for each in blocks[0]]]
+    length, work = run(found, chain, {"F": blocks, "B": double})
+    waited = (2 * 16 + 2 * 3) * Fraction(1, 10)
+    assert float((4 * (length + waited) - sum(work)) / sum(work)) == pytest.approx(0.2658, abs=5e-5)
+    assert [float(each) for each in held(found, blocks)] == [32, 24, 16, 8.8]
+
+
 def test_1f1b_with_full_recomputation():
     """A backward runs the forward again: .8333 = .375 + .125 + .3333 of recomputation."""
     found, chain = timetable("1f1b", 4, 8), made("1f1b", {}).chain(4)
