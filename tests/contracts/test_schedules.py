@@ -337,7 +337,7 @@ def test_1f1b_with_uneven_blocks():
 
 
 def test_1f1b_with_transfers_that_are_waited_for_one_by_one():
-    """Blocks 8, 8, 8, 8.8, M16, transfers of .1: .2658 is the schedule's makespan, and on the longest stage two
+    """Blocks 8, 8, 8, 8.8, M16, transfers of .1: .2658 is the makespan, and on the longest stage two
     transfers of every micro-batch, and those of the fill and the drain.
     """
     blocks = [[8, 8, 8, Fraction(88, 10)]]
