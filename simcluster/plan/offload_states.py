@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from simcluster.model import Block, Node, Phase, Role, Value
+from simcluster.plan.detours import without_detours
 from simcluster.plan.fuse import kernel_nodes
 from simcluster.plan.offloading import Offloading
 from simcluster.plan.relocate import relocated
@@ -39,8 +40,9 @@ def moved_states(block: Block) -> dict[str, str]:
 
 def offload_states(block: Block, chosen: Collection[str], rule: Offloading) -> Block:
     """The block with the ``chosen`` states at their place and copies around every kernel that uses them."""
+    chosen = {name for name in chosen if block.values[name].place is not rule.place}
+    block = without_detours(block, chosen)
     values = dict(block.values)
-    chosen = {name for name in chosen if values[name].place is not rule.place}
     kernels = kernel_nodes(block.nodes)
     # What only one kernel sees is a matter of its own.
     chosen = {
@@ -49,7 +51,11 @@ def offload_states(block: Block, chosen: Collection[str], rule: Offloading) -> B
         if values[name].role is not Role.VIEW or sum(bool(_used(kernel, {name})) for kernel in kernels) > 1
     }
     values |= {name: replace(values[name], place=rule.place) for name in chosen}
-    turns = [kernel for kernel in kernels if kernel[0].phase is Phase.END and _used(kernel, chosen)]
+    turns = [
+        kernel
+        for kernel in kernels
+        if kernel[0].phase is Phase.END and kernel[0].place is not rule.place and _used(kernel, chosen)
+    ]
     around = [_around(kernel, values, chosen, rule) for kernel in turns]
     nodes: list[Node] = []
     brought = 0
