@@ -15,6 +15,7 @@ from simcluster.plan.piece import USUAL_GRAPHS, Graphs
 from simcluster.plan.schedule import BACKWARD as B_ACTION
 from simcluster.plan.schedule import FORWARD as F_ACTION
 from simcluster.plan.schedule import INPUTS, Timetable
+from simcluster.plan.schedule import RECOMPUTE as R_ACTION
 from simcluster.plan.schedule import WEIGHTS as W_ACTION
 from simcluster.plan.schedule import Action as ScheduleAction
 from simcluster.program.buckets import Bucket, buckets
@@ -35,6 +36,7 @@ from simcluster.program.phases import (
     MEASURE,
     NORM,
     PREPARE,
+    RECOMPUTE,
     REDUCE,
     UPDATE,
     WEIGHTS,
@@ -50,8 +52,14 @@ from simcluster.program.units import Codes, Gathers, Scatters, each_alone, with_
 ONCE = -1
 """The micro-batch of what runs once per step."""
 
-_PHASES = {F_ACTION: (FORWARD,), B_ACTION: (BACKWARD, WEIGHTS), INPUTS: (BACKWARD,), W_ACTION: (WEIGHTS,)}
-"""The phases of each half of an action."""
+_PHASES = {
+    F_ACTION: (FORWARD,),
+    R_ACTION: (RECOMPUTE,),
+    B_ACTION: (RECOMPUTE, BACKWARD, WEIGHTS),
+    INPUTS: (RECOMPUTE, BACKWARD),
+    W_ACTION: (WEIGHTS,),
+}
+"""The phases of each half of an action; what is computed again by an action of its own is so once."""
 
 
 def build(
@@ -113,6 +121,8 @@ class _PartBuilder:
             chunk: [each for each in self.instances if each.chunk == chunk]
             for chunk in range(self.crossings.chain.num_chunks)
         }
+        halves = (half for action in self.actions for half in action.halves)
+        self.ahead = {half.unit for half in halves if half.kind == R_ACTION}
         self.names = buffer_names(self.graph, self.crossings, self.instances)
         self.slices = {
             (chunk, part): [each for each in instances if each.slice == part]
@@ -196,7 +206,7 @@ class _PartBuilder:
         self, half: ScheduleAction, action: ScheduleAction, crossing: Mapping[int, Sequence[Crossing]]
     ) -> Iterator[Execution]:
         """Values at one end of a chunk, or gradients at the other."""
-        if half.kind == W_ACTION:
+        if half.kind in (W_ACTION, R_ACTION):
             return
         key = (half.chunk, half.slice, half.kind == F_ACTION, crossing is self.arrivals)
         if key not in self.moving:
@@ -275,7 +285,7 @@ class _PartBuilder:
             codes = self.codes.of(self.graph.block_of(instance))
             runs = [
                 [Execution(code, instance.name, half.micro_batch, action, not self.overlapped)]
-                for phase in _PHASES[half.kind]
+                for phase in self._phases(half)
                 for code in self.codes.run(self.graph.block_of(instance), phase)
             ] or [[]]
             if forward and at_end and PREPARE in codes:
@@ -285,6 +295,12 @@ class _PartBuilder:
                     replace(run, action=action) for ready, run in self.reductions if ready == instance.home
                 ]
             yield from runs
+
+    def _phases(self, half: ScheduleAction) -> tuple[str, ...]:
+        """The phases that a half of an action runs."""
+        found = _PHASES[half.kind]
+        ahead = half.kind != R_ACTION and half.unit in self.ahead
+        return tuple(phase for phase in found if phase != RECOMPUTE) if ahead else found
 
     def _finished(self) -> list[int]:
         """The chunks in the order in which their last backward is over."""
