@@ -158,7 +158,8 @@ class Conduct:
     which equal activations cross stages in parts. ``buffers``: memory for buckets under way, in buckets.
     ``gather_once``: sharded weights that are not gathered again serve all micro-batches of a step.
     ``fusion`` wins over ``buckets``; with ``apart`` nothing travels together at all. ``storage``: what memory
-    tensors and kernels take that the mathematics does not say.
+    tensors and kernels take that the mathematics does not say. ``behind_backward``: updates on the host start
+    after it.
     """
 
     buckets: Buckets | None = None
@@ -171,6 +172,7 @@ class Conduct:
     fusion: Fusion | None = None
     apart: bool = False
     storage: StorageSpec = StorageSpec()
+    behind_backward: bool = False
 
     @classmethod
     def of(
@@ -211,6 +213,7 @@ class Conduct:
             given,
             fusion.closed,
             framework.storage,
+            framework.host_updates == "behind_backward",
         )
 
     @property

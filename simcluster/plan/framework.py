@@ -160,6 +160,10 @@ class FrameworkSpec(CatalogSection):
     optimizer: Literal["together", "one_by_one"] = "together"
     """Whether the updates of a layer's parameters run as one multi-tensor kernel or as one kernel each."""
 
+    host_updates: Literal["as_ready", "behind_backward"] = "as_ready"
+    """When updates that run on the host begin: each as soon as its gradient is there, or all behind the
+    backward."""
+
     prefetch: NonNegativeInt
     """How many kernels ahead of its first reader an all-gather may start; how many units (layers) ahead of
     its use the sharded weights of one may be gathered."""

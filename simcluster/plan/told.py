@@ -146,6 +146,10 @@ _PHRASES: Mapping[str, Callable[[Any], str]] = {
         "together": "multi-tensor updates",
         "one_by_one": "one update kernel per parameter",
     }.__getitem__,
+    "host_updates": {
+        "as_ready": "updates on the host as soon as their gradients are there",
+        "behind_backward": "updates on the host behind the backward",
+    }.__getitem__,
     "prefetch": lambda count: _ahead(count),
     "dispatch": "host dispatch x {:g}".format,
     "dispatch_time": "host dispatches an operator in {}".format,

@@ -23,7 +23,7 @@ from simcluster.program.crossing import Crossing, Crossings
 from simcluster.program.due import Due
 from simcluster.program.fetches import with_fetches
 from simcluster.program.inputs import Fed, input_buffer, input_codes, with_inputs
-from simcluster.program.instruction import COMPUTE, Category, Execution
+from simcluster.program.instruction import COMPUTE, HOST, Category, Execution
 from simcluster.program.lower import Lowering
 from simcluster.program.names import buffer_names, holders
 from simcluster.program.phases import (
@@ -217,7 +217,9 @@ class _PartBuilder:
         for instance in instances:
             code = self.codes.of(self.graph.block_of(instance)).get(phase)
             if code is not None:
-                yield Execution(code, instance.name, ONCE, phase if phase == BEGIN else "end")
+                waits = HOST in self.codes.codes[code].streams and self.codes.conduct.behind_backward
+                behind = (COMPUTE,) if waits else ()
+                yield Execution(code, instance.name, ONCE, phase if phase == BEGIN else "end", behind=behind)
 
     def _scheduled(self) -> Iterator[Execution]:
         """Every action with its transfers: receives one action ahead if overlapped, else just before.
