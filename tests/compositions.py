@@ -34,7 +34,15 @@ MODELS: dict[str, dict[str, Any]] = {
         "ffn": 16,
         "experts": {"count": 4, "top_k": 2, "ffn": 8, "shared": 1, "dense_layers": 1},
     },
+    "mixture, uneven": {
+        **SIZES,
+        "ffn": 16,
+        "experts": {"count": 4, "top_k": 2, "ffn": 8, "capacity_factor": 1.5, "padded": False},
+    },
 }
+MIXTURES = {"mixture": "uniform", "mixture, uneven": "zipf:1.2"}
+"""How many tokens the experts of a model get."""
+
 ULYSSES = {"match": "layers.*.attention.core", "split": {"heads": "ulysses"}}
 AXES: dict[str, dict[str, Any]] = {
     "data 4": {"mesh": {"data": 4}},
@@ -48,6 +56,7 @@ AXES: dict[str, dict[str, Any]] = {
     "tensor 2 sp, data 2, pipeline 2": {
         "mesh": {"tensor": 2, "data": 2, "pipeline": 2},
         "recipe": "megatron_sp",
+        "overlap": {"tensor": 2},
     },
     "pipeline 2, data 2, context 2": {"mesh": {"pipeline": 2, "data": 2, "context": 2}},
     "ring 2, pipeline 2, tensor 2": {
@@ -178,6 +187,7 @@ def scenario(row: Row) -> Scenario:
                 "seq_len": 8,
                 "precision": PRECISIONS[row["precision"]],
                 "optimizer": {"kind": row["optimizer"], "clip": row["clip"]},
+                "routing": MIXTURES.get(row["model"], "uniform"),
             },
             "parallel": {
                 **parallel,
@@ -221,7 +231,7 @@ REFUSALS = (
     Refusal(
         "Places of experts are given to tokens one after another, so whoever gives them sees all before.",
         lambda row: (
-            row.get("model") == "mixture"
+            row.get("model") in MIXTURES
             and not {"context", "ring"}.isdisjoint(AXES.get(row.get("axes"), {"mesh": ()})["mesh"])
         ),
         "dim 'seq' cannot be split: a seat depends on all tokens before",

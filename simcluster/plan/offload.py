@@ -31,14 +31,14 @@ def offload(graph: Graph, plan: Offload, mesh: Mesh) -> Graph:
     PlanError if a pattern fits nothing that can be offloaded.
     """
     if rule := plan.rules.get("parameters"):
-        chosen = _tied(graph, _chosen(graph, "parameters", rule, mesh, _by_block(graph, weights)))
+        chosen = _tied(graph, _lasting(graph, "parameters", rule, mesh, _by_block(graph, weights)))
         _check_weights(graph, chosen)
         graph = _specialised(graph, chosen, partial(offload_weights, rule=rule))
     if rule := plan.rules.get("gradients"):
-        chosen = _chosen(graph, "gradients", rule, mesh, _added_up(graph))
+        chosen = _lasting(graph, "gradients", rule, mesh, _added_up(graph))
         graph = _specialised(graph, chosen, partial(offload_gradients, rule=rule))
     if rule := plan.rules.get("optimizer_states"):
-        chosen = _chosen(graph, "optimizer_states", rule, mesh, _by_block(graph, moved_states))
+        chosen = _lasting(graph, "optimizer_states", rule, mesh, _by_block(graph, moved_states))
         graph = _specialised(graph, chosen, partial(offload_states, rule=rule))
     if rule := plan.rules.get("activations"):
         kept = kept_activations(graph)
@@ -72,6 +72,16 @@ def _added_up(graph: Graph) -> dict[str, Values]:
         name: {value: parameter for value, parameter in values.items() if f"{name}.{parameter}" not in stays}
         for name, values in found.items()
     }
+
+
+def _lasting(
+    graph: Graph, category: str, rule: Offloading, mesh: Mesh, able: Mapping[str, Values]
+) -> dict[str, frozenset[str]]:
+    """The same of what outlives micro-batches, which all slices of sequences have in common."""
+    leading = {each.name: {} if each.first else able[each.name] for each in graph.instances}
+    found = _chosen(graph, category, rule, mesh, leading)
+    sliced = {each.name: found.get(each.first, frozenset()) for each in graph.instances if each.first}
+    return found | {name: frozenset(values & able[name].keys()) for name, values in sliced.items()}
 
 
 def _chosen(
@@ -136,7 +146,7 @@ def _tied(graph: Graph, chosen: Mapping[str, frozenset[str]]) -> dict[str, froze
         for name in graph.block_of(each).parameters
     }
     for group in graph.ties:
-        copies = [owners[name] for name in group]
+        copies = [owners[name] for name in group if name in owners]
         if any(name in found.get(instance, ()) for instance, name in copies):
             for instance, name in copies:
                 found[instance] = found.get(instance, frozenset()) | {name}

@@ -88,7 +88,7 @@ class LayoutPlanner(Planner):
             chain=self.chain,
             chunks=self.once.by_chunk(self.layers),
             vocab=self.padded.vocabulary,
-            overlapped=self.parallel.schedule.overlapped(self.framework, self.once),
+            overlapped=bool(self.generation) or self.parallel.schedule.overlapped(self.framework, self.once),
             prefetch=self.framework.prefetch,
             dispatch=self.framework.host,
             graphs=self._graphs(),

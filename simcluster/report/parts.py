@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -24,15 +24,19 @@ _CATEGORIES: Mapping[str, tuple[str, Tone]] = MappingProxyType(
 )
 
 
-def cut(summary: Mapping[str, Any]) -> list[tuple[Part, float]]:
+def cut(summary: Mapping[str, Any], axes: Sequence[str] = ()) -> list[tuple[Part, float]]:
     """The parts of a step in seconds, mean over ranks, each with the most of any class; they sum to the step.
 
-    Parts that are nothing are left out, compute excepted.
+    Parts that are nothing are left out, compute excepted. ``axes`` have their tones in this order, as in
+    other steps beside this one; the others follow by what is exposed.
     """
     exposed, most = summary["exposed_communication_s"], summary["exposed_communication_s_max"]
     found = [(Part("compute", summary["compute_s"], BLUE), summary["compute_s_max"])]
-    order = sorted(exposed, key=lambda axis: -exposed[axis])
+    rest = (axis for axis in exposed if axis not in axes)
+    order = [*axes, *sorted(rest, key=lambda axis: -exposed[axis])]
     for index, axis in enumerate(order):
+        if axis not in exposed:
+            continue
         tone = _COMMUNICATION[index % len(_COMMUNICATION)]
         found.append((Part(f"{axis} communication", exposed[axis], tone), most[axis]))
     for name, key, tone in (

@@ -207,6 +207,26 @@ def _states(formats: Mapping[str, DType]) -> str:
     return " and ".join(f"{dtype} {name}" for name, dtype in formats.items())
 
 
+_OF_TRAINING = frozenset(
+    {
+        "accumulate",
+        "optimizer",
+        "gradients",
+        "main_gradients",
+        "weights",
+        "recompute",
+        "reduction",
+        "gather",
+        "p2p",
+        "p2p_interleaved",
+        "storage.in_place",
+        "storage.placeholders",
+    }
+)
+"""What a profile says of training only: of gradients, weights that are updated, and stages that wait for what
+comes back."""
+
+
 def _framework(built: Built) -> list[str]:
     """What the framework profile changes against the ideal one in this plan."""
     spec, plan = built.scenario.spec, built.plan
@@ -235,6 +255,7 @@ def _framework(built: Built) -> list[str]:
             key: value
             for key, value in changes.items()
             if not idle.get(key, alone and key.startswith("reduction"))
+            and not (plan.generation and {key, key.partition(".")[0]} & _OF_TRAINING)
         }
     )
 

@@ -47,7 +47,7 @@ OPTIONS = {
     "precision": ["fp32", "bf16"],
     "schedule": ["1f1b", "zb_h1"],
 }
-ROWS = list(covering(OPTIONS))
+ROWS = covering(OPTIONS)
 
 
 def label(row) -> str:

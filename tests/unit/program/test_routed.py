@@ -55,6 +55,10 @@ PLANS = {
     ),
     "slices of sequences": ({"context": 2, "expert": 2}, {"parallel": {"context": "ring"}}),
     "experts over slices": ({"data": 2, "context": 2}, {"parallel": {"roles": {"experts": ["context"]}}}),
+    "offloaded": (
+        {"expert": 4},
+        {"parallel": {"offload": {"activations": "host"}}},
+    ),
     "fsdp": ({"data": 2, "expert": 2}, {"parallel": {"recipe": "fsdp"}}),
     "pipeline": (
         {"pipeline": 2, "expert": 4},

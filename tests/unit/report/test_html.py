@@ -8,7 +8,7 @@ from simcluster import units
 from simcluster.report import html
 from simcluster.trace import Recording, Run
 
-VOID = {"br"}
+VOID = {"br", "meta"}
 
 
 class Page(HTMLParser):
