@@ -289,6 +289,12 @@ def test_who_gathers_unequally_much_pads_to_the_most():
         assert {after for _, after in held} == {sum(before for before, _ in held) * (2 // len(held))}
 
 
+def test_unequal_shares_of_the_batch_are_refused():
+    more = {"training": {"batch_shares": {"data": [3, 1]}}}
+    with pytest.raises((PlanError, ScenarioError), match="unequal shares of the batch"):
+        prepare(scenario({"data": 2, "expert": 2}, more, "zipf:1"))
+
+
 @given(
     shares=st.lists(st.floats(0, 1), min_size=1, max_size=12).filter(lambda each: sum(each) > 0),
     once=st.integers(1, 40),
