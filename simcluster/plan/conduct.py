@@ -213,7 +213,7 @@ class Conduct:
             given,
             fusion.closed,
             framework.storage,
-            framework.host_updates == "after_backward",
+            framework.host_updates == "behind_backward",
         )
 
     @property

@@ -184,8 +184,8 @@ _PHRASES: Mapping[str, Callable[[Any], str]] = {
         "exposed": "sharded weights gathered before the forward",
     }.__getitem__,
     "host_updates": {
-        "ready": "hosts update as soon as gradients are there",
-        "after_backward": "hosts update behind the whole backward",
+        "as_ready": "hosts update as soon as gradients are there",
+        "behind_backward": "hosts update behind the whole backward",
     }.__getitem__,
     "layer_collectives": {
         "overlapped": "kernels beside collectives of activations",

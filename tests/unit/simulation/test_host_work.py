@@ -319,6 +319,18 @@ def test_what_lies_on_the_host_takes_no_way_over_the_device():
     assert {each.operation for code in codes for each in code.instructions} == {"work of the host"}
 
 
+@pytest.mark.parametrize(("begins", "ready"), [("as_ready", True), ("behind_backward", False)])
+def test_a_profile_says_whether_updates_on_the_host_wait_for_the_whole_backward(begins, ready):
+    data = written(["*.update"], 1, mesh={"data": 1}, model=TINY, offload={"gradients": "host"})
+    small = {"global_batch": 1, "micro_batch": 1, "seq_len": 8, "optimizer": "adamw", "precision": "fp16"}
+    framework = {"use": "ideal", "host_updates": begins}
+    spans = simulate(Scenario.of(data | {"training": small, "framework": framework})).spans
+    updates = np.char.endswith(spans.text("operator").astype(str), ".update")
+    backward = (spans.text("stream") == "compute") & np.char.startswith(spans.text("action").astype(str), "B")
+    assert updates.any() and backward.any()
+    assert bool((spans["start"][updates] < spans["end"][backward].max()).any()) is ready
+
+
 def test_patterns_that_fit_nothing_are_refused_with_the_nearest_name():
     with pytest.raises(PlanError, match=r"'embedding\.deep\.token' matches no operator") as caught:
         prepare(lookups(["embedding.deep.token"]))
