@@ -20,7 +20,7 @@ from simcluster.engine.timed import NOTHING
 from simcluster.engine.timing import ClassTiming
 from simcluster.engine.waits import IDLE, PIPELINE_WAIT
 from simcluster.program import COMPUTE, Action, Program
-from simcluster.program.instruction import stream_axes
+from simcluster.program.instruction import beside_device, stream_axes
 from simcluster.trace import Table
 
 Ints = NDArray[np.int64]
@@ -204,7 +204,10 @@ class _StageCut:
             self.lost[cause].reshape(-1)[chosen] += spent
 
     def _tail(self, idle: Ints, end: int, rest: str) -> None:
-        """From the last kernel to the end of the run: its own communication first, then the others."""
+        """From the last kernel to the end of the run: its own communication first, then the others.
+
+        What the host does then is cut by what that waited for.
+        """
         over, of = idle, np.full(self.shape, self.compute, dtype=np.int64)
         for lane in sorted(self.lanes, key=lambda lane: lane.stage.linked.streams[lane.number].name):
             if lane.length and lane.number != self.compute:
@@ -215,6 +218,11 @@ class _StageCut:
                 of = np.where(later, lane.number, of)
         for lane in self.lanes:
             mine = (of == lane.number) & (over > idle)
-            if mine.any():
+            name = lane.stage.linked.streams[lane.number].name
+            if mine.any() and beside_device(name):
+                where = np.flatnonzero(mine.ravel())
+                first, last = (np.broadcast_to(each, self.shape).ravel()[where] for each in (idle, over))
+                self._blame(first, last, lane.number, lane.length - 1, where)
+            elif mine.any():
                 self._charge(self.axes[lane.number], np.where(mine, over - idle, 0), None)
         self._charge(rest, end - over, None)

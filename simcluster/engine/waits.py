@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from simcluster.engine.spans import Vocabulary
 from simcluster.engine.timing import ClassTiming
 from simcluster.program import COMPUTE
-from simcluster.program.instruction import stream_axes
+from simcluster.program.instruction import beside_device, stream_axes
 from simcluster.trace import Table, concatenated
 
 Ints = NDArray[np.int64]
@@ -40,7 +40,7 @@ def _class_waits(
     compute = next(number for number, stream in enumerate(streams) if stream.name == COMPUTE)
     blame = _Blame(timing, stage_axis)
     rows = [row for episode in _episodes(timing, compute) for row in blame.rows(*episode)]
-    rows += _tail(timing, compute, end, stage_axis, num_stages)
+    rows += _tail(timing, compute, end, stage_axis, num_stages, blame)
     kept = [row for row in rows if row[1] > row[0]]
     return Table(
         {
@@ -112,19 +112,25 @@ class _Blame:
 
 
 def _tail(
-    timing: ClassTiming, compute: int, end: int, stage_axis: str, num_stages: int
+    timing: ClassTiming, compute: int, end: int, stage_axis: str, num_stages: int, blame: _Blame
 ) -> list[tuple[int, int, str]]:
-    """From a class's last kernel to the end of the run: its own communication first, then the others."""
+    """From a class's last kernel to the end of the run: its own communication first, then the others.
+
+    What the host does then is cut by what that waited for.
+    """
     ends = [
-        (int(found[-1]), stream.name)
-        for found, stream in zip(timing.ends, timing.linked.streams, strict=True)
+        (int(found[-1]), stream.name, number)
+        for number, (found, stream) in enumerate(zip(timing.ends, timing.linked.streams, strict=True))
         if len(found)
     ]
     kernels = timing.ends[compute]
     idle = int(kernels[-1]) if len(kernels) else 0
-    over, name = max(ends, default=(0, COMPUTE))
+    over, name, number = max(ends, default=(0, COMPUTE, compute))
     rows = []
-    if over > idle and name != COMPUTE:
+    if over > idle and beside_device(name):
+        rows += blame.rows(idle, over, number, len(timing.ends[number]) - 1)
+        idle = over
+    elif over > idle and name != COMPUTE:
         rows.append((idle, over, stream_axes(name, stage_axis)))
         idle = over
     rows.append((idle, end, PIPELINE_WAIT if num_stages > 1 else IDLE))

@@ -111,7 +111,8 @@ def _offload(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
     present, sharding = scenario.spec.parallel.offload, plan["optimizer_sharding"]
     whole = bool(sharding["weights"]) or not sharding["states"]
     away: list[str] = []
-    for category in ("optimizer_states", "activations", *(("parameters",) if whole else ())):
+    kept = ("optimizer_states", "activations") if scenario.spec.training else ()
+    for category in (*kept, *(("parameters",) if whole else ())):
         if getattr(present, category) is None:
             away.append(category)
             yield tuple((f"parallel.offload.{each}", "host") for each in away)

@@ -195,6 +195,7 @@ class _Assembly:
         if model["context"] > 1:
             self._context([axis for axis in ("tensor", "context") if model[axis] > 1])
         self._recipe(model["tensor"])
+        self._chunks(model["tensor"])
 
     def _context(self, axes: list[str]) -> None:
         """How attention gets along with parts of sequences: by heads over these axes, or with all keys."""
@@ -234,6 +235,22 @@ class _Assembly:
             self.put("parallel.recipe", "megatron_sp" if split else "megatron", flag)
         elif facts.get("sequence_parallel"):
             facts.effectless(facts.flag("sequence_parallel"), "without tensor parallelism")
+
+    def _chunks(self, tensor: int) -> None:
+        """Transformer Engine's overlap of what sequence parallelism gathers and scatters."""
+        facts = self.facts
+        if not facts.get("tensor_chunks"):
+            return
+        flag = facts.flag("tensor_chunks")
+        if tensor == 1 or not facts.get("sequence_parallel"):
+            facts.effectless(flag, "without sequence parallelism")
+            return
+        whole = {"gathers": "whole_gathers", "reductions": "whole_scatters"}
+        without = {key: "none" for key, name in whole.items() if facts.get(name)}
+        if len(without) == len(whole):
+            facts.effectless(flag, "neither gathers nor scatters overlap")
+            return
+        self.put("parallel.overlap.tensor", {"chunks": SPLITS, **without}, flag)
 
     def batch(self) -> None:
         """Global batch, micro-batch and accumulation: two of them give the third, three are checked."""
@@ -322,6 +339,9 @@ class _Assembly:
 
 
 _AXES = ("data", "pipeline", "context", "tensor")
+
+SPLITS = 4
+"""Chunks of Transformer Engine's pipelined overlap if no configuration says otherwise (from memory)."""
 
 
 def _can_say(path: str, value: Any) -> bool:

@@ -236,6 +236,9 @@ PARALLEL: Mapping[str, Meaning] = {
     "recompute_modules": states("recompute_modules", lambda facts, flag: flag.value),
     "distribute_saved_activations": switch("slice"),
     "distribute_checkpointed_activations": switch("slice"),
+    "tp_comm_overlap": switch("tensor_chunks"),
+    "disable_tp_comm_overlap_ag": switch("whole_gathers"),
+    "disable_tp_comm_overlap_rs": switch("whole_scatters"),
 }
 """Of the plan."""
 

@@ -89,7 +89,11 @@ class DecoderBlock:
         build, dims = self.build, self.dims
         x = build.input("in", hidden)
         table = build.parameter("positions.weight", (dims.max_positions, dims.hidden))
-        rows = build.add("positions", PositionRows(), build.feed("tokens", tokens, dims.vocab), table)
+        if self.past is None:
+            rows = build.add("positions", PositionRows(), build.feed("tokens", tokens, dims.vocab), table)
+        else:
+            # Tokens of later passes are known to the first stage only.
+            rows = build.add("positions", PositionRows(position=self._position, of_states=True), x, table)
         y = self._norm("attention.norm", x)
         (q,) = self._linear("attention.query", rows, HIDDEN, _heads("q"), self._qkv_bias)
         k, v = self._linear("attention.qkv", y, HIDDEN, _heads("k", "v"), self._qkv_bias)

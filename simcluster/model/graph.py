@@ -23,8 +23,8 @@ class Phase(enum.StrEnum):
 
     Sharded weights are gathered ahead of a block's forward (``gather``) and backward (``regather``), sharded
     gradients scattered behind its backward (``scatter``), each on streams of their own. What was kept off the
-    device comes back ahead of the backward (``fetch``). ``weights`` is the second half of a backward that is
-    done in two.
+    device comes back ahead of the backward (``fetch``). ``recompute`` is what a backward computes again,
+    where a schedule does so ahead of it, ``weights`` the second half of a backward that is done in two.
     """
 
     BEGIN = "begin"
@@ -32,6 +32,7 @@ class Phase(enum.StrEnum):
     FORWARD = "forward"
     REGATHER = "regather"
     FETCH = "fetch"
+    RECOMPUTE = "recompute"
     BACKWARD = "backward"
     WEIGHTS = "weights"
     SCATTER = "scatter"

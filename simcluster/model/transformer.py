@@ -173,11 +173,7 @@ class Transformer(Dimensions, Model):
     @property
     def ungenerative(self) -> str:
         """What of it has no form that reads a cache."""
-        lacking = {
-            "latent attention": self.latent,
-            "a query layer": self.query_layer,
-            "experts": self.experts,
-        }
+        lacking = {"latent attention": self.latent, "experts": self.experts}
         found = [name for name, has in lacking.items() if has]
         return f"inference of models with {' and '.join(found)} is not supported yet" if found else ""
 
@@ -199,8 +195,12 @@ class Transformer(Dimensions, Model):
 
             made = [write("embedding").embedding(ids), write("layer").layer(hidden)]
             made.append(write("head").next_token(hidden, known))
+            kinds = ["embedding", *("layer",) * self.layers, "head"]
+            if self.query_layer:
+                kinds[-2] = "query_layer"
+                made.append(write("query_layer").query_layer(hidden, ids))
             blocks |= {block.name: block for block in made}
-            for name, kind in zip(names, ("embedding", *("layer",) * self.layers, "head"), strict=True):
+            for name, kind in zip(names, kinds, strict=True):
                 inputs = (instances[-1].output("out"),) if instances else ()
                 like = name if token else ""
                 instances.append(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from simcluster.layout import Mesh, Movement
 from simcluster.model import Block, Node, Operator, TensorType, Value
@@ -32,39 +32,78 @@ def in_chains(order: KernelOrder, chains: Sequence[Chain], mesh: Mesh) -> Block:
     """The block with these chains, which share no kernel, in chunks.
 
     Kernels of a chain that follow each other without a collective between them are done one chunk after the
-    other, each with its collectives behind it: so these are under way while the next chunk is computed.
+    other, each with its collectives behind it: so these are under way while the next chunk is computed. What
+    they need besides, casts of weights, is made before the first of them.
     """
-    writer = _Writer(order, mesh, dict(order.block.values))
-    instead: dict[int, list[Node]] = {}
-    behind: defaultdict[int, list[Node]] = defaultdict(list)
+    writer = _Writer(order, mesh, chains, dict(order.block.values))
+    found: dict[int, list[Node]] = {place: [] for place in writer.at}
     before: defaultdict[int, list[Node]] = defaultdict(list)
+    behind: defaultdict[int, list[Node]] = defaultdict(list)
     for chain in chains:
-        instead |= dict.fromkeys(chain.places, ())  # type: ignore[arg-type]
-        for stage in writer.stages(chain):
-            instead[stage[0]] = list(writer.stage(chain, stage))
         for value, place, late in writer.wanted(chain):
             (behind if late else before)[place].append(writer.together(chain, value, place))
+    for chain in chains:
+        before[chain.places[0]] += [node for place in writer.early(chain) for node in order.kernels[place]]
+        for stage in writer.stages(chain):
+            found[stage[0]] += writer.stage(chain, stage)
     nodes: list[Node] = []
     for place, kernel in enumerate(order.kernels):
-        nodes += [*before[place], *instead.get(place, kernel), *behind[place]]
+        nodes += [*before[place], *found.get(place, kernel), *behind[place]]
     return replace(order.block, nodes=tuple(nodes), values=writer.values)
 
 
 @dataclass
 class _Writer:
+    """Writes chains; ``at`` says where what stood at a place stands then, if not there, ``of`` which chain
+    has it, or needs it before.
+    """
+
     order: KernelOrder
     mesh: Mesh
+    chains: Sequence[Chain]
     values: dict[str, Value]
+    at: dict[int, int] = field(init=False)
+    of: dict[int, Chain] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.of = {place: chain for chain in self.chains for place in chain.places}
+        for chain in sorted(self.chains, key=lambda each: each.places):
+            self.of |= dict.fromkeys(self._needed(chain), chain)
+        self.at = {place: chain.places[0] for place, chain in self.of.items()}
+        for chain in self.chains:
+            self.at |= {place: stage[0] for stage in self.stages(chain) for place in stage}
+
+    def early(self, chain: Chain) -> list[int]:
+        """Kernels between those of a chain that make something for it of what is there before its first."""
+        return [place for place, other in self.of.items() if other is chain and place not in chain.places]
+
+    def _needed(self, chain: Chain) -> list[int]:
+        """The same; what an earlier chain needs too stands before that one."""
+        first, last = chain.places[0], chain.places[-1]
+        needed = {value for place in chain.places for value in self.order.read(place)}
+        return [
+            place
+            for place in range(first, last)
+            if place not in self.of
+            and not self._moves(place)
+            and not needed.isdisjoint(self.order.made(place))
+            and all(maker < first for maker in self._makers(place))
+        ]
+
+    def _makers(self, place: int) -> Iterator[int]:
+        """The places of all before it that makes what a kernel reads; parameters are updated later."""
+        makers = (self.order.makers.get(value, -1) for value in self.order.read(place))
+        return (maker for maker in makers if maker < place)
 
     def stages(self, chain: Chain) -> list[list[int]]:
         """The places of a chain, those together that are written at the first of them: kernels, and then
         collectives, that need nothing which is made between them by others.
         """
         found: list[list[int]] = []
+        there = {*chain.places, *self.early(chain)}
         for place in chain.places:
             moves = self._moves(place)
-            outside = [self.order.makers.get(value, -1) for value in self.order.read(place)]
-            latest = max((each for each in outside if each not in chain.places), default=-1)
+            latest = max((maker for maker in self._makers(place) if maker not in there), default=-1)
             joins = bool(found) and latest < found[-1][0] and (moves or not self._moves(found[-1][-1]))
             if joins:
                 found[-1].append(place)
@@ -100,7 +139,10 @@ class _Writer:
                 others = [user for user in self.order.readers.get(value, ()) if user not in chain.places]
                 if value in chain.cut and (others or self.order.leaves(value)):
                     near = [user for user in self.order.users(value, place) if user not in chain.places]
-                    yield (value, near[0], False) if near else (value, place, True)
+                    if near:
+                        yield value, min(self.at.get(user, user) for user in near), False
+                    else:
+                        yield value, place, True
 
     def _chunk(self, chain: Chain, node: Node, index: int) -> Node:
         """One chunk of a node."""

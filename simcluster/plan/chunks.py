@@ -60,7 +60,7 @@ def chunked(graph: Graph) -> dict[str, tuple[int, int]]:
 
 def chunks_told(chosen: Mapping[str, OverlapSpec], graph: Graph) -> Iterator[str]:
     """What the user should know of collectives in chunks."""
-    found = chunked(graph)
+    found = chunked(graph) if chosen else {}
     for axis, spec in chosen.items():
         cut, total = found.get(axis, (0, 0))
         what = "their matmuls" if spec.reach == "matmul" else "all that is between attentions"

@@ -157,6 +157,7 @@ class Conduct:
     gathered. ``blocking_layers``: kernels wait for collectives of activations. ``scatter``: the axes over
     which equal activations cross stages in parts. ``buffers``: memory for buckets under way, in buckets.
     ``gather_once``: sharded weights that are not gathered again serve all micro-batches of a step.
+    ``late_updates``: those on hosts start after the whole backward pass.
     ``fusion`` wins over ``buckets``; with ``apart`` nothing travels together at all. ``storage``: what memory
     tensors and kernels take that the mathematics does not say.
     """
@@ -171,6 +172,7 @@ class Conduct:
     fusion: Fusion | None = None
     apart: bool = False
     storage: StorageSpec = StorageSpec()
+    late_updates: bool = False
 
     @classmethod
     def of(
@@ -211,6 +213,7 @@ class Conduct:
             given,
             fusion.closed,
             framework.storage,
+            framework.host_updates == "behind_backward",
         )
 
     @property

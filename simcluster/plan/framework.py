@@ -204,6 +204,10 @@ class FrameworkSpec(CatalogSection):
     """Whether updated weights of a sharded optimizer are gathered while the forward pass runs, or before it.
     """
 
+    host_updates: Literal["as_ready", "behind_backward"] = "as_ready"
+    """Whether updates on the processors of hosts begin when their gradients are there, or behind the whole
+    backward: where fp16 gradients are looked through for overflows before any of them counts, say."""
+
     layer_collectives: Literal["overlapped", "blocking"] = "overlapped"
     """Whether kernels go on beside collectives of activations and their gradients, or wait. Of a
     column-parallel layer's backward: overlapped, the sum of the input's gradient (all-reduce or

@@ -15,8 +15,8 @@ from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Mesh
 from simcluster.model import Block, Graph
 from simcluster.plan.offload_activations import kept_activations, offload_activations
-from simcluster.plan.offload_gradients import gradients, offload_gradients, reduced_once
-from simcluster.plan.offload_states import moved_states, offload_states
+from simcluster.plan.offload_gradients import gradients, leaving, reduced_once, with_scaled
+from simcluster.plan.offload_states import around_updates, moved_states, offload_states
 from simcluster.plan.offload_weights import kept_whole, offload_weights, weights
 from simcluster.plan.offloading import PATH, Offload, Offloading
 from simcluster.plan.redistribute import local_bytes
@@ -25,10 +25,11 @@ Values = Mapping[str, str]
 """Value of a block -> what it is called in patterns, without the instance."""
 
 
-def offload(graph: Graph, plan: Offload, mesh: Mesh) -> Graph:
-    """The graph with the values that are offloaded at their places, and relocations around their users.
+def away(graph: Graph, plan: Offload, mesh: Mesh) -> Graph:
+    """The graph with parameters and gradients at their places; forward and backward work with copies.
 
-    PlanError if a pattern fits nothing that can be offloaded.
+    It stands before operators are placed on hosts: an update there has what lies there at hand. PlanError if
+    a pattern fits nothing that can be offloaded.
     """
     if rule := plan.rules.get("parameters"):
         chosen = _tied(graph, _lasting(graph, "parameters", rule, mesh, _by_block(graph, weights)))
@@ -36,7 +37,19 @@ def offload(graph: Graph, plan: Offload, mesh: Mesh) -> Graph:
         graph = _specialised(graph, chosen, partial(offload_weights, rule=rule))
     if rule := plan.rules.get("gradients"):
         chosen = _lasting(graph, "gradients", rule, mesh, _added_up(graph))
-        graph = _specialised(graph, chosen, partial(offload_gradients, rule=rule))
+        graph = _specialised(graph, chosen, partial(leaving, rule=rule))
+    return graph
+
+
+def offload(graph: Graph, plan: Offload, mesh: Mesh) -> Graph:
+    """The graph with states and activations at their places, and copies around every update on the device.
+
+    PlanError if a pattern fits nothing that can be offloaded.
+    """
+    if rule := plan.rules.get("parameters"):
+        graph = _around(graph, rule, lambda block, values: values & set(block.parameters))
+    if rule := plan.rules.get("gradients"):
+        graph = _around(graph, rule, lambda block, values: with_scaled(block, values & {*gradients(block)}))
     if rule := plan.rules.get("optimizer_states"):
         chosen = _lasting(graph, "optimizer_states", rule, mesh, _by_block(graph, moved_states))
         graph = _specialised(graph, chosen, partial(offload_states, rule=rule))
@@ -45,6 +58,16 @@ def offload(graph: Graph, plan: Offload, mesh: Mesh) -> Graph:
         chosen = _chosen(graph, "activations", rule, mesh, _by_block(graph, lambda block: kept[block.name]))
         graph = _specialised(graph, chosen, partial(offload_activations, rule=rule))
     return graph
+
+
+def _around(graph: Graph, rule: Offloading, which: Callable[[Block, set[str]], set[str]]) -> Graph:
+    """The graph with copies around updates on the device of what lies at a place, of which ``which`` says."""
+
+    def changed(block: Block) -> Block:
+        there = {name for name, value in block.values.items() if value.place is rule.place}
+        return around_updates(block, which(block, there), rule)
+
+    return graph.with_blocks({name: changed(block) for name, block in graph.blocks.items()})
 
 
 def _by_block(graph: Graph, able: Callable[[Block], Values]) -> dict[str, Values]:
@@ -77,7 +100,7 @@ def _added_up(graph: Graph) -> dict[str, Values]:
 def _lasting(
     graph: Graph, category: str, rule: Offloading, mesh: Mesh, able: Mapping[str, Values]
 ) -> dict[str, frozenset[str]]:
-    """The same of what outlives micro-batches, which slices of sequences have in common with the first."""
+    """The same of what outlives micro-batches, which all slices of sequences share with the first."""
     leading = {each.name: {} if each.first else able[each.name] for each in graph.instances}
     found = _chosen(graph, category, rule, mesh, leading)
     sliced = {each.name: found.get(each.first, frozenset()) for each in graph.instances if each.first}
@@ -146,7 +169,7 @@ def _tied(graph: Graph, chosen: Mapping[str, frozenset[str]]) -> dict[str, froze
         for name in graph.block_of(each).parameters
     }
     for group in graph.ties:
-        copies = [owners[name] for name in group]
+        copies = [owners[name] for name in group if name in owners]
         if any(name in found.get(instance, ()) for instance, name in copies):
             for instance, name in copies:
                 found[instance] = found.get(instance, frozenset()) | {name}

@@ -6,12 +6,12 @@ them, or shards of them: what is reduced once per step has to be on the device f
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from simcluster.layout import Movement
 from simcluster.model import Block, Node, Phase, Role
-from simcluster.plan.offload_states import offload_states
+from simcluster.plan.fuse import kernel_nodes
 from simcluster.plan.offloading import Offloading
 from simcluster.plan.relocate import relocated
 
@@ -34,19 +34,12 @@ def reduced_once(block: Block) -> set[str]:
     }
 
 
-def _scaled(block: Block, accumulators: Collection[str]) -> set[str]:
-    """What takes the place of accumulators before they are used: gradients that are clipped, say."""
-    return {
-        out
-        for node in block.phase(Phase.END)
-        if any(value in accumulators for value in node.inputs)
-        for out in node.outputs
-        if block.values[out].role is Role.VIEW and not block.values[out].copy_of
-    }
+def leaving(block: Block, chosen: Collection[str], rule: Offloading) -> Block:
+    """The block with the ``chosen`` accumulators at their place, to which every micro-batch adds its own.
 
-
-def offload_gradients(block: Block, chosen: Collection[str], rule: Offloading) -> Block:
-    """The block with the ``chosen`` accumulators at their place, to which every micro-batch adds its own."""
+    What takes their place before they are used, as gradients that are clipped, lies there, too. Who uses
+    either is not changed.
+    """
     values = dict(block.values)
     writers: dict[str, int] = dict.fromkeys(chosen, 0)
     for node in block.phase(*_MAKING):
@@ -58,19 +51,38 @@ def offload_gradients(block: Block, chosen: Collection[str], rule: Offloading) -
     for value, name in part.items():
         role = Role.GRADIENT if writers[value] == 1 else Role.SUM
         values[name] = replace(values[value], role=role)
+    values |= {name: replace(values[name], place=rule.place) for name in with_scaled(block, chosen)}
     nodes = [
         replace(node, outputs=tuple(part.get(value, value) for value in node.outputs))
         if node.phase in _MAKING
         else node
         for node in block.nodes
     ]
-    block = replace(block, values=values, nodes=tuple(nodes))
-    block = offload_states(block, {*chosen, *_scaled(block, chosen)}, rule)
-    values = dict(block.values)
-    leaving: list[Node] = []
     for value, name in part.items():
         why = f"{value} lies on the {rule.place}"
-        leaving += relocated(values, name, value, rule.place, rule, Phase.SCATTER, why)
+        nodes += relocated(values, name, value, rule.place, rule, Phase.SCATTER, why)
     order = list(Phase)
-    nodes = sorted((*block.nodes, *leaving), key=lambda node: order.index(node.phase))
+    nodes.sort(key=lambda node: order.index(node.phase))
     return replace(block, values=values, nodes=tuple(nodes))
+
+
+def with_scaled(block: Block, chosen: Collection[str]) -> set[str]:
+    """Accumulators, and what takes their place."""
+    return {*chosen, *_scaled(block, chosen)}
+
+
+def _scaled(block: Block, accumulators: Collection[str]) -> set[str]:
+    """What takes the place of accumulators before they are used, if more than one kernel sees it."""
+    found = {
+        out
+        for node in block.phase(Phase.END)
+        if any(value in accumulators for value in node.inputs)
+        for out in node.outputs
+        if block.values[out].role is Role.VIEW and not block.values[out].copy_of
+    }
+    kernels = kernel_nodes(list(block.phase(Phase.END)))
+    return {value for value in found if sum(_uses(kernel, value) for kernel in kernels) > 1}
+
+
+def _uses(kernel: Sequence[Node], value: str) -> bool:
+    return any(value in (*node.inputs, *node.outputs) for node in kernel)

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from simcluster.model import Block, Node, Phase, Role, Value
+from simcluster.model import Block, Node, Phase, Relocation, Role, Value
 from simcluster.plan.fuse import kernel_nodes
 from simcluster.plan.offloading import Offloading
 from simcluster.plan.relocate import relocated
@@ -41,15 +41,22 @@ def offload_states(block: Block, chosen: Collection[str], rule: Offloading) -> B
     """The block with the ``chosen`` states at their place and copies around every kernel that uses them."""
     values = dict(block.values)
     chosen = {name for name in chosen if values[name].place is not rule.place}
-    kernels = kernel_nodes(block.nodes)
-    # What only one kernel sees is a matter of its own.
-    chosen = {
-        name
-        for name in chosen
-        if values[name].role is not Role.VIEW or sum(bool(_used(kernel, {name})) for kernel in kernels) > 1
-    }
     values |= {name: replace(values[name], place=rule.place) for name in chosen}
-    turns = [kernel for kernel in kernels if kernel[0].phase is Phase.END and _used(kernel, chosen)]
+    return around_updates(replace(block, values=values), chosen, rule)
+
+
+def around_updates(block: Block, chosen: Collection[str], rule: Offloading) -> Block:
+    """The block with copies around every kernel of the end phase that uses what lies elsewhere."""
+    values = dict(block.values)
+    kernels = kernel_nodes(block.nodes)
+    turns = [
+        kernel
+        for kernel in kernels
+        if kernel[0].phase is Phase.END
+        and kernel[0].place is not rule.place
+        and not isinstance(kernel[0].operator, Relocation)
+        and _used(kernel, chosen)
+    ]
     around = [_around(kernel, values, chosen, rule) for kernel in turns]
     nodes: list[Node] = []
     brought = 0

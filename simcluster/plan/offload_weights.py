@@ -11,7 +11,6 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from simcluster.model import Block, Node, Phase, Place, Role, Value
-from simcluster.plan.offload_states import offload_states
 from simcluster.plan.offloading import Offloading
 from simcluster.plan.relocate import relocated
 
@@ -43,9 +42,12 @@ def kept_whole(block: Block) -> set[str]:
 
 
 def offload_weights(block: Block, chosen: Collection[str], rule: Offloading) -> Block:
-    """The block with the ``chosen`` parameters at their place, and copies for all that read them."""
-    block = offload_states(block, chosen, rule)
+    """The block with the ``chosen`` parameters at their place, and copies for forward and backward.
+
+    Who updates them is not changed.
+    """
     values = dict(block.values)
+    values |= {name: replace(values[name], place=rule.place) for name in chosen}
     nodes: dict[Phase, list[Node]] = {phase: [] for phase in Phase}
     brought: dict[tuple[Phase, str], str] = {}
     for node in block.nodes:

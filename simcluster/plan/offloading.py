@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from simcluster.cluster import Cluster
 from simcluster.document.pattern import matches
@@ -71,6 +72,27 @@ class Offload:
     host_limit: int | None = None
     disk_limit: int | None = None
     host_block: int = 1
+
+    def remarks(self, micro_batches: int) -> Iterator[str]:
+        """What the times of a step of so many micro-batches leave out."""
+        if "gradients" in self.rules and micro_batches > 1:
+            yield (
+                "gradients are added up on the host: what that takes of its processors is not in the times, "
+                "as no figures for it are known"
+            )
+
+    def document(self) -> dict[str, dict[str, Any]]:
+        """What is offloaded, as JSON-able data."""
+        return {
+            name: {
+                "to": str(rule.place),
+                "match": list(rule.match),
+                "fraction": rule.fraction,
+                "prefetch": rule.ahead,
+                "pinned": rule.rates.pinned,
+            }
+            for name, rule in self.rules.items()
+        }
 
     def on(self, cluster: Cluster) -> Offload:
         """The same for the hosts of a cluster; PlanError if they lack what is to be offloaded to."""

@@ -18,7 +18,7 @@ from simcluster.plan.enclose import enclose
 from simcluster.plan.formats import Formats
 from simcluster.plan.framework import FrameworkSpec
 from simcluster.plan.fuse import fuse
-from simcluster.plan.offload import offload
+from simcluster.plan.offload import away, offload
 from simcluster.plan.offloading import Offload
 from simcluster.plan.on_host import on_host
 from simcluster.plan.optimize import OptimizerPlan, optimize
@@ -84,7 +84,8 @@ class Passes:
         inside = self.framework.graphs.fuse
         graph = fuse(graph, self.framework.fuse, together=together, apart=self.apart, inside=inside)
         graph = in_chunks(graph, self.overlap, self.mesh)
-        return offload(on_host(graph, self.host), self.offload, self.mesh)
+        graph = on_host(away(graph, self.offload, self.mesh), self.host)
+        return offload(graph, self.offload, self.mesh)
 
     def _trained(self, graph: Graph, optimizer: OptimizerPlan) -> Graph:
         """The passes of training."""

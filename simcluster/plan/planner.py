@@ -35,6 +35,7 @@ from simcluster.plan.place import default_layers, place, written_layers
 from simcluster.plan.plan import Plan
 from simcluster.plan.planning import Planner
 from simcluster.plan.propagate import propagate
+from simcluster.plan.recompute_ahead import recompute_ahead
 from simcluster.plan.redistribute import Router
 from simcluster.plan.rule import BATCH, PIPELINE, SEQUENCE, Roles, Rule, sequence_slices, stage_devices
 from simcluster.plan.schedule import forward_only, splits
@@ -70,7 +71,7 @@ class LayoutPlanner(Planner):
         fusion = self.parallel.fused
         ids = fusion_ids(fusion.ids, [name for name, _ in logical.parameters()])
         passes = self._passes(sliced, optimizer)
-        graph = passes.run(sliced)
+        graph = recompute_ahead(passes.run(sliced), self.timetables)
         check_hosts(graph, self.cluster)
         check_meetings(graph, self.batches, gathered_once=self.sharding.gather_once)
         return Plan(
@@ -88,7 +89,7 @@ class LayoutPlanner(Planner):
             chain=self.chain,
             chunks=self.once.by_chunk(self.layers),
             vocab=self.padded.vocabulary,
-            overlapped=self.parallel.schedule.overlapped(self.framework, self.once),
+            overlapped=bool(self.generation) or self.parallel.schedule.overlapped(self.framework, self.once),
             prefetch=self.framework.prefetch,
             dispatch=self.framework.host,
             graphs=self._graphs(),
@@ -300,6 +301,7 @@ class LayoutPlanner(Planner):
         yield from pieces_told(placed, self.pieces)
         yield from followed(self.strategies, graph, self.sharder)
         yield from padded(placed, self.strategies, self.mesh) if self.parallel.pads else ()
+        yield from self.offload.remarks(self.batches.most)
         yield from without_effect(self.parallel.recompute, graph, self.sharding)
         yield from idle(self.parallel.fused, graph, self.sharding)
         yield from hints(

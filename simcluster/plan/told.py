@@ -183,6 +183,10 @@ _PHRASES: Mapping[str, Callable[[Any], str]] = {
         "overlapped": "weights gathered beside the forward",
         "exposed": "sharded weights gathered before the forward",
     }.__getitem__,
+    "host_updates": {
+        "as_ready": "hosts update as soon as gradients are there",
+        "behind_backward": "hosts update behind the whole backward",
+    }.__getitem__,
     "layer_collectives": {
         "overlapped": "kernels beside collectives of activations",
         "blocking": "kernels wait for collectives of activations",

@@ -15,6 +15,7 @@ from simcluster.plan.piece import USUAL_GRAPHS, Graphs
 from simcluster.plan.schedule import BACKWARD as B_ACTION
 from simcluster.plan.schedule import FORWARD as F_ACTION
 from simcluster.plan.schedule import INPUTS, Timetable
+from simcluster.plan.schedule import RECOMPUTE as R_ACTION
 from simcluster.plan.schedule import WEIGHTS as W_ACTION
 from simcluster.plan.schedule import Action as ScheduleAction
 from simcluster.program.buckets import Bucket, buckets
@@ -23,7 +24,7 @@ from simcluster.program.crossing import Crossing, Crossings
 from simcluster.program.due import Due
 from simcluster.program.fetches import with_fetches
 from simcluster.program.inputs import Fed, input_buffer, input_codes, with_inputs
-from simcluster.program.instruction import COMPUTE, Category, Execution
+from simcluster.program.instruction import COMPUTE, HOST, Category, Execution
 from simcluster.program.lower import Lowering
 from simcluster.program.names import buffer_names, holders
 from simcluster.program.phases import (
@@ -35,6 +36,7 @@ from simcluster.program.phases import (
     MEASURE,
     NORM,
     PREPARE,
+    RECOMPUTE,
     REDUCE,
     UPDATE,
     WEIGHTS,
@@ -50,8 +52,14 @@ from simcluster.program.units import Codes, Gathers, Scatters, each_alone, with_
 ONCE = -1
 """The micro-batch of what runs once per step."""
 
-_PHASES = {F_ACTION: (FORWARD,), B_ACTION: (BACKWARD, WEIGHTS), INPUTS: (BACKWARD,), W_ACTION: (WEIGHTS,)}
-"""The phases of each half of an action."""
+_PHASES = {
+    F_ACTION: (FORWARD,),
+    R_ACTION: (RECOMPUTE,),
+    B_ACTION: (RECOMPUTE, BACKWARD, WEIGHTS),
+    INPUTS: (RECOMPUTE, BACKWARD),
+    W_ACTION: (WEIGHTS,),
+}
+"""The phases of each half of an action; what is computed again by an action of its own is so once."""
 
 
 def build(
@@ -113,6 +121,8 @@ class _PartBuilder:
             chunk: [each for each in self.instances if each.chunk == chunk]
             for chunk in range(self.crossings.chain.num_chunks)
         }
+        halves = (half for action in self.actions for half in action.halves)
+        self.ahead = {half.unit for half in halves if half.kind == R_ACTION}
         self.names = buffer_names(self.graph, self.crossings, self.instances)
         self.slices = {
             (chunk, part): [each for each in instances if each.slice == part]
@@ -139,7 +149,9 @@ class _PartBuilder:
             *begin,
             *self._gathered(self._scheduled()),
             *self._late_reductions(),
-            *(each for phase in (NORM, MEASURE, UPDATE) for each in self._once(phase, self.instances[::-1])),
+            *self._updated(
+                each for phase in (NORM, MEASURE, UPDATE) for each in self._once(phase, self.instances[::-1])
+            ),
         ]
         codes = {each.name: self.codes.of(self.graph.block_of(each)) for each in self.instances}
         self.scatters = self._unit_scatters()
@@ -194,7 +206,7 @@ class _PartBuilder:
         self, half: ScheduleAction, action: ScheduleAction, crossing: Mapping[int, Sequence[Crossing]]
     ) -> Iterator[Execution]:
         """Values at one end of a chunk, or gradients at the other."""
-        if half.kind == W_ACTION:
+        if half.kind in (W_ACTION, R_ACTION):
             return
         key = (half.chunk, half.slice, half.kind == F_ACTION, crossing is self.arrivals)
         if key not in self.moving:
@@ -273,7 +285,7 @@ class _PartBuilder:
             codes = self.codes.of(self.graph.block_of(instance))
             runs = [
                 [Execution(code, instance.name, half.micro_batch, action, not self.overlapped)]
-                for phase in _PHASES[half.kind]
+                for phase in self._phases(half)
                 for code in self.codes.run(self.graph.block_of(instance), phase)
             ] or [[]]
             if forward and at_end and PREPARE in codes:
@@ -283,6 +295,12 @@ class _PartBuilder:
                     replace(run, action=action) for ready, run in self.reductions if ready == instance.home
                 ]
             yield from runs
+
+    def _phases(self, half: ScheduleAction) -> tuple[str, ...]:
+        """The phases that a half of an action runs."""
+        found = _PHASES[half.kind]
+        ahead = half.kind != R_ACTION and half.unit in self.ahead
+        return tuple(phase for phase in found if phase != RECOMPUTE) if ahead else found
 
     def _finished(self) -> list[int]:
         """The chunks in the order in which their last backward is over."""
@@ -389,6 +407,14 @@ class _PartBuilder:
             for each in unit_buckets(self.graph, instances[::step], phase, fusion, mesh, self._buffer):
                 name = f"{each.block.name}.chunk{chunk}" if chunk else each.block.name
                 yield replace(each, block=replace(each.block, name=name))
+
+    def _updated(self, executions: Iterator[Execution]) -> Iterator[Execution]:
+        """What follows the backward; the first that works on a host waits for its last kernel if told so."""
+        waits = self.codes.conduct.late_updates
+        for each in executions:
+            if waits and HOST in self.codes.codes[each.code].streams:
+                each, waits = replace(each, behind=(COMPUTE,)), False
+            yield each
 
     def _late_reductions(self) -> Iterator[Execution]:
         """Reductions that wait for the last kernel of the backward pass."""

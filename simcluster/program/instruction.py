@@ -30,6 +30,12 @@ OFFLOAD = "offload"
 HOST = "host_work"
 """The stream of the operators that a device has on the processors of its host, and what waits for them."""
 
+
+def beside_device(stream: str) -> bool:
+    """Whether a stream is one of the host's: of what is copied there and back, or done there."""
+    return stream == HOST or stream.startswith(OFFLOAD)
+
+
 SEND_NEXT, RECV_PREV = "send_next", "recv_prev"
 SEND_PREV, RECV_NEXT = "send_prev", "recv_next"
 FOLDED_SEND_PREV, FOLDED_RECV_NEXT = "send_prev (activations)", "recv_next (activations)"

@@ -32,6 +32,7 @@ from simcluster.program.kernels import joined
 from simcluster.program.phases import (
     BACKWARD,
     FORWARD,
+    RECOMPUTE,
     WEIGHTS,
     phases_of,
     stream_of,
@@ -42,7 +43,7 @@ from simcluster.program.storage import internal, local_type, stored, views, whol
 from simcluster.program.uses import Uses
 from simcluster.work import DType, Kernel, Work
 
-_COMPUTED = (FORWARD, BACKWARD, WEIGHTS)
+_COMPUTED = (FORWARD, RECOMPUTE, BACKWARD, WEIGHTS)
 """What is done for every micro-batch, in order of the kernels."""
 
 RESIDENT = {

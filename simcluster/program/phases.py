@@ -9,6 +9,7 @@ from simcluster.program.instruction import COMPUTE, HOST, Purpose, stream_name
 from simcluster.program.relocate import STREAMS, way_of
 
 BEGIN, PREPARE, FORWARD, BACKWARD, WEIGHTS = "begin", "prepare", "forward", "backward", "weights"
+RECOMPUTE = "recompute"
 REDUCE, NORM, MEASURE, UPDATE = "reduce", "norm", "measure", "update"
 GATHER, REGATHER, SCATTER, FETCH = "gather", "regather", "scatter", "fetch"
 
@@ -68,6 +69,7 @@ def phases_of(block: Block) -> dict[str, list[Node]]:
         FORWARD: list(block.phase(Phase.FORWARD)),
         REGATHER: list(block.phase(Phase.REGATHER)),
         FETCH: list(block.phase(Phase.FETCH)),
+        RECOMPUTE: list(block.phase(Phase.RECOMPUTE)),
         BACKWARD: list(block.phase(Phase.BACKWARD)),
         WEIGHTS: list(block.phase(Phase.WEIGHTS)),
         SCATTER: list(block.phase(Phase.SCATTER)),

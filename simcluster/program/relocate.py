@@ -93,7 +93,9 @@ def room_for(index: int, instructions: Sequence[Instruction]) -> Iterator[int]:
     """
     each = instructions[index]
     relocation = each.calls[0].operator if each.calls else None
-    if not isinstance(relocation, Relocation) or relocation.target is Place.DISK:
+    if not isinstance(relocation, Relocation):
+        return
+    if relocation.target is Place.DISK or relocation.source is Place.DEVICE:
         return
     users = list(_users(instructions))
     mine = next(_readers(each, instructions, index), None)

@@ -257,8 +257,14 @@ class _Sized:
             return each
         if each.action is Action.COLLECTIVE:
             return self._collective(each)
+        if each.action is Action.COPY:
+            # Between device and host: as much of each buffer as there is.
+            (slot,) = each.reads
+            return replace(
+                each, num_bytes=_scaled(each.num_bytes, self.slots[slot].type, self.old.slots[slot].type)
+            )
         if each.action is not Action.COMPUTE:
-            raise PlanError(f"{each.name} carries what experts hold to another device", path=PATH)
+            raise PlanError(f"{each.name} carries what experts hold to another stage", path=PATH)
         largest, before = (
             max(slots[slot].type.num_bytes for slot in (*each.reads, *each.writes))
             for slots in (self.slots, self.old.slots)

@@ -44,10 +44,12 @@ def whole_sizes(
 ) -> dict[str, int]:
     """The bytes of values whose buffers are one tensor, where they are not their own.
 
-    Of the results of one kernel, the first that is kept for the backward holds those that are not.
+    Of the results of one kernel, the first that is kept for the backward holds those that are not. What other
+    blocks read, as slices of sequences the keys and values of earlier ones, is a tensor of its own.
     """
     found: dict[str, int] = {}
     for made in _made_together(forward, storage, uses):
+        made = [value for value in made if not uses.border(value)]
         kept = [value for value in made if uses.scope(value) is Scope.MICRO_BATCH]
         if not kept:
             continue

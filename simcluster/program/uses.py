@@ -10,7 +10,9 @@ from simcluster.model import Block, Node, Phase, Role
 from simcluster.program.instruction import COMPUTE, OFFLOAD, Scope
 from simcluster.program.segments import phase_of
 
-_EACH = tuple(map(str, (Phase.FORWARD, Phase.FETCH, Phase.BACKWARD, Phase.WEIGHTS, Phase.SCATTER)))
+_EACH = tuple(
+    map(str, (Phase.FORWARD, Phase.FETCH, Phase.RECOMPUTE, Phase.BACKWARD, Phase.WEIGHTS, Phase.SCATTER))
+)
 """What runs for every micro-batch, and drops what it is the last to read."""
 
 _RESIDENT = frozenset(

@@ -11,6 +11,10 @@ from simcluster.report.statements import NEGLIGIBLE
 Document = Mapping[str, Any]
 
 
+_NAMED = ("kernels", "idle", "pipeline wait", "offload", "input")
+"""What parts of time are called as they are; others are axes that something travels along."""
+
+
 def infers(documents: Document) -> bool:
     """Whether a run answered prompts; else it trained."""
     return "inference" in documents["plan"]
@@ -55,12 +59,11 @@ def remarks(documents: Document) -> list[str]:
 
 def _spent(parts: Document) -> str:
     """What time is spent on: ``: kernels 8.91 ms, tensor communication 3.42 ms``."""
-    told = {"kernels", "idle"}
-    names = {
-        name: name if name in told or name.endswith("wait") else f"{name} communication" for name in parts
-    }
+    names = {name: f"{name} communication" for name in parts} | dict.fromkeys(_NAMED)
     total, most = sum(parts.values()), sorted(parts.items(), key=lambda part: -part[1])
-    shown = [f"{names[name]} {units.seconds(each)}" for name, each in most if each > NEGLIGIBLE * total]
+    shown = [
+        f"{names[name] or name} {units.seconds(each)}" for name, each in most if each > NEGLIGIBLE * total
+    ]
     return f": {', '.join(shown)}" if shown else ""
 
 

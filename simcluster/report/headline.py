@@ -71,7 +71,21 @@ def _plan(plan: Mapping[str, Any]) -> str:
     parts += _recomputed(plan["recompute"])
     # Files of earlier versions say nothing about it.
     parts += plan.get("fusion", [])
+    parts += _offloaded(plan.get("offload", {}))
     return "; ".join(parts)
+
+
+def _offloaded(found: Mapping[str, Any]) -> Iterator[str]:
+    """``gradients, half of optimizer states to the host``, and so on, by place."""
+    for place in dict.fromkeys(rule["to"] for rule in found.values()):
+        named = []
+        for name, rule in found.items():
+            if rule["to"] != place:
+                continue
+            share = "" if rule["fraction"] == 1 else f"{units.percent(rule['fraction'])} of "
+            some = "" if rule["match"] == ["*"] else f" of {', '.join(rule['match'])}"
+            named.append(f"{share}{name.replace('_', ' ')}{some}")
+        yield f"{', '.join(named)} to the {place}"
 
 
 def _recomputed(again: Mapping[str, Any]) -> Iterator[str]:

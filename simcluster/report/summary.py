@@ -73,12 +73,11 @@ def _misfit(found: Document, width: int) -> Iterator[RenderableType]:
     over = misfit(found)
     if over is None:
         return
-    yield Text(over.sentence, "bold red")
+    told: list[RenderableType] = [Text(over.sentence, "bold red")]
     if over.details:
-        yield Group(
-            _indented(Text("\n".join(over.details), "red")),
-            Padding(Text(style="red").append_text(flow(over.alive, width - 4)), (0, 0, 0, 4)),
-        )
+        told.append(_indented(Text("\n".join(over.details), "red")))
+        told.append(Padding(Text(style="red").append_text(flow(over.alive, width - 4)), (0, 0, 0, 4)))
+    yield Group(*told)
 
 
 def _indented(what: RenderableType) -> RenderableType:

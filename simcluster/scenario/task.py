@@ -56,6 +56,9 @@ def check_inference(parallel: ParallelSpec, others: Mapping[str, object], steps:
         if name in parallel.schedule.model_fields_set
         and getattr(parallel.schedule, name) != type(parallel.schedule).model_fields[name].default
     ]
+    if parallel.schedule.p2p == "blocking":
+        told = "tokens come back while activations go on: two stages would wait for each other"
+        problems.append(Problem(told, "parallel.schedule.p2p", "write p2p: overlapped, or leave it out"))
     if parallel.context != "gather":
         problems.append(Problem("a decode step has no sequence to split", "parallel.context"))
     if parallel.shard:

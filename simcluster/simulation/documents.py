@@ -19,6 +19,7 @@ from simcluster.plan.fusion import reduced_by
 from simcluster.plan.schedule import render
 from simcluster.plan.told import fusion_told, told
 from simcluster.program.calls import Calls
+from simcluster.program.instruction import HOST
 from simcluster.simulation.build import Built, host_calls
 from simcluster.simulation.held import held, totals
 from simcluster.simulation.layouts import layouts
@@ -85,6 +86,7 @@ def plan_document(built: Built) -> dict[str, Any]:
         "fusion": fusion_told(plan.conduct),
         "gradient_buckets": plan.conduct.document(),
         "recompute": plan.recompute.model_dump(mode="json"),
+        **({"offload": plan.offload.document()} if plan.offload.rules else {}),
         "recipe": plan.recipe,
         "vocabulary": plan.vocab,
         "schedule": {
@@ -207,6 +209,26 @@ def _states(formats: Mapping[str, DType]) -> str:
     return " and ".join(f"{dtype} {name}" for name, dtype in formats.items())
 
 
+_OF_TRAINING = frozenset(
+    {
+        "accumulate",
+        "optimizer",
+        "gradients",
+        "main_gradients",
+        "weights",
+        "recompute",
+        "reduction",
+        "gather",
+        "p2p",
+        "p2p_interleaved",
+        "storage.in_place",
+        "storage.placeholders",
+    }
+)
+"""What a profile says of training only: of gradients, weights that are updated, and stages that wait for what
+comes back."""
+
+
 def _framework(built: Built) -> list[str]:
     """What the framework profile changes against the ideal one in this plan."""
     spec, plan = built.scenario.spec, built.plan
@@ -221,6 +243,7 @@ def _framework(built: Built) -> list[str]:
         or plan.sharding.weights,
         "accumulate": plan.sharding.gradients,
         "fp8_transposes": plan.matmul is not DType.FP8,
+        "host_updates": not any(HOST in code.streams for code in built.program.codes),
         "gather": not plan.sharding.states or plan.sharding.weights or alone,
         "reduction.bucket": alone or _buckets_are_given(built),
         "reduction.limit": alone or _buckets_are_given(built),
@@ -235,6 +258,7 @@ def _framework(built: Built) -> list[str]:
             key: value
             for key, value in changes.items()
             if not idle.get(key, alone and key.startswith("reduction"))
+            and not (plan.generation and {key, key.partition(".")[0]} & _OF_TRAINING)
         }
     )
 

@@ -445,3 +445,23 @@ def test_exchanges_in_two_levels_take_the_same_parts():
             assert folded["step_time_s"] == unfolded["step_time_s"]
             steps[algorithm] = folded["step_time_s"]
         assert len(set(steps.values())) == 2
+
+
+@pytest.mark.parametrize(
+    ("schedule", "mesh", "layers"),
+    [
+        ("zb_h1", {"pipeline": 2, "expert": 2, "tensor": 2}, 3),
+        ("zb_v", {"pipeline": 2, "data": 2, "expert": 2}, 5),
+        ("dualpipe_v", {"pipeline": 2, "expert": 2, "context": 2}, 5),
+        ({"kind": "interleaved", "chunks": 2}, {"pipeline": 2, "data": 2, "expert": 2}, 5),
+    ],
+    ids=str,
+)
+def test_pipelines_that_split_their_backwards(schedule, mesh, layers):
+    """Weight gradients of experts apart from their exchanges, and pairs whose exchanges overlap."""
+    model = {**MODELS["deepseek-v3"], "layers": layers}
+    recipe = "megatron" if "tensor" in mesh else "data"
+    prove(
+        scenario(model, mesh, recipe, micro_batches=6, sharding={"zero": 1}, schedule=schedule),
+        attention="flash",
+    )

@@ -61,6 +61,7 @@ PEAKS = {
     "interleaved": most_interleaved("interleaved"),
     "interleaved_mindspore": most_interleaved("interleaved_mindspore"),
     "zb_h1": lambda stage, p, m: min(p, m),
+    "zb_h2": lambda stage, p, m: min(2 * p - 1, m),
     "zb_v": lambda stage, p, m: 2 * p if m >= 2 * p - 1 else None,
     "dualpipe_v": lambda stage, p, m: 2 * p + 1 if m > 2 * p else None,
     "seqpipe": lambda stage, p, m, slices=2: min(p - stage - 1 + slices, m * slices),
@@ -75,6 +76,8 @@ BUBBLES = {
     "interleaved": lambda p, m, f, i, w, pair: (p - 1) * (f + i + w) if m % p == 0 else None,
     "interleaved_mindspore": lambda p, m, f, i, w, pair: (p - 1) * (f + i + w) if m % p == 0 else None,
     "zb_h1": lambda p, m, f, i, w, pair: (p - 1) * (f + i - w) if m >= p else None,
+    # The fill alone: optimizers that do not wait for one another would make it nothing.
+    "zb_h2": lambda p, m, f, i, w, pair: (p - 1) * f if f == i == w and m >= 2 * p - 1 else None,
     "zb_v": lambda p, m, f, i, w, pair: (p - 1) * f if f == i == w and m >= 2 * p - 1 else None,
     "dualpipe_v": lambda p, m, f, i, w, pair: (
         (p - 1) * (pair + i - 2 * w) if f == i == w and m > 2 * p else None
@@ -331,6 +334,19 @@ def test_1f1b_with_uneven_blocks():
     wait, alive = bubble("1f1b", 4, 8, blocks)
     assert float(wait) == pytest.approx(0.8333, abs=1e-4)
     assert alive == [4, 3, 4, 1]
+
+
+def test_1f1b_with_transfers_that_are_waited_for_one_by_one():
+    """Blocks 8, 8, 8, 8.8, M16, transfers of .1: .2658 is the makespan, and on the longest stage two
+    transfers of every micro-batch, and those of the fill and the drain.
+    """
+    blocks = [[8, 8, 8, Fraction(88, 10)]]
+    found, chain = timetable("1f1b", 4, 16), made("1f1b", {}).chain(4)
+    double = [[2 * each for each in blocks[0]]]
+    length, work = run(found, chain, {"F": blocks, "B": double})
+    waited = (2 * 16 + 2 * 3) * Fraction(1, 10)
+    assert float((4 * (length + waited) - sum(work)) / sum(work)) == pytest.approx(0.2658, abs=5e-5)
+    assert [float(each) for each in held(found, blocks)] == [32, 24, 16, 8.8]
 
 
 def test_1f1b_with_full_recomputation():

@@ -227,7 +227,7 @@ _OWN: Mapping[str, Meaning] = {
     "model.gradient_as_bucket_view": of_profile,
     "model.grad_allreduce_chunk_size_mb": of_profile,
     "model.grad_div_ar_fusion": of_profile,
-    "model.ub_tp_comm_overlap": of_profile,
+    "model.ub_tp_comm_overlap": switch("tensor_chunks"),
     "model.nccl_communicator_config_path": effectless,
     "model.fsdp": switch("parallel.optimizer_sharding", ZERO[3]),
     "model._target_": _target,

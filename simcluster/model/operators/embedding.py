@@ -176,9 +176,13 @@ class Positions(Operator):
 
 @dataclass(frozen=True, slots=True)
 class PositionRows(Operator):
-    """The rows of a learned table [position, hidden] for ids [batch, seq], read for their shape only."""
+    """The rows of a learned table [position, hidden] for ids [batch, seq], read for their shape only; or for
+    hidden states of tokens if ``of_states``. The first token stands at ``position``.
+    """
 
     order: Zigzag | None = None
+    position: int = 0
+    of_states: bool = False
 
     kind: ClassVar[str] = "position_rows"
     family: ClassVar[str] = "gather"
@@ -186,18 +190,19 @@ class PositionRows(Operator):
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """[batch, seq, hidden] in the table's dtype."""
         ids, table = inputs
-        return (TensorType((*ids.shape, table.shape[1]), table.dtype),)
+        return (TensorType((*ids.shape[:2], table.shape[1]), table.dtype),)
 
     def dims(self) -> Dims:
         """Linear in the table, of which every rank reads the rows of its own positions."""
         whole = (("position", "a rank reads the rows of its part of seq, wherever they are"),)
-        return Dims((_IDS, _POSITIONS), (_ROWS,), whole=whole, linear=(frozenset({1}),))
+        tokens = _ROWS if self.of_states else _IDS
+        return Dims((tokens, _POSITIONS), (_ROWS,), whole=whole, linear=(frozenset({1}),))
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
     ) -> tuple[Work, ...]:
         """Reads and writes one row per id."""
-        return (_traffic(outputs[0], inputs[0]),)
+        return (_traffic(outputs[0], *(() if self.of_states else inputs[:1])),)
 
     def gradient(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
@@ -205,13 +210,13 @@ class PositionRows(Operator):
         """The table's rows get their sums over the batch."""
         if grads[0] is None or not tape.needs_gradient(inputs[1]):
             return (None, None)
-        (table,) = tape.emit("wgrad", PositionsGrad(0, self.order), [grads[0], inputs[1]])
+        (table,) = tape.emit("wgrad", PositionsGrad(self.position, self.order), [grads[0], inputs[1]])
         return (None, table)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The rows of the local positions, once per sequence."""
         ids, table = inputs
-        rows = _rows(table, positions(self.order, region.start("seq"), ids.shape[1]))
+        rows = _rows(table, self.position + positions(self.order, region.start("seq"), ids.shape[1]))
         return (np.broadcast_to(rows, (len(ids), *rows.shape)).copy(),)
 
     def ordered(self, order: Zigzag) -> Operator:

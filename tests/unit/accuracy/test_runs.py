@@ -139,6 +139,11 @@ HALVES = {"pipeline": "2", "data": "2"}
             "parallel.schedule",
             {"kind": "interleaved", "chunks": 2},
         ),
+        (
+            {"notes": "FSDP8 x TP8, compile; async TP"},
+            "parallel.overlap",
+            {"tensor": {"chunks": 2, "reductions": "both"}},
+        ),
         ({**HALVES, "schedule": "dualpipev"}, "parallel.schedule", {"kind": "dualpipe_v"}),
     ],
 )

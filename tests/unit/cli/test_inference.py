@@ -67,3 +67,30 @@ def test_bounds_on_answers(simcluster, answering, here):
     code, _, err = simcluster("run", "wrong.yaml")
     assert code == 2
     assert "only an inference has a tpot" in err
+
+
+def test_what_would_make_caches_fit_is_tried(simcluster, here):
+    """Fewer sequences at a time, smaller caches, weights on the host; nothing that only training has."""
+    crowded = ANSWERING.replace("prompt: 16", "prompt: 4096").replace(
+        "use: cpu-server", "host: {use: dgx-h100, devices: 2, device: {memory: 690 MiB}}"
+    )
+    (here / "crowded.yaml").write_text(crowded)
+    code, out, err = simcluster("explain", "crowded.yaml")
+    assert (code, err) == (1, "")
+    assert "the answer would take" in out
+    for tried in ("inference.cache=fp8", "inference.micro_batch=1", "parallel.offload.parameters=host"):
+        assert tried in out
+    for training in ("recompute", "optimizer", "activations=host"):
+        assert training not in out
+
+
+def test_answers_are_compared_by_their_own_figures(simcluster, answering, small, here):
+    (here / "other.yaml").write_text(ANSWERING.replace("tokens: 5", "tokens: 9").replace("small", "other"))
+    out = simcluster("compare", answering, "other.yaml").out
+    assert "(answer " in out
+    for figure in ("time to the first token", "time per further token", "MBU of decode steps"):
+        assert figure in out
+    assert "HFU" not in out
+    mixed = simcluster("compare", small, "other.yaml").out
+    assert "some train, others answer prompts" in mixed
+    assert "HFU" in mixed

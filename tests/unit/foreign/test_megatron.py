@@ -225,9 +225,9 @@ def test_settings_win_and_keep_their_place_in_errors():
 
 
 def test_effectless_and_framework_flags():
-    found = read(BASE + "--log-interval 10 --seed 1 --tp-comm-overlap --moe-router-topk 2")
+    found = read(BASE + "--log-interval 10 --seed 1 --overlap-grad-reduce --moe-router-topk 2")
     assert fates(found, "--log-interval") == [Fate.EFFECTLESS]
-    assert fates(found, "--tp-comm-overlap") == [Fate.PROFILE]
+    assert fates(found, "--overlap-grad-reduce") == [Fate.PROFILE]
     assert fates(found, "--moe-router-topk") == [Fate.EFFECTLESS]
 
 
@@ -293,3 +293,23 @@ def test_a_flag_behind_a_broken_continuation_is_remarked():
     found = read(BASE + "\\\n  --lr 1e-4 \n  --sequence-parallel --tensor-model-parallel-size 2\n")
     assert found.data["parallel"]["mesh"] == {"data": 16}
     assert any("is a '\\' missing" in remark for remark in found.remarks)
+
+
+SPLIT = "--tensor-model-parallel-size 4 --sequence-parallel"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "overlap"),
+    [
+        (f"{SPLIT} --tp-comm-overlap", {"chunks": 4}),
+        (f"{SPLIT} --tp-comm-overlap --disable-tp-comm-overlap-rs", {"chunks": 4, "reductions": "none"}),
+        (SPLIT, None),
+        ("--tensor-model-parallel-size 4 --tp-comm-overlap", None),
+        (f"{SPLIT} --tp-comm-overlap --disable-tp-comm-overlap-rs --disable-tp-comm-overlap-ag", None),
+    ],
+)
+def test_overlap_of_tensor_parallel_communication_is_in_chunks(arguments, overlap):
+    found = read(BASE + arguments)
+    assert found.data["parallel"].get("overlap") == (overlap and {"tensor": overlap})
+    if overlap is None and "--tp-comm-overlap" in arguments:
+        assert fates(found, "--tp-comm-overlap") == [Fate.EFFECTLESS]

@@ -7,13 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simcluster.cluster import ClusterSpec
+from simcluster.document import validate_data
 from simcluster.errors import PlanError, SimclusterError
 from simcluster.layout import Kind, Movement
 from simcluster.model import Phase, Region
 from simcluster.model.operators.chunks import Chunks, Together
+from simcluster.model.spec import ModelSpec
+from simcluster.plan import make_plan
 from simcluster.plan.chunks import chunked
+from simcluster.plan.spec import FrameworkSpec, ParallelSpec, TrainingSpec
 from tests.contracts.operator_cases import cases
-from tests.unit.plan.planned import plan
+from tests.unit.plan.planned import LLAMA, plan
 
 SP = {"recipe": "megatron_sp"}
 
@@ -123,3 +128,40 @@ def test_who_may_be_cut_does_not_look_where_it_is(case):
 def test_matmuls_may_be_cut():
     assert {"matmul", "matmul_sum", "bias", "swiglu"} <= {case.operator.kind for case in ANYWHERE}
     assert not {"dropout", "mask", "rotary"} & {case.operator.kind for case in ANYWHERE}
+
+
+def test_a_layer_goes_in_chunks_from_one_attention_to_the_next():
+    found = plan({"tensor": 2}, overlap={"tensor": {"chunks": 2, "reach": "layer"}}, **SP)
+    layer = list(found.graph.blocks["layer"].phase(Phase.FORWARD))
+    whole = {node.name for node in layer if not node.chunked}
+    assert whole == {"attention.rotary", "attention.core"}
+    assert len({node.chunked for node in layer if node.chunked}) == 2
+    names = [node.name for node in layer if node.chunked and ".chunk" in node.name]
+    # Chunks take turns between collectives, and those of one stage follow each other.
+    order = [name for name in names if name.startswith("mlp") and "all_gather" not in name]
+    each = ["mlp.up", "mlp.activation", "mlp.down", "mlp.down.reduce_scatter"]
+    first, second = ([f"{name}.chunk{index}" for name in each] for index in (0, 1))
+    begin = order.index(first[0])
+    assert order[begin : begin + len(first + second)] == first + second
+    assert order.index("mlp.norm.chunk1") < begin
+    back = list(found.graph.blocks["layer"].phase(Phase.BACKWARD))
+    assert all("chunk" not in node.name for node in back if "wgrad" in node.name)
+
+
+def test_casts_of_weights_stand_before_the_chunks_that_read_them():
+    """Otherwise a framework that waits for collectives would wait for all chunks before such a cast."""
+    host = {"use": "dgx-h100", "devices": 4, "network": {"nics": 1}}
+    mesh = {"data": 2, "tensor": 2}
+    found = make_plan(
+        validate_data(LLAMA, ModelSpec).build(None),
+        validate_data({"global_batch": 4, "micro_batch": 1, "seq_len": 8, "precision": "fp8"}, TrainingSpec),
+        validate_data(
+            {"mesh": mesh, "overlap": {"tensor": 2}, "optimizer_sharding": "fsdp", **SP}, ParallelSpec
+        ),
+        FrameworkSpec.load("ideal"),
+        validate_data({"host": host, "hosts": 1}, ClusterSpec).build(),
+    )
+    names = [node.name for node in found.graph.blocks["layer"].phase(Phase.FORWARD)]
+    for layer, norm in (("attention.qkv.q", "attention.norm"), ("mlp.up.gate", "mlp.norm")):
+        assert names.index(f"{layer}.weight.cast") < names.index(f"{norm}.all_gather.chunk0")
+        assert names.index(f"{norm}.all_gather.chunk0") < names.index(f"{norm}.out.cast.chunk0")

@@ -143,6 +143,13 @@ def scenario_with(framework) -> Scenario:
     return Scenario.of(data | {"framework": framework})
 
 
+@pytest.mark.parametrize("framework", ["megatron-core", "mindspore-graph", "torchtitan"])
+def test_frameworks_hold_keys_and_values_as_tensors_of_their_own(framework):
+    """Under Megatron queries, keys and values of one product are one tensor, but for what others read."""
+    summary = simulate(scenario_with(framework)).documents["summary"]
+    assert all(each["fits"] for each in summary["peak_memory_bytes"])
+
+
 def test_dropout_draws_what_whole_sequences_draw():
     model = {
         "family": "gpt",

@@ -55,6 +55,10 @@ PLANS = {
     ),
     "slices of sequences": ({"context": 2, "expert": 2}, {"parallel": {"context": "ring"}}),
     "experts over slices": ({"data": 2, "context": 2}, {"parallel": {"roles": {"experts": ["context"]}}}),
+    "offloaded": (
+        {"expert": 4},
+        {"parallel": {"offload": {"activations": "host"}}},
+    ),
     "fsdp": ({"data": 2, "expert": 2}, {"parallel": {"recipe": "fsdp"}}),
     "pipeline": (
         {"pipeline": 2, "expert": 4},
@@ -283,6 +287,12 @@ def test_who_gathers_unequally_much_pads_to_the_most():
     for num_bytes, held in gathers.items():
         assert num_bytes == 2 * max(before for before, _ in held)
         assert {after for _, after in held} == {sum(before for before, _ in held) * (2 // len(held))}
+
+
+def test_unequal_shares_of_the_batch_are_refused():
+    more = {"training": {"batch_shares": {"data": [3, 1]}}}
+    with pytest.raises((PlanError, ScenarioError), match="unequal shares of the batch"):
+        prepare(scenario({"data": 2, "expert": 2}, more, "zipf:1"))
 
 
 @given(

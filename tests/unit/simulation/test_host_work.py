@@ -286,6 +286,51 @@ def test_a_sweep_is_events(cores, memory, update, steps):
     assert_sweep_is_events(prepare(which, unfold=True))
 
 
+CLIPPED = {"training": {"optimizer": {"kind": "adamw", "clip": 0.1}}}
+
+
+@pytest.mark.parametrize(
+    ("offload", "more"),
+    [
+        ({"gradients": "host"}, {"optimizer_sharding": {"zero": 2}}),
+        ({"gradients": "host"}, {"optimizer_sharding": {"zero": 2}, **CLIPPED}),
+        ({"parameters": "host"}, {}),
+        ({"activations": "host"}, {"optimizer_sharding": {"zero": 1}}),
+        ({"optimizer_states": "disk"}, CLIPPED),
+        (
+            {"parameters": "disk", "gradients": "host", "optimizer_states": "disk"},
+            {"optimizer_sharding": {"zero": 3}, "recompute": {"layers": "all"}},
+        ),
+    ],
+    ids=["gradients", "clipped gradients", "parameters", "activations", "states on disks", "all"],
+)
+def test_values_with_what_is_offloaded_are_those_of_one_device(offload, more):
+    which = transformer(["*.update"], {"data": 2}, offload=offload, **more)
+    found = verify(which)
+    assert found.agrees, found.first_difference or found.fault
+
+
+def test_what_lies_on_the_host_takes_no_way_over_the_device():
+    offload = {"gradients": "host", "parameters": "host"}
+    sharded = {"optimizer_sharding": {"zero": 3}}
+    which = transformer(["*.update"], {"data": 2}, offload=offload, **sharded)
+    codes = [code for code in prepare(which).program.codes if code.phase == "update"]
+    assert codes
+    assert {each.operation for code in codes for each in code.instructions} == {"work of the host"}
+
+
+@pytest.mark.parametrize(("begins", "ready"), [("as_ready", True), ("behind_backward", False)])
+def test_a_profile_says_whether_updates_on_the_host_wait_for_the_whole_backward(begins, ready):
+    data = written(["*.update"], 1, mesh={"data": 1}, model=TINY, offload={"gradients": "host"})
+    small = {"global_batch": 1, "micro_batch": 1, "seq_len": 8, "optimizer": "adamw", "precision": "fp16"}
+    framework = {"use": "ideal", "host_updates": begins}
+    spans = simulate(Scenario.of(data | {"training": small, "framework": framework})).spans
+    updates = np.char.endswith(spans.text("operator").astype(str), ".update")
+    backward = (spans.text("stream") == "compute") & np.char.startswith(spans.text("action").astype(str), "B")
+    assert updates.any() and backward.any()
+    assert bool((spans["start"][updates] < spans["end"][backward].max()).any()) is ready
+
+
 def test_patterns_that_fit_nothing_are_refused_with_the_nearest_name():
     with pytest.raises(PlanError, match=r"'embedding\.deep\.token' matches no operator") as caught:
         prepare(lookups(["embedding.deep.token"]))

@@ -28,6 +28,7 @@ def inference(mesh, *, model=LLAMA, host="dgx-h100", batch=8, prompt=512, tokens
             "simcluster": 1,
             "name": "test",
             "cluster": {"host": {"use": host, "devices": math.prod(mesh.values())}, "hosts": 1},
+            "framework": others.pop("framework", "ideal"),
             "model": model,
             "inference": {"batch": batch, "prompt": prompt, "tokens": tokens, **others},
             "parallel": {"mesh": mesh, **parallel},
@@ -50,11 +51,13 @@ def summary(scenario, **how):
         ("llama3-8b", {"pipeline": 4}, {"micro_batch": 2}),
         ("llama3-8b", {"pipeline": 2, "tensor": 4}, {"micro_batch": 4, "parallel": {"copies": 2}}),
         ("llama3-8b", {"tensor": 4}, {"parallel": {"overlap": {"tensor": {"chunks": 2}}}}),
+        ("llama3-8b", {"pipeline": 2, "tensor": 2}, {"parallel": {"offload": {"parameters": "host"}}}),
+        ("llama3-8b", {"pipeline": 2, "tensor": 2}, {"framework": "megatron-core", "micro_batch": 2}),
         ("gpt2", {"pipeline": 2, "tensor": 2}, {}),
         ("mistral-7b", {"pipeline": 2, "tensor": 4}, {}),
         ("bloom-176b", {"tensor": 4}, {}),
         ("qwen3-8b", {"data": 2, "tensor": 4}, {}),
-        ("pangu-alpha-2.6b", {"data": 2}, {"model": {"use": "pangu-alpha-2.6b", "query_layer": False}}),
+        ("pangu-alpha-2.6b", {"pipeline": 2, "tensor": 2}, {}),
     ],
 )
 def test_tokens_are_those_of_one_device_without_a_cache(model, mesh, others):
@@ -171,6 +174,14 @@ def test_time_is_cut_without_remainder(mesh):
     assert sum(found["decode_parts_s"].values()) == pytest.approx(sum(steps) / len(steps), rel=1e-9)
     assert min(found["decode_parts_s"].values()) > 0
     assert ("pipeline wait" in found["decode_parts_s"]) == ("pipeline" in mesh)
+
+
+def test_stages_exchange_in_both_directions_with_every_profile():
+    """Transfers that wait for each other in training's order would do so for ever here."""
+    found = simulate(inference({"pipeline": 2}, framework="megatron-core", micro_batch=2)).documents
+    assert found["summary"]["tpot_s"] > 0
+    assert "waits" not in " ".join(found["plan"]["framework_changes"])
+    assert "gradients" not in " ".join(found["plan"]["framework_changes"])
 
 
 def test_one_token_is_a_prefill():
@@ -302,6 +313,7 @@ def test_what_no_model_or_plan_can_do_is_refused(others, told):
         ({"parallel": {"recompute": {"layers": "all"}}}, "'recompute' has no meaning"),
         ({"parallel": {"schedule": {"kind": "gpipe"}}}, "no backward pass to order"),
         ({"parallel": {"context": "ring"}}, "no sequence to split"),
+        ({"parallel": {"schedule": {"p2p": "blocking"}}}, "two stages would wait for each other"),
         ({"decode_steps": 1}, "8 decode steps are not known from one of them"),
     ],
 )

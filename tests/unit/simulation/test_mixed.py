@@ -13,6 +13,7 @@ from simcluster.cluster import Cluster, HostGroup, Speed
 from simcluster.engine import run
 from simcluster.errors import PlanError
 from simcluster.plan.hints import proportional
+from simcluster.plan.schedule_spec import schedules
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
 from simcluster.program import partition
 from simcluster.report.headline import headline
@@ -46,6 +47,69 @@ def mixed(groups, mesh, *, training=None, model=None, changes=(), **parallel) ->
             "parallel": {"mesh": mesh, **parallel},
         }
     )
+
+
+SCHEDULES = ["1f1b", "interleaved", "interleaved_mindspore", "seqpipe", "seqvpp"]
+
+
+@pytest.mark.parametrize("kind", SCHEDULES)
+def test_stages_on_slower_hosts_are_stages_with_longer_kernels_in_every_schedule(kind):
+    """Half the rate and twice the work are the same pipeline, to the nanosecond, in chunks and slices too."""
+    schedule = schedules()[kind]()
+    table, chain = schedule.timetable(4, 8), schedule.chain(4)
+    host = quiet_cluster(1).host
+    slow = replace(host, device=host.device.at(Speed(0.5)))
+    groups = tuple(HostGroup(slow if kind else host, 1, kind=kind) for kind in (0, 1, 1, 0))
+    times = [60 + 20 * virtual for virtual in range(len(chain))]
+    stretched = [each * (2 if chain.places[at][0] in (1, 2) else 1) for at, each in enumerate(times)]
+    program, other = (
+        burning_program(each, each, table, chain=chain, slices=schedule.num_slices)
+        for each in (times, stretched)
+    )
+    mixed_end = run(program, Cluster(groups), partition(program, Cluster(groups))).end
+    assert mixed_end == run(other, quiet_cluster(4), partition(other, quiet_cluster(4))).end
+
+
+@pytest.mark.parametrize(
+    ("schedule", "stages"),
+    [
+        ({"kind": "interleaved"}, [[1, 2], [1, 2]]),
+        ({"kind": "interleaved_mindspore", "chunks": 3}, [[1, 2], [1, 1], [2, 1]]),
+        ({"kind": "zb_v", "p2p": "overlapped"}, [[1, 2], [1, 2]]),
+        ({"kind": "seqvpp", "slices": 2}, [[1, 2], [2, 1]]),
+    ],
+    ids=lambda value: value["kind"] if isinstance(value, dict) else "",
+)
+def test_uneven_chunks_on_two_kinds_of_hosts_compute_what_one_device_computes(schedule, stages):
+    layers = sum(map(sum, stages))
+    which = mixed(
+        [(ASCEND, 1), (H100, 1)],
+        {"pipeline": 2, "data": 2, "tensor": 4},
+        model=MODEL | {"layers": layers},
+        training={"global_batch": 16},
+        schedule={**schedule, "stages": stages},
+    )
+    plan = prepare(which).plan
+    assert plan.chunks == tuple(map(tuple, stages))
+    summary = simulate(which).documents["summary"]
+    assert len(summary["groups"]) == 2
+    found = verify(which)
+    assert found.agrees, found.fault or found.first_difference
+
+
+def test_unequal_micro_batches_go_through_interleaved_chunks():
+    """The faster island trains more micro-batches; both kinds of stages have two chunks."""
+    which = mixed(
+        [(ASCEND, 1), (H100, 1)],
+        {"island": 2, "pipeline": 2, "tensor": 4},
+        training={"global_batch": 16, "batch_shares": {"island": [1, 3]}},
+        roles={"batch": ["island"]},
+        schedule={"kind": "interleaved"},
+    )
+    plan = prepare(which).plan
+    assert plan.batches.by_coordinate == (4, 12)
+    found = verify(which)
+    assert found.agrees, found.fault or found.first_difference
 
 
 def test_a_group_of_slower_hosts_is_a_stage_with_longer_kernels():

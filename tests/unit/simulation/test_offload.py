@@ -39,7 +39,17 @@ EVERYTHING = dict.fromkeys(CATEGORIES, "host")
 
 
 def written(
-    offload=None, mesh=None, *, host="dgx-a100", changed=None, micro_batches=2, optimizer="adamw", **parallel
+    offload=None,
+    mesh=None,
+    *,
+    host="dgx-a100",
+    changed=None,
+    micro_batches=2,
+    optimizer="adamw",
+    framework="ideal",
+    precision="bf16",
+    host_operators=(),
+    **parallel,
 ):
     """A small model on one host, with something offloaded."""
     mesh = mesh or {"data": 1}
@@ -56,10 +66,16 @@ def written(
             "global_batch": micro_batches * ways,
             "micro_batch": 1,
             "seq_len": 64,
-            "precision": "bf16",
+            "precision": precision,
             "optimizer": optimizer,
         },
-        "parallel": {"mesh": mesh, **parallel, **({"offload": offload} if offload else {})},
+        "framework": framework,
+        "parallel": {
+            "mesh": mesh,
+            **parallel,
+            **({"offload": offload} if offload else {}),
+            **({"host": list(host_operators)} if host_operators else {}),
+        },
     }
 
 
@@ -139,6 +155,42 @@ def test_neither_prefetch_nor_fraction_change_values(prefetch, fraction):
     offload = {name: {"to": "host", "prefetch": prefetch, "fraction": fraction} for name in CATEGORIES}
     found = verify(scenario(offload, mesh={"pipeline": 2}, micro_batches=4))
     assert found.agrees, found.fault or found.first_difference
+
+
+END = ("norm", "measure", "update")
+
+UPDATED_THERE = {
+    "one device": (EVERYTHING, {}),
+    "states on disks": (EVERYTHING | {"optimizer_states": "disk"}, {"mesh": {"tensor": 2}}),
+    "zero 3": (EVERYTHING, {"mesh": {"data": 2}, "optimizer_sharding": {"zero": 3}}),
+    "clipped": (EVERYTHING, {"mesh": {"tensor": 2}, "optimizer": {"kind": "adamw", "clip": 1.0}}),
+}
+
+
+@pytest.mark.parametrize(("offload", "plan"), UPDATED_THERE.values(), ids=UPDATED_THERE)
+def test_updates_on_the_host_have_at_hand_what_lies_there(offload, plan):
+    """Nothing of the end phase crosses PCIe but what the device has to see: norms' gradients."""
+    found = scenario(offload, host_operators=["*.update"], **plan)
+    verified = verify(found)
+    assert verified.agrees, verified.fault or verified.first_difference
+    codes = [code for code in prepare(found).program.codes if code.phase in END]
+    crossed = [each for code in codes for each in code.instructions if each.operation == Way.TO_DEVICE]
+    assert bool(crossed) is ("optimizer" in plan)
+
+
+def test_hosts_update_behind_the_whole_backward_where_the_profile_says_so():
+    def first_update(framework):
+        found = scenario(
+            {"gradients": "host"}, host_operators=["*.update"], framework=framework, precision="fp16"
+        )
+        spans = simulate(found).spans
+        streams = list(spans.names["stream"])
+        host = spans["stream"] == streams.index("host_work")
+        kernels = spans["stream"] == streams.index("compute")
+        return int(spans["start"][host].min()) - int(spans["end"][kernels].max())
+
+    assert first_update("deepspeed-zero") >= 0
+    assert first_update("ideal") < 0
 
 
 def test_a_kernel_does_not_read_what_lies_on_the_host():

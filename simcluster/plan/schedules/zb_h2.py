@@ -1,0 +1,34 @@
+"""Zero bubble H2 (arXiv 2401.10241): more forwards at the beginning, so that stages never wait in between."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from simcluster.plan.schedule import FORWARD, INPUTS, WEIGHTS, Action, Schedule
+
+
+class ZeroBubbleH2(Schedule):
+    """No bubble but the fill, p - 1 forwards, if f = i = w; 2 p - 1 micro-batches alive.
+
+    As H1, but stage s begins with 2 (p - s) - 1 forwards, as many as it takes until the first gradient is
+    back, and does weight gradients 2 s micro-batches late.
+    """
+
+    kind: ClassVar[str] = "zb_h2"
+
+    def overlaps(self, num_stages: int) -> bool:
+        """Neighbours have activations and gradients for each other at the same time."""
+        return num_stages > 1
+
+    def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
+        """Warm-up forwards, then forward, input gradient and a late weight gradient; the rest behind."""
+        warmup, late = min(2 * (num_stages - stage - 1), num_micro_batches), 2 * stage
+        actions = [Action(FORWARD, index) for index in range(warmup)]
+        for index in range(num_micro_batches):
+            if warmup + index < num_micro_batches:
+                actions.append(Action(FORWARD, warmup + index))
+            actions.append(Action(INPUTS, index))
+            if index >= late:
+                actions.append(Action(WEIGHTS, index - late))
+        left = range(max(0, num_micro_batches - late), num_micro_batches)
+        return (*actions, *(Action(WEIGHTS, index) for index in left))
