@@ -40,6 +40,9 @@ MODELS: dict[str, dict[str, Any]] = {
         "experts": {"count": 4, "top_k": 2, "ffn": 8, "capacity_factor": 1.5, "padded": False},
     },
 }
+SLICED = ("seqpipe", "seqsmartvpp", "seqvpp")
+"""Schedules in which sequences go slice by slice; the first takes any number of stages."""
+
 MIXTURES = {"mixture": "uniform", "mixture, uneven": "zipf:1.2"}
 """How many tokens the experts of a model get."""
 
@@ -213,11 +216,16 @@ class Refusal:
 
 REFUSALS = (
     Refusal(
-        "Activations of a folded pipeline go both ways: two stages would wait for each other.",
+        "Both ways at once, as in a folded pipeline: two stages would wait for each other.",
         lambda row: (
             row.get("p2p") == "blocking"
-            and {"schedule", "axes"} <= row.keys()
-            and built(scheduled(row["schedule"], 2, 1)[0]).chain(stages_of(row)).turns
+            and "schedule" in row
+            and (
+                built(scheduled(row["schedule"], 2, 1)[0]).overlaps(stages_of(row))
+                if "axes" in row
+                # It runs on an even number of stages only.
+                else row["schedule"] == "seqsmartvpp"
+            )
         ),
         "two stages would wait for each other",
     ),
@@ -235,6 +243,38 @@ REFUSALS = (
             and not {"context", "ring"}.isdisjoint(AXES.get(row.get("axes"), {"mesh": ()})["mesh"])
         ),
         "dim 'seq' cannot be split: a seat depends on all tokens before",
+    ),
+    Refusal(
+        "Slices of sequences go one after another: softmax apart needs whole keys, seats all tokens before.",
+        lambda row: (
+            row.get("schedule") in SLICED
+            and (row.get("model") in MIXTURES or row.get("overlap") == "in buckets")
+        ),
+        "takes no slices of sequences",
+    ),
+    Refusal(
+        "A sequence is cut over time or over ranks.",
+        lambda row: (
+            row.get("schedule") in SLICED
+            and not {"context", "ring"}.isdisjoint(AXES.get(row.get("axes"), {"mesh": ()})["mesh"])
+        ),
+        "sequences in slices are split over",
+    ),
+    Refusal(
+        "What is moved for every micro-batch, copies of one parameter on one stage would have to share.",
+        lambda row: (
+            row.get("schedule") in SLICED
+            and row.get("model") == "gpt, dropout"
+            and row.get("sharding", "nothing") not in ("nothing", "zero 1")
+            and row.get("axes") in AXES
+            and stages_of(row) == 1
+        ),
+        "are one parameter on one stage",
+    ),
+    Refusal(
+        "Two slices fill an even number of stages.",
+        lambda row: row.get("schedule") in SLICED[1:] and row.get("axes") in AXES and stages_of(row) % 2 == 1,
+        "no whole number of micro-batches|needs an even number of stages",
     ),
     Refusal(
         "Nobody holds the same as another, so no two ranks can share it.",
