@@ -11,6 +11,7 @@ from typing import Any
 from simcluster import units
 from simcluster.draw import Part
 from simcluster.errors import TraceError
+from simcluster.report.answer import infers
 from simcluster.report.headline import headline
 from simcluster.report.parts import cut, memory
 from simcluster.trace import Run
@@ -59,6 +60,13 @@ class Side:
         plan = self.documents["plan"]
         return plan["global_batch"] * plan["seq_len"], self.summary["num_ranks"]
 
+    @property
+    def spent(self) -> tuple[str, float]:
+        """What is timed, a step or an answer, and its seconds."""
+        if infers(self.documents):
+            return "answer", float(self.summary["latency_s"])
+        return "step", float(self.summary["step_time_s"])
+
 
 @dataclass(frozen=True)
 class Row:
@@ -70,8 +78,9 @@ class Row:
     parts: tuple[Part, ...] = ()
 
     def change(self, index: int) -> str:
-        """How much more a side has than the first: ``+1.2 s``, or ``same``."""
-        return signed(self.values[index] - self.values[0], self.reading)
+        """How much more a side has than the first: ``+1.2 s``, of shares ``+1.2 pp``, or ``same``."""
+        reading = _points if self.reading is units.percent else self.reading
+        return signed(self.values[index] - self.values[0], reading)
 
 
 @dataclass(frozen=True)
@@ -129,11 +138,11 @@ class Comparison:
     def figures(self) -> list[Row]:
         """What people quote."""
         rate = "samples/s" if self.sides[0].documents["plan"]["seq_len"] == 1 else "tokens/s"
+        answers = all(infers(side.documents) for side in self.sides)
         wanted: list[tuple[str, Callable[[Side], float], Callable[[float], str]]] = [
-            ("step time", lambda side: side.summary["step_time_s"], units.seconds),
-            (f"{rate} per device", lambda side: side.summary["tokens_per_s_per_device"], units.count),
-            ("MFU", lambda side: side.summary["mfu"], units.percent),
-            ("HFU", lambda side: side.summary["hfu"], units.percent),
+            *((name, _figure(figure), units.seconds) for name, figure in _TIMES[answers]),
+            (f"{rate} per device", _figure("tokens_per_s_per_device"), units.count),
+            *((name, _figure(figure), units.percent) for name, figure in _SHARES[answers]),
             ("pipeline wait of the step", lambda side: side.summary["bubble_fraction"], units.percent),
             ("communication not hidden", lambda side: side.exposed, units.seconds),
             ("sent per rank", lambda side: side.sent, units.volume),
@@ -187,6 +196,8 @@ class Comparison:
         """Why a step of one is not a step of another, where it is not."""
         works = [side.work for side in self.sides]
         found = []
+        if len({infers(side.documents) for side in self.sides}) > 1:
+            found.append("some train, others answer prompts: a step of one is nothing of the other")
         for what, place in (("tokens a step", 0), ("devices", 1)):
             if len({work[place] for work in works}) > 1:
                 each = ", ".join(
@@ -206,6 +217,30 @@ class Comparison:
             "fits": [bool(side.summary["fits"]) for side in self.sides],
             "caveats": self.caveats,
         }
+
+
+_TIMES: Mapping[bool, Sequence[tuple[str, str]]] = {
+    False: [("step time", "step_time_s")],
+    True: [
+        ("time to the first token", "ttft_s"),
+        ("time per further token", "tpot_s"),
+        ("time to the last token", "latency_s"),
+    ],
+}
+_SHARES: Mapping[bool, Sequence[tuple[str, str]]] = {
+    False: [("MFU", "mfu"), ("HFU", "hfu")],
+    True: [("MFU of the prefill", "prefill_mfu"), ("MBU of decode steps", "decode_mbu")],
+}
+"""What people quote of trainings, and where all sides are answers."""
+
+
+def _figure(name: str) -> Callable[[Side], float]:
+    return lambda side: float(side.summary[name])
+
+
+def _points(value: float) -> str:
+    """A difference of shares in percentage points."""
+    return f"{100 * value:.1f} pp"
 
 
 def signed(value: float, reading: Callable[[float], str]) -> str:

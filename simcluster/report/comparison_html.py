@@ -66,11 +66,12 @@ def _sections(found: Comparison) -> Iterator[Markup]:
 def _told(found: Comparison, trade: Trade) -> str:
     """The trade in large figures, then what is less and what is more."""
     first, side = found.sides[0], trade.side
-    step = signed(side.summary["step_time_s"] - first.summary["step_time_s"], units.seconds)
+    what, seconds = side.spent
+    step = signed(seconds - first.spent[1], units.seconds)
     memory = signed(side.fullest["total"] - first.fullest["total"], units.size)
     figures = (
         (f"{trade.speed:.2f} x", f"the speed of {first.letter}"),
-        (step, "step time"),
+        (step, f"{what} time"),
         (memory, "peak memory of the fullest device"),
     )
     tiles = "".join(

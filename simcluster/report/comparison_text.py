@@ -45,11 +45,11 @@ def _parts(found: Comparison, width: int, colour: bool) -> Iterator[RenderableTy
 def told(trade: Trade, first: Side) -> Iterator[RenderableType]:
     """A trade in words: the speed, then what is less and what is more."""
     side = trade.side
-    step, before = side.summary["step_time_s"], first.summary["step_time_s"]
+    (what, step), (_, before) = side.spent, first.spent
     more = signed(side.fullest["total"] - first.fullest["total"], units.size)
     yield Text.assemble(
         (f"{side.letter}: {trade.speed:.2f} x", "bold cyan"),
-        f" the speed of {first.letter} (step {units.seconds(before)} -> {units.seconds(step)}), memory ",
+        f" the speed of {first.letter} ({what} {units.seconds(before)} -> {units.seconds(step)}), memory ",
         (more, "bold cyan"),
         f" ({units.percent(side.fullest['total'] / side.fullest['capacity'])} of the fullest device)",
     )

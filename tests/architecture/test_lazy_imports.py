@@ -84,7 +84,7 @@ def test_wrong_usage_imports_nothing_heavy():
 @pytest.mark.parametrize(
     ("words", "completed"),
     [
-        ("simcluster c", ["check", "collective", "catalog"]),
+        ("simcluster c", ["compare", "check", "collective", "catalog"]),
         ("simcluster run --tr", ["--trace"]),
         ("simcluster import m", ["megatron", "mindformers"]),
         ("simcluster init --cluster dgx-h20", ["dgx-h200"]),

@@ -82,3 +82,15 @@ def test_what_would_make_caches_fit_is_tried(simcluster, here):
         assert tried in out
     for training in ("recompute", "optimizer", "activations=host"):
         assert training not in out
+
+
+def test_answers_are_compared_by_their_own_figures(simcluster, answering, small, here):
+    (here / "other.yaml").write_text(ANSWERING.replace("tokens: 5", "tokens: 9").replace("small", "other"))
+    out = simcluster("compare", answering, "other.yaml").out
+    assert "(answer " in out
+    for figure in ("time to the first token", "time per further token", "MBU of decode steps"):
+        assert figure in out
+    assert "HFU" not in out
+    mixed = simcluster("compare", small, "other.yaml").out
+    assert "some train, others answer prompts" in mixed
+    assert "HFU" in mixed

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from simcluster.plan.framework import FrameworkSpec, StorageSpec
+from simcluster.plan.framework import StorageSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 
@@ -33,8 +34,8 @@ def written(**options):
 def run(storage=None, **options):
     scenario = Scenario.of(written(**options))
     if storage is not None:
-        profile = FrameworkSpec.load(scenario.spec.framework)
-        vars(scenario)["framework"] = profile.model_copy(update={"storage": StorageSpec(**storage)})
+        profile = scenario.spec.framework.model_copy(update={"storage": StorageSpec(**storage)})
+        scenario = replace(scenario, spec=scenario.spec.model_copy(update={"framework": profile}))
     return simulate(scenario)
 
 
