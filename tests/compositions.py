@@ -242,7 +242,7 @@ REFUSALS = (
         lambda row: (
             row.get("p2p") == "blocking"
             and {"schedule", "axes"} <= row.keys()
-            and (row["schedule"] == "seqsmartvpp" or chain_of(row).turns)
+            and built(scheduled(row["schedule"], 2, 1)[0]).overlaps(stages_of(row))
         ),
         "two stages would wait for each other",
     ),
