@@ -9,7 +9,6 @@ from typing import Any
 
 from simcluster.document import validate_data
 from simcluster.errors import PlanError
-from simcluster.plan.chain import Chain
 from simcluster.plan.schedule import Schedule
 from simcluster.plan.schedule_spec import ScheduleSpec, schedules
 from simcluster.scenario import Scenario
@@ -242,7 +241,10 @@ REFUSALS = (
         lambda row: (
             row.get("p2p") == "blocking"
             and "schedule" in row
-            and (row["schedule"] == "seqsmartvpp" or ("axes" in row and chain_of(row).turns))
+            and (
+                row["schedule"] == "seqsmartvpp"
+                or ("axes" in row and built(scheduled(row["schedule"], 2, 1)[0]).overlaps(stages_of(row)))
+            )
         ),
         "two stages would wait for each other",
     ),
@@ -323,11 +325,6 @@ def legal(row: Row) -> bool:
 def axes_of(row: Row) -> dict[str, Any]:
     """The mesh of a row and what makes use of it, or nothing as long as it has none."""
     return AXES[row["axes"]] if "axes" in row else {"mesh": {}}
-
-
-def chain_of(row: Row) -> Chain:
-    """Where the virtual stages of a row lie."""
-    return built(scheduled(row["schedule"], 2, 1)[0]).chain(stages_of(row))
 
 
 def alike(row: Row) -> int:
