@@ -82,7 +82,6 @@ SHARDINGS: dict[str, Any] = {
     "nothing": {"zero": 0},
     "zero 1": {"zero": 1},
     "zero 2": {"zero": 2},
-    "zero 3": {"zero": 3},
     "in groups of 2, some whole": {
         "zero": 3,
         "shard_size": 2,
@@ -90,7 +89,6 @@ SHARDINGS: dict[str, Any] = {
     },
     "fsdp": "fsdp",
     "fsdp, kept": {"fsdp": {"reshard_after_forward": False}},
-    "level 1": {"mindspore": "level1", "min_bytes": "0 B"},
     "level 1, accumulated in shards": {
         "mindspore": "level1",
         "gradient_accumulation_shard": True,
@@ -169,7 +167,7 @@ DETAILS: dict[str, list[Any]] = {
     "precision": [*PRECISIONS],
     "overlap": [*OVERLAP],
     "layers": ["even", "uneven"],
-    "micro_batches": [1, 2, 3],
+    "micro_batches": [1, 3],
     "copies": [1, 2],
     "p2p": ["overlapped", "blocking"],
     "clip": [None, 0.05],
@@ -232,7 +230,7 @@ class Refusal:
     """Of complete rows to which it applies: whether nothing else that is chosen makes it possible."""
 
 
-WHOLE_GRADIENTS = ("nothing", "zero 1", "level 1")
+WHOLE_GRADIENTS = ("nothing", "zero 1")
 GROUPS = ("in groups of 2, some whole", "level 3, groups of 2")
 CUT_SEQUENCES = {"context", "ring"}
 REFUSALS = (

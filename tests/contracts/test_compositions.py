@@ -22,6 +22,8 @@ from tests.covering import covering
 from tests.unit.simulation.test_folding import assert_folded_is_unfolded
 
 FACTORS = {**MAIN, **DETAILS}
+FOLDED = ("schedule", "axes", "sharding", "recompute")
+"""The choices of which all combinations are met in the exhaustive run."""
 ROWS = covering(FACTORS, legal=legal)
 
 
@@ -79,20 +81,23 @@ def test_what_cannot_be_is_refused_in_words(refusal):
 
 
 CHUNKS = list(itertools.product(MAIN["schedule"], MAIN["axes"]))
+OTHERS = {name: values for name, values in FACTORS.items() if name not in FOLDED}
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("schedule", "axes"), CHUNKS)
 def test_all_combinations(schedule, axes, record_property):
-    """Those of the main choices, in turns with rows of the others in which every three choices meet."""
-    chosen = {"schedule": schedule, "axes": axes}
-    fitting = [row for row in covering(DETAILS, 3) if legal({**chosen, **row})]
-    details = itertools.cycle(fitting[CHUNKS.index((schedule, axes)) % len(fitting) :] + fitting)
-    rest = {name: values for name, values in MAIN.items() if name not in chosen}
+    """Those of schedule, axes, sharding and recomputation, in turns with rows in which every two of the other
+    choices meet.
+    """
+    rows = covering(OTHERS)
+    first = 7 * CHUNKS.index((schedule, axes))
     count = 0
-    for values in itertools.product(*rest.values()):
-        row = {**chosen, **dict(zip(rest, values, strict=True))}
-        if legal(row):
-            prove({**row, **next(details)})
+    for sharding, recompute in itertools.product(MAIN["sharding"], MAIN["recompute"]):
+        chosen = dict(zip(FOLDED, (schedule, axes, sharding, recompute), strict=True))
+        turns = ({**chosen, **rows[(first + count + more) % len(rows)]} for more in range(len(rows)))
+        row = next(filter(legal, turns), None)
+        if row is not None:
+            prove(row)
             count += 1
     record_property("combinations", count)
