@@ -9,7 +9,6 @@ from typing import Any
 
 from simcluster.document import validate_data
 from simcluster.errors import PlanError
-from simcluster.plan.chain import Chain
 from simcluster.plan.schedule import Schedule
 from simcluster.plan.schedule_spec import ScheduleSpec, schedules
 from simcluster.scenario import Scenario
@@ -242,8 +241,10 @@ REFUSALS = (
         lambda row: (
             row.get("p2p") == "blocking"
             and "schedule" in row
-            # One kind runs on even numbers of stages only.
-            and (row["schedule"] == "seqsmartvpp" or ("axes" in row and waits(row)))
+            and (
+                row["schedule"] == "seqsmartvpp"
+                or ("axes" in row and built(scheduled(row["schedule"], 2, 1)[0]).overlaps(stages_of(row)))
+            )
         ),
         "two stages would wait for each other",
     ),
@@ -285,15 +286,6 @@ REFUSALS = (
         "slices of sequences do not share what is moved for every micro-batch",
     ),
     Refusal(
-        "How many tokens come is not known to those who copy them.",
-        lambda row: (
-            row.get("model") == "mixture, uneven"
-            and row.get("offload") in ("half of activations", "everything")
-        ),
-        "carries what experts hold to another device",
-        lambda row: row["recompute"] == "nothing",
-    ),
-    Refusal(
         "What is reduced once per step has to be on the device for it.",
         lambda row: (
             "gradients" in OFFLOAD.get(row.get("offload", ""), {})
@@ -333,16 +325,6 @@ def legal(row: Row) -> bool:
 def axes_of(row: Row) -> dict[str, Any]:
     """The mesh of a row and what makes use of it, or nothing as long as it has none."""
     return AXES[row["axes"]] if "axes" in row else {"mesh": {}}
-
-
-def waits(row: Row) -> bool:
-    """Whether two stages would wait for each other if kernels waited for transfers."""
-    return built(scheduled(row["schedule"], 2, 1)[0]).overlaps(stages_of(row))
-
-
-def chain_of(row: Row) -> Chain:
-    """Where the virtual stages of a row lie."""
-    return built(scheduled(row["schedule"], 2, 1)[0]).chain(stages_of(row))
 
 
 def alike(row: Row) -> int:
