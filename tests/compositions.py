@@ -90,9 +90,13 @@ SHARDINGS: dict[str, Any] = {
     },
     "fsdp": "fsdp",
     "fsdp, kept": {"fsdp": {"reshard_after_forward": False}},
-    "level 1": {"mindspore": "level1"},
-    "level 1, accumulated in shards": {"mindspore": "level1", "gradient_accumulation_shard": True},
-    "level 3, groups of 2": {"mindspore": "level3", "shard_size": 2},
+    "level 1": {"mindspore": "level1", "min_bytes": "0 B"},
+    "level 1, accumulated in shards": {
+        "mindspore": "level1",
+        "gradient_accumulation_shard": True,
+        "min_bytes": "0 B",
+    },
+    "level 3, groups of 2": {"mindspore": "level3", "shard_size": 2, "min_bytes": "0 B"},
     "gathered once, flat": {
         "states": True,
         "weights": True,
@@ -114,6 +118,19 @@ RECOMPUTE: dict[str, Any] = {
     "not collectives": {"layers": "all", "collectives": False},
     "slices": {"layers": "all", "slice": True},
     "weights gathered again": {"layers": "all", "gathers": True},
+}
+OFFLOAD: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "states": {"optimizer_states": "host"},
+    "states on disk, gradients": {"optimizer_states": "disk", "gradients": "host"},
+    "weights": {"parameters": {"to": "host", "prefetch": 2}},
+    "half of activations": {"activations": {"to": "host", "fraction": 0.5}},
+    "everything": {
+        "parameters": "disk",
+        "gradients": "host",
+        "optimizer_states": {"to": "host", "match": ["layers.*"]},
+        "activations": "disk",
+    },
 }
 PRECISIONS: dict[str, Any] = {
     "fp32": "fp32",
@@ -142,6 +159,7 @@ MAIN: dict[str, list[Any]] = {
     "schedule": sorted(schedules()),
     "sharding": [*SHARDINGS],
     "recompute": [*RECOMPUTE],
+    "offload": [*OFFLOAD],
     "axes": [*AXES],
 }
 """What all combinations are made of."""
@@ -195,6 +213,7 @@ def scenario(row: Row) -> Scenario:
                 "schedule": {**section, "p2p": row["p2p"], "stages": layers if layers[1:] else layers[0]},
                 "optimizer_sharding": SHARDINGS[row["sharding"]],
                 "recompute": recompute,
+                "offload": OFFLOAD[row["offload"]],
                 "fusion": row["fusion"],
             },
         }
@@ -209,39 +228,89 @@ class Refusal:
     why: str
     applies: Callable[[Row], bool]
     message: str
+    surely: Callable[[Row], bool] = lambda row: True
+    """Of complete rows to which it applies: whether nothing else that is chosen makes it possible."""
 
 
+WHOLE_GRADIENTS = ("nothing", "zero 1", "level 1")
+GROUPS = ("in groups of 2, some whole", "level 3, groups of 2")
+CUT_SEQUENCES = {"context", "ring"}
 REFUSALS = (
     Refusal(
         "Activations of a folded pipeline go both ways: two stages would wait for each other.",
         lambda row: (
             row.get("p2p") == "blocking"
-            and {"schedule", "axes"} <= row.keys()
-            and built(scheduled(row["schedule"], 2, 1)[0]).chain(stages_of(row)).turns
+            and "schedule" in row
+            and (
+                row["schedule"] == "seqsmartvpp"
+                or ("axes" in row and built(scheduled(row["schedule"], 2, 1)[0]).overlaps(stages_of(row)))
+            )
         ),
         "two stages would wait for each other",
     ),
     Refusal(
         "Products, softmax and their gradients need whole keys: only one kernel takes them in turns.",
-        lambda row: (
-            row.get("overlap") == "in buckets" and AXES.get(row.get("axes"), {}).get("context") == "ring"
-        ),
+        lambda row: row.get("overlap") == "in buckets" and axes_of(row).get("context") == "ring",
         "nothing in this model takes turns over parts of a sequence",
     ),
     Refusal(
-        "Places of experts are given to tokens one after another, so whoever gives them sees all before.",
+        "Products, softmax and their gradients need whole keys: only one kernel takes them slice by slice.",
+        lambda row: row.get("overlap") == "in buckets" and sliced(row),
+        "takes no slices of sequences: it works on all keys",
+    ),
+    Refusal(
+        "Places of experts are given to all tokens of a sequence at once.",
+        lambda row: row.get("model") in MIXTURES and sliced(row),
+        "takes no slices of sequences: a seat depends on all tokens before",
+    ),
+    Refusal(
+        "What ranks have of sequences is in no order in which slices could follow each other.",
+        lambda row: sliced(row) and not CUT_SEQUENCES.isdisjoint(axes_of(row)["mesh"]),
+        "sequences in slices are split over|do not make up sequences of",
+    ),
+    Refusal(
+        "A round is of as many slices as there are stages, and of whole micro-batches.",
         lambda row: (
-            row.get("model") in MIXTURES
-            and not {"context", "ring"}.isdisjoint(AXES.get(row.get("axes"), {"mesh": ()})["mesh"])
+            row.get("schedule") in ("seqvpp", "seqsmartvpp") and "axes" in row and stages_of(row) % 2 == 1
         ),
-        "dim 'seq' cannot be split: a seat depends on all tokens before",
+        "filled by no whole number of micro-batches|needs an even number of stages",
+    ),
+    Refusal(
+        "Weights of one stage that are one would be gathered, or their gradients scattered, by each slice.",
+        lambda row: (
+            sliced(row)
+            and row.get("axes") == "data 4"
+            and row.get("model") in ("llama, tied", "gpt, dropout")
+            and row.get("sharding", "nothing") not in ("nothing", "zero 1")
+        ),
+        "slices of sequences do not share what is moved for every micro-batch",
+    ),
+    Refusal(
+        "What is reduced once per step has to be on the device for it.",
+        lambda row: (
+            "gradients" in OFFLOAD.get(row.get("offload", ""), {})
+            and {"sharding", "axes"} <= row.keys()
+            and row["sharding"] in (WHOLE_GRADIENTS if alike(row) == 2 else (*WHOLE_GRADIENTS, *GROUPS))
+            and alike(row) > 1
+        ),
+        "matches nothing of gradients that can be offloaded",
+        lambda row: row["model"] not in MIXTURES,
+    ),
+    Refusal(
+        "What is gathered once per step, or cast, is on the device all along.",
+        lambda row: (
+            "parameters" in OFFLOAD.get(row.get("offload", ""), {})
+            and {"sharding", "axes"} <= row.keys()
+            and (
+                (row["sharding"] in ("zero 1", "zero 2") and alike(row) > 1)
+                or (row.get("precision") == "fp8" and not shards_weights(row))
+            )
+        ),
+        "is on every device all along: it is gathered once per step, or cast",
     ),
     Refusal(
         "Nobody holds the same as another, so no two ranks can share it.",
-        lambda row: (
-            row.get("sharding") in ("in groups of 2, some whole", "level 3, groups of 2")
-            and row.get("axes") == "pipeline 4"
-        ),
+        lambda row: row.get("sharding") in GROUPS and row.get("axes") == "pipeline 4",
         "groups of 2 ranks, but a stage has 1",
     ),
 )
@@ -251,6 +320,28 @@ REFUSALS = (
 def legal(row: Row) -> bool:
     """Whether nothing is refused of a row, as far as it goes."""
     return not any(each.applies(row) for each in REFUSALS)
+
+
+def axes_of(row: Row) -> dict[str, Any]:
+    """The mesh of a row and what makes use of it, or nothing as long as it has none."""
+    return AXES[row["axes"]] if "axes" in row else {"mesh": {}}
+
+
+def alike(row: Row) -> int:
+    """How many ranks hold the same weights, whatever parts of the batch or of sequences they work on."""
+    sizes = axes_of(row)["mesh"].items()
+    return math.prod(size for axis, size in sizes if axis not in ("pipeline", "tensor"))
+
+
+def shards_weights(row: Row) -> bool:
+    """Whether weights lie in parts: MindSpore's levels take tensor ranks, too."""
+    levels = str(row["sharding"]).startswith("level") and "tensor" in axes_of(row)["mesh"]
+    return row["sharding"] not in ("nothing", "zero 1", "zero 2") and (alike(row) > 1 or levels)
+
+
+def sliced(row: Row) -> bool:
+    """Whether sequences go through the model slice by slice."""
+    return str(row.get("schedule")).startswith("seq")
 
 
 def stages_of(row: Row) -> int:

@@ -28,15 +28,21 @@ def slice_length(seq_len: int, slices: int) -> int:
     return seq_len // slices
 
 
-def check_slices(slices: int, graph: Graph, sharding: Sharding, axes: Sequence[str], pieces: bool) -> None:
-    """PlanError for what does not go with slices of sequences; ``axes`` are those that split sequences."""
+def check_axes(slices: int, axes: Sequence[str]) -> None:
+    """PlanError if sequences go in slices and are split over axes besides."""
+    if slices > 1 and axes:
+        raise PlanError(
+            f"sequences in slices are split over {', '.join(axes)} besides", path=PATH, hint="do one of both"
+        )
+
+
+def check_slices(slices: int, graph: Graph, sharding: Sharding, *, pieces: bool) -> None:
+    """PlanError for what does not go with slices of sequences; ``pieces``: some of the graph are launched
+    as graphs.
+    """
     if slices == 1:
         return
     problems = []
-    if axes:
-        problems.append(
-            Problem(f"sequences in slices are split over {', '.join(axes)} besides", PATH, "do one of both")
-        )
     if pieces:
         problems.append(Problem("pieces of the model that are graphs take no slices of sequences", PATH))
     if sharding.weights or sharding.gradients:

@@ -21,7 +21,7 @@ from simcluster.plan.fusion import idle, used_by
 from simcluster.plan.fusion_ids import fusion_ids
 from simcluster.plan.hints import hints
 from simcluster.plan.in_order import in_order, in_turns
-from simcluster.plan.in_slices import check_slices, in_slices, slice_length
+from simcluster.plan.in_slices import check_axes, check_slices, in_slices, slice_length
 from simcluster.plan.inference_spec import InferenceSpec, samples
 from simcluster.plan.inputs import check_inputs
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
@@ -60,8 +60,7 @@ class LayoutPlanner(Planner):
         self._step()
         placed = self._placed()
         self._strategies_of(placed)
-        axes = self.roles.resolve((SEQUENCE,), self.mesh)
-        check_slices(self.slices, placed, self.sharding, axes, bool(self.pieces))
+        check_slices(self.slices, placed, self.sharding, pieces=bool(self.pieces))
         optimizer = self._optimizer()
         sliced = self._differentiated(in_slices(placed, self.slices), optimizer)
         logical = sliced
@@ -132,6 +131,7 @@ class LayoutPlanner(Planner):
         schedule = self.parallel.schedule.build()
         self.once = self.chain = schedule.chain(num_stages)
         self.slices = 1 if self.inference else schedule.num_slices
+        check_axes(self.slices, self.roles.resolve((SEQUENCE,), self.mesh))
         self.length = slice_length(self.task.seq_len, self.slices)
         self.layers = self._layers(self.once)
         self.batch_axes = self.roles.resolve((BATCH,), self.mesh)

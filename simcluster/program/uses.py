@@ -8,12 +8,16 @@ from dataclasses import dataclass
 
 from simcluster.model import Block, Node, Phase, Role
 from simcluster.program.instruction import COMPUTE, OFFLOAD, Scope
+from simcluster.program.phases import MEASURE, NORM, REDUCE, UPDATE
 from simcluster.program.segments import phase_of
 
-_EACH = tuple(
-    map(str, (Phase.FORWARD, Phase.FETCH, Phase.RECOMPUTE, Phase.BACKWARD, Phase.WEIGHTS, Phase.SCATTER))
+_EACH = (
+    *map(str, (Phase.FORWARD, Phase.FETCH, Phase.RECOMPUTE, Phase.BACKWARD, Phase.WEIGHTS, Phase.SCATTER)),
+    *(REDUCE, NORM, MEASURE, UPDATE),
 )
-"""What runs for every micro-batch, and drops what it is the last to read."""
+"""What drops what it is the last to read: what runs for every micro-batch, and the parts of a step's end, of
+which one may bring from a host what the next one needs.
+"""
 
 _RESIDENT = frozenset(
     {Role.PARAMETER, Role.COPY, Role.STATE, Role.CACHE, Role.ACCUMULATOR, Role.BUFFER, Role.VIEW}
@@ -22,7 +26,7 @@ _RESIDENT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """Which codes read and write each value of a block; ``order`` are those that run for each micro-batch."""
+    """Which codes read and write each value of a block; ``order`` are those that drop."""
 
     block: Block
     readers: Mapping[str, set[str]]

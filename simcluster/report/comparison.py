@@ -78,8 +78,9 @@ class Row:
     parts: tuple[Part, ...] = ()
 
     def change(self, index: int) -> str:
-        """How much more a side has than the first: ``+1.2 s``, or ``same``."""
-        return signed(self.values[index] - self.values[0], self.reading)
+        """How much more a side has than the first: ``+1.2 s``, of shares ``+1.2 pp``, or ``same``."""
+        reading = _points if self.reading is units.percent else self.reading
+        return signed(self.values[index] - self.values[0], reading)
 
 
 @dataclass(frozen=True)
@@ -235,6 +236,11 @@ _SHARES: Mapping[bool, Sequence[tuple[str, str]]] = {
 
 def _figure(name: str) -> Callable[[Side], float]:
     return lambda side: float(side.summary[name])
+
+
+def _points(value: float) -> str:
+    """A difference of shares in percentage points."""
+    return f"{100 * value:.1f} pp"
 
 
 def signed(value: float, reading: Callable[[float], str]) -> str:
