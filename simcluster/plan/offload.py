@@ -6,14 +6,16 @@ category, name and share; everything else follows from who reads and writes it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
+from simcluster import units
 from simcluster.document.pattern import matches
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Mesh
-from simcluster.model import Block, Graph
+from simcluster.model import Block, Graph, Place
 from simcluster.plan.offload_activations import kept_activations, offload_activations
 from simcluster.plan.offload_gradients import gradients, leaving, reduced_once, with_scaled
 from simcluster.plan.offload_states import around_updates, moved_states, offload_states
@@ -60,6 +62,33 @@ def offload(graph: Graph, plan: Offload, mesh: Mesh) -> Graph:
     return graph
 
 
+def staying(graph: Graph, plan: Offload, mesh: Mesh) -> Iterator[str]:
+    """What is told of gradients that ``plan`` names and that are on the device in the graph behind it."""
+    rule = plan.rules.get("gradients")
+    if rule is None:
+        return
+    once = _reduced_once(graph)
+    sizes: dict[tuple[int, str], int] = {}
+    for instance in graph.instances:
+        block = graph.block_of(instance)
+        for value, parameter in () if instance.first else gradients(block).items():
+            full = f"{instance.name}.{parameter}"
+            if full in once and block.values[value].place is Place.DEVICE and rule.fits(full):
+                # The copies on a stage of what is tied add to one sum.
+                sizes[instance.stage, graph.canonical(full)] = _bytes(block, value, mesh)
+    by_stage: Counter[int] = Counter()
+    for (stage, _), size in sizes.items():
+        by_stage[stage] += size
+    if sizes:
+        names = list(dict.fromkeys(name for _, name in sizes))
+        others = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+        most = "at most " if len({*by_stage.values()}) > 1 or len(by_stage) < _stages(graph) else ""
+        yield (
+            f"offload.gradients: {most}{units.size(max(by_stage.values()))} on each device are reduced once "
+            f"per step and stay there: {names[0]}{others}"
+        )
+
+
 def _around(graph: Graph, rule: Offloading, which: Callable[[Block, set[str]], set[str]]) -> Graph:
     """The graph with copies around updates on the device of what lies at a place, of which ``which`` says."""
 
@@ -77,24 +106,30 @@ def _by_block(graph: Graph, able: Callable[[Block], Values]) -> dict[str, Values
 
 
 def _added_up(graph: Graph) -> dict[str, Values]:
-    """Instance -> the gradients that are only added up until they are used, in none of the copies of what is
-    tied reduced once per step.
-    """
-    found = _by_block(graph, gradients)
-    reduced = {name: reduced_once(block) for name, block in graph.blocks.items()}
-    owners = {
-        f"{each.name}.{parameter}": (each, value)
-        for each in graph.instances
-        for value, parameter in found[each.name].items()
-    }
-    stays = {full for full, (each, value) in owners.items() if value in reduced[each.block]}
-    for group in graph.ties:
-        if not stays.isdisjoint(group):
-            stays.update(group)
+    """Instance -> the gradients that are only added up until they are used."""
+    stays = _reduced_once(graph)
     return {
         name: {value: parameter for value, parameter in values.items() if f"{name}.{parameter}" not in stays}
-        for name, values in found.items()
+        for name, values in _by_block(graph, gradients).items()
     }
+
+
+def _reduced_once(graph: Graph) -> set[str]:
+    """The parameters whose gradients, or one copy's of what is tied, are reduced once per step.
+
+    What is on the device for that stays there.
+    """
+    reduced = {name: reduced_once(block) for name, block in graph.blocks.items()}
+    found = {
+        f"{each.name}.{parameter}"
+        for each in graph.instances
+        for value, parameter in gradients(graph.block_of(each)).items()
+        if value in reduced[each.block]
+    }
+    for group in graph.ties:
+        if not found.isdisjoint(group):
+            found.update(group)
+    return found
 
 
 def _lasting(
@@ -174,6 +209,10 @@ def _tied(graph: Graph, chosen: Mapping[str, frozenset[str]]) -> dict[str, froze
             for instance, name in copies:
                 found[instance] = found.get(instance, frozenset()) | {name}
     return found
+
+
+def _stages(graph: Graph) -> int:
+    return len({each.stage for each in graph.instances})
 
 
 def _noted(name: str, names: list[str]) -> str:

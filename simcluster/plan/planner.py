@@ -27,6 +27,7 @@ from simcluster.plan.inputs import check_inputs
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
 from simcluster.plan.multi_copy import abreast, copies_told, share
 from simcluster.plan.notes import followed, notes, padded, without_effect
+from simcluster.plan.offload import staying
 from simcluster.plan.on_host import check_hosts
 from simcluster.plan.optimize import OptimizerPlan
 from simcluster.plan.passes import Passes, differentiated
@@ -302,6 +303,7 @@ class LayoutPlanner(Planner):
         yield from followed(self.strategies, graph, self.sharder)
         yield from padded(placed, self.strategies, self.mesh) if self.parallel.pads else ()
         yield from self.offload.remarks(self.batches.most)
+        yield from staying(graph, self.offload, self.mesh)
         yield from without_effect(self.parallel.recompute, graph, self.sharding)
         yield from idle(self.parallel.fused, graph, self.sharding)
         yield from hints(

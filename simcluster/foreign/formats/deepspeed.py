@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from simcluster.foreign.deepspeed_offload import STAGE, offload
+from simcluster.foreign.deepspeed_offload import meaning as offload_meaning
 from simcluster.foreign.facts import Facts, Meaning
 from simcluster.foreign.flag import Flag
 from simcluster.foreign.importer import Given, Importer
@@ -25,7 +27,10 @@ from simcluster.foreign.settings import read_json
 
 _INERT = inert("deepspeed")
 _AUTO = "auto"
-_ON_DEVICE = "everything stays in the device's memory"
+_ON_DEVICE = (
+    "saved activations stay in the device's memory: "
+    "with parallel.recompute, --set parallel.offload.activations=host"
+)
 
 
 class DeepSpeed(Importer):
@@ -47,6 +52,7 @@ class DeepSpeed(Importer):
         facts.understand(flags, _meaning)
         _numbers(facts)
         facts.default("parallel.optimizer_sharding", ZERO[0], "DeepSpeed's default: no ZeRO")
+        offload(facts, given)
         return facts
 
 
@@ -56,6 +62,7 @@ def _stage(facts: Facts, flag: Flag) -> None:
         facts.wrong(flag, "expected 0, 1, 2 or 3")
     elif stage is not None:
         facts.say("parallel.optimizer_sharding", ZERO[stage], flag)
+        facts.say(STAGE, stage, flag)
 
 
 def _enabled(name: str) -> Meaning:
@@ -68,22 +75,11 @@ def _enabled(name: str) -> Meaning:
     return meaning
 
 
-def _device(facts: Facts, flag: Flag) -> None:
-    if flag.value in (None, "none"):
-        facts.effectless(flag, "off")
-    else:
-        facts.unsupported(flag, _ON_DEVICE)
-
-
 _MEANINGS: Mapping[str, Meaning] = {
     "train_batch_size": states("training.global_batch"),
     "train_micro_batch_size_per_gpu": states("training.micro_batch"),
     "gradient_accumulation_steps": states("accumulation"),
     "zero_optimization.stage": _stage,
-    "zero_optimization.offload_optimizer.device": _device,
-    "zero_optimization.offload_param.device": _device,
-    "zero_optimization.cpu_offload": lost(_ON_DEVICE),
-    "zero_optimization.cpu_offload_params": lost(_ON_DEVICE),
     "zero_optimization.zero_hpz_partition_size": lost("weights are sharded over all data-parallel ranks"),
     "zero_optimization.mics_shard_size": lost(
         "everything is sharded over all data-parallel ranks", unless=(-1, None)
@@ -141,13 +137,15 @@ _MEANINGS: Mapping[str, Meaning] = {
 def _meaning(name: str) -> Meaning | None:
     if name in _MEANINGS:
         return _MEANINGS[name]
+    if (found := offload_meaning(name)) is not None:
+        return found
     head, _, rest = name.partition(".")
     if head in _INERT["effectless"]:
         return effectless
     if head == "zero_optimization":
         if rest in _INERT["profile"]:
             return of_profile
-        if rest in _INERT["zero"] or rest.startswith(("offload_optimizer.", "offload_param.")):
+        if rest in _INERT["zero"]:
             return effectless
     if head in ("fp16", "bf16", "bfloat16", "amp") and rest in _INERT["formats"]:
         return effectless

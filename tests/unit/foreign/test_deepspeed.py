@@ -67,15 +67,6 @@ def test_zero_stages(stage):
         assert [each.fate for each in listed] == [Fate.UNSUPPORTED]
 
 
-def test_offload_is_listed_aloud():
-    config = {"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"offload_param": {"device": "nvme"}}}
-    (listed,) = (each for each in read(config).untranslated if "offload_param" in each.flag.name)
-    assert str(listed) == (
-        "ds.json:5: zero_optimization.offload_param.device: nvme: not supported yet: everything stays in the "
-        "device's memory"
-    )
-
-
 def test_values_left_to_the_program_are_remarked():
     found = read({"train_micro_batch_size_per_gpu": 1, "train_batch_size": "auto"})
     assert any("train_batch_size: auto: filled in by the program" in each for each in found.remarks)

@@ -126,7 +126,11 @@ EXPECTED = {
                 "eps": 1e-8,
             },
         },
-        "parallel": {"mesh": {"data": 32}},
+        "parallel": {
+            "mesh": {"data": 32},
+            "host": ["*.update"],
+            "offload": {"gradients": "host", "pinned": True},
+        },
     },
     "llama3_8b_mindformers.yaml": {
         "cluster": {"use": "atlas-800t-a2", "hosts": 2},

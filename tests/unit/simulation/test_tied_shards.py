@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simcluster.simulation import prepare, simulate, verify
-from tests.scenarios import TINY_GPT, scenario
+from tests.scenarios import TINY_GPT, scenario, under
 from tests.traffic import carried
 
 TIED = {**TINY_GPT, "tied": True}
@@ -41,6 +41,21 @@ def test_values_and_both_ways_of_timing_agree(mesh, form, fusion):
     assert found.agrees, found.fault or found.first_difference
     times = [simulate(which, unfold=unfold).documents["summary"]["step_time_s"] for unfold in (False, True)]
     assert times[0] == times[1]
+
+
+@pytest.mark.parametrize("form", ["zero 2", "zero 3", "fsdp"])
+@pytest.mark.parametrize("schedule", ["1f1b", "zb_h1", "interleaved"])
+def test_stages_sum_a_tied_gradient_behind_the_bucket_it_is_scattered_in(form, schedule):
+    """PyTorch DDP's buckets: a copy's own backward is over long before its bucket is full, and only then is
+    its shard complete.
+    """
+    mesh, sharding = {"pipeline": 2, "data": 2}, FORMS[form]
+    limit = {"bytes": "25 MiB", "first_bytes": "1 MiB"}
+    which = scenario(
+        mesh, model=TIED, micro_batches=2, optimizer_sharding=sharding, schedule={"kind": schedule}
+    )
+    found = verify(under(which, reduction={"bucket": "whole", "limit": limit, "copies": True}))
+    assert found.agrees, found.fault or found.first_difference
 
 
 @pytest.mark.parametrize("form", ["zero 2", "fsdp", "kept", "level1"])
