@@ -20,6 +20,7 @@ from simcluster.plan.schedule_spec import schedules
 from simcluster.plan.spec import FrameworkSpec, RecipeSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, verify
+from tests.contracts.test_pipelines import p2p_of
 from tests.covering import covering
 
 RECIPES = sorted(RecipeSpec.entries())
@@ -208,6 +209,8 @@ def scenario(recipe, mesh, choice) -> Scenario:
     ranks = math.prod(mesh.values())
     devices = max(size for size in (1, 2, 3, 4) if ranks % size == 0)
     ways = mesh.get("data", 1) * mesh.get("replica", 1)
+    schedule = {"kind": choice["schedule"]}
+    p2p = p2p_of(schedule, {"stages": mesh.get("pipeline", 1), "p2p": choice["p2p"]})
     sharding = SHARDINGS[choice["sharding"]]
     if "data" not in mesh and sharding is not None:
         sharding = {name: value for name, value in sharding.items() if name != "axes"}
@@ -231,7 +234,7 @@ def scenario(recipe, mesh, choice) -> Scenario:
                 "mesh": mesh,
                 "roles": {"batch": [axis for axis in ("data", "replica") if axis in mesh]},
                 "recipe": recipe,
-                "schedule": {"kind": choice["schedule"], "p2p": choice["p2p"]},
+                "schedule": {**schedule, "p2p": p2p},
                 "optimizer_sharding": sharding,
                 "recompute": RECOMPUTE[choice["recompute"]],
             },
