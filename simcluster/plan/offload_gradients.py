@@ -41,7 +41,7 @@ def leaving(block: Block, chosen: Collection[str], rule: Offloading) -> Block:
     either is not changed.
     """
     values = dict(block.values)
-    writers: dict[str, int] = dict.fromkeys(chosen, 0)
+    writers = {value: 0 for value in block.values if value in chosen}
     for node in block.phase(*_MAKING):
         for value in node.outputs:
             if value in writers:
