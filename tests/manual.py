@@ -122,8 +122,8 @@ class Recorder(Replay):
         super().__init__(*args)
         self.made: defaultdict[str, dict[int, np.ndarray]] = defaultdict(dict)
 
-    def _write(self, event: Any, index: int, array: np.ndarray, adds: bool) -> None:
-        super()._write(event, index, array, adds)
+    def _write(self, event: Any, index: int, array: np.ndarray, adds: bool, *place: Any) -> None:
+        super()._write(event, index, array, adds, *place)
         self.made[event.code.slots[index].name].setdefault(event.rank, array)
 
 

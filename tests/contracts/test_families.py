@@ -17,6 +17,7 @@ from simcluster.plan.spec import FrameworkSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate, verify
 from simcluster.simulation.build import prepare
+from tests.contracts.test_pipelines import p2p_of
 from tests.contracts.test_recipes import SINGLE
 from tests.covering import covering
 
@@ -80,6 +81,8 @@ def label(row) -> str:
 def scenario(row) -> Scenario:
     name, recipe, mesh = row["place"]
     family, ranks = FAMILIES[name], math.prod(mesh.values())
+    schedule = {"kind": row["schedule"]}
+    p2p = p2p_of(schedule, {"stages": mesh.get("pipeline", 1), "p2p": row["p2p"]})
     devices = max(size for size in (1, 2, 3, 4) if ranks % size == 0)
     made = Scenario.of(
         {
@@ -99,7 +102,7 @@ def scenario(row) -> Scenario:
             "parallel": {
                 "mesh": mesh,
                 "recipe": recipe,
-                "schedule": {"kind": row["schedule"], "p2p": row["p2p"]},
+                "schedule": {**schedule, "p2p": p2p},
                 "optimizer_sharding": row["sharding"],
                 "recompute": {"layers": row["recompute"]},
             },

@@ -86,10 +86,12 @@ class _OfSlice(Operator):
         ends = np.cumsum([each.shape[1] for each in keys])[:-1].tolist()
         return [inputs[0], np.concatenate(keys, axis=1), np.concatenate(values, axis=1)], ends
 
-    @staticmethod
-    def _region(region: Region) -> Region:
-        """Where the queries lie, among keys from the first on."""
-        return replace(region, starts={**region.starts, "keys": 0})
+    def _region(self, inputs: Sequence[Array], region: Region) -> Region:
+        """Where the queries lie, among keys from the first on: behind those before this slice, unless it is
+        said.
+        """
+        before = sum(each.shape[1] for each in inputs[1 : 1 + self.index])
+        return replace(region, starts={"seq": before, **region.starts, "keys": 0})
 
     def _priced(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, backward: bool
@@ -162,7 +164,7 @@ class SliceAttention(_OfSlice):
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """What the queries find among all keys so far."""
         joined, _ = self._joined(inputs)
-        return self.whole.evaluate(joined, self._region(region))
+        return self.whole.evaluate(joined, self._region(inputs, region))
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,5 +197,5 @@ class SliceAttentionGrad(_OfSlice):
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The whole gradient's terms of these queries."""
         joined, ends = self._joined(inputs)
-        dq, dk, dv = self.whole.backward().evaluate((*joined, *inputs[-3:]), self._region(region))
+        dq, dk, dv = self.whole.backward().evaluate((*joined, *inputs[-3:]), self._region(inputs, region))
         return (dq, *np.split(dk, ends, axis=1), *np.split(dv, ends, axis=1))
