@@ -3,9 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from simcluster.errors import PlanError
-from simcluster.plan.schedule import BACKWARD, FORWARD, Action
+from simcluster.plan.chain import Chain
+from simcluster.plan.schedule import BACKWARD, FORWARD, Action, Schedule
+
+
+@dataclass(frozen=True)
+class ChunksInSlices(Schedule):
+    """A schedule whose stages have several chunks and work on slices of sequences."""
+
+    chunks: int = 2
+    slices: int = 2
+
+    @property
+    def num_slices(self) -> int:
+        """As the scenario says."""
+        return self.slices
+
+    def chain(self, num_stages: int) -> Chain:
+        """Chunk c of stage s is virtual stage c x stages + s."""
+        return Chain.wrapped(num_stages, self.chunks)
 
 
 def spread(num_micro_batches: int, size: int) -> list[int]:

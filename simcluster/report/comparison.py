@@ -9,7 +9,7 @@ from string import ascii_uppercase
 from typing import Any
 
 from simcluster import units
-from simcluster.draw import Part
+from simcluster.draw import Column, Part
 from simcluster.errors import TraceError
 from simcluster.report.answer import infers
 from simcluster.report.headline import headline
@@ -120,6 +120,12 @@ class Comparison:
             raise TraceError(f"{len(runs)} results cannot be compared: give 2 to {MOST}")
         sides = zip(ascii_uppercase, runs, strict=False)
         return cls(tuple(Side(letter, name, run.documents) for letter, (name, run) in sides))
+
+    def columns(self, title: str = "") -> list[Column]:
+        """Of a table of figures: what every side has, and of all but the first how much more."""
+        first, *others = (side.letter for side in self.sides)
+        pairs = [letter for other in others for letter in (other, f"{other} - {first}")]
+        return [Column(title), *(Column(letter, quantity=True) for letter in (first, *pairs))]
 
     @property
     def differences(self) -> list[tuple[str, tuple[str, ...]]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 
 from simcluster import units
-from simcluster.draw import Column, Markup, Stack, html_legend, html_table, section, stacks, swatch
+from simcluster.draw import Markup, Stack, html_legend, html_table, section, stacks, swatch
 from simcluster.draw.stacks import LIMIT
 from simcluster.draw.svg import FONT
 from simcluster.report.comparison import Comparison, Row, Trade, signed
@@ -101,13 +101,6 @@ def _bars(
 
 def _table(found: Comparison, rows: Sequence[Row]) -> Markup:
     """A row per figure: what every side has, and how much more than the first."""
-    first, *others = found.sides
-    columns = [Column(), Column(first.letter, quantity=True)]
-    for side in others:
-        columns += [
-            Column(side.letter, quantity=True),
-            Column(f"{side.letter} - {first.letter}", quantity=True),
-        ]
     lines = []
     for row in rows:
         mark = f"{swatch(row.parts[0].tone)} " if row.parts else ""
@@ -115,7 +108,7 @@ def _table(found: Comparison, rows: Sequence[Row]) -> Markup:
         for index in range(1, len(found.sides)):
             line += [row.reading(row.values[index]), Markup(f"<b>{escape(row.change(index))}</b>")]
         lines.append(line)
-    return html_table(columns, lines)
+    return html_table(found.columns(), lines)
 
 
 def _differences(found: Comparison) -> Iterator[list[str]]:

@@ -67,13 +67,6 @@ def _figures(
     title: str, found: Comparison, rows: Sequence[Row], *, colour: bool = False, tones: bool = False
 ) -> RenderableType:
     """A row per figure: what every side has, and how much more than the first."""
-    first, *others = found.sides
-    columns = [Column(title), Column(first.letter, quantity=True)]
-    for side in others:
-        columns += [
-            Column(side.letter, quantity=True),
-            Column(f"{side.letter} - {first.letter}", quantity=True),
-        ]
     cells = []
     for row in rows:
         tone = row.parts[0].tone if tones else None
@@ -82,7 +75,7 @@ def _figures(
         for index in range(1, len(found.sides)):
             line += [row.reading(row.values[index]), Text(row.change(index), "bold")]
         cells.append(line)
-    return table(columns, cells)
+    return table(found.columns(title), cells)
 
 
 def _bars(

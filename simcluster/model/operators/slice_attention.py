@@ -15,7 +15,7 @@ import numpy as np
 from simcluster.layout import Dims
 from simcluster.model.operator import Array, Operator, Region, Tape, TensorType
 from simcluster.model.scores import Scores
-from simcluster.work import DType, Kernel, Work
+from simcluster.work import Kernel, Work
 
 _QUERY = ("batch", "seq", "heads", "group", "head_dim")
 _ROWS = ("batch", "heads", "group", "seq")
@@ -36,6 +36,10 @@ class Whole(Protocol):
 
     def backward(self) -> Operator:
         """The operator that computes its gradient."""
+        ...
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """The types of what queries find, and of their statistics."""
         ...
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
@@ -135,10 +139,8 @@ class SliceAttention(_OfSlice):
     kind: ClassVar[str] = "slice_attention"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """O like q with heads as v's, and one statistic per row and head."""
-        batch, queries, heads, group, _ = inputs[0].shape
-        found = TensorType((*inputs[0].shape[:-1], inputs[-1].shape[-1]), inputs[0].dtype)
-        return (found, TensorType((batch, heads, group, queries), DType.FP32))
+        """As of whole attention."""
+        return self.whole.infer((inputs[0], inputs[1], inputs[-1]))
 
     def dims(self) -> Dims:
         """As of whole attention."""

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from simcluster.errors import PlanError
-from simcluster.plan.chain import Chain
-from simcluster.plan.rounds import in_cycles
-from simcluster.plan.schedule import Action, Schedule
+from simcluster.plan.rounds import ChunksInSlices, in_cycles
+from simcluster.plan.schedule import Action
 
 
 @dataclass(frozen=True)
-class SeqSmartVpp(Schedule):
+class SeqSmartVpp(ChunksInSlices):
     """As ``seqvpp``, but a stage begins with only p - stage - 1 + (v - 1) n c + n - 1 forwards of slices.
 
     So the first stages hold less; but a transfer has no time in which it could be hidden (MindSpore's
@@ -20,18 +19,6 @@ class SeqSmartVpp(Schedule):
     """
 
     kind: ClassVar[str] = "seqsmartvpp"
-
-    chunks: int = 2
-    slices: int = 2
-
-    @property
-    def num_slices(self) -> int:
-        """As the scenario says."""
-        return self.slices
-
-    def chain(self, num_stages: int) -> Chain:
-        """Chunk c of stage s is virtual stage c x stages + s."""
-        return Chain.wrapped(num_stages, self.chunks)
 
     def overlaps(self, num_stages: int) -> bool:
         """Nothing is done between what two stages send each other."""

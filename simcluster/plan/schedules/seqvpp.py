@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from simcluster.plan.chain import Chain
-from simcluster.plan.rounds import in_cycles
-from simcluster.plan.schedule import Action, Schedule
+from simcluster.plan.rounds import ChunksInSlices, in_cycles
+from simcluster.plan.schedule import Action
 
 
 @dataclass(frozen=True)
-class SeqVpp(Schedule):
+class SeqVpp(ChunksInSlices):
     """Bubble over compute (p - 1) / (v n m) with v chunks and n slices of equal work.
 
     Micro-batches go in cycles of p / n, so that their slices are as many as there are stages. A stage begins
@@ -20,18 +19,6 @@ class SeqVpp(Schedule):
     """
 
     kind: ClassVar[str] = "seqvpp"
-
-    chunks: int = 2
-    slices: int = 2
-
-    @property
-    def num_slices(self) -> int:
-        """As the scenario says."""
-        return self.slices
-
-    def chain(self, num_stages: int) -> Chain:
-        """Chunk c of stage s is virtual stage c x stages + s."""
-        return Chain.wrapped(num_stages, self.chunks)
 
     def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
         """Cycles of stages / slices micro-batches; PlanError if that makes none."""

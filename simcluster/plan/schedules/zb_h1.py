@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from simcluster.plan.schedule import FORWARD, INPUTS, WEIGHTS, Action, Schedule
+from simcluster.plan.late_weights import late_weights
+from simcluster.plan.schedule import Action, Schedule
 
 
 class ZeroBubbleH1(Schedule):
@@ -17,14 +18,5 @@ class ZeroBubbleH1(Schedule):
     kind: ClassVar[str] = "zb_h1"
 
     def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
-        """Warm-up forwards, then forward, input gradient and a late weight gradient; the rest behind."""
-        warmup = min(num_stages - stage - 1, num_micro_batches)
-        actions = [Action(FORWARD, index) for index in range(warmup)]
-        for index in range(num_micro_batches):
-            if warmup + index < num_micro_batches:
-                actions.append(Action(FORWARD, warmup + index))
-            actions.append(Action(INPUTS, index))
-            if index >= stage:
-                actions.append(Action(WEIGHTS, index - stage))
-        left = range(max(0, num_micro_batches - stage), num_micro_batches)
-        return (*actions, *(Action(WEIGHTS, index) for index in left))
+        """As many forwards ahead as stages behind it, weight gradients as late as stages before it."""
+        return late_weights(num_micro_batches, num_stages - stage - 1, stage)

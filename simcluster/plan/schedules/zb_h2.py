@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from simcluster.plan.schedule import FORWARD, INPUTS, WEIGHTS, Action, Schedule
+from simcluster.plan.late_weights import late_weights
+from simcluster.plan.schedule import Action, Schedule
 
 
 class ZeroBubbleH2(Schedule):
@@ -21,14 +22,5 @@ class ZeroBubbleH2(Schedule):
         return num_stages > 1
 
     def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
-        """Warm-up forwards, then forward, input gradient and a late weight gradient; the rest behind."""
-        warmup, late = min(2 * (num_stages - stage - 1), num_micro_batches), 2 * stage
-        actions = [Action(FORWARD, index) for index in range(warmup)]
-        for index in range(num_micro_batches):
-            if warmup + index < num_micro_batches:
-                actions.append(Action(FORWARD, warmup + index))
-            actions.append(Action(INPUTS, index))
-            if index >= late:
-                actions.append(Action(WEIGHTS, index - late))
-        left = range(max(0, num_micro_batches - late), num_micro_batches)
-        return (*actions, *(Action(WEIGHTS, index) for index in left))
+        """Twice as many forwards ahead as stages behind it, weight gradients twice as late as with H1."""
+        return late_weights(num_micro_batches, 2 * (num_stages - stage - 1), 2 * stage)
