@@ -41,7 +41,7 @@ from simcluster.plan.sharding import OptimizerShardingSpec
 from simcluster.plan.spec import TrainingSpec
 from simcluster.plan.strategy_spec import StrategySpec
 from simcluster.scenario import Scenario
-from simcluster.simulation.build import Built, prepare
+from simcluster.simulation.build import Built
 from simcluster.simulation.shrink_cluster import small_cluster
 from simcluster.simulation.shrink_offload import small_offload
 from simcluster.simulation.shrink_recompute import small_recompute
@@ -72,10 +72,10 @@ class Shrunk:
     changes: tuple[tuple[str, str, str], ...]
 
 
-def shrink(scenario: Scenario) -> Shrunk:
-    """The small form of a scenario; raises what planning it raises."""
-    built = prepare(scenario)
-    plan, spec = built.plan, scenario.spec
+def shrink(built: Built) -> Shrunk:
+    """The small form of a scenario that was planned; raises what planning that raises."""
+    scenario, plan = built.scenario, built.plan
+    spec = scenario.spec
     if spec.parallel.mode == "manual":
         return _as_written(built)
     written_out = spec.parallel.schedule.text is not None

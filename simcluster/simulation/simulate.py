@@ -26,20 +26,24 @@ def simulate(scenario: Scenario, *, unfold: bool = False, progress: Progress | N
     fit into memory is a result, not an error.
     """
     began = time.perf_counter()
-    built = prepare(scenario, unfold=unfold)
+    found = carry_out(prepare(scenario, unfold=unfold), unfold=unfold, progress=progress)
+    found.documents["summary"]["wall_s"] = time.perf_counter() - began
+    return found
+
+
+def carry_out(built: Built, *, unfold: bool = False, progress: Progress | None = None) -> Run:
+    """The run of what was built, its classes being as they are; with ``unfold`` tenants share links so."""
     try:
         lodgers = together(built, unfold=unfold, progress=progress) if built.tenants else []
         timing = lodgers[0].timing if lodgers else timed(built, progress)
     except SimclusterError as error:
-        raise scenario.located(error) from None
+        raise built.scenario.located(error) from None
     built = lodgers[0].built if lodgers else built
     recorded = Recorded(built, timing)
     made = documents(built, timing, recorded.memory, recorded.waits)
     made["summary"] |= tenancy(lodgers)
     made["summary"] |= answer(built, recorded) if built.plan.generation else {}
-    found = Run(recorded.recording, recorded.memory, recorded.waits, _ranks(built), made)
-    made["summary"]["wall_s"] = time.perf_counter() - began
-    return found
+    return Run(recorded.recording, recorded.memory, recorded.waits, _ranks(built), made)
 
 
 def _ranks(built: Built) -> Table:

@@ -16,10 +16,11 @@ import pytest
 from simcluster.errors import SimclusterError
 from simcluster.model import Place
 from simcluster.plan.schedule_spec import schedules
-from simcluster.simulation import prepare, verify
+from simcluster.simulation import prepare
+from simcluster.simulation.verify import verified
 from tests.compositions import DETAILS, MAIN, REFUSALS, legal, scenario
 from tests.covering import covering
-from tests.unit.simulation.test_folding import assert_folded_is_unfolded
+from tests.unit.simulation.test_folding import assert_built_so_folded_is_unfolded
 
 FACTORS = {**MAIN, **DETAILS}
 FOLDED = ("schedule", "axes", "sharding", "recompute")
@@ -32,16 +33,16 @@ def label(row) -> str:
 
 
 def prove(row) -> None:
-    which = scenario(row)
-    found = verify(which)
+    built = prepare(scenario(row))
+    found = verified(built)
     assert found.agrees, f"{row}: {found.fault or found.first_difference}"
     assert {each.what for each in found.comparisons} == {"loss", "gradient", "update"}
-    closes(which, assert_folded_is_unfolded(which))
+    closes(built.program, assert_built_so_folded_is_unfolded(built))
 
 
-def closes(which, unfolded) -> None:
+def closes(program, unfolded) -> None:
     """Behind the step every rank holds what it held before, and at no time less than nothing."""
-    program, account = prepare(which).program, unfolded.memory
+    account = unfolded.memory
     names = account.names["buffer"]
     booked = ("runtime", "communicators", "workspaces")
     for rank in range(program.mesh.num_ranks):

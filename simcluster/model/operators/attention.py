@@ -15,6 +15,7 @@ import numpy as np
 
 from simcluster.layout import Dims
 from simcluster.model.operator import Array, Decomposition, Operator, Region, Tape, TensorType
+from simcluster.model.operators.contraction import contract
 from simcluster.model.operators.dropout import drawn
 from simcluster.model.operators.ring_attention import ring_backward, ring_forward
 from simcluster.model.operators.slice_attention import SliceAttention
@@ -85,7 +86,7 @@ class _Attention(Operator):
 
     def _scores(self, q: Array, k: Array, bias: Sequence[Array], region: Region) -> Array:
         """Scaled scores [batch, heads, group, seq, keys], -inf where a query does not see a key."""
-        scores = np.einsum("bqhgd,bkhd->bhgqk", q, k, optimize=True) * self._factor(q)
+        scores = contract("bqhgd,bkhd->bhgqk", q, k) * self._factor(q)
         return self.rule.masked(sum(bias, scores), region)
 
     def _kept(self, scores: Array, region: Region) -> Array:
@@ -222,7 +223,7 @@ class Attention(_Attention):
         weights = np.exp(scores - np.where(np.isfinite(peak), peak, 0))
         total = weights.sum(axis=-1, keepdims=True)
         kept = weights / np.where(total, total, 1) * self._kept(scores, region)
-        output = np.einsum("bhgqk,bkhd->bqhgd", kept, v, optimize=True)
+        output = contract("bhgqk,bkhd->bqhgd", kept, v)
         statistics = peak + np.log(np.where(total, total, 1))
         return (np.asarray(output), np.asarray(statistics.astype(scores.dtype))[..., 0])
 
@@ -280,12 +281,12 @@ class AttentionGrad(_Attention):
         scores = self._scores(q, k, bias, region)
         weights = np.exp(scores - statistics[..., None])
         kept = self._kept(scores, region)
-        dv = np.einsum("bhgqk,bqhgd->bkhd", weights * kept, grad, optimize=True)
-        dweights = np.einsum("bqhgd,bkhd->bhgqk", grad, v, optimize=True) * kept
-        rows = np.einsum("bqhgd,bqhgd->bhgq", grad, output, optimize=True)[..., None]
+        dv = contract("bhgqk,bqhgd->bkhd", weights * kept, grad)
+        dweights = contract("bqhgd,bkhd->bhgqk", grad, v) * kept
+        rows = contract("bqhgd,bqhgd->bhgq", grad, output)[..., None]
         dscores = weights * (dweights - rows)
         dbias = [dscores.sum(axis=0)] if self.biased else []
         dscores = dscores * self._factor(q)
-        dq = np.einsum("bhgqk,bkhd->bqhgd", dscores, k, optimize=True)
-        dk = np.einsum("bhgqk,bqhgd->bkhd", dscores, q, optimize=True)
+        dq = contract("bhgqk,bkhd->bqhgd", dscores, k)
+        dk = contract("bhgqk,bqhgd->bkhd", dscores, q)
         return (np.asarray(dq), np.asarray(dk), np.asarray(dv), *dbias)

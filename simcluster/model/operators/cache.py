@@ -14,6 +14,7 @@ import numpy as np
 
 from simcluster.layout import Dims
 from simcluster.model.operator import Array, Operator, Region, TensorType, memory_bound
+from simcluster.model.operators.contraction import contract
 from simcluster.model.scores import Scores
 from simcluster.work import DType, Kernel, Work
 
@@ -140,12 +141,12 @@ class CachedAttention(Operator):
         end = self.position + query.shape[1]
         mine = (region.micro_batch, slice(None), slice(0, end))
         k, v = keys[mine], values[mine]
-        scores = np.einsum("bqhgd,bkhd->bhgqk", query, k, optimize=True) * query.dtype.type(self.scale)
+        scores = contract("bqhgd,bkhd->bhgqk", query, k) * query.dtype.type(self.scale)
         placed = replace(region, starts={**region.starts, "seq": self.position, "keys": 0})
         scores = self.rule.masked(scores, placed)
         weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
         weights = weights / weights.sum(axis=-1, keepdims=True)
-        return (np.asarray(np.einsum("bhgqk,bkhd->bqhgd", weights, v, optimize=True)),)
+        return (contract("bhgqk,bkhd->bqhgd", weights, v),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,14 @@ import math
 import string
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
 
 from simcluster.layout import Dims
 from simcluster.model.operator import Array, Operator, Region, Tape, TensorType
+from simcluster.model.operators.contraction import contract
 from simcluster.work import DType, Kernel, Work
 
 Labels = tuple[str, ...]
@@ -49,13 +51,16 @@ def _sizes(left: Labels, right: Labels, result: Labels, extent: dict[str, int]) 
     )
 
 
-def _einsum(left: Labels, right: Labels, result: Labels, a: Array, b: Array) -> Array:
+def _contract(left: Labels, right: Labels, result: Labels, a: Array, b: Array) -> Array:
+    return contract(_spec(left, right, result), a, b)
+
+
+@lru_cache(maxsize=4096)
+def _spec(left: Labels, right: Labels, result: Labels) -> str:
+    """Labels as letters, in einsum's way."""
     letters = dict(zip(dict.fromkeys(left + right), string.ascii_letters, strict=False))
-
-    def spec(names: Labels) -> str:
-        return "".join(letters[name] for name in names)
-
-    return np.asarray(np.einsum(f"{spec(left)},{spec(right)}->{spec(result)}", a, b, optimize=True))
+    one, other, made = ("".join(letters[name] for name in names) for names in (left, right, result))
+    return f"{one},{other}->{made}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +143,9 @@ class Matmul(Operator):
         return replace(self, result_dtype=result)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
-        """Each product by einsum."""
+        """Each product."""
         terms = zip(self.rights, inputs[1:], self.results, strict=True)
-        return tuple(_einsum(self.left, names, result, inputs[0], array) for names, array, result in terms)
+        return tuple(_contract(self.left, names, result, inputs[0], array) for names, array, result in terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +206,7 @@ class MatmulSum(Operator):
         """The sum of the products."""
         count = len(self.lefts)
         operands = zip(self.lefts, self.rights, inputs[:count], inputs[count:], strict=True)
-        terms = [_einsum(left, right, self.result, y, w) for left, right, y, w in operands]
+        terms = [_contract(left, right, self.result, y, w) for left, right, y, w in operands]
         return (np.asarray(sum(terms[1:], terms[0])),)
 
 

@@ -155,7 +155,7 @@ def test_the_small_form_keeps_shares_unequal():
     assert small.by_coordinate == (2, 1)
     small = small_batches(Batches("data", (7, 9, 7, 1, 9)), Mesh.of({"data": 4}), 4)
     assert small.by_coordinate == (4, 5, 4, 1)
-    found = shrink(shared({"data": 128}, [3] * 64 + [1] * 64)).scenario.spec.training
+    found = shrink(prepare(shared({"data": 128}, [3] * 64 + [1] * 64))).scenario.spec.training
     assert found.batch_shares == {"data": (*(2,) * 63, 1)}
 
 

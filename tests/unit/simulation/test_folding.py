@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,6 +12,8 @@ from hypothesis import strategies as st
 from simcluster.plan.spec import FrameworkSpec, RecipeSpec
 from simcluster.simulation import simulate
 from simcluster.simulation.build import prepare
+from simcluster.simulation.classes import classes_on_links
+from simcluster.simulation.simulate import carry_out
 from tests.scenarios import TINY, TINY_GPT, scenario, under
 
 SHARDINGS = [
@@ -43,7 +47,19 @@ COLUMNS = (
 def assert_folded_is_unfolded(which):
     """Every rank of the unfolded run, which is given back, did what the representative of its class did."""
     folded, unfolded = simulate(which), simulate(which, unfold=True)
-    classes = prepare(which).classes
+    assert_every_rank_is_its_class(prepare(which).classes, folded, unfolded)
+    return unfolded
+
+
+def assert_built_so_folded_is_unfolded(built):
+    """The same where a plan that was made stands for both: far shorter."""
+    lone, fabric = classes_on_links(built.program, built.cluster, built.plan.algorithms, unfold=True)
+    unfolded = carry_out(replace(built, classes=lone, fabric=fabric), unfold=True)
+    assert_every_rank_is_its_class(built.classes, carry_out(built), unfolded)
+    return unfolded
+
+
+def assert_every_rank_is_its_class(classes, folded, unfolded):
     assert len(classes) <= unfolded.documents["summary"]["num_ranks"]
     assert unfolded.documents["summary"]["num_classes"] == unfolded.documents["summary"]["num_ranks"]
     for name in ("step_time_s", "compute_s", "pipeline_wait_s", "mfu", "peak_memory_bytes_max", "host_s"):
@@ -53,7 +69,6 @@ def assert_folded_is_unfolded(which):
     assert folded.documents["summary"]["step_time_s"] == unfolded.documents["summary"]["step_time_s"]
     for table, columns in (("spans", COLUMNS), ("memory", None), ("waits", None)):
         assert_same_rows(getattr(folded, table), getattr(unfolded, table), classes.of_rank, columns, table)
-    return unfolded
 
 
 def assert_same_rows(folded, unfolded, of_rank, columns, table):

@@ -100,7 +100,7 @@ def test_a_cache_that_is_off_by_one_is_seen(mutant):
         )
         return replace(program, codes=codes)
 
-    small = shrink(inference({"tensor": 2}))
+    small = shrink(prepare(inference({"tensor": 2})))
     spec = small.scenario.spec
     plan = make_plan(small.model, spec.task, spec.parallel, spec.framework, small.cluster)
     right, fault = proved(plan, small.cluster, "float64", 0, model=small.model)

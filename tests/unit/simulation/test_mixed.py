@@ -173,7 +173,7 @@ def test_values_are_those_of_one_device(groups, mesh, more):
 def test_the_small_form_keeps_every_group():
     groups = [(H100, 8), (ASCEND, 4), (CPU, 16)]
     which = mixed(groups, {"pipeline": 4, "data": 4, "tensor": 8}, recipe="megatron")
-    small = shrink(which).cluster
+    small = shrink(prepare(which)).cluster
     assert [group.host.device.name for group in small.groups] == ["h100-sxm", "ascend-910b-313t", "xeon-8480"]
     assert [(group.num_hosts, group.host.num_devices) for group in small.groups] == [(4, 8), (2, 8), (8, 2)]
     found = verify(which)

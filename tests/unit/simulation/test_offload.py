@@ -195,7 +195,7 @@ def test_hosts_update_behind_the_whole_backward_where_the_profile_says_so():
 
 def test_a_kernel_does_not_read_what_lies_on_the_host():
     """The replay knows where values are: a copy that is left out is found."""
-    small = shrink(scenario({"optimizer_states": "host"}))
+    small = shrink(prepare(scenario({"optimizer_states": "host"})))
     spec = small.scenario.spec
     plan = make_plan(
         small.model, spec.training, spec.parallel, small.scenario.framework, small.cluster, AUTOMATIC, None
