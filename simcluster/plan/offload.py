@@ -39,6 +39,8 @@ def away(graph: Graph, plan: Offload, mesh: Mesh) -> Graph:
         graph = _specialised(graph, chosen, partial(offload_weights, rule=rule))
     if rule := plan.rules.get("gradients"):
         chosen = _lasting(graph, "gradients", rule, mesh, _added_up(graph))
+        if rule.place is Place.DISK:
+            _check_sums(graph, chosen)
         graph = _specialised(graph, chosen, partial(leaving, rule=rule))
     return graph
 
@@ -192,6 +194,23 @@ def _check_weights(graph: Graph, chosen: Mapping[str, frozenset[str]]) -> None:
                 f"{instance.name}.{name} is on every device all along: it is gathered once per step, or cast",
                 path=f"{PATH}.parameters",
                 hint="shard weights, too (optimizer_sharding: fsdp or zero: 3), or nothing at all",
+            )
+
+
+def _check_sums(graph: Graph, chosen: Mapping[str, frozenset[str]]) -> None:
+    """PlanError if two copies of one parameter on a stage would add to a sum on a disk."""
+    stages = {
+        f"{each.name}.{gradients(graph.block_of(each))[value]}": each.stage
+        for each in graph.instances
+        for value in chosen.get(each.name, ())
+    }
+    for group in graph.ties:
+        one, *others = [name for name in group if name in stages] or [""]
+        if any(stages[other] == stages[one] for other in others):
+            raise PlanError(
+                f"disks do not add up: {one} and {others[0]} are one parameter of stage {stages[one]}",
+                path=f"{PATH}.gradients",
+                hint="name others in match, or write to: host",
             )
 
 

@@ -49,13 +49,6 @@ class CategorySpec(Section):
         return Offloading(Place(self.to), self.match, self.fraction, rates, self.prefetch)
 
 
-class GradientsSpec(CategorySpec):
-    """Where gradients lie: disks do not add them up."""
-
-    to: Literal["host"]
-    """In the memory of the host."""
-
-
 class OffloadSpec(Section):
     """What is offloaded, by category; nothing if empty. ``auto`` alone is the automatic mode."""
 
@@ -65,9 +58,10 @@ class OffloadSpec(Section):
     """Weights, copied for the forward and again for the backward of each block: shards, or what is whole
     anyhow, but not what is gathered once per step. MindSpore's offload_param."""
 
-    gradients: GradientsSpec | None = None
-    """Gradients, which leave behind the backward of each block and are added up there. Those that are reduced
-    once per step are on the device for it, and so not these."""
+    gradients: CategorySpec | None = None
+    """Gradients, which leave behind the backward of each block and are added up there; disks do not add, and
+    so take those of steps with one micro-batch. Those that are reduced once per step are on the device for
+    it, and so not these."""
 
     optimizer_states: CategorySpec | None = None
     """States and master copies of parameters; the update runs on the device, around which they are copied."""

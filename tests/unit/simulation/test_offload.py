@@ -124,6 +124,11 @@ STAY = {
 """Plans in which weights are gathered once per step, or gradients reduced then."""
 
 
+ONE = {"micro_batches": 1}
+ON_DISKS = {"gradients": {"to": "disk", "match": ["layers.*"]}}
+"""Disks do not add up: neither micro-batches nor what tied embeddings and heads get."""
+
+
 def _able(name):
     """What can be offloaded in a plan."""
     return [each for each in CATEGORIES if name not in STAY.get(each, ())]
@@ -145,9 +150,29 @@ def test_offload_changes_no_value(name):
 @pytest.mark.parametrize("category", CATEGORIES)
 @pytest.mark.parametrize("name", PLANS)
 def test_no_category_changes_values_by_itself(name, category, to):
-    if category in _able(name) and (category, to) != ("gradients", "disk"):
-        found = verify(scenario({category: to}, **PLANS[name]))
+    if category in _able(name):
+        alone = (category, to) == ("gradients", "disk")
+        found = verify(scenario(ON_DISKS if alone else {category: to}, **PLANS[name] | alone * ONE))
         assert found.agrees, found.fault or found.first_difference
+
+
+@pytest.mark.parametrize("name", ["one device", "zero 3", "pipeline", "clipped"])
+def test_disks_take_the_gradients_of_one_micro_batch(name):
+    found = verify(scenario(ON_DISKS, **PLANS[name] | ONE))
+    assert found.agrees, found.fault or found.first_difference
+
+
+def test_gradients_on_disks_cross_to_them_and_back_once_per_step():
+    """Of every layer 12 h^2 + 13 h of four bytes."""
+    summary, run = _peak(scenario(ON_DISKS, **ONE)), simulate(scenario(ON_DISKS, **ONE))
+    hidden, spans = MODEL["hidden"], run.spans
+    size = 4 * MODEL["layers"] * (12 * hidden**2 + 13 * hidden)
+    for way in (Way.FROM_DEVICE, Way.TO_DISKS, Way.FROM_DISKS, Way.TO_DEVICE):
+        stream = spans.index("stream", f"offload ({way})")
+        assert spans["bytes"][spans["stream"] == stream].sum() == size
+    host, disk = summary["host_memory_bytes"]
+    assert disk["breakdown"]["gradients"] == disk["total"] == size
+    assert 0 < host["total"] < size
 
 
 @pytest.mark.parametrize(("prefetch", "fraction"), [(0, 0.3), (3, 0.3), (0, 1.0)])
@@ -356,7 +381,8 @@ def test_a_host_that_is_too_small_is_told():
         ),
         ({"parameters": "host"}, {"mesh": {"data": 4}, "optimizer_sharding": {"zero": 1}}, "gathered once"),
         ({"activations": "host"}, {"host": "cpu-server"}, "no memory besides"),
-        ({"gradients": "disk"}, {}, "host"),
+        ({"gradients": "disk"}, {}, "disks do not add up: every gradient of a step is the sum of 2"),
+        ({"gradients": "disk"}, ONE, "disks do not add up: embedding.tokens.weight and head.logits.weight"),
         ({"auto": True, "activations": "host"}, {}, "auto chooses"),
         ({"hbm_ratio": 0.5}, {}, "automatic mode"),
         ({"gradients": "host"}, {"mesh": {"data": 4}}, "matches nothing of gradients"),
