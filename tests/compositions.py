@@ -13,6 +13,7 @@ from simcluster.plan.schedule import Schedule
 from simcluster.plan.schedule_spec import ScheduleSpec, schedules
 from simcluster.scenario import Scenario
 from tests.covering import Row
+from tests.hosts import figure, host
 from tests.scenarios import under
 
 SIZES = {"hidden": 16, "heads": 4, "kv_heads": 4, "vocab": 32}
@@ -130,6 +131,9 @@ OFFLOAD: dict[str, dict[str, Any]] = {
         "activations": "disk",
     },
 }
+HOSTED = {"nothing": [], "updates": ["*.update*"], "lookups": ["embedding.*"]}
+"""What runs on the processors of hosts."""
+
 PRECISIONS: dict[str, Any] = {
     "fp32": "fp32",
     "bf16": "bf16",
@@ -173,6 +177,7 @@ DETAILS: dict[str, list[Any]] = {
     "clip": [None, 0.05],
     "fusion": [{}, {"all_reduce": {"mode": "index", "config": [3, 10]}}],
     "optimizer": ["adamw", "lamb", "momentum"],
+    "host": [*HOSTED],
 }
 
 
@@ -193,7 +198,10 @@ def scenario(row: Row) -> Scenario:
             "simcluster": 1,
             "name": "composition",
             "cluster": {
-                "host": {"use": "dgx-h100", "devices": 2, "network": {"nics": 1}},
+                "host": host(
+                    2, cores=2, use="dgx-h100", reduction=figure({"row": "1 us", "bandwidth": "1 GB/s"})
+                )
+                | {"network": {"nics": 1}},
                 "hosts": ranks // 2,
             },
             "model": {**MODELS[row["model"]], "layers": sum(map(sum, layers))},
@@ -213,6 +221,7 @@ def scenario(row: Row) -> Scenario:
                 "recompute": recompute,
                 "offload": OFFLOAD[row["offload"]],
                 "fusion": row["fusion"],
+                "host": HOSTED[row["host"]],
             },
         }
     )
@@ -382,3 +391,69 @@ def written(stages: int, micro_batches: int) -> str:
     halves = [f"I{each}" if each % 2 else f"B{each}" for each in order]
     late = [f"W{each}" for each in order if each % 2]
     return "\n".join(" ".join([*forward, *halves, *late]) for _ in range(stages))
+
+
+USUAL: Row = {name: values[0] for name, values in DETAILS.items()} | {
+    "schedule": "1f1b",
+    "sharding": "nothing",
+    "recompute": "nothing",
+    "offload": "nothing",
+    "axes": "pipeline 4",
+}
+"""A row of which some choices are made otherwise."""
+
+ONCE_WRONG: dict[str, Row] = {
+    "what several streams add up is there when all have": {
+        "schedule": "zb_h1",
+        "micro_batches": 3,
+        "clip": 0.05,
+        "host": "lookups",
+    },
+    "gradients that are made on the host stay there": {
+        "offload": "states on disk, gradients",
+        "host": "lookups",
+    },
+    "one parameter of a stage lies in one place": {
+        "schedule": "dualpipe_v",
+        "model": "llama, tied",
+        "host": "lookups",
+    },
+    "slices of a sequence are worked on in one place": {"schedule": "seqpipe", "host": "lookups"},
+    "gradients are copied into buckets where they are sent": {
+        "axes": "data 4",
+        "overlap": "nothing",
+        "host": "lookups",
+    },
+    "activations that are made on the host are not brought there": {
+        "schedule": "dualpipe_v",
+        "recompute": "not collectives",
+        "offload": "half of activations",
+        "model": "gpt, dropout",
+        "host": "lookups",
+    },
+    "room on the host is waited for in turn": {
+        "sharding": "fsdp",
+        "axes": "data 4",
+        "offload": "states on disk, gradients",
+        "optimizer": "lamb",
+        "clip": 0.05,
+        "host": "updates",
+    },
+    "gathered weights that are copied are still gathered weights": {
+        "schedule": "zb_v",
+        "sharding": "fsdp, kept",
+        "axes": "pipeline 2, data 2, expert 2",
+        "model": "llama, tied",
+        "precision": "bf16",
+        "host": "lookups",
+    },
+    "what halves of a backward share is booked alike": {
+        "schedule": "text",
+        "recompute": "by name",
+        "axes": "pipeline 2, ring 2, ulysses 2",
+        "model": "gpt, dropout",
+        "precision": "fp8",
+        "micro_batches": 3,
+    },
+}
+"""What random rows have found, with what is true now."""

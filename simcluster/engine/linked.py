@@ -1,6 +1,6 @@
 """All executions of a class strung together: for each stream one long list of entries.
 
-Waits between executions are resolved here: who wrote the buffer last, on which stream, at which position.
+Waits between executions are resolved here: who made what a buffer holds, on which streams, at which position.
 What a stream already knows to be over is not waited for again.
 """
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from simcluster.engine.timed import NOTHING, TimedCode, Track
 from simcluster.program import Execution, Program, Scope
 from simcluster.program.instruction import COMPUTE, SENDER_OF, TRANSFER_STREAMS
+from simcluster.program.makers import made
 
 Ints = NDArray[np.int64]
 
@@ -24,8 +25,10 @@ BARRIER = -1
 
 _SCOPES = tuple(Scope)
 
-_Buffers = tuple[list[tuple[int, str, Scope]], list[tuple[str, Scope, int, int]]]
-"""Reads (stream, buffer, scope) and writes (buffer, scope, stream, entries)."""
+_NOBODY: dict[int, int] = {}
+
+_Buffers = tuple[list[tuple[int, str, Scope]], list[tuple[str, Scope, int, int, bool]]]
+"""Reads (stream, buffer, scope) and writes (buffer, scope, stream, entries, whether it only adds)."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ class _Linker:
     numbers: dict[str, int] = field(default_factory=dict)
     lengths: list[int] = field(default_factory=list)
     pieces: defaultdict[int, list[tuple[Track, int]]] = field(default_factory=lambda: defaultdict(list))
-    written: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
+    written: defaultdict[tuple[str, int], dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
     known: list[list[int]] = field(default_factory=list)
     bases: list[list[int]] = field(default_factory=list)
     buffers: dict[tuple[int, str], _Buffers] = field(default_factory=dict)
@@ -110,9 +113,9 @@ class _Linker:
         labels = {scope: execution.label(scope) for scope in _SCOPES}
         written = self.written
         for where, name, scope in reads:
-            writer = written.get((name, labels[scope]))
-            if writer is not None and self.known[streams[where]][writer[0]] < writer[1]:
-                self._wait(streams[where], *writer)
+            for writer, position in written.get((name, labels[scope]), _NOBODY).items():
+                if self.known[streams[where]][writer] < position:
+                    self._wait(streams[where], writer, position)
         if execution.waits_for_transfers:
             for stream in TRANSFER_STREAMS:
                 if stream in self.numbers:
@@ -132,9 +135,9 @@ class _Linker:
         for where, track in zip(streams, timed.tracks, strict=True):
             self.pieces[where].append((track, index))
             self.lengths[where] += len(track)
-        for name, scope, where, position in writes:
+        for name, scope, where, position, adds in writes:
             number = streams[where]
-            written[name, labels[scope]] = (number, base[number] + position)
+            made(written[name, labels[scope]], number, base[number] + position, adds=adds)
 
     def _buffers(self, code: int, instance: str) -> _Buffers:
         """What a code reads of others and writes for others when it runs for an instance, by buffer name."""
@@ -146,7 +149,7 @@ class _Linker:
                 return buffer(instance, slots[slot].name), slots[slot].scope
 
             reads = [(where, *named(slot)) for where, slot in timed.incoming]
-            writes = [(*named(slot), where, position) for slot, where, position in timed.outgoing]
+            writes = [(*named(slot), where, position, adds) for slot, where, position, adds in timed.outgoing]
             self.buffers[code, instance] = reads, writes
         return self.buffers[code, instance]
 

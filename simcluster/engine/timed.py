@@ -47,7 +47,7 @@ class TimedCode:
     the entry; ``duration``, ``host`` and ``memory`` its nanoseconds, the part of them spent on launches and
     dispatch, and the part in which memory holds it up.
     ``incoming`` lists (stream, slot) of buffers that other codes write and this one reads, ``outgoing``
-    (slot, stream, entries until written) of those it writes for others.
+    (slot, stream, entries until written, whether it only adds) of those it writes for others.
     """
 
     streams: tuple[str, ...]
@@ -59,7 +59,7 @@ class TimedCode:
     host: Ints
     memory: Ints
     incoming: tuple[tuple[int, int], ...]
-    outgoing: tuple[tuple[int, int, int], ...]
+    outgoing: tuple[tuple[int, int, int, bool], ...]
 
 
 Priced = tuple[int, int, int]
@@ -151,7 +151,7 @@ class _Timer:
 
     def _border(
         self, number: Mapping[str, int], entry: list[int]
-    ) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int, int], ...]]:
+    ) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int, int, bool], ...]]:
         code = self.code
         read: dict[tuple[int, int], None] = {}
         written: set[int] = set()
@@ -165,9 +165,11 @@ class _Timer:
             written.update(each.writes)
         incoming = tuple(read)
         outgoing = tuple(
-            (slot, number[code.instructions[writer].stream], entry[writer] + 1)
-            for slot, writer in sorted(code.writers.items())
+            (slot, number[each.stream], entry[writer] + 1, slot in each.adds)
+            for slot, writers in sorted(code.written.items())
             if code.slots[slot].scope is not Scope.LOCAL
+            for writer in sorted(writers)
+            for each in [code.instructions[writer]]
         )
         return incoming, outgoing
 

@@ -47,7 +47,7 @@ def kept_activations(graph: Graph) -> dict[str, dict[str, str]]:
 
 
 def _kept(block: Block) -> Collection[str]:
-    """What is there in the forward and read in the backward."""
+    """What is on the device in the forward and read in the backward."""
     made = {value for node in block.phase(Phase.FORWARD) for value in node.outputs}
     read = {value for node in block.phase(*_BACKWARD) for value in node.inputs}
     shown = {
@@ -58,7 +58,11 @@ def _kept(block: Block) -> Collection[str]:
         for value in (*node.inputs, *node.outputs)
     }
     there = {*made, *block.inputs} & read
-    return {value for value in there - shown if block.values[value].role is Role.ACTIVATION}
+    return {
+        value
+        for value in there - shown
+        if block.values[value].role is Role.ACTIVATION and block.values[value].place is Place.DEVICE
+    }
 
 
 def offload_activations(block: Block, chosen: Collection[str], rule: Offloading) -> Block:

@@ -18,10 +18,10 @@ from simcluster.errors import PlanError, Problem, nearest
 from simcluster.model import Block, Graph, Node, Operator, Phase, Place, Relocation, Role, Value
 from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.model.place import ANY_TIME
+from simcluster.plan.at_hand import LASTING, at_hand, used_on_the_device_too
 
 PATH = "parallel.host"
 
-_LASTING = (Role.PARAMETER, Role.STATE, Role.COPY, Role.ACCUMULATOR, Role.BUFFER)
 _WHY = "{value} is needed on the {place}"
 
 
@@ -33,33 +33,45 @@ def on_host(graph: Graph, patterns: Sequence[str]) -> Graph:
     if not patterns:
         return graph
     _check_names(graph, patterns)
+    chosen = {
+        instance.name: frozenset(
+            node.name
+            for node in graph.block_of(instance).nodes
+            if _fits(f"{instance.first or instance.name}.{{}}", graph.block_of(instance), node, patterns)
+        )
+        for instance in graph.instances
+    }
+    shared = used_on_the_device_too(graph, chosen)
     blocks: dict[str, Block] = {}
     instances = []
     for instance in graph.instances:
         block = graph.block_of(instance)
-        chosen = frozenset(
-            node.name for node in block.nodes if _fits(f"{instance.name}.{{}}", node, patterns)
-        )
+        here, stay = chosen[instance.name], shared.get(instance.name, frozenset())
         alike = all(
-            {node.name for node in block.nodes if _fits(f"{other.name}.{{}}", node, patterns)} == chosen
+            (chosen[other.name], shared.get(other.name, frozenset())) == (here, stay)
             for other in graph.instances
             if other.block == instance.block
         )
-        name = block.name if alike else f"{block.name} on host {' '.join(sorted(chosen))}"
+        name = block.name if alike else f"{block.name} on host {' '.join(sorted((*here, *stay)))}"
         if name not in blocks:
-            blocks[name] = replace(_Placed(block, chosen).run(), name=name)
+            blocks[name] = replace(_Placed(block, here, stay).run(), name=name)
         instances.append(replace(instance, block=name))
     return replace(graph, blocks=blocks, instances=tuple(instances))
 
 
-def placed(node: Node) -> bool:
-    """Whether a node could run on a host: all but what moves tensors between ranks or places."""
-    return isinstance(node.operator, Operator)
+def _able(block: Block, node: Node) -> bool:
+    """Whether a node could run on a host: all but what moves tensors between ranks or places, or into buffers
+    from which they are sent.
+    """
+    values = (*node.inputs, *node.outputs)
+    return isinstance(node.operator, Operator) and all(
+        block.values[value].role is not Role.BUFFER for value in values
+    )
 
 
-def _fits(full: str, node: Node, patterns: Sequence[str]) -> bool:
-    """Whether a node, or the forward operator that it belongs to, fits a pattern."""
-    if not placed(node):
+def _fits(full: str, block: Block, node: Node, patterns: Sequence[str]) -> bool:
+    """Whether a node of a block, or the forward operator that it belongs to, fits a pattern."""
+    if not _able(block, node):
         return False
     names = {full.format(node.name)}
     if not isinstance(node.operator, OptimizerOperator) and node.phase is not Phase.END:
@@ -71,7 +83,7 @@ def _check_names(graph: Graph, patterns: Sequence[str]) -> None:
     names = [
         f"{instance.name}.{node.name}"
         for instance, node in graph.nodes()
-        if placed(node) and node.phase in (Phase.FORWARD, Phase.END)
+        if node.phase in (Phase.FORWARD, Phase.END) and _able(graph.block_of(instance), node)
     ]
     problems = [
         Problem(f"'{pattern}' matches no operator", f"{PATH}.{index}", nearest(pattern, names))
@@ -106,10 +118,11 @@ def check_hosts(graph: Graph, cluster: Cluster) -> None:
 
 @dataclass
 class _Placed:
-    """A block with some nodes on the host."""
+    """A block with some nodes on the host, and values that are on the device all the same."""
 
     block: Block
     chosen: Collection[str]
+    stay: Collection[str] = ()
     values: dict[str, Value] = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=list)
     copies: dict[tuple[Phase, str, Place], str] = field(default_factory=dict)
@@ -118,6 +131,7 @@ class _Placed:
         """The block with its copies."""
         if not self.chosen:
             return self.block
+        self.block = at_hand(self.block, self.chosen)
         self.values = dict(self.block.values)
         for name, place in self._homes():
             self.values[name] = replace(self.values[name], place=place)
@@ -129,7 +143,10 @@ class _Placed:
         """The values that lie on the host."""
         users: Mapping[str, set[bool]] = defaultdict(set)
         makers: dict[str, bool] = {}
+        copied = {*self.stay}
         for node in self.block.nodes:
+            if isinstance(node.operator, Relocation):
+                copied.update((*node.inputs, *node.outputs))
             here = node.name in self.chosen
             for value in (*node.inputs, *node.outputs):
                 users[value].add(here)
@@ -137,11 +154,11 @@ class _Placed:
         crossing = {*self.block.inputs, *self.block.outputs, *self.block.shared}
         crossing |= {self.block.gradients[name] for name in crossing if name in self.block.gradients}
         for name, kind in self.block.values.items():
-            if kind.place is not Place.DEVICE or name in crossing:
+            if kind.place is not Place.DEVICE or name in crossing or name in copied:
                 continue
             if kind.role is Role.FEED:
                 home = True in users[name]
-            elif kind.role in _LASTING or kind.copy_of or kind.role is Role.VIEW:
+            elif kind.role in LASTING or kind.copy_of or kind.role is Role.VIEW:
                 home = users[name] == {True}
             else:
                 home = makers.get(name, False)
@@ -154,7 +171,7 @@ class _Placed:
             self.nodes.append(node)
             return
         here = Place.HOST if node.name in self.chosen else Place.DEVICE
-        inputs = tuple(self._brought(value, here, node.phase) for value in node.inputs)
+        inputs = tuple(self._brought(value, here, node) for value in node.inputs)
         made: dict[str, str] = {}
         for value in node.outputs:
             if self.values[value].place is not here:
@@ -169,26 +186,27 @@ class _Placed:
             for key in stale:
                 del self.copies[key]
             if value in made:
-                self._copy(made[value], value, node.phase)
+                self._copy(made[value], value, node)
 
-    def _brought(self, value: str, here: Place, phase: Phase) -> str:
+    def _brought(self, value: str, here: Place, node: Node) -> str:
         """A value where a node runs."""
         if self.values[value].place is here:
             return value
-        key = (phase, value, here)
+        key = (node.phase, value, here)
         if key not in self.copies:
             kind = self.values[value]
             name = self.copies[key] = self._free(f"{value} on {here}")
             self.values[name] = replace(kind, role=Role.ACTIVATION, place=here, copy_of="", below=0)
-            self._copy(value, name, phase)
+            self._copy(value, name, node)
         return self.copies[key]
 
-    def _copy(self, source: str, target: str, phase: Phase) -> None:
+    def _copy(self, source: str, target: str, node: Node) -> None:
+        """Copies a value for a node, as part of whatever that is part of."""
         ends = self.values[source].place, self.values[target].place
         why = _WHY.format(value=source, place=ends[1])
         leg = Relocation(*ends, ahead=ANY_TIME)
         name = self._named(f"{target} copy")
-        self.nodes.append(Node(name, leg, (source,), (target,), phase, why=why))
+        self.nodes.append(Node(name, leg, (source,), (target,), node.phase, origin=node.origin, why=why))
 
     def _named(self, name: str) -> str:
         taken = {node.name for node in self.nodes}

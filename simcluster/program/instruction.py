@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import enum
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 
 from simcluster.collectives import PartsByGroup
 from simcluster.layout import Layout, Movement, Strategy, base_axis, unrooted, whole
 from simcluster.model import Operator, Part, Place, Relocation, TensorType
+from simcluster.program.makers import made
 from simcluster.work import Work
 
 COMPUTE = "compute"
@@ -244,9 +245,13 @@ class Code:
         return tuple(dict.fromkeys(instruction.stream for instruction in self.instructions))
 
     @cached_property
-    def writers(self) -> dict[int, int]:
-        """Slot -> the last instruction that writes it."""
-        return {slot: index for index, each in enumerate(self.instructions) for slot in each.writes}
+    def written(self) -> dict[int, tuple[int, ...]]:
+        """Slot -> the instructions that make up what it holds at the end: of every stream the last."""
+        found: defaultdict[int, dict[str, int]] = defaultdict(dict)
+        for index, each in enumerate(self.instructions):
+            for slot in each.writes:
+                made(found[slot], each.stream, index, adds=slot in each.adds)
+        return {slot: tuple(makers.values()) for slot, makers in found.items()}
 
     @cached_property
     def droppers(self) -> Counter[int]:

@@ -29,6 +29,7 @@ from simcluster.program.instruction import (
     Slot,
 )
 from simcluster.program.kernels import joined
+from simcluster.program.makers import made
 from simcluster.program.phases import (
     BACKWARD,
     FORWARD,
@@ -174,7 +175,7 @@ class _CodeWriter:
             return Category.ACTIVATIONS
         if kind.role is Role.SUM:
             return Category.TEMPORARY
-        maker = next((node for node in self.nodes if value in node.outputs), None)
+        maker = next((node for node in self.block.nodes if value in node.outputs), None)
         moved = maker is not None and isinstance(maker.operator, Movement)
         return Category.COMMUNICATION if moved else Category.TEMPORARY
 
@@ -296,16 +297,19 @@ class _CodeWriter:
         barriers = [
             index for index, each in enumerate(self.instructions) if each.operation == str(Kind.BARRIER)
         ]
-        made = []
+        found = []
+        makers: defaultdict[int, dict[str, int]] = defaultdict(dict)
         for index, each in enumerate(self.instructions):
-            after = {maker[slot] for slot in each.reads if slot in maker and maker[slot] < index}
+            after = {place for slot in each.reads for place in makers[slot].values()}
+            for slot in each.writes:
+                made(makers[slot], each.stream, index, adds=slot in each.adds)
             after.update(self._prefetch_edge(index, readers))
             after.update(self._turn(index))
             after.update(room_for(index, self.instructions))
             if barriers:
                 after.update(self._fence(index, barriers))
-            made.append(replace(each, after=tuple(sorted(after)), drops=tuple(drops.get(index, ()))))
-        return tuple(made)
+            found.append(replace(each, after=tuple(sorted(after)), drops=tuple(drops.get(index, ()))))
+        return tuple(found)
 
     def _turn(self, index: int) -> Iterator[int]:
         """Where collectives of activations block: the kernel before one, and for a kernel all since it, but

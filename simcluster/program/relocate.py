@@ -59,6 +59,10 @@ def booked(block: Block, resident: Mapping[Role, Category]) -> dict[str, Categor
 
     That is a value that outlives the step, which is one of ``resident``; otherwise an activation.
     """
+
+    def shared(value: str) -> bool:
+        return block.values[value].role in (Role.GATHERED, Role.SUM)
+
     near: dict[str, list[str]] = {}
     for node in block.nodes:
         if isinstance(node.operator, Relocation):
@@ -70,7 +74,9 @@ def booked(block: Block, resident: Mapping[Role, Category]) -> dict[str, Categor
         if value not in found:
             together = list(_reached(value, near))
             kinds = [resident[role] for each in together if (role := block.values[each].role) in resident]
-            found |= dict.fromkeys(together, kinds[0] if kinds else Category.ACTIVATIONS)
+            category = kinds[0] if kinds else Category.ACTIVATIONS
+            # What other blocks gather or add up, too, is booked as they do.
+            found |= {each: category for each in together if kinds or not shared(each)}
     return found
 
 
@@ -147,11 +153,11 @@ def _ahead(code: Code) -> int | None:
 
 
 def _users(instructions: Sequence[Instruction]) -> Iterator[int]:
-    """The kernels of a code that read what is brought to the device in it, in order."""
+    """The kernels of a code that read what is brought to them in turn, in order."""
     brought: set[int] = set()
     for index, each in enumerate(instructions):
         if _relocates(each):
-            brought.update(each.writes)
+            brought.update(each.writes if _in_turn(each) else ())
         elif not brought.isdisjoint(each.reads):
             yield index
 
@@ -167,6 +173,13 @@ def _readers(copy: Instruction, instructions: Sequence[Instruction], start: int)
             written.update(each.writes)
         else:
             yield index
+
+
+def _in_turn(each: Instruction) -> bool:
+    """Whether a copy waits for room where it goes."""
+    return any(
+        isinstance(call.operator, Relocation) and call.operator.ahead < ANY_TIME for call in each.calls
+    )
 
 
 def _relocates(each: Instruction) -> bool:

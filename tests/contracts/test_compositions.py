@@ -18,7 +18,7 @@ from simcluster.model import Place
 from simcluster.plan.schedule_spec import schedules
 from simcluster.simulation import prepare
 from simcluster.simulation.verify import verified
-from tests.compositions import DETAILS, MAIN, REFUSALS, legal, scenario
+from tests.compositions import DETAILS, MAIN, ONCE_WRONG, REFUSALS, USUAL, legal, scenario
 from tests.covering import covering
 from tests.unit.simulation.test_folding import assert_built_so_folded_is_unfolded
 
@@ -66,6 +66,11 @@ def test_every_schedule_is_composed_and_every_two_choices_meet_unless_they_are_r
 @pytest.mark.parametrize("row", ROWS, ids=label)
 def test_it_computes_what_one_device_computes_in_the_same_time_folded_and_frees_what_it_takes(row):
     prove(row)
+
+
+@pytest.mark.parametrize("row", ONCE_WRONG.values(), ids=ONCE_WRONG)
+def test_what_was_wrong_once(row):
+    prove(USUAL | row)
 
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: refusal.message)

@@ -19,44 +19,17 @@ from simcluster.simulation.build import prepare
 from simcluster.simulation.layouts import layouts
 from simcluster.simulation.verify import verify
 from simcluster.work import DType
+from tests.hosts import THREADS, figure, host
 from tests.scenarios import TINY, TINY_GPT
 from tests.unit.engine.test_sweep import assert_sweep_is_events
 from tests.unit.simulation.test_folding import assert_folded_is_unfolded
 
-ROW, RATE, THREADS = 100e-9, 1e9, 4
+ROW, RATE = 100e-9, 1e9
 UPDATE_ROW, UPDATE_RATE = 1e-6, 0.5e9
 LOOKUP, UPDATE = "embedding.deep.tokens", "embedding.deep.weight.update"
 GROUPS = [{"match": "embedding.*.weight", "kind": "lazy_adam"}]
 BY_ROWS = {"match": "embedding.*.tokens", "split": {"vocab": "data"}}
 IDS, COLUMNS, TABLE = 64 * 39, 80, 1024
-
-
-def figure(value):
-    return {"value": value, "source": "a test", "provenance": "assumed"}
-
-
-def host(devices, cores=64, memory="1000 GB/s", **kernels):
-    """Devices around one socket with one memory."""
-    known = {
-        "gather_scatter": figure({"row": "100 ns", "bandwidth": "1 GB/s"}),
-        "optimizer": figure({"row": "1 us", "bandwidth": "0.5 GB/s"}),
-        "elementwise": figure({"row": "0 ns", "bandwidth": "1 GB/s"}),
-        **kernels,
-    }
-    return {
-        "use": "dgx-a100",
-        "devices": devices,
-        "network": {"nics": devices},
-        "processors": {
-            "sockets": 1,
-            "numa_nodes": 1,
-            "numa_of_device": [0] * devices,
-            "cores": cores,
-            "threads": figure(THREADS),
-            "memory_bandwidth": memory,
-            "kernels": known,
-        },
-    }
 
 
 def written(patterns, devices=2, *, mesh=None, model=None, training=None, run=None, where=None, **parallel):

@@ -22,6 +22,7 @@ from simcluster.simulation.build import prepare
 from simcluster.simulation.shrink import shrink
 from simcluster.simulation.timed import timed
 from simcluster.simulation.verify import proved, verify
+from tests.hosts import figure
 from tests.unit.engine.test_sweep import assert_sweep_is_events
 from tests.unit.simulation.test_folding import assert_folded_is_unfolded
 
@@ -58,7 +59,7 @@ def written(
         "simcluster": 1,
         "name": "offloaded",
         "cluster": {
-            "host": {"use": host, "devices": _figure(math.prod(mesh.values())), **(changed or {})},
+            "host": {"use": host, "devices": figure(math.prod(mesh.values())), **(changed or {})},
             "hosts": 1,
         },
         "model": MODEL,
@@ -82,10 +83,6 @@ def written(
 def scenario(offload=None, mesh=None, **more):
     """The same, read."""
     return Scenario.of(written(offload, mesh, **more))
-
-
-def _figure(value):
-    return {"value": value, "source": "a test", "provenance": "assumed"}
 
 
 def copies(run, way):
@@ -265,8 +262,8 @@ def test_a_copy_takes_latency_and_bytes_over_its_slowest_link():
 
 def test_devices_of_a_host_share_its_memory():
     """Eight devices copy as fast as the memory gives, which is slower than each of them alone."""
-    one = {"sockets": _figure(1), "numa_nodes": _figure(1), "numa_of_device": None}
-    slow = {"processors": {"memory_bandwidth": _figure("16 GB/s"), **one}}
+    one = {"sockets": figure(1), "numa_nodes": figure(1), "numa_of_device": None}
+    slow = {"processors": {"memory_bandwidth": figure("16 GB/s"), **one}}
 
     def flowing(devices):
         """Nanoseconds in which bytes flow: without what copies wait for before."""
@@ -360,7 +357,7 @@ def test_every_buffer_of_the_hosts_is_released_again():
 
 
 def test_a_host_that_is_too_small_is_told():
-    summary = _peak(scenario({"optimizer_states": "host"}, changed={"memory": _figure("16 MiB")}))
+    summary = _peak(scenario({"optimizer_states": "host"}, changed={"memory": figure("16 MiB")}))
     (host,) = summary["host_memory_bytes"]
     assert not summary["fits"] and not host["fits"]
     assert host["excess"] == host["total"] - host["capacity"] > 0
