@@ -18,8 +18,9 @@ from simcluster.model import Place
 from simcluster.plan.schedule_spec import schedules
 from simcluster.simulation import prepare
 from simcluster.simulation.verify import verified
-from tests.compositions import DETAILS, MAIN, ONCE_WRONG, REFUSALS, USUAL, legal, scenario
+from tests.compositions import DETAILS, MAIN, ONCE_WRONG, USUAL, scenario
 from tests.covering import covering
+from tests.refusals import REFUSALS, legal
 from tests.unit.simulation.test_folding import assert_built_so_folded_is_unfolded
 
 FACTORS = {**MAIN, **DETAILS}
