@@ -59,10 +59,6 @@ def booked(block: Block, resident: Mapping[Role, Category]) -> dict[str, Categor
 
     That is a value that outlives the step, which is one of ``resident``; otherwise an activation.
     """
-
-    def shared(value: str) -> bool:
-        return block.values[value].role in (Role.GATHERED, Role.SUM)
-
     near: dict[str, list[str]] = {}
     for node in block.nodes:
         if isinstance(node.operator, Relocation):
@@ -70,13 +66,18 @@ def booked(block: Block, resident: Mapping[Role, Category]) -> dict[str, Categor
                 near.setdefault(one, []).append(other)
                 near.setdefault(other, []).append(one)
     found: dict[str, Category] = {}
+    seen: set[str] = set()
     for value in near:
-        if value not in found:
+        if value not in seen:
             together = list(_reached(value, near))
+            seen.update(together)
             kinds = [resident[role] for each in together if (role := block.values[each].role) in resident]
-            category = kinds[0] if kinds else Category.ACTIVATIONS
-            # What other blocks gather or add up, too, is booked as they do.
-            found |= {each: category for each in together if kinds or not shared(each)}
+            if kinds:
+                found |= dict.fromkeys(together, kinds[0])
+            else:
+                # Gradients, or weights that were gathered, are booked as other blocks do that see them, too.
+                activations = [each for each in together if block.values[each].role is Role.ACTIVATION]
+                found |= dict.fromkeys(activations, Category.ACTIVATIONS)
     return found
 
 

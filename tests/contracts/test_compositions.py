@@ -49,6 +49,8 @@ def closes(program, unfolded) -> None:
     for rank in range(program.mesh.num_ranks):
         mine = account.where(account["class"] == rank)
         assert np.cumsum(mine["bytes"]).min() > 0
+        for category in np.unique(mine["category"]):
+            assert np.cumsum(mine["bytes"][mine["category"] == category]).min() >= 0
         left = np.bincount(mine["buffer"], weights=mine["bytes"], minlength=len(names))
         held = {names[each]: left[each] for each in np.flatnonzero(left) if names[each] not in booked}
         residents = program.parts[program.part_of(rank)].residents
