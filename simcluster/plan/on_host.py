@@ -18,7 +18,8 @@ from simcluster.errors import PlanError, Problem, nearest
 from simcluster.model import Block, Graph, Node, Operator, Phase, Place, Relocation, Role, Value
 from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.model.place import ANY_TIME
-from simcluster.plan.at_hand import LASTING, at_hand, used_on_the_device_too
+from simcluster.plan.at_hand import at_hand
+from simcluster.plan.common_place import LASTING, used_on_the_device_too
 
 PATH = "parallel.host"
 
@@ -143,10 +144,10 @@ class _Placed:
         """The values that lie on the host."""
         users: Mapping[str, set[bool]] = defaultdict(set)
         makers: dict[str, bool] = {}
-        copied = {*self.stay}
+        fixed = {*self.stay}
         for node in self.block.nodes:
             if isinstance(node.operator, Relocation):
-                copied.update((*node.inputs, *node.outputs))
+                fixed.update((*node.inputs, *node.outputs))
             here = node.name in self.chosen
             for value in (*node.inputs, *node.outputs):
                 users[value].add(here)
@@ -154,7 +155,7 @@ class _Placed:
         crossing = {*self.block.inputs, *self.block.outputs, *self.block.shared}
         crossing |= {self.block.gradients[name] for name in crossing if name in self.block.gradients}
         for name, kind in self.block.values.items():
-            if kind.place is not Place.DEVICE or name in crossing or name in copied:
+            if kind.place is not Place.DEVICE or name in crossing or name in fixed:
                 continue
             if kind.role is Role.FEED:
                 home = True in users[name]

@@ -225,7 +225,7 @@ class Attention(_Attention):
         kept = weights / np.where(total, total, 1) * self._kept(scores, region)
         output = contract("bhgqk,bkhd->bqhgd", kept, v)
         statistics = peak + np.log(np.where(total, total, 1))
-        return (np.asarray(output), np.asarray(statistics.astype(scores.dtype))[..., 0])
+        return (output, np.asarray(statistics.astype(scores.dtype))[..., 0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,4 +289,4 @@ class AttentionGrad(_Attention):
         dscores = dscores * self._factor(q)
         dq = contract("bhgqk,bkhd->bqhgd", dscores, k)
         dk = contract("bhgqk,bqhgd->bkhd", dscores, q)
-        return (np.asarray(dq), np.asarray(dk), np.asarray(dv), *dbias)
+        return (dq, dk, dv, *dbias)
