@@ -8,6 +8,8 @@ from typing import Any
 from simcluster.document import validate_data
 from simcluster.plan.framework import FrameworkSpec
 from simcluster.scenario import Scenario
+from simcluster.simulation.build import planned
+from simcluster.simulation.shrink import Shrunk, shrink
 
 TINY = {"layers": 4, "hidden": 32, "heads": 8, "kv_heads": 4, "ffn": 64, "vocab": 128}
 TINY_GPT = {"family": "gpt", "layers": 4, "hidden": 32, "heads": 4, "vocab": 100, "max_positions": 16}
@@ -58,3 +60,8 @@ def under(which: Scenario, **switches: Any) -> Scenario:
     # A cached property of the scenario: what is written here is what it would have loaded.
     changed.__dict__["framework"] = validate_data({"use": "ideal", **switches}, FrameworkSpec)
     return changed
+
+
+def shrunk(which: Scenario) -> Shrunk:
+    """The small form of a scenario, which is run in values."""
+    return shrink(which, planned(which))

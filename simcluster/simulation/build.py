@@ -39,9 +39,8 @@ class Built:
     tenants: tuple[Built, ...] = ()
 
 
-def prepare(scenario: Scenario, *, unfold: bool = False) -> Built:
-    """Plans and lowers a scenario and its tenants; errors point into their files."""
-    tenants = tuple(prepare(tenant, unfold=unfold) for tenant in scenario.tenants)
+def planned(scenario: Scenario) -> Plan:
+    """The plan of a scenario, with whatever it leaves to be found; errors point into its file."""
     try:
         cluster = scenario.cluster
         spec = scenario.spec
@@ -57,11 +56,20 @@ def prepare(scenario: Scenario, *, unfold: bool = False) -> Built:
                 spec.data.build() if spec.data else None,
             )
 
-        def planned(again: RecomputeSpec) -> Plan:
+        def with_recompute(again: RecomputeSpec) -> Plan:
             return offloaded(spec.parallel.offload, partial(made, again), cluster, lowered, host_calls)
 
-        plan = fitted(spec.parallel.recompute, planned, cluster, lowered, host_calls)
-        plan = searched(plan, cluster, lowered, host_calls(plan))
+        plan = fitted(spec.parallel.recompute, with_recompute, cluster, lowered, host_calls)
+        return searched(plan, cluster, lowered, host_calls(plan))
+    except SimclusterError as error:
+        raise scenario.located(error) from None
+
+
+def prepare(scenario: Scenario, *, unfold: bool = False) -> Built:
+    """Plans and lowers a scenario and its tenants; errors point into their files."""
+    tenants = tuple(prepare(tenant, unfold=unfold) for tenant in scenario.tenants)
+    plan, cluster = planned(scenario), scenario.cluster
+    try:
         beside = plan.mesh.num_ranks // plan.num_stages if unfold else 1
         swept = not cluster.mixed
         work = partial(
@@ -69,7 +77,7 @@ def prepare(scenario: Scenario, *, unfold: bool = False) -> Built:
             sum(plan.layers),
             plan.num_micro_batches,
             swept=swept,
-            steps=spec.run.steps,
+            steps=scenario.spec.run.steps,
             passes=plan.generation.num_passes if plan.generation else 1,
         )
         work(ranks=beside)

@@ -7,7 +7,7 @@ from typing import Any
 from simcluster.errors import ScenarioError
 from simcluster.program.storage import local_type
 from simcluster.scenario import Scenario
-from simcluster.simulation.build import prepare
+from simcluster.simulation.build import planned
 from simcluster.simulation.tensor_maps import inner_axes, places
 
 
@@ -27,7 +27,7 @@ def predicted(scenario: Scenario) -> dict[str, dict[str, Any]]:
                 hint="write inference: {batch: ..., prompt: ..., tokens: ...} in its place",
             )
         )
-    plan = prepare(scenario).plan
+    plan = planned(scenario)
     graph, inside = plan.graph, inner_axes(plan.mesh, plan.stage_axis)
     found: dict[str, dict[str, Any]] = {}
     for instance in graph.instances:

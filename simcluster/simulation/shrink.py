@@ -41,7 +41,6 @@ from simcluster.plan.sharding import OptimizerShardingSpec
 from simcluster.plan.spec import TrainingSpec
 from simcluster.plan.strategy_spec import StrategySpec
 from simcluster.scenario import Scenario
-from simcluster.simulation.build import Built
 from simcluster.simulation.shrink_cluster import small_cluster
 from simcluster.simulation.shrink_offload import small_offload
 from simcluster.simulation.shrink_recompute import small_recompute
@@ -72,12 +71,11 @@ class Shrunk:
     changes: tuple[tuple[str, str, str], ...]
 
 
-def shrink(built: Built) -> Shrunk:
-    """The small form of a scenario that was planned; raises what planning that raises."""
-    scenario, plan = built.scenario, built.plan
+def shrink(scenario: Scenario, plan: Plan) -> Shrunk:
+    """The small form of a scenario and its plan; raises what planning that raises."""
     spec = scenario.spec
     if spec.parallel.mode == "manual":
-        return _as_written(built)
+        return _as_written(scenario, plan)
     written_out = spec.parallel.schedule.text is not None
     mesh = Mesh.of(small_mesh(plan.mesh.sizes, plan.stage_axis, plan.num_stages if written_out else 3))
     cluster, hosts = small_cluster(scenario, plan.mesh, mesh)
@@ -112,9 +110,9 @@ def shrink(built: Built) -> Shrunk:
             "schedule": scheduled,
             "optimizer_sharding": sharding,
             "fusion": _small_fusion(spec.parallel.fusion, model, plan),
-            "strategies": _small_strategies(built, model),
-            "shard": _small_pieces(built, model),
-            "host": _small_host(built, model),
+            "strategies": _small_strategies(scenario, plan, model),
+            "shard": _small_pieces(scenario, plan, model),
+            "host": _small_host(scenario, plan, model),
             "offload": small_offload(spec.parallel.offload, plan.offload),
             "recompute": small_recompute(
                 plan, model.graph(1, model.sequence or 1, plan.compute, 1), layers, chain
@@ -126,12 +124,12 @@ def shrink(built: Built) -> Shrunk:
             **task,
             "parallel": parallel,
             "cluster": hosts,
-            "data": _small_data(built),
+            "data": _small_data(scenario, plan),
             "run": spec.run.model_copy(update={"steps": 2}),
             "tenants": (),
         }
     )
-    before = _figures(scenario.model, plan.mesh, built.cluster, scenario, plan.batches, plan.batch_axes)
+    before = _figures(scenario.model, plan.mesh, scenario.cluster, scenario, plan.batches, plan.batch_axes)
     after = _figures(model, mesh, cluster, replace(scenario, spec=small), batches, plan.batch_axes)
     changes = tuple((name, old, after[name]) for name, old in before.items() if old != after[name])
     if threshold:
@@ -139,9 +137,9 @@ def shrink(built: Built) -> Shrunk:
     if not plan.routing.uniform:
         # Values have a router of their own, and a place for every token that it sends to an expert.
         changes = (*changes, ("experts chosen by", str(plan.routing), "the router"))
-    if built.cluster.speeds:
+    if scenario.cluster.speeds:
         # No value depends on how fast a device is.
-        changes = (*changes, ("changed devices", f"{len(built.cluster.speeds):,}", "0"))
+        changes = (*changes, ("changed devices", f"{len(scenario.cluster.speeds):,}", "0"))
     if spec.tenants:
         # Nor on who else is on the links; each tenant is verified as a scenario of its own.
         changes = (*changes, ("tenants", f"{len(spec.tenants):,}", "0"))
@@ -165,12 +163,12 @@ def _small_task(
     return {"training": task.model_copy(update={**sizes, **others})}
 
 
-def _as_written(built: Built) -> Shrunk:
+def _as_written(scenario: Scenario, plan: Plan) -> Shrunk:
     """A hand-written program with the optimizer's constants changed, as its sizes are what was written.
 
     PlanError if it runs on more ranks than values are computed for.
     """
-    scenario, ranks = built.scenario, built.plan.mesh.num_ranks
+    ranks = plan.mesh.num_ranks
     if ranks > MOST_RANKS:
         raise scenario.located(
             PlanError(
@@ -190,7 +188,7 @@ def _as_written(built: Built) -> Shrunk:
         for name in _CONSTANTS
         if getattr(given, name) != getattr(changed, name)
     )
-    return Shrunk(small, scenario.model, built.cluster, changes)
+    return Shrunk(small, scenario.model, scenario.cluster, changes)
 
 
 def _small_groups_of_shards(plan: Plan, mesh: Mesh, model: Model) -> dict[str, Any]:
@@ -212,50 +210,50 @@ def _small_fusion(fusion: FusionSpec, model: Model, plan: Plan) -> FusionSpec:
     return fusion.model_copy(update={"ids": kept})
 
 
-def _small_data(built: Built) -> DataSpec | None:
+def _small_data(scenario: Scenario, plan: Plan) -> DataSpec | None:
     """The section of inputs; numbers of parts count the ranks of the large mesh, so axes are written out."""
-    data = built.scenario.spec.data
+    data = scenario.spec.data
     if data is None or data.strategy is None or isinstance(data.strategy, str):
         return data
-    return data.model_copy(update={"strategy": tuple(each.dims for each in given(built.plan.graph).values())})
+    return data.model_copy(update={"strategy": tuple(each.dims for each in given(plan.graph).values())})
 
 
-def _small_strategies(built: Built, model: Model) -> tuple[StrategySpec, ...]:
+def _small_strategies(scenario: Scenario, plan: Plan, model: Model) -> tuple[StrategySpec, ...]:
     """The strategies of the small plan, without those of operators that only the large model has.
 
     Numbers of parts count the ranks of the large mesh, and what propagation finds depends on sizes: then the
     effective strategies are written out, by the axes that they use.
     """
-    parallel = built.scenario.spec.parallel
+    parallel = scenario.spec.parallel
     entries = parallel.strategies
     if parallel.propagate or parallel.shard or any(entry.rule("scenario").numbered for entry in entries):
         adapter = TypeAdapter(tuple[StrategySpec, ...])
-        entries = adapter.validate_python(strategies(built, cut=True))
-    names = _operators(built, model) if entries else []
+        entries = adapter.validate_python(strategies(plan, cut=True))
+    names = _operators(plan, model) if entries else []
     return tuple(entry for entry in entries if any(matches(entry.match, name) for name in names))
 
 
-def _small_pieces(built: Built, model: Model) -> tuple[PieceSpec, ...]:
+def _small_pieces(scenario: Scenario, plan: Plan, model: Model) -> tuple[PieceSpec, ...]:
     """The pieces of the small plan: graphs as in the large one, whose strategies are written out."""
-    pieces = built.scenario.spec.parallel.shard
-    names = _operators(built, model) if pieces else []
+    pieces = scenario.spec.parallel.shard
+    names = _operators(plan, model) if pieces else []
     return tuple(
         PieceSpec(piece=each.piece) for each in pieces if any(fits(each.piece, name) for name in names)
     )
 
 
-def _small_host(built: Built, model: Model) -> tuple[str, ...]:
+def _small_host(scenario: Scenario, plan: Plan, model: Model) -> tuple[str, ...]:
     """The patterns of operators on the host that name some of the small model; updates it always has."""
-    written = built.scenario.spec.parallel.host
-    names = list(_operators(built, model)) if written else []
-    graph = model.graph(1, model.sequence or 1, built.plan.compute, 1)
+    written = scenario.spec.parallel.host
+    names = list(_operators(plan, model)) if written else []
+    graph = model.graph(1, model.sequence or 1, plan.compute, 1)
     names += [f"{name}.update" for name, _ in graph.parameters()] if written else []
     return tuple(each for each in written if any(matches(each, name) for name in names))
 
 
-def _operators(built: Built, model: Model) -> list[str]:
+def _operators(plan: Plan, model: Model) -> list[str]:
     """The full names of the operators of the small model."""
-    graph = model.graph(1, model.sequence or 1, built.plan.compute, 1)
+    graph = model.graph(1, model.sequence or 1, plan.compute, 1)
     return [f"{instance.name}.{node.name}" for instance, node in graph.nodes()]
 
 

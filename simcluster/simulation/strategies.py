@@ -9,17 +9,16 @@ from typing import Any
 from simcluster.errors import PlanError
 from simcluster.layout import Mesh, Strategy, pieces, whole_axes
 from simcluster.model import Node, Operator, Phase
+from simcluster.plan import Plan
 from simcluster.plan.rule import BATCH
-from simcluster.simulation.build import Built
 
 
-def strategies(built: Built, *, cut: bool = False) -> list[dict[str, Any]]:
+def strategies(plan: Plan, *, cut: bool = False) -> list[dict[str, Any]]:
     """The effective strategies as users write them: pasted into the scenario they give the same Program.
 
     Where numbers of parts have cut an axis, its pieces are aliases of a layout; with ``cut`` they are named
     as if the mesh were written with them.
     """
-    plan = built.plan
     if plan.assigned:
         raise PlanError(
             "a program that is written by hand has no strategies",

@@ -16,7 +16,7 @@ from simcluster.model.operators.fp8 import E4M3, E5M2
 from simcluster.plan import Plan, make_plan
 from simcluster.program import Program, partition
 from simcluster.scenario import Scenario
-from simcluster.simulation.build import Built, host_calls, lowered, prepare
+from simcluster.simulation.build import host_calls, lowered, planned
 from simcluster.simulation.shrink import shrink
 from simcluster.values import (
     Comparison,
@@ -88,14 +88,15 @@ def verify(scenario: Scenario, *, dtype: Literal["float64", "float32"] = "float6
     Loss, every gradient and every updated parameter are compared norm-wise (float64 1e-9, float32 1e-4).
     Raises what planning raises; a wrong value is a result, not an error.
     """
-    return verified(prepare(scenario), dtype)
+    return verified(scenario, planned(scenario), dtype)
 
 
-def verified(built: Built, dtype: Literal["float64", "float32"] = "float64") -> Verification:
-    """The same for a scenario that was planned."""
-    scenario = built.scenario
+def verified(
+    scenario: Scenario, large: Plan, dtype: Literal["float64", "float32"] = "float64"
+) -> Verification:
+    """The same for a scenario whose plan was made."""
     try:
-        small = shrink(built)
+        small = shrink(scenario, large)
         spec = small.scenario.spec
         algorithms = spec.collectives.build()
         inputs = spec.data.build() if spec.data else None

@@ -50,14 +50,19 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class _Event:
-    """One instruction of one execution on one rank."""
+    """One instruction of one execution on one rank.
+
+    ``keys`` are those of the buffers that the execution has used so far, by slot, for all its instructions.
+    """
 
     rank: int
+    part: PartProgram
     code: Code
     execution: Execution
     number: int
     step: int
     instruction: Instruction
+    keys: dict[int, _Key]
 
     @property
     def label(self) -> str:
@@ -132,19 +137,13 @@ class Replay:
         columns = [
             spans[name][order].tolist() for name in ("class", "code", "execution", "step", "instruction")
         ]
-        executions = [
-            self.program.parts[self.program.part_of(rank)].executions for rank in range(self.mesh.num_ranks)
-        ]
-        for rank, code, number, step, instruction in zip(*columns, strict=True):
-            found = executions[rank]
-            yield _Event(
-                rank,
-                self.program.codes[code],
-                found[number % len(found)],
-                number,
-                step,
-                self.program.codes[code].instructions[instruction],
-            )
+        parts = [self.program.parts[self.program.part_of(rank)] for rank in range(self.mesh.num_ranks)]
+        keys: defaultdict[tuple[int, int], dict[int, _Key]] = defaultdict(dict)
+        for rank, index, number, step, instruction in zip(*columns, strict=True):
+            part, code = parts[rank], self.program.codes[index]
+            execution = part.executions[number % len(part.executions)]
+            run = code.instructions[instruction]
+            yield _Event(rank, part, code, execution, number, step, run, keys[rank, number])
 
     def _meetings(self, events: Sequence[_Event]) -> dict[int, list[int]]:
         """For each communication event, the events of all who meet: the k-th of everyone in the group."""
@@ -187,16 +186,20 @@ class Replay:
                 whole = np.zeros(each.whole.shape, dtype=self.source.dtype)
             yield (each.place, each.name, 0, 0), local_part(whole, each.layout.reduced, self.mesh, rank)
 
-    def _key(self, event: _Event, slot: Slot) -> _Key:
+    def _key(self, event: _Event, index: int) -> _Key:
+        found = event.keys.get(index)
+        if found is None:
+            found = event.keys[index] = self._new_key(event, event.code.slots[index])
+        return found
+
+    @staticmethod
+    def _new_key(event: _Event, slot: Slot) -> _Key:
         if slot.scope is Scope.LOCAL:
             return (slot.place, slot.name, event.number, -1)
-        name = self._part(event).buffer(event.execution.instance, slot.name)
+        name = event.part.buffer(event.execution.instance, slot.name)
         if slot.scope is Scope.STEP:
             return (slot.place, name, 0, 0)
         return (slot.place, name, event.step, event.execution.label(slot.scope))
-
-    def _part(self, event: _Event) -> PartProgram:
-        return self.program.parts[self.program.part_of(event.rank)]
 
     def _read(self, event: _Event, index: int, place: Place = Place.DEVICE) -> Array:
         """What is in a slot, as an instruction reads it that has its operands at a place."""
@@ -205,10 +208,10 @@ class Replay:
             raise SimulationError(
                 f"{event.label} reads {slot.name} on the {place}, but it lies on the {slot.place}"
             )
-        key = self._key(event, slot)
+        key = self._key(event, index)
         found = self._buffers[event.rank].get(key)
         if found is None and slot.feed and event.code.phase == FORWARD:
-            found = self._fed(event, slot)
+            found = self._buffers[event.rank][key] = self._fed(event, slot)
         if found is None:
             was = "was released" if (event.rank, key) in self._left else "is not there yet"
             raise SimulationError(f"{event.label} reads {slot.name}, which {was}")
@@ -224,7 +227,6 @@ class Replay:
         if slot.place is Place.DEVICE:
             size = slot.type.dtype.num_bytes(found.size)
             self._inputs.read.setdefault(when, {})[slot.name, slot.part] = size
-        self._buffers[event.rank][self._key(event, slot)] = found
         return found
 
     def _write(
@@ -239,15 +241,15 @@ class Replay:
             raise SimulationError(
                 f"{event.label} makes {slot.name} of shape {array.shape}, not {slot.type.shape}"
             )
-        key = self._key(event, slot)
+        key, present = self._key(event, index), self._buffers[event.rank]
         if adds and slot.scope is Scope.MICRO_BATCH:
-            array = self._buffers[event.rank][key] + array if key in self._buffers[event.rank] else array
+            array = present[key] + array if key in present else array
         elif adds:
             # The first term of a step replaces what the step before left.
             if self._fresh.get((event.rank, key)) == event.step:
-                array = self._buffers[event.rank][key] + array
+                array = present[key] + array
             self._fresh[event.rank, key] = event.step
-        self._buffers[event.rank][key] = array
+        present[key] = array
         if event.code.phase == FORWARD and slot.category is Category.OPTIMIZER:
             # What stands in the padding of a state is nobody's.
             own = without_padding(array, slot.layout, slot.whole.shape, self.mesh, event.rank)
@@ -259,18 +261,20 @@ class Replay:
 
     def _drop(self, event: _Event) -> None:
         for index in event.instruction.drops:
-            slot = event.code.slots[index]
-            key = self._key(event, slot)
-            left = self._left.setdefault((event.rank, key), self._references(event, slot, index)) - 1
-            self._left[event.rank, key] = left
+            key = self._key(event, index)
+            left = self._left.get((event.rank, key))
+            left = self._left[event.rank, key] = (
+                self._references(event, index) if left is None else left
+            ) - 1
             if left == 0:
                 self._buffers[event.rank].pop(key, None)
 
-    def _references(self, event: _Event, slot: Slot, index: int) -> int:
+    def _references(self, event: _Event, index: int) -> int:
+        slot = event.code.slots[index]
         if slot.scope is Scope.LOCAL:
             return event.code.droppers[index]
         part = self.program.part_of(event.rank)
-        name = self._key(event, slot)[1]
+        name = self._key(event, index)[1]
         if slot.scope is Scope.KEPT:
             return self.program.shares[part][name, event.execution.gathered]
         return self.program.references[part][name]
@@ -329,12 +333,12 @@ class Replay:
             self._extents[key] = self._extent(event, operator, call)
         starts, sizes, kept = self._extents[key]
         run = event.execution
-        name, _ = self._part(event).slices.get(run.instance, (run.instance, 0))
+        name, _ = event.part.slices.get(run.instance, (run.instance, 0))
         return Region(starts, event.step + 1, self.source.seed, name, run.micro_batch, sizes, kept)
 
     def _extent(self, event: _Event, operator: Operator, call: Call) -> tuple[Mapping[str, int], ...]:
         """Where the rank's part of every split dim begins, how long it is, and how much is no padding."""
-        _, part = self._part(event).slices.get(event.execution.instance, ("", 0))
+        _, part = event.part.slices.get(event.execution.instance, ("", 0))
         if not call.strategy.splits and not part:
             return {}, {}, {}
         shapes = [event.code.slots[slot].whole.shape for slot in call.inputs + call.outputs]
@@ -425,7 +429,7 @@ class Replay:
 
     def _record(self, event: _Event, call: Call, operator: OptimizerOperator, place: Place) -> None:
         parameter = call.name.rpartition(".update")[0]
-        buffer = self._part(event).buffer(event.execution.instance, parameter)
+        buffer = event.part.buffer(event.execution.instance, parameter)
         origins = self._origins[self.program.part_of(event.rank)]
         name = origins.get(buffer, f"{event.execution.instance}.{parameter}")
         for operands, position, into in (

@@ -2,7 +2,8 @@
 
 Each composition computes what one device computes, in the bytes that its instructions say (both shown by
 ``verify``); takes the same time folded and unfolded; and releases all that it allocates. In CI every two
-choices meet; all combinations of the main ones are marked ``exhaustive``. What is refused stands in a list.
+choices meet; all combinations of the main ones, alone and with the other choices in turns, are marked
+``exhaustive``. What is refused stands in a list.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from simcluster.errors import SimclusterError
 from simcluster.model import Place
 from simcluster.plan.schedule_spec import schedules
 from simcluster.simulation import prepare
+from simcluster.simulation.build import planned
 from simcluster.simulation.verify import verified
 from tests.compositions import DETAILS, MAIN, ONCE_WRONG, USUAL, scenario
 from tests.covering import covering
@@ -24,8 +26,8 @@ from tests.refusals import REFUSALS, legal
 from tests.unit.simulation.test_folding import assert_built_so_folded_is_unfolded
 
 FACTORS = {**MAIN, **DETAILS}
-FOLDED = ("schedule", "axes", "sharding", "recompute")
-"""The choices of which all combinations are met in the exhaustive run."""
+TURNED = ("schedule", "axes", "sharding", "recompute")
+"""The choices of which all combinations are met with all other choices in turns."""
 ROWS = covering(FACTORS, legal=legal)
 
 
@@ -35,10 +37,15 @@ def label(row) -> str:
 
 def prove(row) -> None:
     built = prepare(scenario(row))
-    found = verified(built)
+    computes(row, built.scenario, built.plan)
+    closes(built.program, assert_built_so_folded_is_unfolded(built))
+
+
+def computes(row, which, plan) -> None:
+    """What one device computes, after two steps."""
+    found = verified(which, plan)
     assert found.agrees, f"{row}: {found.fault or found.first_difference}"
     assert {each.what for each in found.comparisons} == {"loss", "gradient", "update"}
-    closes(built.program, assert_built_so_folded_is_unfolded(built))
 
 
 def closes(program, unfolded) -> None:
@@ -90,12 +97,29 @@ def test_what_cannot_be_is_refused_in_words(refusal):
 
 
 CHUNKS = list(itertools.product(MAIN["schedule"], MAIN["axes"]))
-OTHERS = {name: values for name, values in FACTORS.items() if name not in FOLDED}
+OTHERS = {name: values for name, values in FACTORS.items() if name not in TURNED}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("offload", MAIN["offload"])
+@pytest.mark.parametrize(("schedule", "axes"), CHUNKS)
+def test_all_combinations(schedule, axes, offload, record_property):
+    """Of schedule, axes, sharding, recomputation and offload: they compute what one device computes."""
+    count = 0
+    for sharding, recompute in itertools.product(MAIN["sharding"], MAIN["recompute"]):
+        values = (schedule, sharding, recompute, offload, axes)
+        turn = sum(map(list.index, MAIN.values(), values)) % 2
+        row = USUAL | dict(zip(MAIN, values, strict=True)) | {"micro_batches": [1, 3][turn]}
+        if legal(row):
+            which = scenario(row)
+            computes(row, which, planned(which))
+            count += 1
+    record_property("combinations", count)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("schedule", "axes"), CHUNKS)
-def test_all_combinations(schedule, axes, record_property):
+def test_other_choices_in_turns(schedule, axes, record_property):
     """Those of schedule, axes, sharding and recomputation, in turns with rows in which every two of the other
     choices meet.
     """
@@ -103,7 +127,7 @@ def test_all_combinations(schedule, axes, record_property):
     first = 7 * CHUNKS.index((schedule, axes))
     count = 0
     for sharding, recompute in itertools.product(MAIN["sharding"], MAIN["recompute"]):
-        chosen = dict(zip(FOLDED, (schedule, axes, sharding, recompute), strict=True))
+        chosen = dict(zip(TURNED, (schedule, axes, sharding, recompute), strict=True))
         turns = ({**chosen, **rows[(first + count + more) % len(rows)]} for more in range(len(rows)))
         row = next(filter(legal, turns), None)
         if row is not None:

@@ -68,7 +68,7 @@ def layouts(
     if as_strategies:
         from simcluster.cli.strategies import strategies_text
 
-        out(strategies_text(strategies(built)))
+        out(strategies_text(strategies(built.plan)))
     else:
         document = layouts(built, maps=tensor_maps)
         if operator is not None and not _occurs(operator, document):

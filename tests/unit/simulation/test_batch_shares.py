@@ -20,9 +20,9 @@ from simcluster.program.phases import REDUCE
 from simcluster.report.headline import headline
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
-from simcluster.simulation.shrink import shrink, small_batches
+from simcluster.simulation.shrink import small_batches
 from tests.pipelines import burning_graph, quiet_cluster
-from tests.scenarios import TINY_GPT, scenario
+from tests.scenarios import TINY_GPT, scenario, shrunk
 
 F, B = 1_000_000, 2_000_000
 
@@ -155,7 +155,7 @@ def test_the_small_form_keeps_shares_unequal():
     assert small.by_coordinate == (2, 1)
     small = small_batches(Batches("data", (7, 9, 7, 1, 9)), Mesh.of({"data": 4}), 4)
     assert small.by_coordinate == (4, 5, 4, 1)
-    found = shrink(prepare(shared({"data": 128}, [3] * 64 + [1] * 64))).scenario.spec.training
+    found = shrunk(shared({"data": 128}, [3] * 64 + [1] * 64)).scenario.spec.training
     assert found.batch_shares == {"data": (*(2,) * 63, 1)}
 
 

@@ -13,9 +13,9 @@ from simcluster.plan import make_plan
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
 from simcluster.simulation.predicted import predicted
-from simcluster.simulation.shrink import shrink
 from simcluster.simulation.verify import proved
 from simcluster.work import DType
+from tests.scenarios import shrunk
 
 LLAMA = {"use": "llama3-8b"}
 
@@ -100,7 +100,7 @@ def test_a_cache_that_is_off_by_one_is_seen(mutant):
         )
         return replace(program, codes=codes)
 
-    small = shrink(prepare(inference({"tensor": 2})))
+    small = shrunk(inference({"tensor": 2}))
     spec = small.scenario.spec
     plan = make_plan(small.model, spec.task, spec.parallel, spec.framework, small.cluster)
     right, fault = proved(plan, small.cluster, "float64", 0, model=small.model)

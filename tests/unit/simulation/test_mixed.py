@@ -21,10 +21,9 @@ from simcluster.report.statements import waiting
 from simcluster.report.summary import summary_text
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
-from simcluster.simulation.shrink import shrink
 from simcluster.work import DType
 from tests.pipelines import burning_program, quiet_cluster
-from tests.scenarios import TINY
+from tests.scenarios import TINY, shrunk
 from tests.unit.simulation.test_folding import assert_folded_is_unfolded
 
 MODEL = {"layers": 4, "hidden": 256, "heads": 8, "ffn": 512, "vocab": 512}
@@ -173,7 +172,7 @@ def test_values_are_those_of_one_device(groups, mesh, more):
 def test_the_small_form_keeps_every_group():
     groups = [(H100, 8), (ASCEND, 4), (CPU, 16)]
     which = mixed(groups, {"pipeline": 4, "data": 4, "tensor": 8}, recipe="megatron")
-    small = shrink(prepare(which)).cluster
+    small = shrunk(which).cluster
     assert [group.host.device.name for group in small.groups] == ["h100-sxm", "ascend-910b-313t", "xeon-8480"]
     assert [(group.num_hosts, group.host.num_devices) for group in small.groups] == [(4, 8), (2, 8), (8, 2)]
     found = verify(which)

@@ -19,10 +19,10 @@ from simcluster.program import Action
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from simcluster.simulation.build import prepare
-from simcluster.simulation.shrink import shrink
 from simcluster.simulation.timed import timed
 from simcluster.simulation.verify import proved, verify
 from tests.hosts import figure
+from tests.scenarios import shrunk
 from tests.unit.engine.test_sweep import assert_sweep_is_events
 from tests.unit.simulation.test_folding import assert_folded_is_unfolded
 
@@ -218,7 +218,7 @@ def test_hosts_update_behind_the_whole_backward_where_the_profile_says_so():
 
 def test_a_kernel_does_not_read_what_lies_on_the_host():
     """The replay knows where values are: a copy that is left out is found."""
-    small = shrink(prepare(scenario({"optimizer_states": "host"})))
+    small = shrunk(scenario({"optimizer_states": "host"}))
     spec = small.scenario.spec
     plan = make_plan(
         small.model, spec.training, spec.parallel, small.scenario.framework, small.cluster, AUTOMATIC, None

@@ -15,7 +15,7 @@ from simcluster.plan.spec import FrameworkSpec
 from simcluster.program import Action
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate, verify
-from simcluster.simulation.build import prepare
+from simcluster.simulation.build import planned, prepare
 from simcluster.simulation.strategies import strategies
 from tests.scenarios import TINY_GPT, scenario
 
@@ -121,7 +121,7 @@ def test_inside_a_graph_collectives_wait_for_data_only():
     mesh, roles = {"data": 2, "tensor": 4}, {"batch": ["data", "tensor"]}
     piece = {"piece": MLP, "in": [["data", 1, 1]], "parameter_plan": COLUMNS}
     graph = pynative(mesh, shard=[piece], roles=roles, micro_batches=8)
-    effective = strategies(prepare(graph))
+    effective = strategies(planned(graph))
     apart = pynative(mesh, recipe="data", strategies=effective, roles=roles, micro_batches=8)
 
     def idle(which):
@@ -257,12 +257,14 @@ def test_effective_strategies_give_the_same_layouts():
     which = pynative({"data": 2, "tensor": 4}, shard=[piece], micro_batches=8)
     built = prepare(which)
     parallel = which.spec.parallel
-    pasted = pynative({"data": 2, "tensor": 4}, micro_batches=8, recipe="data", strategies=strategies(built))
+    pasted = pynative(
+        {"data": 2, "tensor": 4}, micro_batches=8, recipe="data", strategies=strategies(built.plan)
+    )
     assert prepare(pasted).plan.strategies.by_instance == built.plan.strategies.by_instance
     kept = pynative(
         {"data": 2, "tensor": 4},
         micro_batches=8,
-        strategies=strategies(built),
+        strategies=strategies(built.plan),
         shard=[each.model_dump(mode="json", exclude_unset=True) for each in parallel.shard],
     )
     assert prepare(kept).program.digest() == built.program.digest()

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.simulation import prepare
-from simcluster.simulation.shrink import shrink
-from tests.scenarios import TINY, scenario
+from tests.scenarios import TINY, scenario, shrunk
 
 
 @pytest.mark.parametrize(
@@ -28,6 +26,6 @@ from tests.scenarios import TINY, scenario
     ],
 )
 def test_layers_stand_for_the_first_and_the_last_of_their_stage(written, layers, operators):
-    small = shrink(prepare(scenario({"pipeline": 2}, model={**TINY, "layers": 8}, recompute=written)))
+    small = shrunk(scenario({"pipeline": 2}, model={**TINY, "layers": 8}, recompute=written))
     found = small.scenario.spec.parallel.recompute
     assert (found.layers, found.operators) == (layers, operators)

@@ -18,7 +18,7 @@ MESH = {"pipeline": 2, "data": 2, "tensor": 2}
 def test_pasted_strategies_give_the_same_program(recipe, model):
     mesh = MESH if recipe != "data" else {"pipeline": 2, "data": 2}
     before = prepare(scenario(mesh, model=model, recipe=recipe))
-    pasted = prepare(scenario(mesh, model=model, recipe="data", strategies=strategies(before)))
+    pasted = prepare(scenario(mesh, model=model, recipe="data", strategies=strategies(before.plan)))
     assert pasted.program.digest() == before.program.digest()
     assert pasted.plan.strategies.unconfigured == 0
 
@@ -26,7 +26,7 @@ def test_pasted_strategies_give_the_same_program(recipe, model):
 def test_strategies_that_differ_between_layers():
     own = [{"match": "layers.{0,2}.mlp.{up,activation,down}", "split": {"ffn": "tensor"}}]
     before = prepare(scenario({"tensor": 2}, recipe="data", strategies=own))
-    written = strategies(before)
+    written = strategies(before.plan)
     assert {"match": "layers.0.mlp.up", "split": {"ffn": "tensor", "batch": []}} in written
     pasted = prepare(scenario({"tensor": 2}, recipe="data", strategies=written))
     assert pasted.program.digest() == before.program.digest()
@@ -36,7 +36,7 @@ def test_shipped_scenarios_round_trip():
     which = Scenario.load("scenarios/quickstart.yaml")
     before = prepare(which)
     spec = which.spec.model_dump(mode="json", exclude_unset=True)
-    spec["parallel"]["strategies"] = strategies(before)
+    spec["parallel"]["strategies"] = strategies(before.plan)
     assert prepare(Scenario.of(spec)).program.digest() == before.program.digest()
 
 

@@ -8,9 +8,9 @@ import pytest
 from simcluster.plan import make_plan
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, verify
-from simcluster.simulation.shrink import shrink, small_mesh
+from simcluster.simulation.shrink import small_mesh
 from simcluster.values import Oracle, Source
-from tests.scenarios import TINY, TINY_GPT, scenario
+from tests.scenarios import TINY, TINY_GPT, scenario, shrunk
 
 LONG = (
     "deepseek-v3-2048-h800",
@@ -90,7 +90,7 @@ def test_grouped_heads_are_split_inside_their_groups():
     built = prepare(which)
     qkv = next(node for node in built.plan.graph.blocks["layer"].nodes if node.name == "attention.qkv")
     assert qkv.strategy.axes("group") == ("tensor",)
-    small = shrink(prepare(which))
+    small = shrunk(which)
     assert small.model.kv_heads < 4
     found = verify(which)
     assert found.agrees, found.first_difference or found.fault
@@ -114,7 +114,7 @@ def test_the_rule_for_axes(before, after):
 
 def test_axes_that_crossed_hosts_still_do():
     which = Scenario.load("scenarios/quickstart.yaml")
-    small = shrink(prepare(which))
+    small = shrunk(which)
     mesh = prepare(which).plan.mesh
     for axis in mesh.names:
         crossed = which.cluster.placement(mesh.groups((axis,))[0]).num_hosts > 1
@@ -126,7 +126,7 @@ def test_axes_that_crossed_hosts_still_do():
 
 
 def test_micro_batches_stay_more_than_stages():
-    small = shrink(prepare(Scenario.load("scenarios/quickstart.yaml")))
+    small = shrunk(Scenario.load("scenarios/quickstart.yaml"))
     training = small.scenario.spec.training
     ways = small.scenario.spec.parallel.mesh["data"]
     assert training.global_batch // training.micro_batch // ways == 5
@@ -166,7 +166,7 @@ def test_casts_to_fp8_change_values():
     losses = []
     for precision in ("bf16", "fp8"):
         which = scenario({"data": 2}, host="dgx-h100", training={"precision": precision})
-        small = shrink(prepare(which))
+        small = shrunk(which)
         spec = small.scenario.spec
         plan = make_plan(small.model, spec.training, spec.parallel, which.framework, small.cluster)
         source = Source(0, np.dtype("float64"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.simulation.build import prepare
+from simcluster.simulation.build import planned, prepare
 from simcluster.simulation.layouts import layouts
 from simcluster.simulation.simulate import simulate
 from simcluster.simulation.strategies import strategies
@@ -94,7 +94,7 @@ def test_pasted_they_give_the_same_times_and_bytes(name):
     """Numbers become layouts over the axes as they were cut."""
     before = written(name)
     spec = before.spec.model_dump(mode="json", exclude_unset=True)
-    spec["parallel"]["strategies"] = strategies(prepare(before))
+    spec["parallel"]["strategies"] = strategies(planned(before))
     pasted = type(before).of(spec)
     assert prepare(pasted).program.digest() == prepare(before).program.digest()
 
@@ -226,7 +226,7 @@ def test_propagated_plans_compute_what_one_device_computes(configured, model):
 
 def test_propagation_pasted_gives_the_same_program():
     before = prepare(scenario(MESH, strategies=THREE, propagate=True))
-    pasted = prepare(scenario(MESH, strategies=strategies(before), recipe="data"))
+    pasted = prepare(scenario(MESH, strategies=strategies(before.plan), recipe="data"))
     assert pasted.program.digest() == before.program.digest()
 
 

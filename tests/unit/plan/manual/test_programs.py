@@ -143,7 +143,7 @@ def test_layouts_show_what_a_rank_has():
     assert nodes["total"]["bytes"] == 4
     assert nodes["total"]["seconds"] > 0
     with pytest.raises(PlanError, match="has no strategies"):
-        strategies(built)
+        strategies(built.plan)
     with pytest.raises(PlanError, match="has no tensor maps"):
         layouts(built, maps=True)
 
