@@ -152,7 +152,7 @@ def proved(
         )
         parts = [program.part_of(rank) for rank in classes.representatives]
         table = record(program, parts, timing.classes).table()
-        replay = Replay(program, table, source, steps)
+        replay = Replay(program, table, source)
         replay.run()
     except SimulationError as error:
         return (), str(error)

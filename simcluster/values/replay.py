@@ -1,15 +1,13 @@
 """The replay: every instruction of every rank on arrays, in the order in which the trace says it started.
 
-Buffers are keyed by (rank, place, name, micro-batch). Reading one that is not there yet, was released or lies
-somewhere else, on the host say, is an error that names the instruction, so a schedule that breaks a
-dependency fails here. So is an instruction that says it moves other than it does: the bytes that are timed
-are those of the arrays.
+What is read has to be there (see ``buffers``), so a schedule that breaks a dependency fails here. So does an
+instruction that says it moves other than it does: the bytes that are timed are those of the arrays.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
@@ -22,17 +20,17 @@ from simcluster.layout import ROUTED, Layout, Mesh, Movement
 from simcluster.model import Array, Operator, Place, Region, Relocation, TensorType
 from simcluster.model.operators.cache import Greedy
 from simcluster.model.operators.optimizer import OptimizerOperator
-from simcluster.program import Action, Call, Code, Execution, Instruction, PartProgram, Program, Scope, Slot
+from simcluster.program import Action, Call, Program, Scope
 from simcluster.program.host_work import runs_on_host
-from simcluster.program.instruction import SENDER_OF, Category, with_next
+from simcluster.program.instruction import Category
 from simcluster.program.phases import FORWARD, REDUCE
 from simcluster.program.relocate import way_of
 from simcluster.trace import Table
-from simcluster.values.exchange import exchange, local_part, routed, sliced, without_padding
+from simcluster.values.buffers import Buffers
+from simcluster.values.events import ALONE, Event, events, meetings, numbers_of_groups
+from simcluster.values.exchange import exchange, routed, sliced, without_padding
 from simcluster.values.source import Source
 from simcluster.values.traffic import Feeding, check_collective, crossed
-
-_Key = tuple[Place, str, int, int]
 
 SEQ = "seq"
 """What operators call the dim of tokens."""
@@ -48,33 +46,6 @@ class Held:
     whole: TensorType
 
 
-@dataclass(frozen=True, slots=True)
-class _Event:
-    """One instruction of one execution on one rank.
-
-    ``keys`` are those of the buffers that the execution has used so far, by slot, for all its instructions.
-    """
-
-    rank: int
-    part: PartProgram
-    code: Code
-    execution: Execution
-    number: int
-    step: int
-    instruction: Instruction
-    keys: dict[int, _Key]
-
-    @property
-    def label(self) -> str:
-        return (
-            f"{self.execution.instance}.{self.instruction.name} ({self.execution.action}) on rank {self.rank}"
-        )
-
-
-_ALONE = (Action.COMPUTE, Action.COPY)
-"""What a rank does by itself; copies bring what is there already, as far as values go."""
-
-
 @dataclass
 class Replay:
     """Runs a Program on arrays; ``spans`` come from an unfolded run, where a class is a rank.
@@ -87,7 +58,6 @@ class Replay:
     program: Program
     spans: Table
     source: Source
-    steps: int = 1
     losses: dict[int, dict[int, Held]] = field(default_factory=lambda: defaultdict(dict))
     gradients: dict[tuple[int, str], list[Held]] = field(default_factory=lambda: defaultdict(list))
     weights: dict[tuple[int, str], list[Held]] = field(default_factory=lambda: defaultdict(list))
@@ -95,9 +65,6 @@ class Replay:
     generated: dict[tuple[int, str], list[tuple[Held, Held]]] = field(
         default_factory=lambda: defaultdict(list)
     )
-    _buffers: dict[int, dict[_Key, Array]] = field(default_factory=dict)
-    _left: dict[tuple[int, _Key], int] = field(default_factory=dict)
-    _fresh: dict[tuple[int, _Key], int] = field(default_factory=dict)
     _extents: dict[tuple[int, int, int], tuple[Mapping[str, int], ...]] = field(default_factory=dict)
     _inputs: Feeding = field(default_factory=Feeding)
 
@@ -107,187 +74,35 @@ class Replay:
         SimulationError where an instruction reads what is not there, or moves other than it says.
         """
         self.mesh: Mesh = self.program.mesh
+        self._buffers = Buffers(self.program, self.source, self._inputs)
         self._origins = [
             {each.name: each.origin for each in part.residents if each.origin} for part in self.program.parts
         ]
-        for rank in range(self.mesh.num_ranks):
-            self._buffers[rank] = dict(self._residents(rank))
-        events = list(self._events())
-        meetings = self._meetings(events)
+        happened = list(events(self.program, self.spans))
+        met = meetings(self.program, happened)
         done: set[int] = set()
-        for index, event in enumerate(events):
+        for index, event in enumerate(happened):
             if index in done:
                 continue
-            if event.instruction.action in _ALONE:
+            if event.instruction.action in ALONE:
                 if event.instruction.operation == Way.TO_DEVICE and not event.instruction.calls:
                     self._inputs.copied[event.rank] = event.instruction.num_bytes
                 self._compute(event)
-                self._drop(event)
+                self._buffers.drop(event)
                 continue
-            members = meetings[index]
-            done.update(members)
-            self._meet([events[member] for member in members])
+            done.update(met[index])
+            self._meet([happened[member] for member in met[index]])
         self._inputs.check()
-
-    # -- the order --------------------------------------------------------------------------------------
-
-    def _events(self) -> Iterator[_Event]:
-        spans = self.spans
-        order = np.lexsort((spans["instruction"], spans["stream"], spans["class"], spans["start"]))
-        columns = [
-            spans[name][order].tolist() for name in ("class", "code", "execution", "step", "instruction")
-        ]
-        parts = [self.program.parts[self.program.part_of(rank)] for rank in range(self.mesh.num_ranks)]
-        keys: defaultdict[tuple[int, int], dict[int, _Key]] = defaultdict(dict)
-        for rank, index, number, step, instruction in zip(*columns, strict=True):
-            part, code = parts[rank], self.program.codes[index]
-            execution = part.executions[number % len(part.executions)]
-            run = code.instructions[instruction]
-            yield _Event(rank, part, code, execution, number, step, run, keys[rank, number])
-
-    def _meetings(self, events: Sequence[_Event]) -> dict[int, list[int]]:
-        """For each communication event, the events of all who meet: the k-th of everyone in the group."""
-        met: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
-        counts: defaultdict[tuple[object, ...], int] = defaultdict(int)
-        position = {axes: self._group_of(axes) for axes in self.program.groups}
-        for index, event in enumerate(events):
-            each = event.instruction
-            if each.action in _ALONE:
-                continue
-            if each.action is Action.COLLECTIVE:
-                key: tuple[object, ...] = (each.stream, each.group, position[each.group][event.rank])
-            else:
-                key = self._pair(event)
-            counts[key, event.rank] += 1
-            met[key, counts[key, event.rank]].append(index)
-        return {index: members for members in met.values() for index in members}
-
-    def _group_of(self, axes: tuple[str, ...]) -> dict[int, int]:
-        groups = self.mesh.groups(axes)
-        return {int(rank): index for index, members in enumerate(groups) for rank in members}
-
-    def _pair(self, event: _Event) -> tuple[object, ...]:
-        """Sender and receiver of a transfer, and the sender's stream."""
-        stream = event.instruction.stream
-        line = self.mesh.groups((self.program.stage_axis,))
-        row = line[np.flatnonzero((line == event.rank).any(axis=1))[0]].tolist()
-        peer = row[(row.index(event.rank) + (1 if with_next(stream) else -1)) % len(row)]
-        if event.instruction.action is Action.SEND:
-            return (stream, event.rank, peer)
-        return (SENDER_OF[stream], peer, event.rank)
-
-    # -- buffers ----------------------------------------------------------------------------------------
-
-    def _residents(self, rank: int) -> Iterator[tuple[_Key, Array]]:
-        for each in self.program.parts[self.program.part_of(rank)].residents:
-            if each.origin:
-                whole = self.source.parameter(each.origin, each.whole)
-            else:
-                whole = np.zeros(each.whole.shape, dtype=self.source.dtype)
-            yield (each.place, each.name, 0, 0), local_part(whole, each.layout.reduced, self.mesh, rank)
-
-    def _key(self, event: _Event, index: int) -> _Key:
-        found = event.keys.get(index)
-        if found is None:
-            found = event.keys[index] = self._new_key(event, event.code.slots[index])
-        return found
-
-    @staticmethod
-    def _new_key(event: _Event, slot: Slot) -> _Key:
-        if slot.scope is Scope.LOCAL:
-            return (slot.place, slot.name, event.number, -1)
-        name = event.part.buffer(event.execution.instance, slot.name)
-        if slot.scope is Scope.STEP:
-            return (slot.place, name, 0, 0)
-        return (slot.place, name, event.step, event.execution.label(slot.scope))
-
-    def _read(self, event: _Event, index: int, place: Place = Place.DEVICE) -> Array:
-        """What is in a slot, as an instruction reads it that has its operands at a place."""
-        slot = event.code.slots[index]
-        if slot.place is not place:
-            raise SimulationError(
-                f"{event.label} reads {slot.name} on the {place}, but it lies on the {slot.place}"
-            )
-        key = self._key(event, index)
-        found = self._buffers[event.rank].get(key)
-        if found is None and slot.feed and event.code.phase == FORWARD:
-            found = self._buffers[event.rank][key] = self._fed(event, slot)
-        if found is None:
-            was = "was released" if (event.rank, key) in self._left else "is not there yet"
-            raise SimulationError(f"{event.label} reads {slot.name}, which {was}")
-        return found
-
-    def _fed(self, event: _Event, slot: Slot) -> Array:
-        kind = slot.whole if slot.part is None else slot.part.whole(slot.whole)
-        whole = self.source.feed(slot.name, kind, event.step, event.execution.micro_batch, slot.below)
-        if slot.part is not None:
-            whole = slot.part.of(whole)
-        found = local_part(whole, slot.layout, self.mesh, event.rank)
-        when = (event.rank, event.step, event.execution.micro_batch)
-        if slot.place is Place.DEVICE:
-            size = slot.type.dtype.num_bytes(found.size)
-            self._inputs.read.setdefault(when, {})[slot.name, slot.part] = size
-        return found
-
-    def _write(
-        self, event: _Event, index: int, array: Array, adds: bool, place: Place = Place.DEVICE
-    ) -> None:
-        slot = event.code.slots[index]
-        if slot.place is not place:
-            raise SimulationError(
-                f"{event.label} makes {slot.name} on the {place}, but it lies on the {slot.place}"
-            )
-        if array.shape != slot.type.shape:
-            raise SimulationError(
-                f"{event.label} makes {slot.name} of shape {array.shape}, not {slot.type.shape}"
-            )
-        key, present = self._key(event, index), self._buffers[event.rank]
-        if adds and slot.scope is Scope.MICRO_BATCH:
-            array = present[key] + array if key in present else array
-        elif adds:
-            # The first term of a step replaces what the step before left.
-            if self._fresh.get((event.rank, key)) == event.step:
-                array = present[key] + array
-            self._fresh[event.rank, key] = event.step
-        present[key] = array
-        if event.code.phase == FORWARD and slot.category is Category.OPTIMIZER:
-            # What stands in the padding of a state is nobody's.
-            own = without_padding(array, slot.layout, slot.whole.shape, self.mesh, event.rank)
-            held = Held(event.rank, own, slot.layout, slot.whole)
-            self.states[event.step, f"{event.execution.instance}.{slot.name}"][event.rank] = held
-        once = event.code.phase in (FORWARD, REDUCE) and slot.scope is Scope.STEP
-        if once and slot.whole.shape == () and not slot.layout.partial:
-            self.losses[event.step][event.rank] = Held(event.rank, array, slot.layout, slot.whole)
-
-    def _drop(self, event: _Event) -> None:
-        for index in event.instruction.drops:
-            key = self._key(event, index)
-            left = self._left.get((event.rank, key))
-            left = self._left[event.rank, key] = (
-                self._references(event, index) if left is None else left
-            ) - 1
-            if left == 0:
-                self._buffers[event.rank].pop(key, None)
-
-    def _references(self, event: _Event, index: int) -> int:
-        slot = event.code.slots[index]
-        if slot.scope is Scope.LOCAL:
-            return event.code.droppers[index]
-        part = self.program.part_of(event.rank)
-        name = self._key(event, index)[1]
-        if slot.scope is Scope.KEPT:
-            return self.program.shares[part][name, event.execution.gathered]
-        return self.program.references[part][name]
 
     # -- instructions -----------------------------------------------------------------------------------
 
-    def _compute(self, event: _Event) -> None:
+    def _compute(self, event: Event) -> None:
         for call in event.instruction.calls:
             if isinstance(call.operator, Relocation):
                 self._relocate(event, call, call.operator)
                 continue
             place = Place.HOST if runs_on_host(event.instruction) else Place.DEVICE
-            arrays = [self._read(event, index, place) for index in call.inputs]
+            arrays = [self._buffers.read(event, index, place) for index in call.inputs]
             for position, axes in call.masked:
                 if self.mesh.index(event.rank, axes):
                     arrays[position] = np.zeros_like(arrays[position])
@@ -301,7 +116,7 @@ class Replay:
                 with np.errstate(all="ignore") if padded else nullcontext():
                     made = call.operator.evaluate(arrays, region)
             for position, (index, array) in enumerate(zip(call.outputs, made, strict=True)):
-                self._write(event, index, array, position in call.adds, place)
+                self._write(event, index, array, adds=position in call.adds, place=place)
             if isinstance(call.operator, OptimizerOperator):
                 self._record(event, call, call.operator, place)
             if isinstance(call.operator, Greedy):
@@ -309,24 +124,20 @@ class Replay:
                 run = event.execution
                 self.generated[run.micro_batch, run.instance].append((read, made_of))
 
-    def _held(self, event: _Event, index: int, place: Place = Place.DEVICE) -> Held:
-        slot = event.code.slots[index]
-        return Held(event.rank, self._read(event, index, place), slot.layout, slot.whole)
-
-    def _relocate(self, event: _Event, call: Call, relocation: Relocation) -> None:
+    def _relocate(self, event: Event, call: Call, relocation: Relocation) -> None:
         """A value that goes from one place to another as it is, with the bytes and the way that are timed."""
         each, moved = event.instruction, 0
         way = way_of(relocation)
         if each.operation != way:
             raise SimulationError(f"{event.label} is timed as {each.operation}, but goes {way}")
         for position, (source, target) in enumerate(zip(call.inputs, call.outputs, strict=True)):
-            array = self._read(event, source, relocation.source)
+            array = self._buffers.read(event, source, relocation.source)
             moved += event.code.slots[source].type.dtype.num_bytes(array.size)
-            self._write(event, target, array, position in call.adds, relocation.target)
+            self._write(event, target, array, adds=position in call.adds, place=relocation.target)
         if moved != each.num_bytes:
             raise SimulationError(f"{event.label} counts {each.num_bytes:,} bytes, but {moved:,} are copied")
 
-    def _region(self, event: _Event, operator: Operator, call: Call) -> Region:
+    def _region(self, event: Event, operator: Operator, call: Call) -> Region:
         key = (id(event.code), id(call), event.rank)
         if key not in self._extents:
             # Programs outlive their replay: what is at an address stays there.
@@ -336,7 +147,7 @@ class Replay:
         name, _ = event.part.slices.get(run.instance, (run.instance, 0))
         return Region(starts, event.step + 1, self.source.seed, name, run.micro_batch, sizes, kept)
 
-    def _extent(self, event: _Event, operator: Operator, call: Call) -> tuple[Mapping[str, int], ...]:
+    def _extent(self, event: Event, operator: Operator, call: Call) -> tuple[Mapping[str, int], ...]:
         """Where the rank's part of every split dim begins, how long it is, and how much is no padding."""
         _, part = event.part.slices.get(event.execution.instance, ("", 0))
         if not call.strategy.splits and not part:
@@ -350,7 +161,7 @@ class Replay:
             starts[SEQ] = starts.get(SEQ, 0) + part * extent[SEQ]
         return starts, sizes, {dim: held for dim, (_, held) in runs.items()}
 
-    def _meet(self, members: Sequence[_Event]) -> None:
+    def _meet(self, members: Sequence[Event]) -> None:
         """A collective or a transfer, for all who take part at once."""
         first = members[0].instruction
         if first.action is not Action.COLLECTIVE:
@@ -366,9 +177,9 @@ class Replay:
                 operation, parts = Operation(each.operation), self._parts(event)
                 check_collective(event.label, operation, each.num_bytes, len(ordered), moved, parts)
         for event in members:
-            self._drop(event)
+            self._buffers.drop(event)
 
-    def _exchange(self, members: Sequence[_Event], number: int) -> int:
+    def _exchange(self, members: Sequence[Event], number: int) -> int:
         """Performs a collective's exchange of one tensor; the bytes that cross between ranks."""
         calls = [event.instruction.calls[number] for event in members]
         movement = calls[0].operator
@@ -378,7 +189,7 @@ class Replay:
             timed = f"{first.operation} over {'+'.join(first.group)}"
             raise SimulationError(f"{members[0].label} is timed as {timed}, but does {movement}")
         given = [
-            [self._read(event, index) for index in call.inputs]
+            [self._buffers.read(event, index) for index in call.inputs]
             for event, call in zip(members, calls, strict=True)
         ]
         if movement.kind in ROUTED:
@@ -392,11 +203,11 @@ class Replay:
             moved = kind.dtype.num_bytes(crossed(movement, arrays, results))
         for event, call, results in zip(members, calls, made, strict=True):
             for position, (index, array) in enumerate(zip(call.outputs, results, strict=True)):
-                self._write(event, index, array, position in call.adds)
+                self._write(event, index, array, adds=position in call.adds)
         return moved
 
     def _along(
-        self, movement: Movement, members: Sequence[_Event], given: Sequence[Sequence[Array]], number: int
+        self, movement: Movement, members: Sequence[Event], given: Sequence[Sequence[Array]], number: int
     ) -> int:
         """The bytes of arrays that go along routes to others."""
         moved = 0
@@ -407,19 +218,19 @@ class Replay:
                 moved += slot.type.dtype.num_bytes(given[route.sender][route.given].size)
         return moved
 
-    def _parts(self, event: _Event) -> Parts | None:
+    def _parts(self, event: Event) -> Parts | None:
         """Those of the group of an event, if its instruction has any."""
         each = event.instruction
         if each.parts is None:
             return None
-        return each.parts.of_number(self._group_of(each.group)[event.rank])
+        return each.parts.of_number(numbers_of_groups(self.mesh, each.group)[event.rank])
 
-    def _transfer(self, members: Sequence[_Event]) -> None:
+    def _transfer(self, members: Sequence[Event]) -> None:
         if len(members) != 2:
             raise SimulationError(f"{members[0].label} has no counterpart")
         sender, receiver = sorted(members, key=lambda event: event.instruction.action is Action.RECEIVE)
         index = sender.instruction.calls[0].inputs[0]
-        array = self._read(sender, index)
+        array = self._buffers.read(sender, index)
         moved = sender.code.slots[index].type.dtype.num_bytes(array.size)
         for event in (sender, receiver):
             check_collective(event.label, Operation.SEND_RECEIVE, event.instruction.num_bytes, 2, moved)
@@ -427,7 +238,25 @@ class Replay:
 
     # -- what is compared -------------------------------------------------------------------------------
 
-    def _record(self, event: _Event, call: Call, operator: OptimizerOperator, place: Place) -> None:
+    def _write(
+        self, event: Event, index: int, array: Array, *, adds: bool, place: Place = Place.DEVICE
+    ) -> None:
+        array = self._buffers.write(event, index, array, adds=adds, place=place)
+        slot, step = event.code.slots[index], event.step
+        if event.code.phase == FORWARD and slot.category is Category.OPTIMIZER:
+            # What stands in the padding of a state is nobody's.
+            own = without_padding(array, slot.layout, slot.whole.shape, self.mesh, event.rank)
+            held = Held(event.rank, own, slot.layout, slot.whole)
+            self.states[step, f"{event.execution.instance}.{slot.name}"][event.rank] = held
+        once = event.code.phase in (FORWARD, REDUCE) and slot.scope is Scope.STEP
+        if once and slot.whole.shape == () and not slot.layout.partial:
+            self.losses[step][event.rank] = Held(event.rank, array, slot.layout, slot.whole)
+
+    def _held(self, event: Event, index: int, place: Place = Place.DEVICE) -> Held:
+        slot = event.code.slots[index]
+        return Held(event.rank, self._buffers.read(event, index, place), slot.layout, slot.whole)
+
+    def _record(self, event: Event, call: Call, operator: OptimizerOperator, place: Place) -> None:
         parameter = call.name.rpartition(".update")[0]
         buffer = event.part.buffer(event.execution.instance, parameter)
         origins = self._origins[self.program.part_of(event.rank)]

@@ -1,0 +1,133 @@
+"""What every rank holds in a replay: arrays by place and name, read only where and while they are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from simcluster.errors import SimulationError
+from simcluster.model import Array, Place
+from simcluster.program import Program, Scope, Slot
+from simcluster.program.phases import FORWARD
+from simcluster.values.events import Event, Key
+from simcluster.values.exchange import local_part
+from simcluster.values.source import Source
+from simcluster.values.traffic import Feeding
+
+
+@dataclass
+class Buffers:
+    """The buffers of all ranks; what is read of the batch is told to ``inputs``.
+
+    A buffer is there from its first write until all who drop it have. Reading one that is not there yet, was
+    released or lies somewhere else, on the host say, is a SimulationError that names the instruction.
+    """
+
+    program: Program
+    source: Source
+    inputs: Feeding
+    _held: dict[int, dict[Key, Array]] = field(default_factory=dict)
+    _left: dict[tuple[int, Key], int] = field(default_factory=dict)
+    _fresh: dict[tuple[int, Key], int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for rank in range(self.program.mesh.num_ranks):
+            self._held[rank] = dict(self._residents(rank))
+
+    def read(self, event: Event, index: int, place: Place = Place.DEVICE) -> Array:
+        """What is in a slot, as an instruction reads it that has its operands at a place."""
+        slot = event.code.slots[index]
+        if slot.place is not place:
+            raise SimulationError(
+                f"{event.label} reads {slot.name} on the {place}, but it lies on the {slot.place}"
+            )
+        key, held = self._key(event, index), self._held[event.rank]
+        found = held.get(key)
+        if found is None and slot.feed and event.code.phase == FORWARD:
+            found = held[key] = self._fed(event, slot)
+        if found is None:
+            was = "was released" if (event.rank, key) in self._left else "is not there yet"
+            raise SimulationError(f"{event.label} reads {slot.name}, which {was}")
+        return found
+
+    def write(
+        self, event: Event, index: int, array: Array, *, adds: bool, place: Place = Place.DEVICE
+    ) -> Array:
+        """Puts an array into a slot, or adds it to what is there; gives what the slot holds then."""
+        slot = event.code.slots[index]
+        if slot.place is not place:
+            raise SimulationError(
+                f"{event.label} makes {slot.name} on the {place}, but it lies on the {slot.place}"
+            )
+        if array.shape != slot.type.shape:
+            raise SimulationError(
+                f"{event.label} makes {slot.name} of shape {array.shape}, not {slot.type.shape}"
+            )
+        key, held = self._key(event, index), self._held[event.rank]
+        if adds and slot.scope is Scope.MICRO_BATCH:
+            array = held[key] + array if key in held else array
+        elif adds:
+            # The first term of a step replaces what the step before left.
+            if self._fresh.get((event.rank, key)) == event.step:
+                array = held[key] + array
+            self._fresh[event.rank, key] = event.step
+        held[key] = array
+        return array
+
+    def drop(self, event: Event) -> None:
+        """Releases what an instruction is the last one to use."""
+        for index in event.instruction.drops:
+            key = self._key(event, index)
+            left = self._left.get((event.rank, key))
+            left = self._left[event.rank, key] = (self._droppers(event, index) if left is None else left) - 1
+            if left == 0:
+                self._held[event.rank].pop(key, None)
+
+    def _residents(self, rank: int) -> Iterator[tuple[Key, Array]]:
+        for each in self.program.parts[self.program.part_of(rank)].residents:
+            if each.origin:
+                whole = self.source.parameter(each.origin, each.whole)
+            else:
+                whole = np.zeros(each.whole.shape, dtype=self.source.dtype)
+            part = local_part(whole, each.layout.reduced, self.program.mesh, rank)
+            yield (each.place, each.name, 0, 0), part
+
+    def _key(self, event: Event, index: int) -> Key:
+        found = event.keys.get(index)
+        if found is None:
+            found = event.keys[index] = _key_of(event, event.code.slots[index])
+        return found
+
+    def _fed(self, event: Event, slot: Slot) -> Array:
+        kind = slot.whole if slot.part is None else slot.part.whole(slot.whole)
+        whole = self.source.feed(slot.name, kind, event.step, event.execution.micro_batch, slot.below)
+        if slot.part is not None:
+            whole = slot.part.of(whole)
+        found = local_part(whole, slot.layout, self.program.mesh, event.rank)
+        when = (event.rank, event.step, event.execution.micro_batch)
+        if slot.place is Place.DEVICE:
+            size = slot.type.dtype.num_bytes(found.size)
+            self.inputs.read.setdefault(when, {})[slot.name, slot.part] = size
+        return found
+
+    def _droppers(self, event: Event, index: int) -> int:
+        """How many instructions drop a buffer."""
+        slot = event.code.slots[index]
+        if slot.scope is Scope.LOCAL:
+            return event.code.droppers[index]
+        part = self.program.part_of(event.rank)
+        name = self._key(event, index)[1]
+        if slot.scope is Scope.KEPT:
+            return self.program.shares[part][name, event.execution.gathered]
+        return self.program.references[part][name]
+
+
+def _key_of(event: Event, slot: Slot) -> Key:
+    if slot.scope is Scope.LOCAL:
+        return (slot.place, slot.name, event.number, -1)
+    name = event.part.buffer(event.execution.instance, slot.name)
+    if slot.scope is Scope.STEP:
+        return (slot.place, name, 0, 0)
+    return (slot.place, name, event.step, event.execution.label(slot.scope))

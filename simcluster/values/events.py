@@ -1,0 +1,92 @@
+"""The order of a replay: every instruction of every rank as the trace says it started, and who meets."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from simcluster.layout import Mesh
+from simcluster.model import Place
+from simcluster.program import Action, Code, Execution, Instruction, PartProgram, Program
+from simcluster.program.instruction import SENDER_OF, with_next
+from simcluster.trace import Table
+
+Key = tuple[Place, str, int, int]
+"""What tells the buffers of a rank apart: place, name, and the execution or the step and micro-batch."""
+
+ALONE = (Action.COMPUTE, Action.COPY)
+"""What a rank does by itself; copies bring what is there already, as far as values go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One instruction of one execution on one rank.
+
+    ``keys`` are those of the buffers that the execution has used so far, by slot, for all its instructions.
+    """
+
+    rank: int
+    part: PartProgram
+    code: Code
+    execution: Execution
+    number: int
+    step: int
+    instruction: Instruction
+    keys: dict[int, Key]
+
+    @property
+    def label(self) -> str:
+        """How messages call it."""
+        return (
+            f"{self.execution.instance}.{self.instruction.name} ({self.execution.action}) on rank {self.rank}"
+        )
+
+
+def events(program: Program, spans: Table) -> Iterator[Event]:
+    """Those of an unfolded run, by start, rank, stream and place in the code."""
+    order = np.lexsort((spans["instruction"], spans["stream"], spans["class"], spans["start"]))
+    columns = [spans[name][order].tolist() for name in ("class", "code", "execution", "step", "instruction")]
+    parts = [program.parts[program.part_of(rank)] for rank in range(program.mesh.num_ranks)]
+    keys: defaultdict[tuple[int, int], dict[int, Key]] = defaultdict(dict)
+    for rank, index, number, step, instruction in zip(*columns, strict=True):
+        part, code = parts[rank], program.codes[index]
+        execution = part.executions[number % len(part.executions)]
+        run = code.instructions[instruction]
+        yield Event(rank, part, code, execution, number, step, run, keys[rank, number])
+
+
+def meetings(program: Program, happened: Sequence[Event]) -> dict[int, list[int]]:
+    """For each communication event, the events of all who meet: the k-th of everyone in the group."""
+    met: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
+    counts: defaultdict[tuple[object, ...], int] = defaultdict(int)
+    number = {axes: numbers_of_groups(program.mesh, axes) for axes in program.groups}
+    for index, event in enumerate(happened):
+        each = event.instruction
+        if each.action in ALONE:
+            continue
+        if each.action is Action.COLLECTIVE:
+            key: tuple[object, ...] = (each.stream, each.group, number[each.group][event.rank])
+        else:
+            key = _pair(program, event)
+        counts[key, event.rank] += 1
+        met[key, counts[key, event.rank]].append(index)
+    return {index: members for members in met.values() for index in members}
+
+
+def numbers_of_groups(mesh: Mesh, axes: tuple[str, ...]) -> dict[int, int]:
+    """Rank -> the number of its group along these axes."""
+    return {int(rank): index for index, members in enumerate(mesh.groups(axes)) for rank in members}
+
+
+def _pair(program: Program, event: Event) -> tuple[object, ...]:
+    """Sender and receiver of a transfer, and the sender's stream."""
+    stream = event.instruction.stream
+    line = program.mesh.groups((program.stage_axis,))
+    row = line[np.flatnonzero((line == event.rank).any(axis=1))[0]].tolist()
+    peer = row[(row.index(event.rank) + (1 if with_next(stream) else -1)) % len(row)]
+    if event.instruction.action is Action.SEND:
+        return (stream, event.rank, peer)
+    return (SENDER_OF[stream], peer, event.rank)
