@@ -179,6 +179,10 @@ DETAILS: dict[str, list[Any]] = {
 }
 
 
+CONSTANTS = {"eps": 1e-3, "learning_rate": 0.01}
+"""Of optimizers, as ``verify`` has them: no update vanishes or is made of rounding errors."""
+
+
 def scenario(row: Row) -> Scenario:
     """The small scenario of a row of choices."""
     parallel = AXES[row["axes"]]
@@ -208,7 +212,7 @@ def scenario(row: Row) -> Scenario:
                 "micro_batch": 2,
                 "seq_len": 8,
                 "precision": PRECISIONS[row["precision"]],
-                "optimizer": {"kind": row["optimizer"], "clip": row["clip"]},
+                "optimizer": {"kind": row["optimizer"], "clip": row["clip"], **CONSTANTS},
                 "routing": MIXTURES.get(row["model"], "uniform"),
             },
             "parallel": {

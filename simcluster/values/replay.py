@@ -65,7 +65,8 @@ class Replay:
     generated: dict[tuple[int, str], list[tuple[Held, Held]]] = field(
         default_factory=lambda: defaultdict(list)
     )
-    _extents: dict[tuple[int, int, int], tuple[Mapping[str, int], ...]] = field(default_factory=dict)
+    _extents: dict[tuple[int, int], Mapping[str, int]] = field(default_factory=dict)
+    _regions: dict[tuple[int, int, int, int], tuple[Mapping[str, int], ...]] = field(default_factory=dict)
     _inputs: Feeding = field(default_factory=Feeding)
 
     def run(self) -> None:
@@ -138,22 +139,26 @@ class Replay:
             raise SimulationError(f"{event.label} counts {each.num_bytes:,} bytes, but {moved:,} are copied")
 
     def _region(self, event: Event, operator: Operator, call: Call) -> Region:
-        key = (id(event.code), id(call), event.rank)
-        if key not in self._extents:
-            # Programs outlive their replay: what is at an address stays there.
-            self._extents[key] = self._extent(event, operator, call)
-        starts, sizes, kept = self._extents[key]
         run = event.execution
-        name, _ = event.part.slices.get(run.instance, (run.instance, 0))
+        name, part = event.part.slices.get(run.instance, (run.instance, 0))
+        # Programs outlive their replay: what is at an address stays there.
+        key = (id(event.code), id(call), event.rank, part)
+        if key not in self._regions:
+            self._regions[key] = self._bounds(event, operator, call, part)
+        starts, sizes, kept = self._regions[key]
         return Region(starts, event.step + 1, self.source.seed, name, run.micro_batch, sizes, kept)
 
-    def _extent(self, event: Event, operator: Operator, call: Call) -> tuple[Mapping[str, int], ...]:
+    def _bounds(
+        self, event: Event, operator: Operator, call: Call, part: int
+    ) -> tuple[Mapping[str, int], ...]:
         """Where the rank's part of every split dim begins, how long it is, and how much is no padding."""
-        _, part = event.part.slices.get(event.execution.instance, ("", 0))
         if not call.strategy.splits and not part:
             return {}, {}, {}
-        shapes = [event.code.slots[slot].whole.shape for slot in call.inputs + call.outputs]
-        extent = operator.dims().extents(shapes)
+        key = (id(event.code), id(call))
+        if key not in self._extents:
+            shapes = [event.code.slots[slot].whole.shape for slot in call.inputs + call.outputs]
+            self._extents[key] = operator.dims().extents(shapes)
+        extent = self._extents[key]
         runs = {dim: self.mesh.run(event.rank, axes, extent[dim]) for dim, axes in call.strategy.splits}
         sizes = {dim: -(-extent[dim] // self.mesh.product(axes)) for dim, axes in call.strategy.splits}
         starts = {dim: first for dim, (first, _) in runs.items()}
