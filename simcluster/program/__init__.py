@@ -1,6 +1,6 @@
 """The Program: instruction codes, executions per part, symmetry classes, and the checker."""
 
-from simcluster.program.build import ONCE, build
+from simcluster.program.build import build
 from simcluster.program.check import check
 from simcluster.program.instruction import (
     COMPUTE,
@@ -13,6 +13,7 @@ from simcluster.program.instruction import (
     Scope,
     Slot,
 )
+from simcluster.program.part import ONCE
 from simcluster.program.program import PartProgram, Program, Resident
 from simcluster.program.structure import Loads
 from simcluster.program.symmetry import (
