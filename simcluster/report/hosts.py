@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from simcluster import units
+from simcluster.document.wording import counted
 from simcluster.report.parts import memory
 
 Document = Mapping[str, Any]
@@ -24,7 +25,7 @@ def hosts(summary: Document) -> list[list[str]]:
         capacity = entry["capacity"]
         rows.append(
             [
-                f"{_PLACES[entry['place']]} of {entry['hosts']:,} x {entry['host']}",
+                who(entry),
                 units.size(entry["total"]),
                 units.size(capacity) if capacity else "none",
                 units.percent(entry["total"] / capacity) if capacity else "",
@@ -32,6 +33,11 @@ def hosts(summary: Document) -> list[list[str]]:
             ]
         )
     return rows
+
+
+def who(entry: Document) -> str:
+    """Which place on which hosts."""
+    return f"{_PLACES[entry['place']]} of {entry['hosts']:,} x {entry['host']}"
 
 
 def overfull(summary: Document) -> str:
@@ -43,7 +49,7 @@ def overfull(summary: Document) -> str:
     at = worst["exceeded_at_s"]
     since = f"first at {units.seconds(at)}" if at else "from the start"
     return (
-        f"the {_PLACES[worst['place']]} of {worst['hosts']:,} x {worst['host']} would hold "
-        f"{units.size(worst['total'])} for {worst['devices']} devices, {units.size(worst['excess'])} too "
-        f"much, {since}"
+        f"the {who(worst)} would hold "
+        f"{units.size(worst['total'])} for {counted(worst['devices'], 'device')}, "
+        f"{units.size(worst['excess'])} too much, {since}"
     )

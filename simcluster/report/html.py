@@ -31,7 +31,7 @@ from simcluster.draw.tone import GREY
 from simcluster.report.answer import answered, infers, remarks, simulated
 from simcluster.report.headline import headline
 from simcluster.report.held_html import held
-from simcluster.report.hosts import HOST_COLUMNS, hosts
+from simcluster.report.hosts_html import hosts_held
 from simcluster.report.parts import cut
 from simcluster.report.slices import actions, kernels
 from simcluster.report.stages import called
@@ -74,7 +74,7 @@ def _sections(run: Run) -> Iterator[Markup]:
     yield _figures(documents)
     yield _cut(found, simulated(documents))
     yield from held(run, WIDTH)
-    yield from _hosts(found)
+    yield from hosts_held(documents, WIDTH)
     yield from _groups(found)
     yield from _communication(found)
     yield from _tenants(found)
@@ -132,13 +132,6 @@ def _cut(found: Document, title: str) -> Markup:
     ]
     bar = Markup(stacks([Stack("", [part for part, _ in parts])], units.seconds, width=WIDTH))
     return section(title, "mean over ranks", bar, html_table(columns, rows))
-
-
-def _hosts(found: Document) -> Iterator[Markup]:
-    rows = hosts(found)
-    if rows:
-        columns = [Column(), *(Column(title, quantity=True) for title in HOST_COLUMNS[1:4])]
-        yield section("Hosts", "at their peak", html_table([*columns, Column(HOST_COLUMNS[4])], rows))
 
 
 def _groups(found: Document) -> Iterator[Markup]:

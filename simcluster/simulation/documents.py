@@ -22,6 +22,7 @@ from simcluster.program.calls import Calls
 from simcluster.program.instruction import HOST
 from simcluster.simulation.build import Built, host_calls
 from simcluster.simulation.held import held, totals
+from simcluster.simulation.host_memory import host_memory
 from simcluster.simulation.layouts import layouts
 from simcluster.simulation.reached import reached
 from simcluster.simulation.startup import startup
@@ -32,10 +33,12 @@ from simcluster.work import DType
 
 def documents(built: Built, timing: Timing, account: Table, gaps: Table) -> dict[str, Any]:
     """Documents by name, all of them JSON-able."""
-    summary = summarise(built, timing, account, gaps)
+    hosts = host_memory(built, timing)
+    summary = summarise(built, timing, account, gaps, hosts)
     return {
         "summary": summary | totals(found := held(built, account, summary["peak_memory_bytes"])),
         "memory": found,
+        "host_memory": [each.over_time(timing.end) for each in hosts],
         "scenario": built.scenario.spec.model_dump(mode="json", exclude_unset=True),
         "plan": plan_document(built),
         "layouts": layouts(built),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cluster import Host
+from simcluster.draw.area import thinned
 from simcluster.engine import ClassTiming, Timing, instruction_times, memory
 from simcluster.engine.account import CATEGORIES, used
 from simcluster.model import Place
@@ -19,16 +21,63 @@ from simcluster.trace import Table
 Ints = NDArray[np.int64]
 
 
-def host_peaks(built: Built, timing: Timing) -> list[dict[str, Any]]:
-    """Per sort of hosts and place on them: the peak, when it was, what it was made of, and whether it fits.
+SPANS = 360
+"""Equal spans of a run of which the highest moment is told."""
 
-    Hosts are of one sort whose devices behave alike. Nothing where nothing lies off the devices.
+
+@dataclass(frozen=True)
+class HostMemory:
+    """What the hosts of one sort, those whose devices behave alike, have at one place.
+
+    ``entry`` says who they are and what they can hold. Rows are in the order of time (ns): the category, its
+    bytes, and the level of all from then on, in whole blocks.
     """
+
+    entry: dict[str, Any]
+    times: Ints
+    category: Ints
+    size: Ints
+    level: Ints
+
+    def peak(self) -> dict[str, Any]:
+        """The peak, when it was, what it was made of, and whether it fits."""
+        top = int(self.level.argmax()) if self.level.size else 0
+        total = int(self.level[top]) if self.level.size else 0
+        size, category = self.size[: top + 1], self.category[: top + 1]
+        capacity = self.entry["capacity"]
+        found: dict[str, Any] = {
+            **self.entry,
+            "total": total,
+            "time_s": float(self.times[top]) * 1e-9 if self.level.size else 0.0,
+            "breakdown": {
+                name: int(size[category == number].sum()) for number, name in enumerate(CATEGORIES)
+            },
+            "fits": total <= capacity,
+        }
+        if not found["fits"]:
+            first = int(np.argmax(self.level > capacity))
+            found |= {"exceeded_at_s": float(self.times[first]) * 1e-9, "excess": total - capacity}
+        return found
+
+    def over_time(self, end: int) -> dict[str, Any]:
+        """Bytes by category at the highest moment of each of so many equal spans up to ``end`` (ns)."""
+        kinds = np.unique(self.category)
+        sizes = np.where(self.category == kinds[:, None], self.size, 0)
+        # Before the first row there is nothing.
+        levels = np.cumsum(np.pad(sizes, ((0, 0), (1, 0))), axis=1)
+        times = np.pad(self.times, (1, 0)).astype(np.float64)
+        chosen = thinned(times, levels.astype(np.float64), float(end), SPANS)
+        told = {CATEGORIES[kind]: each[chosen].tolist() for kind, each in zip(kinds, levels, strict=True)}
+        return {**self.entry, "end_s": end * 1e-9, "levels": told}
+
+
+def host_memory(built: Built, timing: Timing) -> list[HostMemory]:
+    """What every sort of hosts has at every place; nothing where nothing lies off the devices."""
     places = used(built.program)
     if not places:
         return []
     sorts = _sorts(built)
-    return [entry for place in places for entry in _of_place(built, timing, place, sorts)]
+    return [found for place in places for found in _of_place(built, timing, place, sorts)]
 
 
 _Sort = tuple[int, tuple[tuple[int, int], ...]]
@@ -50,7 +99,7 @@ def _sorts(built: Built) -> dict[_Sort, list[int]]:
 
 def _of_place(
     built: Built, timing: Timing, place: Place, sorts: dict[_Sort, list[int]]
-) -> Sequence[dict[str, Any]]:
+) -> Sequence[HostMemory]:
     tables = [_table(built, index, each, place) for index, each in enumerate(timing.classes)]
     plan = built.plan.offload
     limit = plan.host_limit if place is Place.HOST else plan.disk_limit
@@ -61,33 +110,19 @@ def _of_place(
         held = [_columns(tables[index], number, block) for index, number in classes]
         time, category, size, taken = map(np.concatenate, zip(*held, strict=True))
         order = np.lexsort((taken > 0, time))
-        level = np.cumsum(taken[order])
-        top = int(level.argmax()) if level.size else 0
-        total = int(level[top]) if level.size else 0
         devices = sum(number for _, number in classes)
         capacity = _capacity(host, place)
         if limit is not None:
             capacity = min(capacity, limit * devices)
-        until = order[: top + 1]
-        entry: dict[str, Any] = {
+        entry = {
             "place": str(place),
             "host": host.name,
             "hosts": len(ranks),
             "rank": ranks[0],
             "devices": devices,
-            "total": total,
             "capacity": capacity,
-            "time_s": float(time[order][top]) * 1e-9 if level.size else 0.0,
-            "breakdown": {
-                name: int(size[until][category[until] == number].sum())
-                for number, name in enumerate(CATEGORIES)
-            },
-            "fits": total <= capacity,
         }
-        if not entry["fits"]:
-            first = int(np.argmax(level > capacity))
-            entry |= {"exceeded_at_s": float(time[order][first]) * 1e-9, "excess": total - capacity}
-        found.append(entry)
+        found.append(HostMemory(entry, time[order], category[order], size[order], np.cumsum(taken[order])))
     return found
 
 

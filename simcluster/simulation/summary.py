@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ from simcluster.simulation.alive import alive
 from simcluster.simulation.build import Built, host_calls
 from simcluster.simulation.dispatched import dispatched
 from simcluster.simulation.flops import Flops, forward_flops, matrix_flops
-from simcluster.simulation.host_memory import host_peaks
+from simcluster.simulation.host_memory import HostMemory
 from simcluster.trace import Table
 from simcluster.work import Kernel
 
@@ -35,7 +35,9 @@ Floats = NDArray[Any]
 _CUT = ("compute_s", "slowed_s", "host_s", "pipeline_wait_s", "offload_wait_s", "input_wait_s", "idle_s")
 
 
-def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict[str, Any]:
+def summarise(
+    built: Built, timing: Timing, account: Table, gaps: Table, hosts: Sequence[HostMemory]
+) -> dict[str, Any]:
     """The result document, SI units, numbers as numbers.
 
     Times are per step; figures without suffix are means over ranks, ``_max`` the largest of any class.
@@ -59,7 +61,7 @@ def summarise(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
     )
     cut = _Cut.of(built, timing, gaps)
     memory = peaks(built, account) if timing.swept is None else swept_peaks(built, timing.swept)
-    beside = host_peaks(built, timing)
+    beside = [each.peak() for each in hosts]
     done = _executed_flops(built) * (1 / steps)
     wait, compute = cut.mean(cut.parts["pipeline_wait_s"]), cut.mean(cut.parts["compute_s"])
     return {
