@@ -35,6 +35,7 @@ COLUMNS = (
     "model",
     *_COUNTS[:7],
     "hardware",
+    "inter_link",
     *_COUNTS[7:15],
     "sequence_parallel",
     "zero_stage",
@@ -51,7 +52,7 @@ COLUMNS = (
 """The columns of the file, in any order; further ones are kept out of it."""
 
 _REQUIRED = tuple(
-    column for column in COLUMNS if column not in ("source", "notes", "peak_mem_gib", "offload")
+    column for column in COLUMNS if column not in ("source", "notes", "peak_mem_gib", "offload", "inter_link")
 )
 _GIB = 2**30
 _UNITS = {"GiB": _GIB, "GB": 10**9, "MiB": 2**20, "MB": 10**6}

@@ -6,9 +6,10 @@ import math
 from typing import Any
 
 from simcluster.accuracy.hardware import HardwareSpec, hardware_of
+from simcluster.accuracy.runs.cards import host_rate
 from simcluster.accuracy.runs.row import MeasuredRun
 from simcluster.accuracy.runs.words import FrameworkWords, known_words
-from simcluster.cluster import load_cluster
+from simcluster.cluster import Host, load_cluster
 from simcluster.errors import PlanError
 
 _SIZES = ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab")
@@ -78,6 +79,7 @@ def _check(run: MeasuredRun) -> None:
 
 def _cluster(run: MeasuredRun, entry: HardwareSpec | None) -> dict[str, Any]:
     hardware = run.words["hardware"]
+    stated = run.words.get("inter_link", "") if entry is None else ""
     entry = entry or hardware_of(hardware, run.words.get("notes", ""))
     if entry is None:
         raise PlanError(f"no host of the catalog is known to be '{hardware}'")
@@ -96,12 +98,29 @@ def _cluster(run: MeasuredRun, entry: HardwareSpec | None) -> dict[str, Any]:
             raise PlanError(f"{devices} devices do not spread evenly over {hosts} hosts")
         written["devices"] = devices // hosts
         written["network"] = {"nics": min(host.network.nics, devices // hosts)}
+    if hosts > 1 and (cards := _cards(host, per_host, stated)):
+        written["network"] = cards
     if host.pod is not None and (pods := math.ceil(hosts / host.num_hosts_per_pod)) > 1 and hosts % pods == 0:
         # A scheduler gives a job equally many hosts of each (Slurm's --segment): no group of ranks straddles.
         written["pod"] = {"hosts": hosts // pods}
     if set(written) == {"use"}:
         return {"use": entry.cluster, "hosts": hosts}
     return {"host": written, "hosts": hosts}
+
+
+def _cards(host: Host, num_devices: int, stated: str) -> dict[str, Any]:
+    """The network cards of a host as a row states them; nothing where the catalog has as much.
+
+    Fewer or more of the catalog's cards, if these make up the rate; otherwise as many slower or faster ones.
+    """
+    rate, network = host_rate(stated, num_devices), host.network
+    each = network.link.bandwidth * 8
+    if rate is None or rate == each * network.nics:
+        return {}
+    count = rate / each
+    if count >= 1 and count.is_integer() and num_devices % count == 0:
+        return {"nics": int(count)}
+    return {"nics": network.nics, "bandwidth": f"{rate / network.nics / 1e9:g} Gbps"}
 
 
 def _model(run: MeasuredRun) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import io
 
 import pytest
 
+from simcluster.accuracy.hardware import named_hardware
 from simcluster.accuracy.runs import (
     COLUMNS,
     Figure,
@@ -17,6 +18,7 @@ from simcluster.accuracy.runs import (
     runs_text,
     scenario_of,
 )
+from simcluster.accuracy.runs.cards import host_rate
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
@@ -195,6 +197,40 @@ def test_why_a_row_is_not_predicted(tmp_path, change, reason):
 )
 def test_the_step_that_follows_from_a_figure(tmp_path, metric, value, seconds):
     assert run_of(tmp_path, metric=metric, value=value).step_seconds == seconds
+
+
+TWO_HOSTS = {"num_devices": "16", "data": "8", "global_batch": "32"}
+
+
+@pytest.mark.parametrize(
+    ("stated", "network"),
+    [
+        ("", None),
+        ("InfiniBand (unstated)", None),
+        ("8x HDR200 InfiniBand (Selene)", None),
+        ("RoCE 200Gb/s per GPU", None),
+        ("1600Gb/s", None),
+        ("800Gb/s per node InfiniBand", {"nics": 4}),
+        ("4x200Gb/s", {"nics": 4}),
+        ("8x EDR IB 100Gb/s per node", {"nics": 4}),
+        ("400Gb/s per GPU", {"nics": 8, "bandwidth": "400 Gbps"}),
+        ("100Gb/s per node", {"nics": 8, "bandwidth": "12.5 Gbps"}),
+    ],
+)
+def test_hosts_have_the_network_that_a_row_states(tmp_path, stated, network):
+    """A host of the catalog has eight cards of 200 Gb/s."""
+    row = run_of(tmp_path, inter_link=stated, **TWO_HOSTS)
+    cluster = scenario_of(row)["cluster"]
+    assert cluster.get("host", {}).get("network") == network
+    (made,) = {Scenario.of(scenario_of(row)).cluster.groups[0].host.network}
+    rate = host_rate(stated, 8) or 1600e9
+    assert made.nics * made.link.bandwidth * 8 == rate
+    assert scenario_of(row, named_hardware("dgx-a100"))["cluster"] == {"use": "dgx-a100", "hosts": 2}
+
+
+def test_one_host_needs_no_network(tmp_path):
+    found = scenario_of(run_of(tmp_path, inter_link="800Gb/s per node"))
+    assert found["cluster"] == {"use": "dgx-a100", "hosts": 1}
 
 
 def test_a_share_of_the_peak_counts_flops_as_its_paper_does(tmp_path):

@@ -1,0 +1,22 @@
+"""What a row states of the network of a host: the words of its ``inter_link``, as bits per second."""
+
+from __future__ import annotations
+
+import re
+
+_CARDS = re.compile(r"(\d+)\s*x\s*[A-Za-z ]*?(\d+)", re.IGNORECASE)
+"""``8x HDR200 InfiniBand``, ``8x EDR IB 100Gb/s per node``, ``8x200Gb/s``: so many cards of so many Gb/s."""
+
+_PER_DEVICE = re.compile(r"(\d+)\s*Gb/s per (?:GPU|NPU|device)", re.IGNORECASE)
+_OF_A_HOST = re.compile(r"(\d+)\s*Gb/s", re.IGNORECASE)
+
+
+def host_rate(words: str, num_devices: int) -> float | None:
+    """What all cards of a host of so many devices carry one way, in bit/s; None if the words do not say."""
+    if found := _CARDS.search(words):
+        return int(found[1]) * int(found[2]) * 1e9
+    if found := _PER_DEVICE.search(words):
+        return int(found[1]) * num_devices * 1e9
+    if found := _OF_A_HOST.search(words):
+        return int(found[1]) * 1e9
+    return None
