@@ -46,17 +46,21 @@ def test_every_group_has_a_bound():
 
 
 def test_what_was_reserved_is_predicted_too():
-    """The notes of some rows state what PyTorch had reserved: fragments and rounding, by replay."""
-    found = []
+    """The notes of some rows state what PyTorch had reserved: fragments and rounding, by replay.
+
+    Where sequences are in parts, which are exchanged for heads, more fragments were left than here.
+    """
+    found: dict[bool, list[float]] = {True: [], False: []}
     for row in read_runs(HERE / "memory.csv"):
         told = re.search(r"reserved ([\d.]+) GiB", row.words["notes"])
         if told is None or "_mbc4_" not in row.words["notes"] or "llama" not in row.words["model"]:
             continue
-        if row.count("context") == 1:
-            summary = simulate(Scenario.of(scenario_of(row))).documents["summary"]
-            found.append(summary["reserved_memory_bytes_max"] / (float(told[1]) * 2**30) - 1)
-    assert len(found) == 5
-    assert max(map(abs, found)) < 0.03
+        summary = simulate(Scenario.of(scenario_of(row))).documents["summary"]
+        error = summary["reserved_memory_bytes_max"] / (float(told[1]) * 2**30) - 1
+        found[row.count("context") == 1].append(abs(error))
+    assert [len(each) for each in found.values()] == [5, 5]
+    assert max(found[True]) < 0.03
+    assert max(found[False]) < 0.08
 
 
 def test_the_readme_shows_it(request):

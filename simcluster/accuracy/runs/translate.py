@@ -70,8 +70,6 @@ def _check(run: MeasuredRun) -> None:
     lacking = [name for name in _NEEDED if name not in run.counts]
     if lacking:
         raise PlanError(f"the row does not state {', '.join(lacking)}")
-    if run.count("context") > 1:
-        raise PlanError("context parallelism")
     if run.words.get("offload", "") not in ("", "none"):
         raise PlanError("offload")
     _schedule(run)
@@ -156,9 +154,26 @@ def _schedule(run: MeasuredRun) -> dict[str, Any]:
     return {} if kind == "1f1b" else {"kind": kind}
 
 
+def _context(run: MeasuredRun, axes: list[str]) -> dict[str, Any]:
+    """How ranks with parts of sequences work together; ``axes`` are those over which heads may be split."""
+    algorithm = known_words().context(run.words["framework"], run.words.get("notes", ""))
+    if algorithm is None:
+        raise PlanError("context parallelism in a way that the row does not state")
+    if algorithm == "ring":
+        return {"context": "ring"}
+    return {"strategies": [{"match": "*layers.*.attention.core", "split": {"heads": axes}}]}
+
+
 def _parallel(run: MeasuredRun, profile: str) -> dict[str, Any]:
     tensor, data, experts = run.count("tensor"), run.count("data"), run.count("expert")
-    mesh = {"pipeline": run.count("pipeline"), "data": data // experts, "expert": experts, "tensor": tensor}
+    context = run.count("context")
+    mesh = {
+        "pipeline": run.count("pipeline"),
+        "data": data // experts,
+        "expert": experts,
+        "context": context,
+        "tensor": tensor,
+    }
     if data % experts:
         raise PlanError(f"{experts} expert ranks do not divide {data} data-parallel ones")
     found: dict[str, Any] = {
@@ -169,6 +184,8 @@ def _parallel(run: MeasuredRun, profile: str) -> dict[str, Any]:
         found["recipe"] = "megatron_sp" if split else "megatron"
         if overlap := known_words().overlap(run.words.get("notes", ""), tensor):
             found["overlap"] = {"tensor": overlap}
+    if context > 1:
+        found |= _context(run, [axis for axis in ("tensor", "context") if mesh[axis] > 1])
     stage = run.words["zero_stage"] or "0"
     if stage == "3" and profile in _SHARDED:
         found["optimizer_sharding"] = "fsdp"

@@ -81,6 +81,22 @@ class OverlapWords(Section):
     """Why it is so."""
 
 
+class ContextWords(Section):
+    """How some rows work on parts of sequences."""
+
+    frameworks: Name = "*"
+    """A pattern over the frameworks of these rows."""
+
+    notes: Name = "*"
+    """A pattern over their notes."""
+
+    algorithm: Literal["ring", "ulysses"]
+    """Keys and values go around, or parts of sequences are exchanged for heads."""
+
+    why: Name
+    """Why it is so."""
+
+
 class PrecisionWords(Section):
     """What some rows call a number format."""
 
@@ -118,6 +134,9 @@ class Words(Section):
 
     overlaps: tuple[OverlapWords, ...]
     """Collectives beside matmuls."""
+
+    contexts: tuple[ContextWords, ...]
+    """Sequences in parts."""
 
     precisions: tuple[PrecisionWords, ...]
     """Number formats."""
@@ -162,6 +181,15 @@ class Words(Section):
         found = (each.overlap for each in self.overlaps if _fits(each.notes, notes or "-"))
         said = next(found, None)
         return None if said is None or ranks == 1 else {"chunks": ranks, **said}
+
+    def context(self, framework: str, notes: str) -> str | None:
+        """How ranks with parts of sequences work together, or None if that is not known."""
+        found = (
+            each.algorithm
+            for each in self.contexts
+            if _fits(each.frameworks, framework) and _fits(each.notes, notes or "-")
+        )
+        return next(found, None)
 
     def precision(self, words: str, notes: str) -> str | Mapping[str, Any] | None:
         """The number formats, or None if they are not known."""

@@ -101,6 +101,9 @@ def test_a_row_is_the_scenario_that_one_would_write(tmp_path):
 HALVES = {"pipeline": "2", "data": "2"}
 """A pipeline of two stages on the devices of the row."""
 
+PARTS = {"context": "2", "data": "2"}
+"""Sequences in two parts on these devices."""
+
 
 @pytest.mark.parametrize(
     ("change", "path", "value"),
@@ -147,6 +150,23 @@ HALVES = {"pipeline": "2", "data": "2"}
             {"tensor": {"chunks": 2, "reductions": "both"}},
         ),
         ({**HALVES, "schedule": "dualpipev"}, "parallel.schedule", {"kind": "dualpipe_v"}),
+        (PARTS, "parallel.mesh", {"data": 2, "context": 2, "tensor": 2}),
+        (PARTS, "parallel.context", "ring"),
+        (
+            {**PARTS, "framework": "mindspeed-llm", "notes": "context-parallel-algo=megatron_cp_algo"},
+            "parallel.context",
+            "ring",
+        ),
+        (
+            {**PARTS, "notes": "CP all-to-all (Ulysses-type)"},
+            "parallel.strategies",
+            [{"match": "*layers.*.attention.core", "split": {"heads": ["tensor", "context"]}}],
+        ),
+        (
+            {**PARTS, "tensor": "1", "data": "4", "notes": "CP all-to-all (Ulysses-type)"},
+            "parallel.strategies",
+            [{"match": "*layers.*.attention.core", "split": {"heads": ["context"]}}],
+        ),
     ],
 )
 def test_what_rows_say_otherwise(tmp_path, change, path, value):
@@ -161,7 +181,14 @@ def test_what_rows_say_otherwise(tmp_path, change, path, value):
     ("change", "reason"),
     [
         ({"vocab": ""}, "the row does not state vocab"),
-        ({"context": "2"}, "context parallelism"),
+        (
+            {**PARTS, "framework": "mindspeed-llm"},
+            "context parallelism in a way that the row does not state",
+        ),
+        (
+            {**PARTS, "model": "gpt:cp4_a2a_p2p"},
+            "context parallelism in two levels of sizes that are not told",
+        ),
         ({"model": "nobody-7b"}, "no model is known as 'nobody-7b'"),
         ({"framework": "nothing"}, "no profile is known for the framework 'nothing'"),
         ({"precision": "int3"}, "no number formats are known as 'int3'"),
