@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from simcluster.accuracy.hardware import HardwareSpec, hardware_of
@@ -21,6 +23,8 @@ _SCHEDULES = {
     "dualpipev": "dualpipe_v",
 }
 """How rows call schedules; 1F1B of several chunks a device is interleaved."""
+
+_BLOCK = re.compile(r"full \(block, (\d+)\)")
 
 _SHARDED = ("fsdp", "torchtitan", "llm-foundry")
 """Profiles whose third ZeRO stage is PyTorch's FSDP."""
@@ -154,6 +158,18 @@ def _schedule(run: MeasuredRun) -> dict[str, Any]:
     return {} if kind == "1f1b" else {"kind": kind}
 
 
+def _recomputed(run: MeasuredRun) -> Mapping[str, Any]:
+    """What is computed again; ``full (block, n)`` is Megatron's: of every chunk of layers the first n."""
+    words, stages, chunks = run.words["recompute"], run.count("pipeline"), run.count("virtual_pipeline")
+    block = _BLOCK.fullmatch(words)
+    if block and (layers := int(block[1])) < run.counts["layers"] // (stages * chunks):
+        return {"layers": [[layers] * stages] * chunks if chunks > 1 else layers}
+    again = known_words().computed_again(words)
+    if again is None:
+        raise PlanError(f"the recomputation '{words or 'not stated'}'")
+    return again
+
+
 def _context(run: MeasuredRun, axes: list[str]) -> dict[str, Any]:
     """How ranks with parts of sequences work together; ``axes`` are those over which heads may be split."""
     algorithm = known_words().context(run.words["framework"], run.words.get("notes", ""))
@@ -196,9 +212,7 @@ def _parallel(run: MeasuredRun, profile: str) -> dict[str, Any]:
         found["optimizer_sharding"] = {"zero": int(stage)}
     else:
         raise PlanError(f"the ZeRO stage '{stage}'")
-    again = known_words().computed_again(run.words["recompute"])
-    if again is None:
-        raise PlanError(f"the recomputation '{run.words['recompute'] or 'not stated'}'")
+    again = _recomputed(run)
     if schedule := _schedule(run):
         found["schedule"] = schedule
     return found | ({"recompute": dict(again)} if again else {})
