@@ -122,8 +122,8 @@ class Recorder(Replay):
         super().__init__(*args)
         self.made: defaultdict[str, dict[int, np.ndarray]] = defaultdict(dict)
 
-    def _write(self, event: Any, index: int, array: np.ndarray, adds: bool, *place: Any) -> None:
-        super()._write(event, index, array, adds, *place)
+    def _write(self, event: Any, index: int, array: np.ndarray, **how: Any) -> None:
+        super()._write(event, index, array, **how)
         self.made[event.code.slots[index].name].setdefault(event.rank, array)
 
 
@@ -144,6 +144,6 @@ def arrays(which: Scenario, feeds: dict[str, np.ndarray]) -> dict[str, dict[int,
     parts = [program.part_of(rank) for rank in classes.representatives]
     source = Given(0, np.dtype("float64"))
     object.__setattr__(source, "feeds", feeds)
-    replay = Recorder(program, record(program, parts, timing.classes).table(), source, 1)
+    replay = Recorder(program, record(program, parts, timing.classes).table(), source)
     replay.run()
     return dict(replay.made)
