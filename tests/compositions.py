@@ -162,7 +162,21 @@ MAIN: dict[str, list[Any]] = {
     "offload": [*OFFLOAD],
     "axes": [*AXES],
 }
-"""What all combinations are made of."""
+"""What a plan is made of."""
+
+COMMON: dict[str, list[Any]] = MAIN | {
+    "sharding": [
+        "nothing",
+        "zero 1",
+        "zero 2",
+        "in groups of 2, some whole",
+        "fsdp",
+        "level 1, accumulated in shards",
+    ],
+    "recompute": ["nothing", "all", "one of each stage", "by name", "selective"],
+    "offload": ["nothing", "states", "states on disk, gradients", "weights", "half of activations"],
+}
+"""What all combinations are made of: of every kind those that are not another one in detail."""
 
 DETAILS: dict[str, list[Any]] = {
     "model": [*MODELS],

@@ -21,7 +21,7 @@ from simcluster.plan.schedule_spec import schedules
 from simcluster.simulation import prepare
 from simcluster.simulation.build import lowered, planned
 from simcluster.simulation.verify import proved, verified
-from tests.compositions import DETAILS, MAIN, ONCE_WRONG, USUAL, scenario
+from tests.compositions import COMMON, DETAILS, MAIN, ONCE_WRONG, USUAL, scenario
 from tests.covering import covering
 from tests.refusals import REFUSALS, legal
 from tests.unit.simulation.test_folding import assert_built_so_folded_is_unfolded
@@ -102,7 +102,7 @@ OTHERS = {name: values for name, values in FACTORS.items() if name not in TURNED
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("offload", MAIN["offload"])
+@pytest.mark.parametrize("offload", COMMON["offload"])
 @pytest.mark.parametrize(("schedule", "axes"), CHUNKS)
 def test_all_combinations(schedule, axes, offload, record_property):
     """Of schedule, axes, sharding, recomputation and offload: they compute what one device computes.
@@ -111,10 +111,10 @@ def test_all_combinations(schedule, axes, offload, record_property):
     any sharding among ranks of which no two hold the same, is shown once.
     """
     count, shown = 0, defaultdict(list)
-    for sharding, recompute in itertools.product(MAIN["sharding"], MAIN["recompute"]):
+    for sharding, recompute in itertools.product(COMMON["sharding"], COMMON["recompute"]):
         values = (schedule, sharding, recompute, offload, axes)
-        turn = sum(map(list.index, MAIN.values(), values)) % 2
-        row = USUAL | dict(zip(MAIN, values, strict=True)) | {"micro_batches": [1, 3][turn]}
+        turn = sum(map(list.index, COMMON.values(), values)) % 2
+        row = USUAL | dict(zip(COMMON, values, strict=True)) | {"micro_batches": [1, 3][turn]}
         if legal(row):
             which = scenario(row)
             plan = planned(which)
