@@ -28,6 +28,7 @@ from simcluster.foreign.flag import Flag
 from simcluster.foreign.importer import Given, Imported, traced
 from simcluster.foreign.pipeline import pipeline
 from simcluster.plan.spec import FrameworkSpec
+from simcluster.plan.strategy_spec import by_heads
 from simcluster.scenario.spec import ScenarioSpec
 
 _NEEDED = {
@@ -202,8 +203,7 @@ class _Assembly:
         facts = self.facts
         if facts.get("context_kind") == "heads":
             before = facts.get("parallel.strategies", [])
-            core = {"match": "layers.*.attention.core", "split": {"heads": axes}}
-            facts.say("parallel.strategies", [*before, core], facts.flag("context_kind"))
+            facts.say("parallel.strategies", [*before, by_heads(axes)], facts.flag("context_kind"))
         elif facts.get("context_kind", "ring") == "ring":
             facts.say("parallel.context", "ring", facts.flag("context"))
 

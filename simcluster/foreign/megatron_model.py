@@ -9,6 +9,7 @@ from simcluster.foreign.facts import Choice, Facts
 from simcluster.foreign.megatron_arguments import PROFILED, PROFILES
 from simcluster.foreign.pipeline import chunks_of
 from simcluster.foreign.profile import profile_says, say_framework
+from simcluster.plan.recompute_spec import in_blocks
 
 VOCABULARIES = {
     "gpt2bpetokenizer": 50257,
@@ -142,9 +143,8 @@ def recomputation(facts: Facts) -> None:
     layers = facts.get("recompute_layers", 1)
     (chunks, _), stages = chunks_of(facts), facts.get("pipeline", 1)
     every = facts.get("model.layers", 0) // (stages * chunks)
-    chosen: Any = "all"
-    if method == "block" and layers < every:
-        chosen = layers if chunks == 1 else [[layers] * stages] * chunks
+    blocks = in_blocks(layers, facts.get("model.layers", 0), stages, chunks)
+    chosen: Any = blocks if method == "block" else "all"
     said: dict[str, Any] = {"layers": chosen}
     if facts.get("slice"):
         said["slice"] = True

@@ -31,6 +31,15 @@ Layers = (
 stage, or which by name."""
 
 
+def in_blocks(
+    layers: int, num_layers: int, stages: int, chunks: int
+) -> Literal["all"] | int | list[list[int]]:
+    """``layers`` for Megatron's method block: of every chunk of layers on every stage the first so many."""
+    if layers >= num_layers // (stages * chunks):
+        return "all"
+    return layers if chunks == 1 else [[layers] * stages] * chunks
+
+
 class RecomputeSpec(Section):
     """What is computed again in the backward instead of kept; all, auto or numbers alone are layers."""
 

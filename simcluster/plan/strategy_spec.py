@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, BeforeValidator, Field, StrictBool, model_validator
@@ -198,3 +199,11 @@ def _entry(written: WrittenEntry) -> Entry:
     if written is None or written in _WHOLE:
         return ()
     return (written,) if isinstance(written, str) else written
+
+
+def by_heads(axes: Sequence[str]) -> dict[str, Any]:
+    """The entry of Ulysses (arXiv 2309.14509): attention has its heads over these axes, outermost first.
+
+    Those that split sequences everywhere else exchange parts of them for heads around it.
+    """
+    return {"match": "layers.*.attention.core", "split": {"heads": list(axes)}}

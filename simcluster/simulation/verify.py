@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -32,8 +32,6 @@ from simcluster.work import DType
 
 STEPS = 2
 TOLERANCES = {"float64": 1e-9, "float32": 1e-4}
-
-Mutation = Callable[[Program], Program]
 
 
 @dataclass(frozen=True)
@@ -126,18 +124,16 @@ def proved(
     cluster: Cluster,
     dtype: str,
     seed: int,
-    mutate: Mutation | None = None,
+    program: Program | None = None,
     model: Model | None = None,
 ) -> tuple[Sequence[Comparison], str]:
     """The comparisons of a plan run in values, and the fault that stopped it or nothing.
 
-    ``mutate`` changes the Program before it is run: what a test of the test needs. ``model`` is what one
-    device generates with; a plan that trains has all that is needed in its logical graph.
+    ``program`` is what is run, if it is there already or is to be another one than the plan's. ``model`` is
+    what one device generates with; a plan that trains has all that is needed in its logical graph.
     """
     steps = 1 if plan.generation else STEPS
-    program = lowered(plan)
-    if mutate is not None:
-        program = mutate(program)
+    program = program or lowered(plan)
     source = Source(seed, np.dtype(dtype))
     try:
         classes = partition(program, cluster, unfold=True)

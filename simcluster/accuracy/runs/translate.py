@@ -13,6 +13,8 @@ from simcluster.accuracy.runs.row import MeasuredRun
 from simcluster.accuracy.runs.words import FrameworkWords, known_words
 from simcluster.cluster import Host, load_cluster
 from simcluster.errors import PlanError
+from simcluster.plan.recompute_spec import in_blocks
+from simcluster.plan.strategy_spec import by_heads
 
 _SIZES = ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab")
 _NEEDED = ("layers", "hidden", "heads", "vocab", "seq_len", "num_devices", "micro_batch", "global_batch")
@@ -100,7 +102,7 @@ def _cluster(run: MeasuredRun, entry: HardwareSpec | None) -> dict[str, Any]:
             raise PlanError(f"{devices} devices do not spread evenly over {hosts} hosts")
         written["devices"] = devices // hosts
         written["network"] = {"nics": min(host.network.nics, devices // hosts)}
-    if hosts > 1 and (cards := _cards(host, per_host, stated)):
+    if hosts > 1 and (cards := _cards(host, devices // hosts, stated)):
         written["network"] = cards
     if host.pod is not None and (pods := math.ceil(hosts / host.num_hosts_per_pod)) > 1 and hosts % pods == 0:
         # A scheduler gives a job equally many hosts of each (Slurm's --segment): no group of ranks straddles.
@@ -122,7 +124,8 @@ def _cards(host: Host, num_devices: int, stated: str) -> dict[str, Any]:
     count = rate / each
     if count >= 1 and count.is_integer() and num_devices % count == 0:
         return {"nics": int(count)}
-    return {"nics": network.nics, "bandwidth": f"{rate / network.nics / 1e9:g} Gbps"}
+    cards = min(network.nics, num_devices)
+    return {"nics": cards, "bandwidth": f"{rate / cards / 1e9:g} Gbps"}
 
 
 def _model(run: MeasuredRun) -> dict[str, Any]:
@@ -160,10 +163,10 @@ def _schedule(run: MeasuredRun) -> dict[str, Any]:
 
 def _recomputed(run: MeasuredRun) -> Mapping[str, Any]:
     """What is computed again; ``full (block, n)`` is Megatron's: of every chunk of layers the first n."""
-    words, stages, chunks = run.words["recompute"], run.count("pipeline"), run.count("virtual_pipeline")
-    block = _BLOCK.fullmatch(words)
-    if block and (layers := int(block[1])) < run.counts["layers"] // (stages * chunks):
-        return {"layers": [[layers] * stages] * chunks if chunks > 1 else layers}
+    words = run.words["recompute"]
+    if block := _BLOCK.fullmatch(words):
+        stages, chunks = run.count("pipeline"), run.count("virtual_pipeline")
+        return {"layers": in_blocks(int(block[1]), run.counts["layers"], stages, chunks)}
     again = known_words().computed_again(words)
     if again is None:
         raise PlanError(f"the recomputation '{words or 'not stated'}'")
@@ -177,7 +180,7 @@ def _context(run: MeasuredRun, axes: list[str]) -> dict[str, Any]:
         raise PlanError("context parallelism in a way that the row does not state")
     if algorithm == "ring":
         return {"context": "ring"}
-    return {"strategies": [{"match": "*layers.*.attention.core", "split": {"heads": axes}}]}
+    return {"strategies": [by_heads(axes)]}
 
 
 def _parallel(run: MeasuredRun, profile: str) -> dict[str, Any]:

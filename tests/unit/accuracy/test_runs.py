@@ -173,12 +173,12 @@ PARTS = {"context": "2", "data": "2"}
         (
             {**PARTS, "notes": "CP all-to-all (Ulysses-type)"},
             "parallel.strategies",
-            [{"match": "*layers.*.attention.core", "split": {"heads": ["tensor", "context"]}}],
+            [{"match": "layers.*.attention.core", "split": {"heads": ["tensor", "context"]}}],
         ),
         (
             {**PARTS, "tensor": "1", "data": "4", "notes": "CP all-to-all (Ulysses-type)"},
             "parallel.strategies",
-            [{"match": "*layers.*.attention.core", "split": {"heads": ["context"]}}],
+            [{"match": "layers.*.attention.core", "split": {"heads": ["context"]}}],
         ),
     ],
 )
@@ -266,6 +266,25 @@ def test_hosts_have_the_network_that_a_row_states(tmp_path, stated, network):
     rate = host_rate(stated, 8) or 1600e9
     assert made.nics * made.link.bandwidth * 8 == rate
     assert scenario_of(row, named_hardware("dgx-a100"))["cluster"] == {"use": "dgx-a100", "hosts": 2}
+
+
+@pytest.mark.parametrize(
+    ("devices", "network"), [("8", {"nics": 4}), ("12", {"nics": 6, "bandwidth": "133.333 Gbps"})]
+)
+def test_hosts_of_which_a_part_works_have_the_cards_of_that_part(tmp_path, devices, network):
+    """Four or six devices on each of two hosts with cards for 800 Gb/s."""
+    row = run_of(
+        tmp_path,
+        inter_link="800Gb/s per node",
+        num_devices=devices,
+        devices_per_host="4" if devices == "8" else "7",
+        tensor="1",
+        data=devices,
+        global_batch="24" if devices == "12" else "16",
+    )
+    found = scenario_of(row)
+    assert found["cluster"]["host"]["network"] == network
+    assert Scenario.of(found).cluster.num_devices == int(devices)
 
 
 def test_one_host_needs_no_network(tmp_path):

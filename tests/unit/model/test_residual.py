@@ -16,7 +16,7 @@ from simcluster.model.operators.convolution import Conv2d
 from simcluster.model.spec import ModelSpec
 from simcluster.plan import make_plan
 from simcluster.simulation import simulate, verify
-from simcluster.simulation.build import prepare
+from simcluster.simulation.build import lowered, prepare
 from simcluster.simulation.flops import forward_flops
 from simcluster.simulation.verify import proved
 from simcluster.work import DType
@@ -234,7 +234,7 @@ def is_caught(mutate):
     which = resnet({"rows": 2}, {"height": "rows"}, statistics="synchronised")
     plan = make_plan(which.model, which.spec.training, which.spec.parallel, which.framework, which.cluster)
     assert all(each.agrees for each in proved(plan, which.cluster, "float64", 0)[0])
-    comparisons, fault = proved(plan, which.cluster, "float64", 0, mutate)
+    comparisons, fault = proved(plan, which.cluster, "float64", 0, mutate(lowered(plan)))
     return bool(fault) or any(not each.agrees for each in comparisons)
 
 

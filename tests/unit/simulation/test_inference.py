@@ -12,6 +12,7 @@ from simcluster.model.operators.cache import CachedAttention, CacheWrite
 from simcluster.plan import make_plan
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
+from simcluster.simulation.build import lowered
 from simcluster.simulation.predicted import predicted
 from simcluster.simulation.verify import proved
 from simcluster.work import DType
@@ -106,7 +107,7 @@ def test_a_cache_that_is_off_by_one_is_seen(mutant):
     right, fault = proved(plan, small.cluster, "float64", 0, model=small.model)
     assert not fault
     assert all(each.agrees for each in right)
-    wrong, _ = proved(plan, small.cluster, "float64", 0, mutate, small.model)
+    wrong, _ = proved(plan, small.cluster, "float64", 0, mutate(lowered(plan)), small.model)
     assert not all(each.agrees for each in wrong)
     # The first token comes from the prefill, which reads no cache.
     assert wrong[0].name == "token 0 of micro-batch 0"

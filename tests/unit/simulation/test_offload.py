@@ -18,7 +18,7 @@ from simcluster.plan import make_plan
 from simcluster.program import Action
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
-from simcluster.simulation.build import prepare
+from simcluster.simulation.build import lowered, prepare
 from simcluster.simulation.timed import timed
 from simcluster.simulation.verify import proved, verify
 from tests.hosts import figure
@@ -236,7 +236,7 @@ def test_a_kernel_does_not_read_what_lies_on_the_host():
         return replace(program, codes=codes)
 
     assert proved(plan, small.cluster, "float64", 0)[1] == ""
-    _, fault = proved(plan, small.cluster, "float64", 0, without_copies)
+    _, fault = proved(plan, small.cluster, "float64", 0, without_copies(lowered(plan)))
     assert "lies on the host" in fault
 
 

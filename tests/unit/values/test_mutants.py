@@ -74,7 +74,7 @@ def program_of(name):
 
 def is_caught(name, mutate):
     plan, cluster = planned(name)
-    comparisons, fault = proved(plan, cluster, "float64", 0, mutate)
+    comparisons, fault = proved(plan, cluster, "float64", 0, mutate(lowered(plan)))
     return bool(fault) or any(not each.agrees for each in comparisons)
 
 

@@ -21,6 +21,7 @@ from simcluster.simulation.verify import proved
 from simcluster.values.exchange import exchange
 from simcluster.values.traffic import crossed
 from tests.scenarios import TINY, scenario, under
+from tests.unit.values.test_mutants import with_instruction
 
 NOBODY = -1
 
@@ -189,17 +190,11 @@ def test_every_count_is_what_crosses(name):
 @pytest.mark.parametrize("name", PLANS)
 def test_every_wrong_count_is_a_fault_that_names_it(name):
     for code, index, kind in places(name):
-
-        def counts_wrongly(program, code=code, index=index):
-            codes = list(program.codes)
-            lines = list(codes[code].instructions)
-            lines[index] = replace(lines[index], num_bytes=lines[index].num_bytes + 1)
-            codes[code] = replace(codes[code], instructions=tuple(lines))
-            return replace(program, codes=tuple(codes))
-
-        program = lowered(planned(name)[0])
+        plan, cluster = planned(name)
+        program = lowered(plan)
         each = program.codes[code].instructions[index]
-        comparisons, fault = proved(*planned(name), "float64", 0, counts_wrongly)
+        wrong = with_instruction(program, code, index, replace(each, num_bytes=each.num_bytes + 1))
+        comparisons, fault = proved(plan, cluster, "float64", 0, wrong)
         assert not comparisons
         assert f"{each.num_bytes + 1:,} bytes" in fault, kind
         if each.action is not Action.COPY:
@@ -207,17 +202,13 @@ def test_every_wrong_count_is_a_fault_that_names_it(name):
 
 
 def test_a_collective_that_is_timed_as_another_is_a_fault():
+    plan, cluster = planned("layers")
+    program = lowered(plan)
     for code, index, kind in places("layers"):
         if kind != "collective all_gather":
             continue
-
-        def times_another(program, code=code, index=index):
-            codes = list(program.codes)
-            lines = list(codes[code].instructions)
-            lines[index] = replace(lines[index], operation="all_to_all")
-            codes[code] = replace(codes[code], instructions=tuple(lines))
-            return replace(program, codes=tuple(codes))
-
-        _, fault = proved(*planned("layers"), "float64", 0, times_another)
+        each = program.codes[code].instructions[index]
+        wrong = with_instruction(program, code, index, replace(each, operation="all_to_all"))
+        _, fault = proved(plan, cluster, "float64", 0, wrong)
         assert "is timed as all_to_all over" in fault
         assert "but does all_gather over" in fault
