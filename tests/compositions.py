@@ -124,7 +124,7 @@ OFFLOAD: dict[str, dict[str, Any]] = {
     "half of activations": {"activations": {"to": "host", "fraction": 0.5}},
     "everything": {
         "parameters": "disk",
-        "gradients": "host",
+        "gradients": "disk",
         "optimizer_states": {"to": "host", "match": ["layers.*"]},
         "activations": "disk",
     },

@@ -10,7 +10,6 @@ from simcluster.layout import Mesh, Movement, pieces, uncut, whole_axes
 from simcluster.model import Block, Graph, Phase
 from simcluster.plan.padding import padded_dims
 from simcluster.plan.propagate import PROPAGATED
-from simcluster.plan.recompute_spec import RecomputeSpec
 from simcluster.plan.redistribute import Router
 from simcluster.plan.rule import BATCH, PIPELINE, Roles
 from simcluster.plan.saved_slices import is_sliced
@@ -66,8 +65,11 @@ def notes(
         yield f"{algorithms}, as the scenario says; the rest by the fastest"
 
 
-def without_effect(spec: RecomputeSpec, graph: Graph, sharding: Sharding) -> Iterator[str]:
-    """What the scenario says about recomputation that changes nothing in this plan."""
+def without_effect(parallel: ParallelSpec, graph: Graph, sharding: Sharding) -> Iterator[str]:
+    """What the scenario says about recomputation and offload that changes nothing in this plan."""
+    spec = parallel.recompute
+    if parallel.offload.path is not None:
+        yield f"offload.path {parallel.offload.path} changes nothing: a host's disks are simulated as one"
     if spec.gathers and (not sharding.weights or sharding.regather):
         why = "are gathered again anyway" if sharding.weights else "lie whole on every rank"
         yield f"recompute.gathers changes nothing: weights {why}"

@@ -17,7 +17,7 @@ from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Mesh
 from simcluster.model import Block, Graph, Place
 from simcluster.plan.offload_activations import kept_activations, offload_activations
-from simcluster.plan.offload_gradients import gradients, leaving, reduced_once, with_scaled
+from simcluster.plan.offload_gradients import gradients, leaving, reduced_once, with_views
 from simcluster.plan.offload_states import around_updates, moved_states, offload_states
 from simcluster.plan.offload_weights import kept_whole, offload_weights, weights
 from simcluster.plan.offloading import PATH, Offload, Offloading
@@ -39,8 +39,6 @@ def away(graph: Graph, plan: Offload, mesh: Mesh) -> Graph:
         graph = _specialised(graph, chosen, partial(offload_weights, rule=rule))
     if rule := plan.rules.get("gradients"):
         chosen = _lasting(graph, "gradients", rule, mesh, _added_up(graph))
-        if rule.place is Place.DISK:
-            _check_sums(graph, chosen)
         graph = _specialised(graph, chosen, partial(leaving, rule=rule))
     return graph
 
@@ -53,7 +51,7 @@ def offload(graph: Graph, plan: Offload, mesh: Mesh) -> Graph:
     if rule := plan.rules.get("parameters"):
         graph = _around(graph, rule, lambda block, values: values & set(block.parameters))
     if rule := plan.rules.get("gradients"):
-        graph = _around(graph, rule, lambda block, values: with_scaled(block, values & {*gradients(block)}))
+        graph = _around(graph, rule, with_views)
     if rule := plan.rules.get("optimizer_states"):
         chosen = _lasting(graph, "optimizer_states", rule, mesh, _by_block(graph, moved_states))
         graph = _specialised(graph, chosen, partial(offload_states, rule=rule))
@@ -194,23 +192,6 @@ def _check_weights(graph: Graph, chosen: Mapping[str, frozenset[str]]) -> None:
                 f"{instance.name}.{name} is on every device all along: it is gathered once per step, or cast",
                 path=f"{PATH}.parameters",
                 hint="shard weights, too (optimizer_sharding: fsdp or zero: 3), or nothing at all",
-            )
-
-
-def _check_sums(graph: Graph, chosen: Mapping[str, frozenset[str]]) -> None:
-    """PlanError if two copies of one parameter on a stage would add to a sum on a disk."""
-    stages = {
-        f"{each.name}.{gradients(graph.block_of(each))[value]}": each.stage
-        for each in graph.instances
-        for value in chosen.get(each.name, ())
-    }
-    for group in graph.ties:
-        one, *others = [name for name in group if name in stages] or [""]
-        if any(stages[other] == stages[one] for other in others):
-            raise PlanError(
-                f"disks do not add up: {one} and {others[0]} are one parameter of stage {stages[one]}",
-                path=f"{PATH}.gradients",
-                hint="name others in match, or write to: host",
             )
 
 

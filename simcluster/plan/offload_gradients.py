@@ -1,7 +1,8 @@
-"""Gradients on the host: those of a micro-batch leave behind its backward, and are added up there.
+"""Gradients on hosts or their disks: those of a micro-batch leave behind its backward and are added up there.
 
 So the device holds gradients of few blocks only. It takes gradients that are whole when the backward has made
-them, or shards of them: what is reduced once per step has to be on the device for that.
+them, or shards of them: what is reduced once per step has to be on the device for that. Disks do not add: a
+sum that lies there comes to the memory of the host, gets its term, and goes back.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from simcluster.layout import Movement
-from simcluster.model import Block, Node, Phase, Role
+from simcluster.model import Block, Node, Phase, Place, Role, Value
 from simcluster.plan.fuse import kernel_nodes
 from simcluster.plan.offloading import Offloading
 from simcluster.plan.relocate import relocated
@@ -51,7 +52,7 @@ def leaving(block: Block, chosen: Collection[str], rule: Offloading) -> Block:
     for value, name in part.items():
         role = Role.GRADIENT if writers[value] == 1 else Role.SUM
         values[name] = replace(values[value], role=role)
-    values |= {name: replace(values[name], place=rule.place) for name in with_scaled(block, chosen)}
+    values |= {name: replace(values[name], place=rule.place) for name in {*chosen, *_scaled(block, chosen)}}
     nodes = [
         replace(node, outputs=tuple(part.get(value, value) for value in node.outputs))
         if node.phase in _MAKING
@@ -59,16 +60,31 @@ def leaving(block: Block, chosen: Collection[str], rule: Offloading) -> Block:
         for node in block.nodes
     ]
     for value, name in part.items():
-        why = f"{value} lies on the {rule.place}"
-        nodes += relocated(values, name, value, rule.place, rule, Phase.SCATTER, why)
+        add = _with_sum if rule.place is Place.DISK else relocated
+        nodes += add(
+            values, name, value, rule.place, rule, Phase.SCATTER, f"{value} lies on the {rule.place}"
+        )
     order = list(Phase)
     nodes.sort(key=lambda node: order.index(node.phase))
     return replace(block, values=values, nodes=tuple(nodes))
 
 
-def with_scaled(block: Block, chosen: Collection[str]) -> set[str]:
-    """Accumulators, and what takes their place."""
-    return {*chosen, *_scaled(block, chosen)}
+def _with_sum(
+    values: dict[str, Value], part: str, total: str, to: Place, rule: Offloading, phase: Phase, why: str
+) -> list[Node]:
+    """The nodes that add a part to a total on a disk, in the memory of the host."""
+    held = f"{total}.held"
+    values[held] = replace(values[total], role=Role.SUM, place=Place.HOST)
+    return [
+        *relocated(values, part, held, Place.HOST, rule, phase, why),
+        *relocated(values, total, held, Place.HOST, rule, phase, why),
+        *relocated(values, held, total, to, rule, phase, why),
+    ]
+
+
+def with_views(block: Block, there: Collection[str]) -> set[str]:
+    """Of what lies at a place the accumulators, and what takes their place."""
+    return {name for name in there if block.values[name].role in (Role.ACCUMULATOR, Role.VIEW)}
 
 
 def _scaled(block: Block, accumulators: Collection[str]) -> set[str]:

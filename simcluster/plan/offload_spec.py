@@ -1,7 +1,7 @@
 """The scenario's ``offload``: what lies in the memory or on the disks of hosts instead of on devices.
 
 MindSpore's ``offload_config`` is read, too: ``offload_param`` and ``offload_checkpoint`` are parameters and
-activations, ``auto_offload`` is auto. Its ``offload_path`` is not: hosts have their disks as one.
+activations, ``auto_offload`` is auto.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class OffloadSpec(Section):
     anyhow, but not what is gathered once per step. MindSpore's offload_param."""
 
     gradients: CategorySpec | None = None
-    """Gradients, which leave behind the backward of each block and are added up there; disks do not add, and
-    so take those of steps with one micro-batch. Those that are reduced once per step are on the device for
-    it, and so not these."""
+    """Gradients, which leave behind the backward of each block and are added up there. Disks do not add: what
+    lies there comes to the memory of the host for every further term. Those that are reduced once per step
+    are on the device for it, and so not these."""
 
     optimizer_states: CategorySpec | None = None
     """States and master copies of parameters; the update runs on the device, around which they are copied."""
@@ -100,6 +100,9 @@ class OffloadSpec(Section):
         default=None, validation_alias=AliasChoices("disk_space", "offload_disk_size")
     )
     """What each device may take of its host's disks at most."""
+
+    path: Name | None = Field(default=None, validation_alias=AliasChoices("path", "offload_path"))
+    """The folder on the disks. A host's disks are one here, so that it changes nothing, as is told."""
 
     pinned: StrictBool = Field(default=True, validation_alias=AliasChoices("pinned", "enable_pinned_mem"))
     """Whether the memory of the host is pinned. What is not is copied through a buffer of the driver, at half

@@ -47,7 +47,7 @@ def offload_states(block: Block, chosen: Collection[str], rule: Offloading) -> B
 
 def around_updates(block: Block, chosen: Collection[str], rule: Offloading) -> Block:
     """The block with copies around every kernel of the end phase that uses what lies elsewhere."""
-    values = dict(block.values)
+    values = dict(block.values) | _left_of_copies(block, chosen)
     kernels = kernel_nodes(block.nodes)
     turns = [
         kernel
@@ -77,6 +77,22 @@ def around_updates(block: Block, chosen: Collection[str], rule: Offloading) -> B
         nodes += [*renamed, *back]
         turn += 1
     return replace(block, values=values, nodes=tuple(nodes))
+
+
+def _left_of_copies(block: Block, chosen: Collection[str]) -> dict[str, Value]:
+    """What shows something of which only a copy is there, as a gradient that is scaled in place.
+
+    It is all that is left when the copy is released.
+    """
+    earlier = {value for node in block.nodes if node.phase is not Phase.END for value in node.inputs}
+    return {
+        value: replace(block.values[value], role=Role.ACTIVATION)
+        for node in block.phase(Phase.END)
+        if not set(chosen).isdisjoint(node.inputs)
+        for value in node.outputs
+        if block.values[value].role is Role.VIEW and block.values[value].place is node.place
+        if value not in chosen and value not in earlier
+    }
 
 
 def _depends(turns: Sequence[Sequence[Node]], chosen: Collection[str]) -> bool:

@@ -94,13 +94,9 @@ class Offload:
             for name, rule in self.rules.items()
         }
 
-    def on(self, cluster: Cluster, terms: int) -> Offload:
-        """The same for the hosts of a cluster.
-
-        PlanError if they lack what is to be offloaded to, or would have disks add up the ``terms`` of which
-        every gradient of a step is the sum.
-        """
-        problems = [*_problems(self, cluster), *_sums_on_disks(self, terms)]
+    def on(self, cluster: Cluster) -> Offload:
+        """The same for the hosts of a cluster; PlanError if they lack what is to be offloaded to."""
+        problems = list(_problems(self, cluster))
         if problems:
             raise PlanError(*problems)
         rules = {name: replace(rule, rates=rule.rates.on(cluster)) for name, rule in self.rules.items()}
@@ -117,13 +113,3 @@ def _problems(plan: Offload, cluster: Cluster) -> Iterator[Problem]:
             elif rule.place is Place.DISK and not (host.disk_read and host.disk_write):
                 told = f"host '{host.name}' does not say how fast its disks are (disks.read, disks.write)"
                 yield Problem(told, path, "write to: host")
-
-
-def _sums_on_disks(plan: Offload, terms: int) -> Iterator[Problem]:
-    rule = plan.rules.get("gradients")
-    if rule is not None and rule.place is Place.DISK and terms > 1:
-        yield Problem(
-            f"disks do not add up: every gradient of a step is the sum of {terms:,} micro-batches or slices",
-            f"{PATH}.gradients",
-            "write to: host, or give the step one micro-batch",
-        )

@@ -3,7 +3,8 @@
 An operator is placed by name; its gradient runs where it does. What lasts from step to step - a parameter, a
 state, a gradient that is added up - lies in the memory of the host where only operators there touch it;
 everything else lies where it is made, and inputs come from the host anyway. Whoever is on the other side
-works on a copy: one for all readers of a phase, until something new is made.
+works on a copy: one for all readers of a phase, until something new is made. What lies on disks is brought by
+the pass that put it there.
 """
 
 from __future__ import annotations
@@ -175,7 +176,7 @@ class _Placed:
         inputs = tuple(self._brought(value, here, node) for value in node.inputs)
         made: dict[str, str] = {}
         for value in node.outputs:
-            if self.values[value].place is not here:
+            if self.values[value].place not in (here, Place.DISK):
                 made[value] = self._free(f"{value}.made on {here}")
                 kind = self.values[value]
                 self.values[made[value]] = replace(kind, role=Role.ACTIVATION, place=here, copy_of="")
@@ -191,7 +192,7 @@ class _Placed:
 
     def _brought(self, value: str, here: Place, node: Node) -> str:
         """A value where a node runs."""
-        if self.values[value].place is here:
+        if self.values[value].place in (here, Place.DISK):
             return value
         key = (node.phase, value, here)
         if key not in self.copies:

@@ -164,7 +164,7 @@ class LayoutPlanner(Planner):
         self.formats = Formats.of(self.task.formats, self.framework, self.sharding)
         check_rates(self.cluster, self.formats.compute, self.formats.matmul)
         check_inputs(self.inputs, self.cluster)
-        self.offload = self.parallel.offload.build().on(self.cluster, self.batches.most * self.slices)
+        self.offload = self.parallel.offload.build().on(self.cluster)
 
     def _placed(self) -> Graph:
         """The forward graph of a micro-batch of all ranks on its stages; the mesh is cut as it needs it."""
@@ -304,7 +304,7 @@ class LayoutPlanner(Planner):
         yield from padded(placed, self.strategies, self.mesh) if self.parallel.pads else ()
         yield from self.offload.remarks(self.batches.most * self.slices)
         yield from staying(graph, self.offload, self.mesh)
-        yield from without_effect(self.parallel.recompute, graph, self.sharding)
+        yield from without_effect(self.parallel, graph, self.sharding)
         yield from idle(self.parallel.fused, graph, self.sharding)
         yield from hints(
             self.cluster,

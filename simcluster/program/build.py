@@ -33,6 +33,7 @@ from simcluster.program.phases import (
 from simcluster.program.program import PartProgram, Program, Resident
 from simcluster.program.relocate import in_turn
 from simcluster.program.residents import placeholders, residents_of
+from simcluster.program.sums import with_sums
 from simcluster.program.travel import Travel
 from simcluster.program.units import with_units
 
@@ -111,6 +112,7 @@ class _PartBuilder:
             weights=travel.unit_gathers(by_phase),
             tied=tied,
         )
+        executions = with_sums(executions, codes, part.buffer)
         fetches = {name: mine[FETCH] for name, mine in by_phase.items() if FETCH in mine}
         executions = with_fetches(executions, codes.codes, fetches)
         executions = in_turn(executions, codes.codes)

@@ -204,9 +204,7 @@ class _CodeWriter:
         )
 
     def _call(self, node: Node) -> Call:
-        adds = frozenset(
-            index for index, value in enumerate(node.outputs) if self.block.values[value].role in _ADDED
-        )
+        adds = frozenset(index for index, value in enumerate(node.outputs) if self._added(value))
         return Call(
             node.name,
             node.operator,
@@ -216,6 +214,11 @@ class _CodeWriter:
             node.masked,
             adds,
         )
+
+    def _added(self, value: str) -> bool:
+        """Whether what is written is added to what is there; disks do not add."""
+        kind = self.block.values[value]
+        return kind.role in _ADDED and kind.place is not Place.DISK
 
     def _collective(self, node: Node, movement: Movement, calls: tuple[Call, ...]) -> Instruction:
         return Instruction(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from simcluster.cluster import Way
-from simcluster.model import Block, Node, Place, Relocation, Role
+from simcluster.model import Block, Node, Phase, Place, Relocation, Role
 from simcluster.model.place import ANY_TIME
 from simcluster.program.instruction import (
     COMPUTE,
@@ -57,11 +57,14 @@ def copied(node: Node, relocation: Relocation, call: Call, slots: Sequence[Slot]
 def booked(block: Block, resident: Mapping[Role, Category]) -> dict[str, Category]:
     """What copies of values are booked under: as what they are copies of.
 
-    That is a value that outlives the step, which is one of ``resident``; otherwise an activation.
+    That is a value that outlives the step, which is one of ``resident``; otherwise, at the end of a step, a
+    gradient, such as one that is clipped, and before that an activation.
     """
     near: dict[str, list[str]] = {}
+    at_end: set[str] = set()
     for node in block.nodes:
         if isinstance(node.operator, Relocation):
+            at_end.update(node.outputs if node.phase is Phase.END else ())
             for one, other in zip(node.inputs, node.outputs, strict=True):
                 near.setdefault(one, []).append(other)
                 near.setdefault(other, []).append(one)
@@ -77,7 +80,8 @@ def booked(block: Block, resident: Mapping[Role, Category]) -> dict[str, Categor
             else:
                 # Gradients, or weights that were gathered, are booked as other blocks do that see them, too.
                 activations = [each for each in together if block.values[each].role is Role.ACTIVATION]
-                found |= dict.fromkeys(activations, Category.ACTIVATIONS)
+                late = not at_end.isdisjoint(together)
+                found |= dict.fromkeys(activations, Category.GRADIENTS if late else Category.ACTIVATIONS)
     return found
 
 
@@ -106,9 +110,13 @@ def room_for(index: int, instructions: Sequence[Instruction]) -> Iterator[int]:
         return
     users = list(_users(instructions))
     mine = next(_readers(each, instructions, index), None)
-    if mine is None or mine not in users or users.index(mine) <= relocation.ahead:
+    if mine is None or mine not in users:
         return
-    before = users[users.index(mine) - relocation.ahead - 1]
+    # Where other kernels than those that this was brought ahead of take turns, too, it may stand earlier.
+    over = [user for user in users[: max(0, users.index(mine) - relocation.ahead)] if user < index]
+    if not over:
+        return
+    before = over[-1]
     yield before
     made = {before}
     for other in range(before + 1, index):

@@ -157,7 +157,8 @@ class _Maker:
         chains: list[list[Node]] = []
         by_end: dict[str, list[Node]] = {}
         for node in nodes:
-            chain = by_end.pop(node.inputs[0], None)
+            # What adds to the end of a chain belongs to it, as the sum that comes from a disk.
+            chain = by_end.pop(node.inputs[0], None) or by_end.get(node.outputs[0])
             if chain is None:
                 chain = []
                 chains.append(chain)
