@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simcluster.cluster import Cluster, ClusterSpec
-from simcluster.document import validate_data
-from simcluster.errors import ScenarioError
+from simcluster.cluster import Cluster
 from simcluster.foreign.facts import Facts, Meaning
 from simcluster.foreign.flag import Flag
+from simcluster.foreign.hosts import one_host, updates_there
 from simcluster.foreign.importer import Given
 from simcluster.foreign.meaning import boolean, effectless, integer, lost, number, states, switch
-from simcluster.work import Kernel
 
 OPTIMIZER = "offload_optimizer"
 WEIGHTS = "offload_param"
@@ -30,8 +28,6 @@ _PINNED = "offload pinned"
 _PIPELINE = "offload pipeline"
 _BLOCK, _QUEUE = "aio block", "aio queue"
 _CPU = "offload on host"
-_HOST_RULES = ("adamw",)
-"""The optimizers that DeepSpeed has for the host (DeepSpeedCPUAdam) and hosts have figures for."""
 
 
 def _device(facts: Facts, flag: Flag) -> None:
@@ -76,7 +72,7 @@ def meaning(name: str) -> Meaning | None:
 
 def offload(facts: Facts, given: Given) -> None:
     """States what is offloaded, now that all settings are read; lists what cannot be simulated so."""
-    cluster = _cluster(given)
+    cluster = one_host(given)
     stage = facts.get(STAGE, 0)
     places = {
         section: place
@@ -114,14 +110,7 @@ def _place(facts: Facts, section: str, stage: int, needed: int, cluster: Cluster
 def _optimizer(facts: Facts, place: str, stage: int, cluster: Cluster | None) -> None:
     """States on the host or its drives, with the updates on the host's processors where there are figures."""
     flag = facts.flag(OPTIMIZER)
-    known = all(host.processing.knows(Kernel.OPTIMIZER) for host in cluster.kinds) if cluster else True
-    if facts.get("training.optimizer.kind", _HOST_RULES[0]) not in _HOST_RULES:
-        facts.unsupported(flag, "updates run on the device, as no others than Adam's are known on hosts")
-        known = False
-    elif not known:
-        facts.unsupported(flag, "updates run on the device: no figures are known for the host's processors")
-    if known:
-        facts.say("parallel.host", ["*.update"], flag)
+    known = updates_there(facts, flag, cluster)
     if place == "disk" or not known:
         facts.say("parallel.offload.optimizer_states", place, flag)
     if stage >= 2:
@@ -163,13 +152,3 @@ def _listed(facts: Facts, name: str, without_effect: bool, otherwise: str) -> No
         facts.effectless(flag)
     else:
         facts.unsupported(flag, otherwise)
-
-
-def _cluster(given: Given) -> Cluster | None:
-    """One host of the cluster that the file is for; None where it is not known, which others tell."""
-    if given.cluster is None:
-        return None
-    try:
-        return validate_data({"use": given.cluster, "hosts": 1}, ClusterSpec).build()
-    except ScenarioError:
-        return None

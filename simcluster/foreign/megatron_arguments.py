@@ -23,6 +23,7 @@ from simcluster.foreign.meaning import (
     switch,
     word,
 )
+from simcluster.foreign.megatron_offload import MEANINGS as OFFLOAD
 from simcluster.foreign.mixture import MEGATRON as MIXTURE
 from simcluster.foreign.profile import of_profile
 
@@ -188,9 +189,6 @@ TRAINING: Mapping[str, Meaning] = {
     "exp_avg_dtype": selects("moment1", _STATES, "fp32 is simulated"),
     "exp_avg_sq_dtype": selects("moment2", _STATES, "fp32 is simulated"),
     "use_precision_aware_optimizer": effectless,
-    "optimizer_cpu_offload": lost("optimizer states stay on the device"),
-    "cpu_offloading": lost("activations stay on the device"),
-    "cpu_offloading_num_layers": lost("activations stay on the device"),
 }
 """Of a step."""
 
@@ -290,6 +288,7 @@ MEANINGS: Mapping[str, Meaning] = {
     **TRAINING,
     **PARALLEL,
     **MIXTURE,
+    **OFFLOAD,
 }
 """All of them by name, without dashes."""
 

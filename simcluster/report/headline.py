@@ -72,6 +72,7 @@ def _plan(plan: Mapping[str, Any]) -> str:
     # Files of earlier versions say nothing about it.
     parts += plan.get("fusion", [])
     parts += _offloaded(plan.get("offload", {}))
+    parts += [f"{', '.join(plan['host'])} on the host"] if plan.get("host") else []
     return "; ".join(parts)
 
 

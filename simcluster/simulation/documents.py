@@ -90,6 +90,7 @@ def plan_document(built: Built) -> dict[str, Any]:
         "gradient_buckets": plan.conduct.document(),
         "recompute": plan.recompute.model_dump(mode="json"),
         **({"offload": plan.offload.document()} if plan.offload.rules else {}),
+        **({"host": list(scenario.spec.parallel.host)} if scenario.spec.parallel.host else {}),
         "recipe": plan.recipe,
         "vocabulary": plan.vocab,
         "schedule": {

@@ -11,6 +11,7 @@ from simcluster.foreign.importer import Given, Importer
 from simcluster.foreign.launcher import understand_launcher
 from simcluster.foreign.meaning import integer, lost
 from simcluster.foreign.megatron_arguments import MARKS, ZERO, meaning_of
+from simcluster.foreign.megatron_offload import offload
 from simcluster.foreign.mixture import mixture
 from simcluster.foreign.shell import find_launch, read_script
 
@@ -44,6 +45,7 @@ class Megatron(Importer):
         facts.default("training.optimizer.clip", 1.0, "--clip-grad 1.0 (Megatron's default)")
         model.recomputation(facts)
         model.stages(facts)
+        offload(facts, given)
         _pipeline(facts, names)
         return facts
 
@@ -67,8 +69,6 @@ _OWN: Mapping[str, Meaning] = {
     "reuse_fp32_param": lost(
         "bf16 weights are kept beside their fp32 master copy: 2 bytes per parameter more"
     ),
-    "swap_optimizer": lost("optimizer states stay on the device"),
-    "swap_attention": lost("activations stay on the device"),
     "noop_layers": lost("all layers compute", unless=(None,)),
 }
 """Arguments that only forks of Megatron have."""

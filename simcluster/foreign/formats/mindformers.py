@@ -21,6 +21,8 @@ from simcluster.foreign.meaning import (
     switch,
     word,
 )
+from simcluster.foreign.mindformers_offload import meaning_of as offload_meaning
+from simcluster.foreign.mindformers_offload import offload
 from simcluster.foreign.mindformers_recompute import meaning_of, recomputation
 from simcluster.foreign.mixture import DEEPSEEK, mixture
 from simcluster.foreign.profile import of_profile, say_framework
@@ -51,7 +53,6 @@ _LEVELS = {
     "level2": "weights and gradients stay whole on every rank: only optimizer states are sharded",
     "level3": "weights and gradients stay whole on every rank: only optimizer states are sharded",
 }
-_ON_DEVICE = "everything stays in the device's memory"
 
 
 class MindFormers(Importer):
@@ -72,6 +73,7 @@ class MindFormers(Importer):
         _fine_grained(facts)
         _optimizer_parallel(facts)
         recomputation(facts)
+        offload(facts)
         _pipeline(facts)
         _embedding(facts)
         if facts.get("clip"):
@@ -181,7 +183,6 @@ _MEANINGS: Mapping[str, Meaning] = {
     ),
     "parallel.enable_alltoall": effectless,
     "parallel.comm_fusion": of_profile,
-    "swap_config.swap": lost(_ON_DEVICE),
     "moe_config.expert_num": states("experts"),
     "moe_config.num_experts_chosen": states("experts_chosen"),
     "moe_config.shared_expert_num": states("experts_shared_count"),
@@ -213,13 +214,11 @@ _MEANINGS: Mapping[str, Meaning] = {
     "optimizer.beta2": states("training.optimizer.beta2", number),
     "runner_wrapper.use_clip_grad": switch("clip"),
     "runner_wrapper.max_grad_norm": states("norm", number),
-    "optimizer.swap": lost("optimizer states stay on the device"),
-    "context.memory_offload": lost(_ON_DEVICE, unless=("OFF", False, None)),
 }
 
 
 def _meaning(name: str) -> Meaning | None:
-    found = _MEANINGS.get(name) or meaning_of(name)
+    found = _MEANINGS.get(name) or meaning_of(name) or offload_meaning(name)
     if found is not None:
         return found
     head, _, rest = name.partition(".")

@@ -22,6 +22,7 @@ from simcluster.foreign.meaning import (
     word,
 )
 from simcluster.foreign.megatron_arguments import FP8, ZERO, meaning_of
+from simcluster.foreign.megatron_offload import offload
 from simcluster.foreign.mixture import mixture
 from simcluster.foreign.profile import of_profile, say_framework
 from simcluster.foreign.settings import read_settings
@@ -103,6 +104,7 @@ class Nemo(Importer):
         megatron.numbers(facts)
         megatron.recomputation(facts)
         megatron.stages(facts)
+        offload(facts, given)
         if facts.get("chunks", 1) <= 1:
             facts.default("p2p", "blocking", "NeMo's default without virtual stages")
         return facts

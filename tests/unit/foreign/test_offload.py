@@ -1,0 +1,125 @@
+"""What Megatron, its forks and MindFormers leave on hosts."""
+
+from __future__ import annotations
+
+import pytest
+
+from simcluster.foreign import Fate, Given, importer, translate
+from simcluster.model import Place
+from simcluster.scenario import Scenario
+from simcluster.simulation import prepare
+from tests.unit.foreign.test_mindformers import read as mindformers
+
+BASE = (
+    "torchrun --nproc_per_node 8 --nnodes 1 pretrain_gpt.py --num-layers 4 --hidden-size 512 "
+    "--num-attention-heads 8 --seq-length 512 --vocab-size 32000 --micro-batch-size 1 "
+    "--global-batch-size 16 --bf16 --use-distributed-optimizer --transformer-impl transformer_engine "
+)
+
+
+def megatron(more, *, cluster="dgx-a100"):
+    given = Given(cluster, None, None, (), {})
+    return translate(importer("megatron"), BASE + more, "run.sh", given)
+
+
+def placed(found):
+    """What is said about offload and hosts."""
+    return {key: value for key, value in found.data["parallel"].items() if key in ("host", "offload")}
+
+
+def fates(found, name):
+    """What became of settings whose names end so."""
+    return [each.fate for each in found.untranslated if each.flag.name.endswith(name)]
+
+
+FIRST_TWO = {"offload": {"activations": {"to": "host", "match": ["layers.{0,1}.*"]}}}
+MEGATRON = {
+    "--optimizer-cpu-offload": {"host": ["*.update"]},
+    "--optimizer-cpu-offload --optimizer-offload-fraction 1.0 --overlap-cpu-optimizer-d2h-h2d": {
+        "host": ["*.update"]
+    },
+    "--cpu-offloading-num-layers 2": FIRST_TWO,
+    "--cpu-offloading-num-layers 1": {
+        "offload": {"activations": {"to": "host", "match": ["layers.0.*"]}},
+    },
+    "--swap-optimizer": {"offload": {"optimizer_states": "host"}},
+    "--cpu-offloading-num-layers 0 --optimizer-offload-fraction 0.5": {},
+}
+
+
+@pytest.mark.parametrize("more", MEGATRON)
+def test_megatrons_arguments(more):
+    found = megatron(more)
+    assert placed(found) == MEGATRON[more]
+    offload = ("fraction", "offload", "d2h-h2d", "num-layers", "swap-optimizer")
+    told = [fate for name in offload for fate in fates(found, name)]
+    assert not {Fate.UNSUPPORTED, Fate.UNKNOWN} & set(told)
+    plan = prepare(Scenario.of(found.data)).plan
+    updates = {node.place for _, node in plan.graph.nodes() if node.name.endswith(".update")}
+    assert updates == {Place.HOST if "host" in MEGATRON[more] else Place.DEVICE}
+
+
+def test_a_share_of_the_optimizer_is_updated_on_the_device():
+    found = megatron("--optimizer-cpu-offload --optimizer-offload-fraction 0.5")
+    assert placed(found) == {"offload": {"optimizer_states": {"to": "host", "fraction": 0.5}}}
+    assert fates(found, "fraction") == [Fate.UNSUPPORTED]
+
+
+def test_hosts_without_figures_update_on_the_device():
+    found = megatron("--optimizer-cpu-offload", cluster="dgx-b300")
+    assert placed(found) == {"offload": {"optimizer_states": "host"}}
+    assert fates(found, "optimizer-cpu-offload") == [Fate.UNSUPPORTED]
+
+
+def test_nemos_switch_and_number_of_layers():
+    text = "\n".join(
+        [
+            "trainer: {devices: 8, num_nodes: 1}",
+            "model: {encoder_seq_length: 512, num_layers: 4, hidden_size: 512, num_attention_heads: 8,",
+            "  micro_batch_size: 1, global_batch_size: 16, make_vocab_size_divisible_by: 128,",
+            "  cpu_offloading: SWITCH, cpu_offloading_num_layers: 2}",
+        ]
+    )
+    given = Given("dgx-a100", 1, None, (("model.vocab", "32000"),))
+    for switch, expected in (("true", FIRST_TWO), ("false", {})):
+        found = translate(importer("nemo"), text.replace("SWITCH", switch), "n.yaml", given)
+        assert placed(found) == expected
+        assert Fate.UNSUPPORTED not in fates(found, "cpu_offloading")
+
+
+MINDFORMERS = {
+    "automatic": (
+        {"context__memory_offload": "ON", "context__max_device_memory": "58GB"},
+        {"auto": True, "max_device_memory": "58 GiB"},
+    ),
+    "off": ({"context__memory_offload": "OFF", "context__max_device_memory": "58GB"}, None),
+    "states": ({"optimizer__swap": True}, {"optimizer_states": "host"}),
+    "all layers": (
+        {"swap_config": {"swap": True, "layer_swap": [{"backward_prefetch": 1, "layers": True}]}},
+        {"activations": {"to": "host", "match": ["layers.*"]}},
+    ),
+    "some layers": (
+        {"swap_config": {"swap": True, "default_prefetch": 10, "layer_swap": [{"layers": [0, 3]}]}},
+        {"activations": {"to": "host", "match": ["layers.0.*", "layers.3.*"]}},
+    ),
+    "not swapped": ({"swap_config": {"swap": False, "layer_swap": [{"layers": True}]}}, None),
+}
+
+
+@pytest.mark.parametrize("case", MINDFORMERS)
+def test_mindformers_settings(case):
+    changes, expected = MINDFORMERS[case]
+    found = mindformers(**changes)
+    assert placed(found).get("offload") == expected
+    for name in ("memory_offload", "max_device_memory", "swap", "layer_swap"):
+        assert not {Fate.UNSUPPORTED, Fate.UNKNOWN} & set(fates(found, name))
+
+
+def test_what_mindformers_swaps_otherwise_is_listed():
+    found = mindformers(swap_config={"swap": True, "op_swap": {"attention.wo": [{"layers": True}]}})
+    assert placed(found) == {}
+    assert fates(found, "swap_config.swap") == [Fate.UNSUPPORTED]
+    assert fates(found, "op_swap.attention.wo") == [Fate.UNSUPPORTED]
+    both = mindformers(context__memory_offload="ON", optimizer__swap=True)
+    assert placed(both)["offload"]["auto"] is True
+    assert fates(both, "optimizer.swap") == [Fate.UNSUPPORTED]
