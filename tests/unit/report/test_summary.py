@@ -96,7 +96,7 @@ def test_what_is_on_hosts(run):
     states = {"to": "disk", "match": ["layers.*"], "fraction": 0.5, "prefetch": 1, "pinned": True}
     plan = {**run.documents["plan"], "offload": {"optimizer_states": states}, "host": ["*.update", "head.*"]}
     told = dict(headline({**run.documents, "plan": plan}))["plan"]
-    assert told.endswith("; 50 % of optimizer states of layers.* to the disk; *.update, head.* on the host")
+    assert told.endswith("; 50.0 % of optimizer states of layers.* to the disk; *.update, head.* on the host")
 
 
 def test_the_cut_sums_to_the_step(any_run):
