@@ -10,7 +10,7 @@ from simcluster.foreign.flag import Flag
 
 Put = Callable[[str, Any, Flag | None], None]
 
-_FOLDED = ("zb_v", "dualpipe_v")
+_FOLDED = ("zb_v", "dualpipe_v", "v_half")
 """Schedules of two chunks on every device, said or not."""
 
 _SLICED = ("seqpipe", "seqvpp", "seqsmartvpp")

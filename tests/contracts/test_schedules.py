@@ -64,6 +64,7 @@ PEAKS = {
     "zb_h2": lambda stage, p, m: min(2 * p - 1, m),
     "zb_v": lambda stage, p, m: 2 * p if m >= 2 * p - 1 else None,
     "dualpipe_v": lambda stage, p, m: 2 * p + 1 if m > 2 * p else None,
+    "v_half": lambda stage, p, m: (p + 1 if p % 2 else p + 2 + stage % 2) if m >= 2 * p else None,
     "seqpipe": lambda stage, p, m, slices=2: min(p - stage - 1 + slices, m * slices),
     "seqvpp": most_sliced(2),
     "seqsmartvpp": most_sliced(1),
@@ -82,6 +83,7 @@ BUBBLES = {
     "dualpipe_v": lambda p, m, f, i, w, pair: (
         (p - 1) * (pair + i - 2 * w) if f == i == w and m > 2 * p else None
     ),
+    "v_half": lambda p, m, f, i, w, pair: -(-7 * (p - 1) // 2) * f if f == i == w and m >= 2 * p else None,
     # That of one slice instead of a whole micro-batch.
     "seqpipe": lambda p, m, f, i, w, pair: (p - 1) * (f + i + w),
     "seqvpp": lambda p, m, f, i, w, pair: (p - 1) * (f + i + w),

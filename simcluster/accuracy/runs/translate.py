@@ -23,6 +23,7 @@ _SCHEDULES = {
     "interleaved-1f1b": "interleaved",
     "gpipe": "gpipe",
     "dualpipev": "dualpipe_v",
+    "v-half": "v_half",
 }
 """How rows call schedules; 1F1B of several chunks a device is interleaved."""
 
@@ -156,7 +157,7 @@ def _schedule(run: MeasuredRun) -> dict[str, Any]:
         return {}
     if kind in ("1f1b", "interleaved") and chunks > 1:
         return {"kind": "interleaved", "chunks": chunks}
-    if kind == "interleaved" or chunks > (2 if kind == "dualpipe_v" else 1):
+    if kind == "interleaved" or chunks > (2 if kind in ("dualpipe_v", "v_half") else 1):
         raise PlanError(f"the schedule {named} with {chunks} chunks a device")
     return {} if kind == "1f1b" else {"kind": kind}
 
