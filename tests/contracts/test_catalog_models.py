@@ -26,7 +26,7 @@ def smallest(name):
     raise AssertionError(f"{name} fits nowhere")
 
 
-LONG = {"kimi-k2"}
+LONG = {"kimi-k2", "megatron-1t", "megatron-530b"}
 """Where deep pipelines are tried in vain before a plan fits: half a minute."""
 
 
