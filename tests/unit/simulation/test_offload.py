@@ -213,6 +213,20 @@ def test_hosts_hold_gradients_from_disks_of_few_updates():
     assert 0 < host <= 3 * largest < disk
 
 
+def test_a_clipped_gradient_counts_where_only_a_copy_of_it_is_on_the_device():
+    """It is scaled in place, but the place is that of the copy, which nobody else holds."""
+    found = scenario({"gradients": "disk"}, host_operators=["*.update"], **PLANS["clipped"])
+    clipped = [
+        slot
+        for code in prepare(found).program.codes
+        for slot in code.slots
+        if slot.name.endswith(".clipped") and slot.place is Place.DEVICE
+    ]
+    assert clipped
+    for slot in clipped:
+        assert (slot.num_bytes, str(slot.category)) == (slot.type.num_bytes, "gradients")
+
+
 def test_hosts_update_behind_the_whole_backward_where_the_profile_says_so():
     def first_update(framework):
         found = scenario(
