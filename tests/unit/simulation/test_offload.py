@@ -322,12 +322,12 @@ def test_a_sweep_is_what_events_say():
 # -- memory -----------------------------------------------------------------------------------------------
 
 
-def _peak(found, **more):
+def peak(found, **more):
     return simulate(found, **more).documents["summary"]
 
 
 def test_what_left_the_device_is_on_the_host():
-    kept, away = (_peak(scenario(what)) for what in (None, {"optimizer_states": "host"}))
+    kept, away = (peak(scenario(what)) for what in (None, {"optimizer_states": "host"}))
     states = kept["peak_memory_bytes"][0]["breakdown"]["optimizer_states"]
     (host,) = away["host_memory_bytes"]
     assert (host["place"], host["breakdown"]["optimizer_states"], host["total"]) == ("host", states, states)
@@ -351,7 +351,7 @@ def test_the_device_holds_the_states_of_few_updates(prefetch):
 
 def test_gradients_leave_the_device():
     """Of all layers those of two blocks are there: what the backward makes, and what is on its way."""
-    kept, away = (_peak(scenario(what)) for what in (None, {"gradients": "host"}))
+    kept, away = (peak(scenario(what)) for what in (None, {"gradients": "host"}))
     before, after = (each["peak_memory_bytes"][0]["breakdown"]["gradients"] for each in (kept, away))
     (host,) = away["host_memory_bytes"]
     assert host["breakdown"]["gradients"] == before - 4  # the sum of the loss stays
@@ -360,7 +360,7 @@ def test_gradients_leave_the_device():
 
 def test_activations_leave_the_device():
     """The peak falls by what the layers keep, but for those under way."""
-    kept, away = (_peak(scenario(what)) for what in (None, {"activations": "host"}))
+    kept, away = (peak(scenario(what)) for what in (None, {"activations": "host"}))
     before, after = (each["peak_memory_bytes"][0]["breakdown"]["activations"] for each in (kept, away))
     (host,) = away["host_memory_bytes"]
     assert after < before / 2
@@ -384,7 +384,7 @@ def test_every_buffer_of_the_hosts_is_released_again():
 
 
 def test_a_host_that_is_too_small_is_told():
-    summary = _peak(scenario({"optimizer_states": "host"}, changed={"memory": figure("16 MiB")}))
+    summary = peak(scenario({"optimizer_states": "host"}, changed={"memory": figure("16 MiB")}))
     (host,) = summary["host_memory_bytes"]
     assert not summary["fits"] and not host["fits"]
     assert host["excess"] == host["total"] - host["capacity"] > 0
@@ -415,82 +415,16 @@ def test_what_cannot_be_is_refused(offload, more, told):
         prepare(scenario(offload, **more))
 
 
-# -- how copies go, and limits ----------------------------------------------------------------------------
-
-
-def test_what_is_not_pinned_is_copied_at_half_the_rate():
-    def flowing(**how):
-        found = scenario({"optimizer_states": "host", **how})
-        latency = copy_time(Way.TO_DEVICE, 0, 0, prepare(found).cluster, math.inf).latency * 1e9
-        return sum(end - start - latency for start, end in copies(simulate(found), Way.TO_DEVICE))
-
-    assert flowing(enable_pinned_mem=False) == pytest.approx(2 * flowing(), rel=1e-3)
-
-
-def test_disks_give_as_much_as_is_asked_for():
-    """One request at a time: a block in the time of an access."""
-    how = {"enable_aio": False, "aio_block_size": "1 MiB", "access": "1 ms"}
-    found = scenario({"optimizer_states": "disk", **how})
-    states = 3 * 4 * prepare(found).plan.graph.num_parameters
-    latency = copy_time(Way.FROM_DISKS, 0, 0, prepare(found).cluster, math.inf).latency * 1e9
-    spent = sum(end - start - latency for start, end in copies(simulate(found), Way.FROM_DISKS))
-    assert spent == pytest.approx(states / 2**20 * 1e6, rel=1e-3)
-
-
-def test_blocks_and_limits_of_the_hosts_memory():
-    states = {"optimizer_states": "host"}
-    (exact,) = _peak(scenario(states, {"data": 2}))["host_memory_bytes"]
-    (blocks,) = _peak(scenario({**states, "host_mem_block_size": "1 GiB"}, {"data": 2}))["host_memory_bytes"]
-    assert exact["total"] < blocks["total"] == 2 << 30
-    (limited,) = _peak(scenario({**states, "offload_cpu_size": "1 GiB", "cpu_ratio": 0.5}, {"data": 2}))[
-        "host_memory_bytes"
-    ]
-    assert limited["capacity"] == 1 << 30
-
-
-def test_every_name_of_mindspores_offload_config():
-    found = scenario(
-        {
-            "offload_path": "./offload",
-            "offload_cpu_size": "1 GiB",
-            "offload_disk_size": "2 GiB",
-            "cpu_ratio": 0.5,
-            "enable_pinned_mem": False,
-            "enable_aio": True,
-            "aio_block_size": "512 KiB",
-            "aio_queue_size": 4,
-            "offload_param": "cpu",
-            "offload_checkpoint": "disk",
-            "auto_offload": False,
-            "host_mem_block_size": "1 MiB",
-        }
-    )
-    plan = prepare(found).plan
-    offload = plan.offload
-    assert {name: (rule.place, rule.rates.pinned) for name, rule in offload.rules.items()} == {
-        "parameters": (Place.HOST, False),
-        "activations": (Place.DISK, False),
-    }
-    assert (offload.host_limit, offload.disk_limit, offload.host_block) == (1 << 29, 2 << 30, 1 << 20)
-    assert offload.rules["activations"].rates.disk == pytest.approx(4 * 2**19 / 100e-6)
-    assert any("./offload changes nothing" in note for note in plan.notes)
-
-
-def test_mindspores_ratio_is_of_the_automatic_mode():
-    spec = scenario({"auto_offload": True, "hbm_ratio": 0.9, "max_device_memory": "1 GiB"}).spec
-    assert (spec.parallel.offload.auto, spec.parallel.offload.hbm_ratio) == (True, 0.9)
-
-
 # -- the automatic mode -----------------------------------------------------------------------------------
 
 
 def test_auto_offloads_what_is_idle_longest_until_it_fits():
     """States are idle for the whole step, so they go first; no more of them than is needed."""
-    whole = _peak(scenario())["peak_memory_bytes_max"]
-    states = _peak(scenario())["peak_memory_bytes"][0]["breakdown"]["optimizer_states"]
+    whole = peak(scenario())["peak_memory_bytes_max"]
+    states = peak(scenario())["peak_memory_bytes"][0]["breakdown"]["optimizer_states"]
     limit = whole - states // 2
     found = scenario({"auto": True, "max_device_memory": f"{limit} B"})
-    summary = _peak(found)
+    summary = peak(found)
     assert summary["peak_memory_bytes_max"] <= limit
     (host,) = summary["host_memory_bytes"]
     assert {name for name, size in host["breakdown"].items() if size} == {"optimizer_states"}
