@@ -23,13 +23,16 @@ def with_sums(
     Those that put the first term there read no sum: that would be the one of the step before. ``buffer`` is
     what a value of an instance is called among all of the part.
     """
+    read_back = {number: found for number, code in enumerate(codes.codes) if (found := _read_back(code))}
+    if not read_back:
+        return list(executions)
     begun: set[str] = set()
     shorter: dict[tuple[int, frozenset[int]], int] = {}
     made: list[Execution] = []
     maker = 0
     for place, each in enumerate(executions):
         code = codes.codes[each.code]
-        sums = {index: buffer(each.instance, name) for index, name in _read_back(code)}
+        sums = {index: buffer(each.instance, name) for index, name in read_back.get(each.code, ())}
         first = frozenset(index for index, name in sums.items() if name not in begun)
         begun.update(sums.values())
         if sums.keys() - first:
