@@ -14,15 +14,15 @@ from simcluster.foreign import (
     Given,
     Imported,
     importer,
+    told,
     translate,
     translated_text,
-    untranslated_lines,
 )
 from simcluster.foreign.flag import Fate
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare
 
-_COLOURS = {Fate.UNSUPPORTED: "1;33", Fate.PROFILE: "33", Fate.UNKNOWN: "33"}
+_COLOURS: dict[Fate | None, str] = {Fate.UNSUPPORTED: "1;33", Fate.UNKNOWN: "33"}
 
 
 def import_file(kind: str, path: str, given: Given, target: Target) -> ExitCode:
@@ -43,10 +43,8 @@ def import_file(kind: str, path: str, given: Given, target: Target) -> ExitCode:
 
 
 def _say(imported: Imported) -> None:
-    """Remarks, then what was not translated, the gravest first."""
-    for remark in imported.remarks:
-        note(f"note: {remark}")
-    for fate, title, lines in untranslated_lines(imported.untranslated):
+    """What is not as the file says, the gravest first, and what was worked out."""
+    for fate, title, lines in told(imported):
         note(_coloured(title, _COLOURS.get(fate, "")))
         for line in lines:
             note(f"  {line}")

@@ -5,7 +5,7 @@ The formats themselves are in ``simcluster.foreign.formats``.
 
 from simcluster.foreign.flag import Fate, Flag, Untranslated
 from simcluster.foreign.importer import Given, Imported, Importer, importer, importers
-from simcluster.foreign.translate import translate, translated_text, untranslated_lines
+from simcluster.foreign.translate import told, translate, translated_text
 
 __all__ = [
     "Fate",
@@ -16,7 +16,7 @@ __all__ = [
     "Untranslated",
     "importer",
     "importers",
+    "told",
     "translate",
     "translated_text",
-    "untranslated_lines",
 ]

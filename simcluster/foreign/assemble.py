@@ -3,6 +3,7 @@
 Facts with a word of their own, instead of a key path:
 
     hosts, devices_per_host, world     what the launch says about machines
+    task                               "inference" where the file does not train; else nothing
     tensor, pipeline, context, data    sizes of the parallel axes
     expert, expert_tensor              ranks that share experts, and that split each (see ``mixture``)
     chunks, layers_per_chunk           virtual pipeline stages of each device
@@ -24,8 +25,10 @@ from simcluster.document import Document, validate_data
 from simcluster.errors import Problem, ScenarioError
 from simcluster.foreign.accepted import accepts, in_order, knows, plans_axis, put
 from simcluster.foreign.facts import Choice, Fact, Facts
+from simcluster.foreign.family import ALWAYS
 from simcluster.foreign.flag import Flag
 from simcluster.foreign.importer import Given, Imported, traced
+from simcluster.foreign.inference import inference
 from simcluster.foreign.pipeline import pipeline
 from simcluster.plan.spec import FrameworkSpec
 from simcluster.plan.strategy_spec import by_heads
@@ -39,8 +42,21 @@ _NEEDED = {
     "training.micro_batch": "the micro-batch",
     "training.seq_len": "the sequence length",
     "training.global_batch": "the global batch",
+    "inference.batch": "how many prompts are answered together",
+    "inference.prompt": "how many tokens a prompt has",
+    "inference.tokens": "how many tokens are generated behind a prompt",
 }
-_EXAMPLES = {"model.vocab": 128256, "training.seq_len": 4096, "training.micro_batch": 1}
+_DECODERS = ("model.layers", "model.vocab")
+"""Sizes that models of other families may not have."""
+
+_EXAMPLES = {
+    "model.vocab": 128256,
+    "training.seq_len": 4096,
+    "training.micro_batch": 1,
+    "inference.batch": 32,
+    "inference.prompt": 2048,
+    "inference.tokens": 256,
+}
 
 
 def assemble(facts: Facts, name: str, given: Given) -> Imported:
@@ -57,7 +73,10 @@ def assemble(facts: Facts, name: str, given: Given) -> Imported:
     devices = scenario.cluster()
     if devices:
         scenario.mesh(devices)
-    scenario.batch()
+    if facts.get("task") == "inference":
+        inference(facts)
+    else:
+        scenario.batch()
     scenario.choices()
     pipeline(facts, scenario.put)
     scenario.vocabulary()
@@ -65,7 +84,7 @@ def assemble(facts: Facts, name: str, given: Given) -> Imported:
     data = _merged(scenario.data, settings)
     # What could not be read is missing too; saying that as well would not help.
     unread = any(problem.where for problem in facts.problems)
-    problems = [*facts.problems, *([] if unread else _missing(data))]
+    problems = [*facts.problems, *([] if unread else _missing(data, facts.get("task", "training")))]
     if problems:
         raise ScenarioError(*problems)
     data = in_order(data)
@@ -302,7 +321,7 @@ class _Assembly:
             if index:
                 self.facts.unsupported(fact.flag, choice.lost)
             if candidate is not None:
-                doubt = f"{fact.flag.text} - NOT SUPPORTED YET" if index else fact.flag.text
+                doubt = f"{fact.flag.text} - CHANGES THE RESULT" if index else fact.flag.text
                 self.put(path, candidate, replace(fact.flag, text=doubt))
             return
         self.facts.unsupported(fact.flag, choice.lost)
@@ -378,8 +397,8 @@ def _merged(data: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
     return merged
 
 
-def _missing(data: Mapping[str, Any]) -> list[Problem]:
-    """What a scenario needs and nobody said."""
+def _missing(data: Mapping[str, Any], task: str) -> list[Problem]:
+    """What a scenario of this task needs and nobody said."""
     model = data.get("model")
     named = isinstance(model, Mapping) and bool(model.keys() & {"use", "hf", "onnx"})
     problems = []
@@ -390,8 +409,10 @@ def _missing(data: Mapping[str, Any]) -> list[Problem]:
     for path, noun in _NEEDED.items():
         section, key = path.split(".")
         inner = data.get(section)
-        if path.startswith("model.") and named:
+        if section not in ("model", task) or (section == "model" and named):
             continue
+        if path in _DECODERS and isinstance(model, Mapping) and model.get("family") in ALWAYS:
+            continue  # the family's own sizes are checked with it
         if not isinstance(inner, Mapping) or key not in inner:
             example = f"give --set {path}={_EXAMPLES.get(path, 'NUMBER')}"
             problems.append(Problem(f"the file does not say {noun}", hint=example))

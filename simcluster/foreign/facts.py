@@ -1,4 +1,22 @@
-"""What another tool's file says, in the words of a scenario."""
+"""What another tool's file says, in the words of a scenario, and what becomes of everything else it says.
+
+An importer gives every setting of a file exactly one of these ends, so that nothing is lost in silence:
+
+    say            it is translated: a key path of the scenario, or a fact that ``assemble`` works out
+    refuse         no scenario can say it, and without it another model or program would be simulated
+                   (``beyond``): the import ends with exit code 2
+    unsupported    it changes time or memory and is not translated: told FIRST, in the terminal and at the top
+                   of the written scenario, with what is simulated in its place
+    unknown        nobody here knows it: listed as that, below
+    profiled       the framework profile decides it as a whole
+    effectless     times and bytes do not depend on it: listed last and shortly. A setting that is merely
+                   unheard of, or that changes a little, does not belong here
+
+Which program a file starts decides the family (``say("model.family", ...)``, then ``family.settle``) and the
+task: ``say("task", "inference", flag)`` makes ``assemble`` write an ``inference`` section from
+``inference.batch``, ``inference.prompt`` and ``inference.tokens``, asking for those that nobody says.
+A file without any setting of its format is refused by ``Importer.expect``, which every importer calls.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from simcluster.errors import Problem
+from simcluster.foreign.beyond import Beyond
 from simcluster.foreign.flag import Fate, Flag, Untranslated
 
 
@@ -42,6 +61,7 @@ class Facts:
     remarks: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     flags: list[Flag] = field(default_factory=list)
+    refused: list[Beyond] = field(default_factory=list)
 
     def say(self, name: str, value: Any, flag: Flag) -> None:
         """States a fact; the last statement counts, and one that contradicts an earlier one is remarked."""
@@ -72,8 +92,16 @@ class Facts:
         self.untranslated.append(Untranslated(flag, Fate.EFFECTLESS, reason))
 
     def unsupported(self, flag: Flag, reason: str) -> None:
-        """Lists a setting that changes the result and cannot be said; ``reason`` tells what is simulated."""
+        """Tells first of a setting that changes the result; ``reason`` says what is simulated instead."""
         self.untranslated.append(Untranslated(flag, Fate.UNSUPPORTED, reason))
+
+    def refuse(self, flag: Flag, beyond: Beyond) -> None:
+        """Refuses the file for what no scenario can say, once, at the first setting that asks for it."""
+        if beyond in self.refused:
+            self.absorb(flag)
+        else:
+            self.refused.append(beyond)
+            self.wrong(flag, beyond.message, beyond.hint)
 
     def profiled(self, flag: Flag) -> None:
         """Lists a setting about fusion, overlap or buckets, which a framework profile decides as a whole."""

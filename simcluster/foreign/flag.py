@@ -29,10 +29,10 @@ class Flag:
 
 
 class Fate(StrEnum):
-    """Why a setting is not in the scenario."""
+    """What becomes of a setting that is not in the scenario; ``facts`` tells which is meant for what."""
 
+    UNSUPPORTED = "changes the result"
     EFFECTLESS = "has no effect on time or memory"
-    UNSUPPORTED = "not supported yet"
     PROFILE = "left to the framework profile"
     UNKNOWN = "unknown"
     ABSORBED = "worked into other values"

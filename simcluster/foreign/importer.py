@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar
 
 from simcluster.errors import Problem, ScenarioError, SimclusterError, nearest
 from simcluster.foreign.facts import Facts
-from simcluster.foreign.flag import Flag, Untranslated
+from simcluster.foreign.flag import Flag, Untranslated, plain
 from simcluster.registry import kinds
 
 Located = TypeVar("Located", bound=SimclusterError)
 
 FAMILY = "simcluster.foreign.formats"
+
+_SHOWN = 3
+"""Settings that an error names."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,32 @@ class Importer(ABC):
 
     takes_variables: ClassVar[bool] = False
     """Whether its files may leave variables open."""
+
+    marks: ClassVar[tuple[str, ...]]
+    """Settings by which its files are known: names, or beginnings of names that end with a dot."""
+
+    def expect(self, flags: Iterable[Flag], name: str) -> None:
+        """ScenarioError if no setting of the file called ``name`` is one of this format's ``marks``."""
+        found = [flag.name for flag in flags]
+        sections = tuple(mark for mark in self.marks if mark.endswith("."))
+        if any(each in self.marks or each.startswith(sections) for each in found):
+            return
+        shown = ", ".join(f"'{plain(each, 40)}'" for each in found[:_SHOWN])
+        known = ", ".join(mark.rstrip(".") for mark in self.marks[:_SHOWN])
+        message = f"this is not {self.title}: it has no setting by which one is known, such as {known}"
+        message += f"; its first are {shown}" if shown else ""
+        raise ScenarioError(Problem(message, where=name, hint=self._elsewhere(found)))
+
+    def _elsewhere(self, names: list[str]) -> str:
+        """What reads a file with these settings."""
+        if {"model_type", "architectures"} & {*names}:
+            return "a config.json of Hugging Face is read by the scenario itself: model: {hf: config.json}"
+        if {"simcluster", "parallel.mesh"} & {*names}:
+            return "this is a scenario already: simcluster run FILE"
+        for kind, other in importers().items():
+            if other is not type(self) and any(mark in names for mark in other.marks):
+                return f"simcluster import {kind} reads {other.title}"
+        return ""
 
     @abstractmethod
     def read(self, text: str, name: str, given: Given) -> Facts:

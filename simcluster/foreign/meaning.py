@@ -9,6 +9,7 @@ from typing import Any
 
 from simcluster.document.wording import either
 from simcluster.errors import nearest
+from simcluster.foreign.beyond import Beyond
 from simcluster.foreign.facts import Choice, Facts, Meaning
 from simcluster.foreign.flag import Flag
 
@@ -112,19 +113,40 @@ def selects(name: str, options: Mapping[str, Any], lost: str = "") -> Meaning:
     return meaning
 
 
-def lost(reason: str, *, unless: Collection[Any] = (None, False, 0, 1, "0", "1")) -> Meaning:
+OFF: Collection[Any] = (None, False, 0, 1, "0", "1")
+"""Values that leave most settings without an effect."""
+
+
+def lost(reason: str, *, unless: Collection[Any] = OFF) -> Meaning:
     """What changes the result and cannot be said; the values ``unless`` leave everything as it is."""
 
     def meaning(facts: Facts, flag: Flag) -> None:
-        value = flag.value[0] if isinstance(flag.value, list) and len(flag.value) == 1 else flag.value
-        if isinstance(value, str) and value.lower() in ("null", "none", "false"):
-            value = None
-        if any(value is other or (type(value) is type(other) and value == other) for other in unless):
+        if _among(flag, unless):
             facts.effectless(flag, "off")
         else:
             facts.unsupported(flag, reason)
 
     return meaning
+
+
+def refused(beyond: Beyond, *, unless: Collection[Any] = (None, False, 0, "0")) -> Meaning:
+    """What no scenario can say, unless its value is one of those that switch it off."""
+
+    def meaning(facts: Facts, flag: Flag) -> None:
+        if _among(flag, unless):
+            facts.effectless(flag, "off")
+        else:
+            facts.refuse(flag, beyond)
+
+    return meaning
+
+
+def _among(flag: Flag, values: Collection[Any]) -> bool:
+    """Whether a setting has one of these values; the words null, none and false are those values."""
+    value = flag.value[0] if isinstance(flag.value, list) and len(flag.value) == 1 else flag.value
+    if isinstance(value, str) and value.lower() in ("null", "none", "false"):
+        value = None
+    return any(value is other or (type(value) is type(other) and value == other) for other in values)
 
 
 def chooses(name: str, choice: Choice) -> Meaning:

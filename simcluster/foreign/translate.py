@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import PurePath
 
 from simcluster.errors import Problem, ScenarioError
@@ -27,38 +27,42 @@ def translate(importer: Importer, text: str, name: str, given: Given) -> Importe
 
 
 def translated_text(imported: Imported, importer: Importer, name: str) -> str:
-    """The scenario as YAML: every line with the setting it came from, and what is not in it at the end."""
+    """The scenario as YAML, with the setting that each line came from.
+
+    What changes the result stands at the top, everything else that is not in the scenario at the end.
+    """
     remarks = {path: str(flag) for path, flag in imported.origins.items() if flag.text}
-    tail: list[str] = [f"- {remark}" for remark in imported.remarks]
-    if tail:
-        tail.insert(0, "Worked out:")
-    for _, title, lines in untranslated_lines(imported.untranslated, folders=False):
-        tail += [title, *(f"- {line}" for line in lines)]
     head = [f"Imported from {plain(PurePath(name).name)} ({importer.title})."]
+    tail: list[str] = []
+    for fate, title, lines in told(imported, folders=False):
+        place = head if fate is Fate.UNSUPPORTED else tail
+        place += [title, *(f"- {line}" for line in lines)]
     return commented(imported.data, remarks, head=head, tail=tail)
 
 
-def untranslated_lines(
-    untranslated: Iterable[Untranslated], *, folders: bool = True
-) -> Iterator[tuple[Fate, str, list[str]]]:
-    """What is not in the scenario by fate, the gravest first: (fate, title, lines).
+def told(imported: Imported, *, folders: bool = True) -> Iterator[tuple[Fate | None, str, list[str]]]:
+    """What a user has to know of a translation, the gravest first: (fate, title, lines).
 
-    One line for each setting that may change the result; those of a profile and those without effect
-    together. Without ``folders`` places have only the name of the file.
+    First what changes the result, then what is unknown, what was worked out (which has no fate), what a
+    profile decides, and last what changes nothing. Without ``folders`` places have only the name of the file.
     """
-    found = list(dict.fromkeys(untranslated))
+    found = list(dict.fromkeys(imported.untranslated))
     for fate, title in _TITLES.items():
         of_fate = [each for each in found if each.fate is fate]
-        if of_fate and fate not in (Fate.UNSUPPORTED, Fate.UNKNOWN):
-            yield fate, title, [", ".join(map(_briefly, of_fate))]
-        elif of_fate:
+        if fate is None:
+            if imported.remarks:
+                yield fate, title, list(imported.remarks)
+        elif of_fate and fate in (Fate.UNSUPPORTED, Fate.UNKNOWN):
             yield fate, title, [_line(each, folders) for each in of_fate]
+        elif of_fate:
+            yield fate, title, [", ".join(dict.fromkeys(map(_briefly, of_fate)))]
 
 
-_TITLES = {
-    Fate.UNSUPPORTED: "Warning: not supported yet; the simulation differs from the file in this:",
-    Fate.PROFILE: "Warning: fusion, overlap and buckets are the framework profile's, whatever these say:",
-    Fate.UNKNOWN: "Warning: unknown, may change the result:",
+_TITLES: dict[Fate | None, str] = {
+    Fate.UNSUPPORTED: "Changes the result: the simulation differs from the file in this:",
+    Fate.UNKNOWN: "Unknown here, may change the result:",
+    None: "Worked out:",
+    Fate.PROFILE: "Fusion, overlap and buckets are the framework profile's, whatever these say:",
     Fate.ABSORBED: "Without a line of their own, worked into other values:",
     Fate.EFFECTLESS: "No effect on time or memory:",
 }
@@ -72,8 +76,6 @@ def _line(each: Untranslated, folders: bool) -> str:
 
 
 def _briefly(each: Untranslated) -> str:
-    """A setting without effect: its name and line."""
-    line = each.flag.where.rpartition(":")[2]
+    """The name of a setting, and why it is listed where that is not plain."""
     name = plain(each.flag.name, 60)
-    told = ", ".join(part for part in (f"line {line}" if line else "", each.reason) if part)
-    return f"{name} ({told})" if told else name
+    return f"{name} ({each.reason})" if each.reason else name

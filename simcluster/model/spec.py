@@ -270,13 +270,17 @@ class ModelSpec(CatalogSection):
         self.transformer({})
         return self
 
+    @classmethod
+    def family_knows(cls, family: str, key: str) -> bool:
+        """Whether models of a family have a use for a key of this section."""
+        return key in _ABOUT or any(each.name == key for each in fields(_CLASSES.get(family, Transformer)))
+
     def _only_known(self) -> None:
         """Refuses keys that the family has no use for."""
-        known = {each.name for each in fields(_CLASSES.get(self.family, Transformer))} | _ABOUT
         problems = [
             Problem(f"a model of the family '{self.family}' has no '{name}'", name)
             for name in type(self).model_fields
-            if name in self.model_fields_set and name not in known
+            if name in self.model_fields_set and not self.family_knows(self.family, name)
         ]
         if problems:
             raise Refused(*problems)

@@ -55,7 +55,8 @@ def import_(
     """Translate another tool's file into a scenario.
 
     The scenario goes to standard output, or to the file given with -o. Every setting that is not in it is
-    listed on standard error and at its end: those that change the result as warnings. Scripts are read, never
+    listed on standard error and in its comments: first those that change the result, last those that change
+    nothing. What no scenario can say (linear attention, Mamba, LoRA) is refused. Scripts are read, never
     executed.
     """
     from simcluster.cli.imported import import_file

@@ -38,12 +38,25 @@ class DeepSpeed(Importer):
 
     kind = "deepspeed"
     title = "a DeepSpeed JSON"
+    marks = (
+        "zero_optimization.",
+        "train_micro_batch_size_per_gpu",
+        "train_batch_size",
+        "gradient_accumulation_steps",
+        "bf16.",
+        "fp16.",
+        "bfloat16.",
+        "optimizer.",
+        "gradient_clipping",
+    )
 
     def read(self, text: str, name: str, given: Given) -> Facts:
         """What the configuration says; batch sizes are checked against each other when devices are known."""
         facts = Facts()
         flags = []
-        for flag in read_json(text, name):
+        written = read_json(text, name)
+        self.expect(written, name)
+        for flag in written:
             if flag.value == _AUTO:
                 facts.remark(f"{flag.where}: {flag}: filled in by the program that reads this file")
             else:

@@ -22,6 +22,7 @@ class Megatron(Importer):
     kind = "megatron"
     title = "a Megatron launch line or script"
     takes_variables = True
+    marks = tuple(sorted(MARKS))
 
     def read(self, text: str, name: str, given: Given) -> Facts:
         """The arguments of the one launch in the script; variables are filled in, nothing is executed."""

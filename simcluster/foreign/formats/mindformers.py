@@ -60,12 +60,15 @@ class MindFormers(Importer):
 
     kind = "mindformers"
     title = "a MindFormers YAML"
+    marks = ("runner_config.", "parallel_config.", "model.model_config.", "run_mode", "trainer.type")
 
     def read(self, text: str, name: str, given: Given) -> Facts:
         """What the file says; the number of devices is the product of its parallel axes."""
         facts = Facts()
         say_framework(facts, "mindformers", "which reads such files")
-        facts.understand(read_settings(text, name), _meaning)
+        written = read_settings(text, name)
+        self.expect(written, name)
+        facts.understand(written, _meaning)
         if given.model is None:
             _model(facts)
         mixture(facts, chosen=1, groups_best=False)

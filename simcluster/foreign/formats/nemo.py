@@ -87,12 +87,28 @@ class Nemo(Importer):
 
     kind = "nemo"
     title = "a NeMo or Megatron-Bridge YAML"
+    marks = (
+        "model.micro_batch_size",
+        "trainer.num_nodes",
+        "trainer.devices",
+        "train.micro_batch_size",
+        "trainer.precision",
+        "trainer.strategy.",
+        "model.tensor_model_parallel_size",
+        "model.num_layers",
+        "model._target_",
+        "model.config.",
+        "model.provider",
+        "train.global_batch_size",
+    )
 
     def read(self, text: str, name: str, given: Given) -> Facts:
         """What the file says, by Megatron's meanings."""
         facts = Facts()
         say_framework(facts, "nemo", "which reads such files")
-        facts.understand(read_settings(text, name), _meaning)
+        written = read_settings(text, name)
+        self.expect(written, name)
+        facts.understand(written, _meaning)
         if "model.layers" in facts.known and "model.use" in facts.known:
             facts.absorb(facts.drop("model.use"))  # its dimensions are written out
         if given.model is None and "model.use" not in facts.known:

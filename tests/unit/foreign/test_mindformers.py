@@ -211,7 +211,8 @@ def test_other_families_are_listed():
         ("a: 1\n b: 2", "m.yaml:2"),
         ("- 1", "the file holds a list"),
         ("!!python/object:os.system {}", "is not accepted"),
-        ("seed: 0", "the file does not say which model is trained"),
+        ("seed: 0", "this is not a MindFormers YAML"),
+        ("run_mode: train", "the file does not say which model is trained"),
     ],
 )
 def test_malformed(text, message):
