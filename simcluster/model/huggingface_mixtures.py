@@ -9,6 +9,9 @@ from simcluster.document import Refused
 
 Config = Mapping[str, Any]
 
+_COUNTS = ("num_experts", "num_local_experts", "n_routed_experts")
+"""What configs have called the number of experts; transformers 5 saves Qwen3's as num_local_experts."""
+
 _METHODS = ("greedy", "group_limited_greedy", "noaux_tc")
 
 
@@ -16,7 +19,7 @@ def mixtral(config: Config) -> dict[str, Any]:
     """All layers mixed; the inner size of an expert is that of the MLP."""
     window = config.get("sliding_window")
     experts = {
-        "count": _size(config, "num_local_experts"),
+        "count": _count(config, "num_local_experts"),
         "top_k": _size(config, "num_experts_per_tok"),
         "ffn": _size(config, "intermediate_size"),
     }
@@ -27,7 +30,7 @@ def qwen3_moe(config: Config) -> dict[str, Any]:
     """All layers mixed, without shared experts; no MLP has ``intermediate_size``."""
     return {
         "experts": {
-            "count": _size(config, "num_experts"),
+            "count": _count(config, "num_experts"),
             "top_k": _size(config, "num_experts_per_tok"),
             "ffn": _size(config, "moe_intermediate_size"),
             "normalised": _flag(config, "norm_topk_prob"),
@@ -57,11 +60,11 @@ def _deepseek(config: Config, method: str, score: str) -> dict[str, Any]:
     grouped = method != "greedy" and _size(config, "n_group") > 1
     steered = method == "noaux_tc"
     experts = {
-        "count": _size(config, "n_routed_experts"),
+        "count": _count(config, "n_routed_experts"),
         "top_k": _size(config, "num_experts_per_tok"),
         "ffn": _size(config, "moe_intermediate_size"),
         "shared": _size(config, "n_shared_experts", least=0),
-        "dense_layers": _size(config, "first_k_dense_replace", least=0),
+        "dense_layers": _dense_layers(config),
         "score": score,
         "normalised": _flag(config, "norm_topk_prob"),
         "scale": _number(config, "routed_scaling_factor"),
@@ -78,6 +81,22 @@ def _deepseek(config: Config, method: str, score: str) -> dict[str, Any]:
         "value_dim": _size(config, "v_head_dim"),
     }
     return {"experts": experts, "latent": latent}
+
+
+def _count(config: Config, usual: str) -> int:
+    """The number of experts, under whichever name; ``usual`` is named where it is missing."""
+    return _size(config, next((key for key in _COUNTS if config.get(key) is not None), usual))
+
+
+def _dense_layers(config: Config) -> int:
+    """Layers before the first with experts, as a number or by a list of every layer's kind."""
+    listed = config.get("mlp_layer_types")
+    if config.get("first_k_dense_replace") is not None or not isinstance(listed, list):
+        return _size(config, "first_k_dense_replace", least=0)
+    dense = next((index for index, kind in enumerate(listed) if kind != "dense"), len(listed))
+    if any(kind != "sparse" for kind in listed[dense:]):
+        raise Refused("mlp_layer_types is not supported; only 'dense' in the first layers, then 'sparse'")
+    return dense
 
 
 def _given(config: Config, key: str) -> Any:

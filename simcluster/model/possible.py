@@ -40,12 +40,12 @@ def refuse_clashes(known: Mapping[str, Any]) -> None:
             raise Refused(f"'{name}' needs {choice}: {wanted}, not {known[choice]}", path=name)
 
 
-def refuse_missing(names: Sequence[str]) -> None:
-    """Refused if any of these dimensions is missing, which are listed."""
+def refuse_missing(names: Sequence[str], hint: str = "or name a model: {use: llama3-70b}") -> None:
+    """Refused if any of these dimensions is missing, which are listed; ``hint`` tells what to do."""
     if names:
         listed = ", ".join(f"'{name}'" for name in names)
         verb = "is" if len(names) == 1 else "are"
-        raise Refused(f"{listed} {verb} missing", hint="or name a model: {use: llama3-70b}")
+        raise Refused(f"{listed} {verb} missing", hint=hint)
 
 
 def refuse_impossible(known: Mapping[str, Any]) -> None:

@@ -84,7 +84,8 @@ class ModelSpec(CatalogSection):
 
     hf: Path | None = None
     """A Hugging Face config.json, relative to the scenario's folder: model types llama, mistral, qwen2,
-    qwen3, mixtral, qwen3_moe, deepseek_v2, deepseek_v3, kimi_k2, gpt2, opt, bloom and mpt."""
+    qwen3, mixtral, qwen3_moe, deepseek_v2, deepseek_v3, kimi_k2, gpt2, opt, bloom, mpt, bert, t5, vit and
+    resnet."""
 
     onnx: Path | None = None
     """An ONNX file, relative to the scenario's folder: its nodes as operators, for any number of samples. Its
@@ -260,11 +261,11 @@ class ModelSpec(CatalogSection):
             if self.use is not None:
                 raise Refused("give 'use' or 'hf', not both", path="hf")
             if self.family in _CLASSES:
-                raise Refused(f"no config.json of a {self.family} is read", path="hf")
+                raise Refused("a config.json says itself what it is: leave 'family' out", path="family")
             return self
-        self._only_known()
+        self._only_known(self.family)
         if self.family in _CLASSES:
-            self.structured()
+            self.structured({})
             return self
         refuse_missing([name for name in _SIZES if getattr(self, name) is None])
         self.transformer({})
@@ -275,12 +276,12 @@ class ModelSpec(CatalogSection):
         """Whether models of a family have a use for a key of this section."""
         return key in _ABOUT or any(each.name == key for each in fields(_CLASSES.get(family, Transformer)))
 
-    def _only_known(self) -> None:
+    def _only_known(self, family: str) -> None:
         """Refuses keys that the family has no use for."""
         problems = [
-            Problem(f"a model of the family '{self.family}' has no '{name}'", name)
+            Problem(f"a model of the family '{family}' has no '{name}'", name)
             for name in type(self).model_fields
-            if name in self.model_fields_set and not self.family_knows(self.family, name)
+            if name in self.model_fields_set and not self.family_knows(family, name)
         ]
         if problems:
             raise Refused(*problems)
@@ -298,24 +299,37 @@ class ModelSpec(CatalogSection):
             return self.graph.build()
         if self.onnx is not None:
             return _of_file("onnx", folder, self.onnx, onnx.load)
-        if self.hf is None and self.family in _CLASSES:
-            return self.structured()
-        if self.hf is None:
-            return self.transformer({})
-        return _of_file("hf", folder, self.hf, lambda path: self.transformer(huggingface.dimensions(path)))
+        if self.hf is not None:
+            return _of_file("hf", folder, self.hf, lambda path: self._of(huggingface.dimensions(path)))
+        return self._of({})
 
-    def structured(self) -> Model:
+    def remarks(self, folder: Path) -> tuple[str, ...]:
+        """What a user should know of what a config.json says and the model leaves out."""
+        return () if self.hf is None else huggingface.remarks(folder / self.hf)
+
+    def _of(self, given: Mapping[str, Any]) -> Model:
+        """The model from dimensions ``given`` and what this section says besides."""
+        family = given.get("family", self.family)
+        self._only_known(family)
+        return self.structured(given) if family in _CLASSES else self.transformer(given)
+
+    def structured(self, given: Mapping[str, Any]) -> Model:
         """The model of a family with a structure of its own; Refused if impossible."""
         written = type(self).model_fields
-        wanted = [each for each in fields(_CLASSES[self.family]) if each.name in written]
+        family = given.get("family", self.family)
+        wanted = [each for each in fields(_CLASSES[family]) if each.name in written]
         known = {each.name: getattr(self, each.name) for each in wanted}
-        known = {name: value for name, value in known.items() if value is not None}
+        known = {**given, **{name: value for name, value in known.items() if value is not None}}
+        known.pop("family", None)
         needed = [each.name for each in wanted if each.default is MISSING and each.name not in _USUAL]
-        refuse_missing([name for name in needed if name not in known])
+        missing = [name for name in needed if name not in known]
+        if given:
+            refuse_missing(missing, "the config does not say it: write it beside 'hf'")
+        refuse_missing(missing)
         if "heads" in needed:
             self._with_usual(known)
         refuse_impossible(known)
-        return _CLASSES[self.family](**known)
+        return _CLASSES[family](**known)
 
     def _with_usual(self, known: dict[str, Any]) -> None:
         """Adds the sizes of attention and MLP that are not given."""

@@ -100,7 +100,7 @@ def plan_document(built: Built) -> dict[str, Any]:
         **_shares(plan),
         **_inputs(built),
         **startup(built),
-        "notes": [*plan.notes, *_routed(built), *_reuse(built), *_remarks(built)],
+        "notes": [*_left_out(built), *plan.notes, *_routed(built), *_reuse(built), *_remarks(built)],
     }
 
 
@@ -123,6 +123,11 @@ def _active(model: Model) -> dict[str, int]:
     """How many parameters a token meets, where a router chooses."""
     active = model.num_active_parameters
     return {} if active == model.num_parameters else {"active_parameters": active}
+
+
+def _left_out(built: Built) -> tuple[str, ...]:
+    """What the file of the model says and the model leaves out."""
+    return built.scenario.spec.model.remarks(built.scenario.folder)
 
 
 def _remarks(built: Built) -> list[str]:

@@ -215,6 +215,60 @@ def test_newer_configs_have_the_rotary_base_one_level_down(tmp_path):
     assert load(tmp_path, config).rope_theta == 500000.0
 
 
+SCALINGS = [
+    {"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 8192},
+    {"type": "yarn", "factor": 40, "mscale": 1.0, "mscale_all_dim": 1.0},
+    {"type": "linear", "factor": 2.0},
+    {"rope_type": "longrope", "long_factor": [1.0], "short_factor": [1.0]},
+    {"type": "mrope", "mrope_section": [16, 24, 24]},
+]
+
+
+@pytest.mark.parametrize("scaling", SCALINGS, ids=lambda each: each.get("type") or each.get("rope_type"))
+@pytest.mark.parametrize("name", ["llama3-8b", "deepseek-v3"])
+def test_scaled_rotary_angles_take_as_long_as_plain_ones(tmp_path, name, scaling):
+    config = config_of(name)
+    assert load(tmp_path, config | {"rope_scaling": scaling}) == load(tmp_path, config)
+    newer = {"rope_theta": config["rope_theta"], **scaling}
+    newer = config | {"rope_theta": None, "rope_parameters": newer}
+    assert load(tmp_path, newer) == load(tmp_path, config)
+
+
+@pytest.mark.parametrize("name", ["mixtral-8x7b", "qwen3-30b-a3b", "deepseek-v3"])
+@pytest.mark.parametrize("key", ["num_experts", "num_local_experts", "n_routed_experts"])
+def test_the_number_of_experts_under_all_its_names(tmp_path, name, key):
+    config = config_of(name)
+    count = built(name).experts.count
+    others = ("num_experts", "num_local_experts", "n_routed_experts")
+    config = {each: value for each, value in config.items() if each not in others} | {key: count}
+    assert load(tmp_path, config).experts.count == count
+
+
+def test_dense_layers_as_a_list_of_kinds(tmp_path):
+    config = config_of("deepseek-v3")
+    kinds = ["dense"] * 3 + ["sparse"] * 58
+    listed = config | {"first_k_dense_replace": None, "mlp_layer_types": kinds}
+    assert load(tmp_path, listed) == load(tmp_path, config)
+
+
+def test_the_attention_of_every_layer_listed(tmp_path):
+    full, sliding = ({"layer_types": [f"{kind}_attention"] * 32} for kind in ("full", "sliding"))
+    config = config_of("mistral-7b") | {"sliding_window": 1024}
+    assert load(tmp_path, config | full).window == 0
+    assert load(tmp_path, config | sliding).window == 1024
+
+
+def test_layers_that_predict_further_tokens_are_left_out_and_that_is_said(tmp_path):
+    """transformers builds the model without them; who trains them has more to do."""
+    config = config_of("deepseek-v3")
+    spec = validate_data({"hf": "config.json"}, ModelSpec)
+    plain = load(tmp_path, config)
+    assert spec.remarks(tmp_path) == ()
+    assert load(tmp_path, config | {"num_nextn_predict_layers": 1}) == plain
+    (said,) = spec.remarks(tmp_path)
+    assert said.startswith("changes the result: num_nextn_predict_layers 1: no layers that predict")
+
+
 @pytest.mark.parametrize(
     ("layers", "hidden", "heads", "count"),
     [
@@ -276,8 +330,8 @@ BLOOM, MPT = config_of("bloom-176b"), config_of("mpt-7b")
         (
             {},
             "model_type 'None' is not supported",
-            "known: bloom, deepseek_v2, deepseek_v3, gpt2, kimi_k2, llama, mistral, mixtral, mpt, opt, "
-            "qwen2, qwen3, qwen3_moe",
+            "known: bert, bloom, deepseek_v2, deepseek_v3, gpt2, kimi_k2, llama, mistral, mixtral, mpt, opt, "
+            "qwen2, qwen3, qwen3_moe, resnet, t5, vit",
         ),
         (LLAMA | {"model_type": "lama"}, "model_type 'lama' is not supported", "did you mean 'llama'?"),
         (LLAMA | {"attention_bias": True}, "attention_bias true is not supported; only false", ""),
@@ -311,9 +365,9 @@ BLOOM, MPT = config_of("bloom-176b"), config_of("mpt-7b")
         (LLAMA | {"rope_theta": -1}, "rope_theta must be a positive number, not -1", ""),
         (LLAMA | {"tie_word_embeddings": "no"}, "tied must be true or false, not 'no'", ""),
         (
-            LLAMA | {"rope_scaling": {"rope_type": "llama3", "factor": 8.0}},
-            'rope_scaling {"rope_type": "llama3", "factor": 8.0} is not supported; only null',
-            "without the key, times and memory are the same",
+            LLAMA | {"rope_scaling": {"rope_type": "lama3", "factor": 8.0}},
+            'rope_scaling {"rope_type": "lama3", "factor": 8.0} is not supported',
+            "did you mean 'llama3'?",
         ),
         (LLAMA | {"attention_dropout": 1.0}, "attention_dropout must be a number from 0 to below 1", ""),
         (GPT | {"scale_attn_weights": False}, "scale_attn_weights false is not supported; only true", ""),
@@ -329,10 +383,18 @@ BLOOM, MPT = config_of("bloom-176b"), config_of("mpt-7b")
         (DEEPSEEK | {"scoring_func": "tanh"}, "scoring_func 'tanh' is not supported", ""),
         (DEEPSEEK | {"routed_scaling_factor": -1}, "routed_scaling_factor must be a positive number", ""),
         (
-            DEEPSEEK | {"num_nextn_predict_layers": 1},
-            "num_nextn_predict_layers 1 is not supported; only 0",
-            "without multi-token prediction",
+            DEEPSEEK | {"first_k_dense_replace": None, "mlp_layer_types": ["dense", "sparse", "dense"]},
+            "mlp_layer_types is not supported; only 'dense' in the first layers",
+            "",
         ),
+        (
+            QWEN3 | {"layer_types": ["sliding_attention", "full_attention"]},
+            "layer_types sliding_attention, full_attention is not supported",
+            "",
+        ),
+        (LLAMA | {"layer_types": ["linear_attention"]}, "layer_types linear_attention is not supported", ""),
+        (LLAMA | {"attn_logit_softcapping": 50.0}, "attn_logit_softcapping 50.0 is not supported", ""),
+        (LLAMA | {"model_type": ["llama"]}, "model_type '['llama']' is not supported", ""),
         (OPT | {"do_layer_norm_before": False}, "do_layer_norm_before false is not supported", ""),
         (
             OPT | {"word_embed_proj_dim": 512},
