@@ -86,8 +86,9 @@ def verify(
 ) -> Verification:
     """Whether the plan computes what one device computes: a small form of it is run on real values.
 
-    Loss, gradients and updated parameters of two steps are compared; ``agrees`` is the verdict. Raises
-    ScenarioError and PlanError as ``simulate`` does.
+    Loss, gradients and updated parameters of two steps are compared. The answer is true or false as they
+    agree, its ``check`` raises where they do not, and ``print`` shows the table. Raises ScenarioError and
+    PlanError as ``simulate`` does.
     """
     return simulation.verify(_scenario(scenario), dtype=dtype)
 

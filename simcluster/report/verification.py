@@ -79,7 +79,10 @@ def _difference(document: Document) -> Iterator[RenderableType]:
     if document["fault"]:
         yield Text.assemble(("The plan could not be run: ", "red"), document["fault"])
         return
-    first = next(each for each in document["comparisons"] if each["ranks"])
+    first = next((each for each in document["comparisons"] if each["ranks"]), None)
+    if first is None:
+        yield Text("Nothing was compared.", "red")
+        return
     ranks = first["ranks"]
     listed = ", ".join(map(str, ranks[:_MOST_RANKS])) + (" ..." if len(ranks) > _MOST_RANKS else "")
     yield Text.assemble(

@@ -15,6 +15,7 @@ from simcluster.model import Model
 from simcluster.model.operators.fp8 import E4M3, E5M2
 from simcluster.plan import Plan, make_plan
 from simcluster.program import Program, partition
+from simcluster.report import verification_text
 from simcluster.scenario import Scenario
 from simcluster.simulation.build import host_calls, lowered, planned
 from simcluster.simulation.shrink import shrink
@@ -34,9 +35,13 @@ STEPS = 2
 TOLERANCES = {"float64": 1e-9, "float32": 1e-4}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verification:
-    """What verify found: how the plan was shrunk, every comparison, and the fault that stopped it, if any."""
+    """What verify found: how the plan was shrunk, every comparison, and the fault that stopped it, if any.
+
+    It is true if every rank computed what one device computes, else false: ``assert simcluster.verify(...)``.
+    ``check`` raises then, ``print`` shows the table of what was compared.
+    """
 
     name: str
     dtype: str
@@ -50,6 +55,29 @@ class Verification:
     def agrees(self) -> bool:
         """Whether every rank computed what one device computes."""
         return not self.fault and bool(self.comparisons) and all(each.agrees for each in self.comparisons)
+
+    def __bool__(self) -> bool:
+        return self.agrees
+
+    def check(self) -> None:
+        """Raises SimulationError, with the first difference or the fault, unless every rank agrees."""
+        if not self.agrees:
+            raise SimulationError(f"{self.name} differs from one device: {self._why}")
+
+    @property
+    def _why(self) -> str:
+        """The first difference, or what kept values from being compared."""
+        first = self.first_difference
+        return self.fault or (str(first) if first is not None else "nothing was compared")
+
+    def __repr__(self) -> str:
+        ranks = f"{self.num_ranks} {'rank' if self.num_ranks == 1 else 'ranks'}"
+        if self.agrees:
+            return f"Verification: {self.name} agrees with one device ({ranks}, {self.dtype})"
+        return f"Verification: {self.name} DIFFERS from one device ({ranks}, {self.dtype}): {self._why}"
+
+    def __str__(self) -> str:
+        return verification_text(self.document())
 
     def document(self) -> dict[str, Any]:
         """The verification as JSON-able data."""

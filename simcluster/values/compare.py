@@ -64,6 +64,12 @@ class Comparison:
         """Whether no rank disagrees."""
         return not self.ranks
 
+    def __str__(self) -> str:
+        """``gradient of head.weight in step 1, off by 2.0e-01 of its largest value on 4 ranks``."""
+        count = f"{len(self.ranks)} rank{'s' * (len(self.ranks) != 1)}"
+        error = f"off by {self.error:.1e} of its largest value"
+        return f"{self.what} of {self.name} in step {self.step + 1}, {error} on {count}"
+
 
 def compare(
     replay: Replay, expected: Sequence[StepValues], rules: Rules, tolerance: Tolerance

@@ -76,7 +76,8 @@ def test_simulate_unfolded(result):
 
 def test_verify():
     found = simcluster.verify(TINY)
-    assert found.agrees and found.dtype == "float64"
+    assert found and found.agrees and found.dtype == "float64"
+    assert repr(found) == "Verification: Tiny GPT on a CPU cluster agrees with one device (8 ranks, float64)"
     assert simcluster.verify(simcluster.load(TINY), dtype="float32").dtype == "float32"
 
 

@@ -5,11 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from simcluster.errors import SimulationError
 from simcluster.plan import make_plan
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare, verify
+from simcluster.simulation import Verification, prepare, verify
 from simcluster.simulation.shrink import small_mesh
-from simcluster.values import Oracle, Source
+from simcluster.values import Comparison, Oracle, Source
 from tests.scenarios import TINY, TINY_GPT, scenario, shrunk
 
 LONG = (
@@ -207,3 +208,34 @@ def test_gradients_are_added_or_averaged_as_mindspore_says(written, factor):
         if getattr(node.operator, "kind", "") == "cross_entropy"
     ]
     assert losses == [pytest.approx(factor / (16 * 8))]
+
+
+AGREEING = Comparison(0, "loss", "loss", 0.0, ())
+DIFFERING = Comparison(1, "gradient", "head.weight", 0.25, (0, 3))
+
+
+@pytest.mark.parametrize(
+    ("comparisons", "fault", "why"),
+    [
+        ((AGREEING, DIFFERING), "", "gradient of head.weight in step 2, off by 2.5e-01"),
+        ((AGREEING,), "buffer x is read before it is written", "buffer x is read before it is written"),
+        ((), "", "nothing was compared"),
+    ],
+)
+def test_a_verification_that_does_not_agree_is_false_and_says_why(comparisons, fault, why):
+    found = Verification("small", "float64", 4, (), comparisons, fault)
+    assert not found
+    with pytest.raises(SimulationError, match=f"small differs from one device: {why}"):
+        found.check()
+    assert repr(found).startswith("Verification: small DIFFERS from one device (4 ranks, float64): ")
+    assert why in repr(found) and "\n" not in repr(found)
+    assert "DIFFERS from one device" in str(found)
+
+
+def test_a_verification_that_agrees_is_true_and_short():
+    changes = tuple((f"layers {number}", "80", "2") for number in range(20))
+    found = Verification("small", "float32", 1, changes, (AGREEING,) * 500)
+    assert found
+    found.check()
+    assert repr(found) == "Verification: small agrees with one device (1 rank, float32)"
+    assert "Compared" in str(found) and "500" in str(found)
