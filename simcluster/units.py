@@ -31,6 +31,11 @@ def _scaled(suffixes: tuple[str, ...], factor: float, *, binary: bool = True) ->
     return {prefix + suffix: scale * factor for prefix, scale in prefixes.items() for suffix in suffixes}
 
 
+def _counted(noun: str) -> dict[str, float]:
+    """Units of counted things, as ``count`` writes them: ``254 k tokens/s``."""
+    return {f"{prefix} {noun}".lstrip(): scale for prefix, scale in (_SI | {"B": 1e9}).items()}
+
+
 class Dimension(Enum):
     """What a quantity measures: its units by name, the base unit's name, and an example to show in errors."""
 
@@ -43,6 +48,8 @@ class Dimension(Enum):
     TIME = (_TIME, "s", "1.5 us")
     FREQUENCY = (_scaled(("Hz",), 1.0, binary=False), "Hz", "1410 MHz")
     COMPUTE = (_scaled(("FLOP/s", "FLOPS", "FLOPs"), 1.0, binary=False), "FLOP/s", "989.4 TFLOP/s")
+    TOKEN_RATE = (_counted("tokens/s"), "tokens/s", "254 k tokens/s")
+    SAMPLE_RATE = (_counted("samples/s"), "samples/s", "31.5 samples/s")
 
     def __init__(self, units: dict[str, float], base: str, example: str) -> None:
         self.units = units
@@ -50,7 +57,7 @@ class Dimension(Enum):
         self.example = example
 
 
-_NUMBER = re.compile(r"\s*([-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S*)\s*")
+_NUMBER = re.compile(r"\s*([-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S*(?: \S+)?)\s*")
 
 
 def parse(text: object, dimension: Dimension) -> float:

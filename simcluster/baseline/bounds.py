@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from simcluster.baseline.figure import known, readings, short
+from simcluster.baseline.figure import amount, known, listed, readings, short
+from simcluster.document import Refused
 from simcluster.errors import Problem, ScenarioError
 from simcluster.scenario import BoundSpec, Scenario
 from simcluster.simulation.answer import ANSWER_METRICS
-from simcluster.simulation.summary import SHARED_METRICS
+from simcluster.simulation.summary import METRICS, SHARED_METRICS
 from simcluster.trace import Run
 
 
@@ -36,36 +37,77 @@ class Bound:
         return f"{short(self.figure)} is {value}, expected {listed}"
 
 
-def bounds(scenario: Scenario) -> dict[str, BoundSpec]:
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a figure may be, in SI units; None: no limit on that side."""
+
+    least: float | None
+    most: float | None
+
+
+def bounds(scenario: Scenario) -> dict[str, Limits]:
     """The bounds a scenario sets itself, by full figure name.
 
-    Raises ScenarioError, pointing into the file, for names that are no figures and for figures bounded twice.
+    Raises ScenarioError, pointing into the file, for names that are no figures, for figures bounded twice and
+    for limits with the unit of something else.
     """
-    found: dict[str, BoundSpec] = {}
+    found: dict[str, Limits] = {}
     names: dict[str, str] = {}
-    problems = []
+    problems: list[Problem] = []
+    unknown = False
     for name, bound in scenario.spec.expect.items():
+        path = f"expect.{name}"
         try:
             figure = known(name)
         except ValueError as error:
-            problems.append(Problem(str(error), f"expect.{name}"))
+            problems.append(Problem(str(error), path, "" if unknown else listed(_figures(scenario))))
+            unknown = True
             continue
         if figure in SHARED_METRICS and not scenario.spec.tenants:
-            problems.append(Problem(f"only a scenario with tenants has a {name}", f"expect.{name}"))
+            problems.append(Problem(f"only a scenario with tenants has a {name}", path))
         if figure in ANSWER_METRICS and scenario.spec.inference is None:
-            problems.append(Problem(f"only an inference has a {name}", f"expect.{name}"))
+            problems.append(Problem(f"only an inference has a {name}", path))
         if figure in found:
-            problems.append(Problem(f"'{names[figure]}' and '{name}' are one figure", f"expect.{name}"))
-        found[figure], names[figure] = bound, name
+            problems.append(Problem(f"'{names[figure]}' and '{name}' are one figure", path))
+        try:
+            found[figure], names[figure] = _limits(figure, name, bound), name
+        except Refused as error:
+            problems += error.problems
     if problems:
         raise scenario.located(ScenarioError(*problems))
     return found
+
+
+def _limits(figure: str, name: str, bound: BoundSpec) -> Limits:
+    """The limits of a figure in SI units; Refused, with the key, if they cannot be read or exclude all."""
+    read: dict[str, float | None] = {"min": None, "max": None}
+    problems = []
+    for key, written in (("min", bound.min), ("max", bound.max)):
+        try:
+            read[key] = None if written is None else amount(figure, written)
+        except ValueError as error:
+            problems.append(Problem(str(error), f"expect.{name}.{key}"))
+    least, most = read["min"], read["max"]
+    if least is not None and most is not None and least > most:
+        problems.append(Problem(f"min {bound.min} is above max {bound.max}", f"expect.{name}"))
+    if problems:
+        raise Refused(*problems)
+    return Limits(least, most)
+
+
+def _figures(scenario: Scenario) -> Iterator[str]:
+    """The figures that a result of this scenario has."""
+    yield from METRICS
+    if scenario.spec.tenants:
+        yield from SHARED_METRICS
+    if scenario.spec.inference is not None:
+        yield from ANSWER_METRICS
 
 
 def judged(scenario: Scenario, run: Run) -> tuple[Bound, ...]:
     """Every bounded figure of a run of this scenario, in the order of the file."""
     summary: Mapping[str, float] = run.documents["summary"]
     return tuple(
-        Bound(figure, float(summary[figure]), bound.min, bound.max)
-        for figure, bound in bounds(scenario).items()
+        Bound(figure, float(summary[figure]), limits.least, limits.most)
+        for figure, limits in bounds(scenario).items()
     )

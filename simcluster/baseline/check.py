@@ -24,9 +24,12 @@ def check(
     tolerances: str | Iterable[str] | Tolerances = (),
     *,
     update: bool = False,
+    allow_new: bool = False,
     run: Callable[[Scenario], Run] = simulate,
 ) -> CheckReport:
     """Runs scenarios and compares their figures with a baseline; ``update`` writes the baseline anew.
+
+    A scenario that the baseline does not have fails the check, unless ``allow_new``: nothing holds it.
 
     ``paths`` are files and folders, by default what the baseline holds. ``tolerances`` are written
     ``step_time=1%,peak_memory=0.5%``. A scenario that cannot be run is part of the report; with one of them
@@ -49,7 +52,7 @@ def check(
         kept = {key: old for key, old in known.items() if key not in gone}
         record.save(target, kept | {each.key: each.new for each in outcomes if each.new is not None})
     unseen = len(known) - sum(outcome.old is not None for outcome in outcomes)
-    return CheckReport(target, tuple(given), tuple(outcomes), unseen, update, writes)
+    return CheckReport(target, tuple(given), tuple(outcomes), unseen, update, writes, allow_new)
 
 
 def _known(target: Path, given: Sequence[Path], *, update: bool) -> Mapping[str, Record]:

@@ -89,6 +89,7 @@ class Status(StrEnum):
     SAME = "unchanged"
     DRIFTED = "drifted"
     BETTER = "better"
+    OUT_OF_BOUNDS = "out of bounds"
     WORSE = "worse"
     NEW = "new"
     MISSING = "missing"
@@ -108,16 +109,20 @@ class Outcome:
 
     @property
     def status(self) -> Status:
-        """Worse if any judged figure is, or if it no longer fits; better only if nothing is worse."""
+        """Worse if any judged figure is, or if it no longer fits; then out of bounds if it breaks one of its
+        own; new without a record; better only if nothing is worse.
+        """
         if self.error is not None:
             return Status.WRONG
         if self.new is None:
             return Status.MISSING
+        verdicts = {drift.verdict for drift in self.drifts if drift.judged}
+        if Verdict.WORSE in verdicts or (self.old is not None and self.old.fits > self.new.fits):
+            return Status.WORSE
+        if self.broken:
+            return Status.OUT_OF_BOUNDS
         if self.old is None:
             return Status.NEW
-        verdicts = {drift.verdict for drift in self.drifts if drift.judged}
-        if Verdict.WORSE in verdicts or self.old.fits > self.new.fits:
-            return Status.WORSE
         if Verdict.BETTER in verdicts or self.old.fits < self.new.fits:
             return Status.BETTER
         return Status.DRIFTED if self.drifts else Status.SAME

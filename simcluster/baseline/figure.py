@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import math
+import re
+from collections.abc import Iterable
 from enum import Enum
 
-from simcluster.errors import nearest
+from simcluster import units
 from simcluster.simulation.answer import ANSWER_METRICS
 from simcluster.simulation.summary import METRICS, SHARED_METRICS
 from simcluster.units import Dimension
@@ -24,7 +27,13 @@ JUDGED = (
 """What a check fails on: throughput, memory, and how soon tokens come. The rest explains why they moved."""
 
 _SUFFIXES = ("_bytes_max", "_bytes", "_s")
+_PERCENT = re.compile(r"(\d+\.?\d*|\.\d+)\s*%")
 _MOST_DIGITS = 9
+_RATES = {
+    "tokens": Dimension.TOKEN_RATE,
+    "samples": Dimension.SAMPLE_RATE,
+    "model_flops": Dimension.COMPUTE,
+}
 
 
 class Good(Enum):
@@ -43,14 +52,21 @@ def short(figure: str) -> str:
     return figure.replace("_s_max", "_max")
 
 
+EVERY = (*METRICS, *SHARED_METRICS, *ANSWER_METRICS)
+
+
 def known(name: str) -> str:
     """The figure with this full or short name; ValueError, with the nearest name, if there is none."""
-    every = (*METRICS, *SHARED_METRICS, *ANSWER_METRICS)
-    names = {short(figure): figure for figure in every} | {figure: figure for figure in every}
+    names = {short(figure): figure for figure in EVERY} | {figure: figure for figure in EVERY}
     if name not in names:
-        hint = nearest(name, (short(figure) for figure in every))
-        raise ValueError(f"no figure is called '{name}'" + (f"; {hint}" if hint else ""))
+        close = difflib.get_close_matches(name, map(short, EVERY), n=1)
+        raise ValueError(f"no figure is called '{name}'" + (f"; did you mean '{close[0]}'?" if close else ""))
     return names[name]
+
+
+def listed(figures: Iterable[str]) -> str:
+    """``figures: step_time, mfu``, by their short names."""
+    return f"figures: {', '.join(map(short, figures))}"
 
 
 def good(figure: str) -> Good:
@@ -65,7 +81,33 @@ def dimension(figure: str) -> Dimension | None:
     """What a figure measures, if it has a unit of its own to be written in."""
     if "_bytes" in figure:
         return Dimension.BYTES
-    return Dimension.TIME if figure.endswith(("_s", "_s_max")) and "_per_s" not in figure else None
+    if "_per_s" in figure:
+        return next(found for noun, found in _RATES.items() if figure.startswith(noun))
+    return Dimension.TIME if figure.endswith(("_s", "_s_max")) else None
+
+
+def is_share(figure: str) -> bool:
+    """Whether a figure is a part of something, read in percent."""
+    counted = figure.startswith("num_") or figure in SHARED_METRICS
+    return not counted and dimension(figure) is None
+
+
+def amount(figure: str, written: float | str) -> float:
+    """A value of a figure as a person writes it, in SI units: ``8.5 s``, ``64 GiB``, ``45 %``, or a number.
+
+    Raises ValueError, with the accepted form, for anything else.
+    """
+    if not isinstance(written, str):
+        return written
+    measured = dimension(figure)
+    if measured is not None:
+        return units.parse(written, measured)
+    if not is_share(figure):
+        raise ValueError(f"'{written}': {short(figure)} is a number without a unit; write for example 1.5")
+    match = _PERCENT.fullmatch(written.strip())
+    if match is None:
+        raise ValueError(f"'{written}' is no share; write for example '45 %', or 0.45")
+    return float(match[1]) / 100
 
 
 def readings(figure: str, *values: float) -> tuple[str, ...]:
@@ -95,7 +137,7 @@ def _unit(figure: str, largest: float) -> tuple[float, str]:
         noun = figure.partition("_")[0]
         return 1.0, f" {noun}/s"
     else:
-        return (1.0, "") if figure.startswith("num_") or figure in SHARED_METRICS else (0.01, " %")
+        return (0.01, " %") if is_share(figure) else (1.0, "")
     smallest = steps[0] if largest or measured is not Dimension.TIME else steps[-1]
     name, scale = next((step for step in reversed(steps) if largest >= step[1]), smallest)
     return scale, f" {name}"

@@ -25,11 +25,15 @@ _STYLES = {
     Status.WORSE: "bold red",
     Status.WRONG: "bold red",
     Status.MISSING: "bold red",
+    Status.OUT_OF_BOUNDS: "bold red",
     Status.BETTER: "green",
     Status.NEW: "yellow",
     Status.DRIFTED: "yellow",
     Status.SAME: "",
 }
+_WIDEST = max(map(len, Status))
+_ACCEPTED = frozenset(Status) - {Status.SAME, Status.OUT_OF_BOUNDS}
+"""What an update of the baseline would accept."""
 _VERDICTS = {Verdict.WORSE: "bold red", Verdict.BETTER: "green", Verdict.MOVED: ""}
 
 
@@ -38,7 +42,8 @@ class CheckReport:
     """The outcome of every scenario of a check.
 
     ``paths`` are those that were given; ``unseen`` counts the records outside them, ``update`` says whether a
-    new baseline was asked for and ``written`` whether it was written.
+    new baseline was asked for and ``written`` whether it was written; with ``allow_new`` a scenario that the
+    baseline does not have is no failure. A report is true if it passed.
     """
 
     baseline: Path
@@ -47,6 +52,10 @@ class CheckReport:
     unseen: int = 0
     update: bool = False
     written: bool = False
+    allow_new: bool = False
+
+    def __bool__(self) -> bool:
+        return self.passed
 
     @property
     def wrong(self) -> tuple[Outcome, ...]:
@@ -55,8 +64,13 @@ class CheckReport:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing is worse, missing or wrong and every bound holds; an update accepts what moved."""
-        failing = {Status.WRONG} if self.update else {Status.WORSE, Status.MISSING, Status.WRONG}
+        """Whether nothing is worse, new, missing or wrong and every bound holds; an update accepts what
+        moved and what is new.
+        """
+        failing = {Status.WRONG}
+        if not self.update:
+            failing |= {Status.WORSE, Status.MISSING}
+            failing |= set() if self.allow_new else {Status.NEW}
         return not any(each.status in failing or each.broken for each in self.outcomes)
 
     def text(self, *, width: int | None = None, colour: bool = False, errors: bool = True) -> str:
@@ -79,8 +93,8 @@ class CheckReport:
         counts = Counter(outcome.status for outcome in self.outcomes)
         listed = ", ".join(f"{counts[status]} {status}" for status in _STYLES if counts[status])
         noun = "scenario" if len(self.outcomes) == 1 else "scenarios"
-        broken = sum(bool(outcome.broken) for outcome in self.outcomes)
-        bounds = f"; {broken} outside {'its' if broken == 1 else 'their'} own bounds" if broken else ""
+        worse = sum(bool(outcome.broken) for outcome in self.outcomes if outcome.status is Status.WORSE)
+        bounds = f"; {worse} of the worse also out of bounds" if worse else ""
         unseen = f"; {self.unseen} more in {self.baseline} not checked" if self.unseen else ""
         return f"{len(self.outcomes)} {noun}: {listed or 'none'}{bounds}{unseen}"
 
@@ -89,8 +103,11 @@ class CheckReport:
             yield f"{self.baseline} is written"
         elif self.update:
             yield f"{self.baseline} is left as it was: every scenario must run first"
-        elif not self.wrong and any(each.status is not Status.SAME for each in self.outcomes):
+        elif not self.wrong and any(each.status in _ACCEPTED for each in self.outcomes):
             yield f"to accept: {update_command(self.baseline, self.paths)}"
+        may_be_new = self.update or self.allow_new
+        if not may_be_new and any(each.status is Status.NEW for each in self.outcomes):
+            yield "to pass without a baseline for what is new: --allow-new"
 
 
 def update_command(baseline: Path, paths: Sequence[Path]) -> str:
@@ -110,7 +127,7 @@ def _headline(outcome: Outcome) -> Text:
     record = outcome.new or outcome.old
     name = f"  {record.name}" if record is not None else ""
     return Text.assemble(
-        (f"{outcome.status:<9}", _STYLES[outcome.status]), "  ", (outcome.key, "bold"), (name, "dim")
+        (f"{outcome.status:<{_WIDEST}}", _STYLES[outcome.status]), "  ", (outcome.key, "bold"), (name, "dim")
     )
 
 

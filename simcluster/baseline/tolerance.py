@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from simcluster import units
-from simcluster.baseline.figure import dimension, known, readings
+from simcluster.baseline.figure import EVERY, dimension, known, listed, readings
 from simcluster.errors import ScenarioError
 
 FORM = "write for example step_time=1%, peak_memory=512MiB, mfu=0.01, or 1% for every figure"
@@ -56,13 +56,21 @@ class Tolerances:
             name, equals, amount = part.rpartition("=")
             try:
                 if equals:
-                    figure = known(name.strip())
+                    figure = _figure(name.strip(), part)
                     named[figure] = _read(amount.strip(), figure)
                 else:
                     others = _read(amount, "")
             except ValueError as error:
                 raise ScenarioError(f"tolerance '{part}': {error}", hint=FORM) from None
         return cls(named, others)
+
+
+def _figure(name: str, part: str) -> str:
+    """The figure of that name; ScenarioError, with the names there are, for another."""
+    try:
+        return known(name)
+    except ValueError as error:
+        raise ScenarioError(f"tolerance '{part}': {error}", hint=f"{FORM}; {listed(EVERY)}") from None
 
 
 def _read(text: str, figure: str) -> Tolerance:

@@ -85,6 +85,8 @@ _PATTERNS = {
     Dimension.TIME: "ns|us|µs|μs|ms|s|min|h|d",
     Dimension.FREQUENCY: "[kKMGTPE]?Hz",
     Dimension.COMPUTE: r"[kKMGTPE]?FLOP(\/s|S|s)",
+    Dimension.TOKEN_RATE: r"([kKMGTPEB] )?tokens\/s",
+    Dimension.SAMPLE_RATE: r"([kKMGTPEB] )?samples\/s",
 }
 
 # Written out, one spelling per unit is enough, and bytes are never shown as bits.
@@ -94,6 +96,8 @@ _SPELLED = {
     Dimension.TIME: ("ns", "us", "ms", "s", "min", "h", "d"),
     Dimension.FREQUENCY: ("Hz",),
     Dimension.COMPUTE: ("FLOP/s",),
+    Dimension.TOKEN_RATE: ("tokens/s",),
+    Dimension.SAMPLE_RATE: ("samples/s",),
 }
 
 

@@ -33,12 +33,16 @@ def check(
         ),
     ] = None,
     update: Annotated[bool, typer.Option("--update", help="Write the baseline anew.")] = False,
+    allow_new: Annotated[
+        bool, typer.Option("--allow-new", help="Pass scenarios that the baseline does not have.")
+    ] = False,
 ) -> ExitCode:
     """Run scenarios and compare them with a baseline; for CI.
 
-    Exit code 1 if a scenario became slower, needs more memory, no longer fits, breaks its own bounds (its
-    'expect:' section) or is missing. Other figures are shown when they move, and judged if they are given a
-    tolerance.
+    Exit code 1 if a scenario became slower, needs more memory, no longer fits, breaks its own bounds, is
+    missing, or is not in the baseline. Other figures are shown when they move, and judged if they are given a
+    tolerance. Bounds stand in a scenario, with units or in SI units: expect: {step_time: {max: 8.5 s}, mfu:
+    {min: 45 %}}.
     """
     from simcluster.baseline import check
     from simcluster.cli.outputs import refused_file
@@ -55,7 +59,7 @@ def check(
 
     if update and (problems := refused_file("--baseline", baseline)):
         raise ScenarioError(*problems)
-    report = check(paths or (), baseline, tolerance or (), update=update, run=run)
+    report = check(paths or (), baseline, tolerance or (), update=update, allow_new=allow_new, run=run)
     for outcome in report.wrong:
         assert outcome.error is not None
         complain(outcome.error)

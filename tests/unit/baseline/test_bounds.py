@@ -1,9 +1,16 @@
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from simcluster.baseline import Bound, bounds, judged
+from simcluster.baseline.figure import amount, dimension, is_share, readings, short
 from simcluster.errors import ScenarioError
 from simcluster.scenario import Scenario
+from simcluster.simulation.answer import ANSWER_METRICS
+from simcluster.simulation.summary import METRICS
 from tests.unit.baseline.runs import made, write
+
+EVERY = (*METRICS, *ANSWER_METRICS)
 
 
 def scenario(tmp_path, expect):
@@ -22,6 +29,64 @@ def test_wrong_names_point_into_the_file(tmp_path):
     text = str(caught.value)
     assert "a.yaml:7:10: no figure is called 'step_tme'; did you mean 'step_time'?" in text
     assert "'fast'" in text
+
+
+def test_an_unknown_name_lists_the_figures_there_are(tmp_path):
+    with pytest.raises(ScenarioError) as caught:
+        bounds(scenario(tmp_path, "{fast: {max: 9}, quick: {min: 0}}"))
+    text = str(caught.value)
+    listed = text.partition("figures: ")[2].partition("\n")[0].split(", ")
+    assert listed == [short(figure) for figure in METRICS]
+    assert text.count("figures: ") == 1
+
+
+@pytest.mark.parametrize(
+    ("written", "limits"),
+    [
+        ("step_time: {max: 8.5 s}", (None, 8.5)),
+        ("step_time: {min: 850 ms, max: 2 min}", (0.85, 120.0)),
+        ("step_time: {max: 8}", (None, 8)),
+        ("peak_memory: {max: 64 GiB}", (None, 64 * 2**30)),
+        ("mfu: {min: 45 %, max: 0.5}", (0.45, 0.5)),
+        ("bubble_fraction: {max: 12%}", (None, 0.12)),
+        ("tokens_per_s: {min: 250 k tokens/s}", (250e3, None)),
+        ("tokens_per_s_per_device: {min: 994 tokens/s}", (994.0, None)),
+        ("samples_per_s: {min: 31.5 samples/s}", (31.5, None)),
+        ("model_flops_per_s_per_device: {min: 446 TFLOP/s}", (446e12, None)),
+        ("num_events: {max: 5000}", (None, 5000)),
+    ],
+)
+def test_limits_have_units(tmp_path, written, limits):
+    (found,) = bounds(scenario(tmp_path, f"{{{written}}}")).values()
+    assert (found.least, found.most) == pytest.approx(limits)
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("step_time: {max: 8 GiB}", "a.yaml:7:27: unknown unit 'GiB'; write for example '1.5 us'"),
+        ("step_time: {max: fast}", "write a number with a unit, such as '1.5 us'"),
+        ("mfu: {min: 45 s}", "'45 s' is no share; write for example '45 %', or 0.45"),
+        ("tokens_per_s: {min: 250 k samples/s}", "unknown unit 'k samples/s'"),
+        ("num_ranks: {max: 8 s}", "num_ranks is a number without a unit"),
+        ("step_time: {min: 2 s, max: 900 ms}", "min 2 s is above max 900 ms"),
+        ("step_time: {min: 2, max: 1}", "min 2.0 is above max 1.0"),
+    ],
+)
+def test_limits_that_cannot_be(tmp_path, written, message):
+    with pytest.raises(ScenarioError) as caught:
+        bounds(scenario(tmp_path, f"{{{written}}}"))
+    assert message in str(caught.value)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    figure=st.sampled_from([figure for figure in EVERY if dimension(figure) or is_share(figure)]),
+    value=st.floats(1e-6, 1e18).map(lambda value: float(f"{value:.3g}")),
+)
+def test_what_a_check_prints_may_be_written_as_a_limit(figure, value):
+    (told,) = readings(figure, value)
+    assert amount(figure, told.replace(",", "")) == pytest.approx(value, rel=6e-3, abs=1e-9)
 
 
 def test_one_figure_under_two_names(tmp_path):

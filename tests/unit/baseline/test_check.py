@@ -65,9 +65,30 @@ def test_new_and_missing_scenarios_are_named(place):
     assert check(baseline=place / "base.json", run=same).outcomes[-1].status is Status.MISSING
 
 
-def test_new_scenarios_alone_pass(place):
+def test_a_scenario_without_a_record_fails_unless_it_may_be_new(place):
     write(place / "s", "c")
-    assert check([place / "s"], place / "base.json", run=same).passed
+    report = check([place / "s"], place / "base.json", run=same)
+    assert not report and "--allow-new" in repr(report)
+    report = check([place / "s"], place / "base.json", allow_new=True, run=same)
+    assert report and "--allow-new" not in repr(report)
+    assert statuses(report)["s/c.yaml"] is Status.NEW
+
+
+def test_a_broken_bound_is_not_unchanged(place):
+    write(place / "s", "a", extra="expect: {step_time: {max: 7.5 s}}\n")
+    report = check([place / "s"], place / "base.json", run=same)
+    assert statuses(report) == {"s/a.yaml": Status.OUT_OF_BOUNDS, "s/b.yaml": Status.SAME}
+    assert not report
+    assert "2 scenarios: 1 out of bounds, 1 unchanged" in repr(report)
+    assert "to accept" not in repr(report)
+
+
+def test_worse_comes_before_out_of_bounds(place):
+    write(place / "s", "a", extra="expect: {step_time: {max: 7.5 s}}\n")
+    report = check([place / "s"], place / "base.json", run=lambda each: slower(1.5, name=each.name))
+    assert statuses(report) == {"s/a.yaml": Status.WORSE, "s/b.yaml": Status.WORSE}
+    assert "2 scenarios: 2 worse; 1 of the worse also out of bounds" in repr(report)
+    assert "step_time is 12.0 s, expected at most 7.50 s" in repr(report)
 
 
 def test_what_was_not_asked_for_is_not_missing(place):

@@ -1,6 +1,6 @@
 import pytest
 
-from simcluster.baseline.figure import JUDGED, Good, dimension, good, known, readings, short
+from simcluster.baseline.figure import JUDGED, Good, dimension, good, is_share, known, readings, short
 from simcluster.simulation.answer import ANSWER_METRICS
 from simcluster.simulation.summary import METRICS
 from simcluster.units import Dimension
@@ -56,7 +56,11 @@ def test_every_figure_has_a_direction(figure):
 def test_dimensions():
     assert dimension("step_time_s") is dimension("idle_s_max") is Dimension.TIME
     assert dimension("peak_memory_bytes_max") is Dimension.BYTES
-    assert dimension("tokens_per_s") is dimension("mfu") is dimension("num_ranks") is None
+    assert dimension("tokens_per_s") is dimension("tokens_per_s_per_device") is Dimension.TOKEN_RATE
+    assert dimension("model_flops_per_s_per_device") is Dimension.COMPUTE
+    assert dimension("mfu") is dimension("num_ranks") is dimension("slowdown") is None
+    assert is_share("mfu") and is_share("bubble_fraction")
+    assert not is_share("num_ranks") and not is_share("slowdown") and not is_share("step_time_s")
 
 
 @pytest.mark.parametrize(
