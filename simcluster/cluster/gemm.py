@@ -56,12 +56,15 @@ class GemmModel:
         """Seconds of one matmul on a device of ``peak`` FLOP/s and usable ``bandwidth`` bytes/s.
 
         ``num_bytes`` is the least traffic: both operands read, the result written. ``aligned`` counts for the
-        alignment in place of a k that is no operand's contiguous dim.
+        alignment in place of a k that is no operand's contiguous dim. Any size may be 0: where k is, no tile
+        has anything to multiply, and the zeros of the result are written.
         """
+        least = num_bytes / bandwidth
+        if k == 0:
+            return least
         sustained = dict(self.formats).get(dtype, self.sustained)
         rate = sustained * peak / self.units * self._alignment(n, aligned or k, dtype.itemsize)
         rate *= 1 + self.traffic * min(1 / rows + 1 / columns for rows, columns in self.tiles)
-        least = num_bytes / bandwidth
         best: Rate = math.inf
         for rows, columns in self.tiles:
             blocks = b * -(-m // rows) * -(-n // columns)

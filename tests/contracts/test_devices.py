@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 from typing import get_args
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from simcluster.cluster import (
     DeviceSpec,
@@ -70,6 +73,40 @@ def test_the_float_types_of_files_are_those_of_work():
 
 def test_every_kernel_can_be_priced():
     assert {Kernel.GEMM, Kernel.CONV, Kernel.ATTENTION, *STREAMING} == set(Kernel)
+
+
+@st.composite
+def zeros_and_ones(draw):
+    """A kernel with a zero among its sizes, as one of a function of its dtype and of what stands for zero."""
+    size = st.just(0) | st.integers(1, 2**14)
+    sizes = draw(st.tuples(*[size] * 5).filter(lambda found: 0 in found))
+    flags = draw(st.tuples(st.booleans(), st.booleans()))
+    kernel = draw(st.sampled_from(Kernel))
+
+    def made(dtype: DType, least: int) -> Work:
+        a, b, c, d, e = (max(each, least) for each in sizes)
+        if kernel is Kernel.ATTENTION:
+            names = ("b", "h", "sq", "skv", "d", "causal", "backward")
+            found = zip(names, (a, b, c, d, e, *map(int, flags)), strict=True)
+            read, written = 2 * a * b * (c + d) * e, 2 * a * b * c * e
+            return Work(kernel, dtype, 4 * a * b * c * d * e, read, written, tuple(found))
+        if kernel in (Kernel.GEMM, Kernel.CONV):
+            return replace(gemm(dtype, a, b, c, d), kernel=kernel)
+        return streaming(kernel, a * b, c * d)
+
+    return made
+
+
+@pytest.mark.parametrize("name", device_names())
+@settings(max_examples=8)
+@given(made=zeros_and_ones())
+def test_a_size_of_zero_has_a_price(name, made):
+    """In every format; a finite one, and no more than if there were one in the place of nothing."""
+    device = load_device(name)
+    for dtype in device.peak:
+        nothing, one = (device.price([made(dtype, least)], 0.0) for least in (0, 1))
+        assert 1 <= nothing.total_ns <= one.total_ns
+        assert 0 <= nothing.memory_ns <= nothing.busy_ns
 
 
 @pytest.mark.parametrize("name", device_names())

@@ -21,7 +21,7 @@ def fleet(device):
 
 def works(device):
     """One work of every kernel, in a format that the device multiplies and in one that it may not."""
-    size = st.integers(1, 2**14)
+    size = st.just(0) | st.integers(1, 2**14)
     dtype = DType.BF16 if DType.BF16 in device.peak else next(iter(device.peak))
     gemm = st.builds(
         lambda b, m, n, k: Work(
@@ -55,7 +55,7 @@ def works(device):
             ),
         ),
         st.integers(1, 4),
-        st.integers(1, 32),
+        st.integers(0, 32),
         size,
         st.booleans(),
         st.booleans(),
