@@ -108,7 +108,11 @@ def _spread(code: Code, call: Call, found: dict[str, RaggedDims]) -> dict[str, R
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Which places of a whole tensor ranks hold: ``first`` and ``held`` [ranks, dims]."""
+    """Which places of a whole tensor ranks hold: ``first`` and ``held`` [ranks, dims].
+
+    A part that is padding alone, as that of the third of four ranks among two experts, holds nothing; it
+    begins where the tensor ends.
+    """
 
     first: Ints
     held: Ints
@@ -121,7 +125,7 @@ class Extent:
             for rank in range(mesh.num_ranks)
         ]
         both = np.array(runs, dtype=np.int64)
-        return cls(both[:, :, 0], both[:, :, 1])
+        return cls(np.minimum(both[:, :, 0], whole.shape), both[:, :, 1])
 
     def rows(self, at: RaggedDims, counts: Ints) -> Ints:
         """Rows times places: per rank how many there are if ``counts`` [groups] are of a sample; [ranks].

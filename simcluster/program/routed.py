@@ -275,7 +275,10 @@ class _Sized:
 
     def _works(self, each: Instruction) -> tuple[Work, ...]:
         """The kernels of an instruction on what is there; in the formats and by the releases that it had."""
-        new, old = ([_works(call, slots) for call in each.calls] for slots in (self.slots, self.old.slots))
+        new, old = (
+            [self._works_of(call, [slot.type for slot in slots]) for call in each.calls]
+            for slots in (self.slots, self.old.slots)
+        )
         if len(each.calls) > 1:
             # What stays inside of a kernel grows as what its operators move.
             total = [work for works in old for work in works]
@@ -289,6 +292,20 @@ class _Sized:
         (works,) = new
         assert len(works) == len(each.works)
         return tuple(_like(work, was) for work, was in zip(works, each.works, strict=True))
+
+    def _works_of(self, call: Call, kinds: Sequence[TensorType]) -> tuple[Work, ...]:
+        """The kernels of one call on slots of these types, as lowering has them.
+
+        A movement into a slot that takes no memory is a view, and launches nothing. What the slot took as it
+        was lowered says so: a rank that gets no rows launches its kernels, as its framework would.
+        """
+        inputs, outputs = ([kinds[slot] for slot in found] for found in (call.inputs, call.outputs))
+        if isinstance(call.operator, Operator):
+            return tuple(call.operator.work(inputs, outputs, accumulate=bool(call.adds)))
+        if not self.old.slots[call.outputs[0]].num_bytes:
+            return ()
+        moved = outputs[0].num_bytes
+        return (Work(Kernel.COPY, outputs[0].dtype, flops=0, bytes_read=moved, bytes_written=moved),)
 
     # -- collectives ------------------------------------------------------------------------------------
 
@@ -332,14 +349,3 @@ def _scaled(size: int, now: TensorType, before: TensorType) -> int:
     if size == before.num_bytes or not before.num_bytes:
         return now.num_bytes if size else 0
     return size * now.num_bytes // before.num_bytes
-
-
-def _works(call: Call, slots: Sequence[Slot]) -> tuple[Work, ...]:
-    """The kernels of one call, as lowering has them."""
-    inputs, outputs = ([slots[slot].type for slot in found] for found in (call.inputs, call.outputs))
-    if isinstance(call.operator, Operator):
-        return tuple(call.operator.work(inputs, outputs, accumulate=bool(call.adds)))
-    if not slots[call.outputs[0]].num_bytes:
-        return ()
-    moved = outputs[0].num_bytes
-    return (Work(Kernel.COPY, outputs[0].dtype, flops=0, bytes_read=moved, bytes_written=moved),)

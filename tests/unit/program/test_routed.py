@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from simcluster.errors import PlanError, ScenarioError
@@ -313,6 +313,63 @@ def test_counts_are_what_is_chosen(shares, once, part):
     free = found[(found < once) & (found > 0)]
     if len(free) == len(by):
         assert found == pytest.approx(by * rows, abs=1)
+
+
+@st.composite
+def lonely_experts(draw):
+    """Mixtures of which some ranks get nothing: few tokens, favourites, or fewer experts than ranks."""
+    ways, top_k = draw(st.sampled_from([2, 4])), draw(st.integers(1, 2))
+    count = draw(st.integers(top_k, 8))
+    weights = draw(st.lists(st.sampled_from([0, 0, 1, 7]), min_size=count, max_size=count).filter(sum))
+    experts = {"count": count, "top_k": top_k, "ffn": 32}
+    if draw(st.booleans()):
+        experts |= {"capacity_factor": 1.5, "padded": False}
+    mesh = {"expert": ways} if draw(st.booleans()) else {"context": 2, "expert": ways}
+    more = {
+        "framework": draw(st.sampled_from(["ideal", "megatron-core"])),
+        "model": {"layers": 1, "experts": experts},
+        "training": {"seq_len": draw(st.sampled_from([8, 16]))},
+        "parallel": {"uneven": "pad", "redistribution": draw(st.sampled_from(["shortest", "mindspore"]))},
+        "batches": 1,
+    }
+    law = draw(st.sampled_from(["zipf:1.2", "normal:0.3", {"histogram": weights}, None]))
+    return scenario(mesh, more, law)
+
+
+FEWER_EXPERTS_THAN_RANKS = scenario(
+    {"context": 2, "expert": 4},
+    {
+        "model": {"experts": {"count": 2, "top_k": 1, "ffn": 16, "capacity_factor": 1.5, "padded": False}},
+        "parallel": {"uneven": "pad"},
+    },
+)
+NOBODY_CHOOSES = scenario(
+    {"expert": 4},
+    {"parallel": {"redistribution": "mindspore"}},
+    {"histogram": [1, 1, 0, 0, 1, 1, 1, 1]},
+)
+"""Experts are sliced out of what all ranks gather: a kernel that copies no row."""
+
+
+@settings(max_examples=8)
+@example(FEWER_EXPERTS_THAN_RANKS)
+@example(NOBODY_CHOOSES)
+@given(lonely_experts())
+def test_a_rank_that_gets_nothing_takes_its_time(made):
+    """It launches its kernels as all others do, in a time that a device of these could take."""
+    built = prepare(made)
+    codes = [[built.program.codes[run.code] for run in part.executions] for part in built.program.parts]
+    launched = [
+        [(each.name, len(each.works)) for code in found for each in code.instructions] for found in codes
+    ]
+    assert all(each == launched[0] for each in launched)
+    device = built.cluster.device(0)
+    assert all(
+        device.price(each.works).total_ns < 1e9
+        for found in codes
+        for code in found
+        for each in code.instructions
+    )
 
 
 def test_verify_lets_the_router_decide():
