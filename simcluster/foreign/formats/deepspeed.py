@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from simcluster.foreign.deepspeed_auto import AUTO, filled
 from simcluster.foreign.deepspeed_offload import STAGE, offload
 from simcluster.foreign.deepspeed_offload import meaning as offload_meaning
 from simcluster.foreign.facts import Facts, Meaning
@@ -26,7 +27,6 @@ from simcluster.foreign.profile import of_profile, say_framework
 from simcluster.foreign.settings import read_json
 
 _INERT = inert("deepspeed")
-_AUTO = "auto"
 _ON_DEVICE = (
     "saved activations stay in the device's memory: "
     "with parallel.recompute, --set parallel.offload.activations=host"
@@ -48,23 +48,21 @@ class DeepSpeed(Importer):
         "bfloat16.",
         "optimizer.",
         "gradient_clipping",
+        "activation_checkpointing.",
+        "wall_clock_breakdown",
+        "zero_allow_untested_optimizer",
     )
 
     def read(self, text: str, name: str, given: Given) -> Facts:
         """What the configuration says; batch sizes are checked against each other when devices are known."""
         facts = Facts()
-        flags = []
         written = read_json(text, name)
         self.expect(written, name)
-        for flag in written:
-            if flag.value == _AUTO:
-                facts.remark(f"{flag.where}: {flag}: filled in by the program that reads this file")
-            else:
-                flags.append(flag)
         say_framework(facts, "deepspeed-zero", "which reads such files")
-        facts.understand(flags, _meaning)
+        facts.understand([flag for flag in written if flag.value != AUTO], _meaning)
+        filled(facts, [flag for flag in written if flag.value == AUTO], given, _meaning)
         _numbers(facts)
-        facts.default("parallel.optimizer_sharding", ZERO[0], "DeepSpeed's default: no ZeRO")
+        _sharding(facts)
         offload(facts, given)
         return facts
 
@@ -181,7 +179,9 @@ def _numbers(facts: Facts) -> None:
     """fp32 unless a format is enabled; gradients have the model's format unless told otherwise."""
     facts.default("training.precision.compute", "fp32", "DeepSpeed's default")
     compute = facts.get("training.precision.compute")
-    if compute != "fp32":
+    if compute == "bf16" and not facts.get(STAGE, 0):
+        facts.default("training.precision.gradients", "fp32", "DeepSpeed's default for bf16 without ZeRO")
+    elif compute != "fp32":
         text = "DeepSpeed's default: gradients in the model's format"
         facts.default("training.precision.gradients", compute, text)
     if "communication" in facts.known:
@@ -195,6 +195,26 @@ def _numbers(facts: Facts) -> None:
     facts.remark(
         "a DeepSpeed JSON does not say whether layers are recomputed: --set parallel.recompute.layers=all"
     )
+
+
+def _sharding(facts: Facts) -> None:
+    """ZeRO's stage; without one, DeepSpeed's optimizer for bf16 shards states and masters all the same.
+
+    It is there where gradients add up in fp32 (reference ``frameworks.md``, BLOOM).
+    """
+    said = "parallel.optimizer_sharding"
+    sharded = facts.get("training.precision.compute") == "bf16"
+    if facts.get(STAGE, 0) or not sharded or facts.get("training.precision.gradients") != "fp32":
+        facts.default(said, ZERO[0], "DeepSpeed's default: no ZeRO")
+        return
+    because = "bf16 without a ZeRO stage: DeepSpeed's BF16_Optimizer shards states, as stage 1 does"
+    if STAGE in facts.known:
+        flag = facts.flag(STAGE)
+        facts.known.pop(said)
+        facts.say(said, ZERO[1], flag)
+        facts.remark(f"{flag.where}: {flag}: {because}")
+    else:
+        facts.default(said, ZERO[1], because)
 
 
 def _ulysses(facts: Facts, flag: Flag) -> None:

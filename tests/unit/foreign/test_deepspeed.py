@@ -113,3 +113,74 @@ def test_sequence_parallelism_exchanges_heads():
     assert found.data["parallel"]["mesh"]["context"] == 4
     core = {"match": "layers.*.attention.core", "split": {"heads": ["context"]}}
     assert found.data["parallel"]["strategies"] == [core]
+
+
+MICRO = {"train_micro_batch_size_per_gpu": 1}
+
+
+@pytest.mark.parametrize("stage", [None, 0, 1, 2, 3])
+@pytest.mark.parametrize("numbers", ["bf16", "bfloat16", "fp16", None])
+@pytest.mark.parametrize("gradients", [None, "fp32", "bf16"])
+def test_bf16_without_a_stage_is_sharded_as_stage_1(stage, numbers, gradients):
+    """DeepSpeed's BF16_Optimizer; where bf16 gradients add up in bf16 it is not used."""
+    config = dict(MICRO)
+    config |= {} if stage is None else {"zero_optimization": {"stage": stage}}
+    config |= {} if numbers is None else {numbers: {"enabled": True}}
+    config |= {} if gradients is None else {"data_types": {"grad_accum_dtype": gradients}}
+    data = read(config).data
+    own = numbers in ("bf16", "bfloat16") and not stage and gradients != "bf16"
+    assert data["parallel"]["optimizer_sharding"] == {"zero": 1 if own else stage or 0}
+    if own:
+        assert data["training"]["precision"]["gradients"] == "fp32"
+
+
+@pytest.mark.parametrize(
+    ("formats", "cluster", "compute"),
+    [
+        ({"bf16": "auto"}, "dgx-a100", "bf16"),
+        ({"fp16": "auto"}, "dgx-a100", "fp16"),
+        ({"fp16": "auto", "bf16": "auto"}, "dgx-a100", "bf16"),
+        ({"bf16": "auto", "fp16": "auto"}, "dgx-1v", "fp16"),
+        ({"bf16": "auto", "fp16": True}, "dgx-a100", "fp16"),
+        ({"bf16": "auto", "fp16": False}, "dgx-a100", "bf16"),
+    ],
+)
+def test_a_number_format_left_to_the_program_is_half_precision(formats, cluster, compute):
+    config = MICRO | {name: {"enabled": value} for name, value in formats.items()}
+    given = Given(cluster, 2, "gpt3-1.3b", SEQ)
+    found = translate(importer("deepspeed"), json.dumps(config, indent=1), "ds.json", given)
+    assert found.data["training"]["precision"]["compute"] == compute
+    told = [each for each in found.remarks if ".enabled: auto: " in each]
+    assert len(told) == (True not in formats.values())
+
+
+def test_the_clip_of_the_trainer_and_no_sizes():
+    found = read(MICRO | {"gradient_clipping": "auto", "optimizer": {"params": {"lr": "auto"}}})
+    assert found.data["training"]["optimizer"]["clip"] == 1.0
+    auto = dict.fromkeys(("train_batch_size", "train_micro_batch_size_per_gpu"), "auto")
+    said = refused(auto | {"gradient_accumulation_steps": "auto"})
+    assert "the file does not say the micro-batch" in said
+    assert "the file does not say the global batch" in said
+
+
+def test_a_stage_left_to_the_program_is_asked_for():
+    config = MICRO | {"zero_optimization": {"stage": "auto"}}
+    said = refused(config)
+    assert "the program that reads this file fills in the stage" in said
+    assert "--set parallel.optimizer_sharding={zero: 2}" in said
+    found = read(config, settings=(*SEQ, ("parallel.optimizer_sharding.zero", "2")))
+    assert found.data["parallel"]["optimizer_sharding"] == {"zero": 2}
+
+
+def test_every_setting_may_be_left_to_the_program():
+    """What changes the result is told first; nothing is dropped without a word."""
+    names = ["tensor_parallel.autotp_size", "sparse_attention.mode", "communication_data_type"]
+    for name in names:
+        head, _, rest = name.partition(".")
+        found = read(MICRO | ({head: {rest: "auto"}} if rest else {head: "auto"}))
+        fates = {each.flag.name: each.fate for each in found.untranslated}
+        assert fates[name] is Fate.UNSUPPORTED
+    found = read(MICRO | {"zero_optimization": {"reduce_bucket_size": "auto", "wonder": "auto"}})
+    fates = {each.flag.name: each.fate for each in found.untranslated}
+    assert fates["zero_optimization.reduce_bucket_size"] is Fate.PROFILE
+    assert fates["zero_optimization.wonder"] is Fate.UNKNOWN
