@@ -7,17 +7,27 @@ import io
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from simcluster.document import text_of
 from simcluster.errors import Problem, ScenarioError
 
+if TYPE_CHECKING:
+    from _csv import Reader
+
 Row = TypeVar("Row")
+
+_DIGITS = 18
+"""The longest whole number that is read: all of them are counts or bytes."""
 
 
 def titles(path: str | Path) -> list[str]:
-    """The titles of a file's columns."""
-    return _head(csv.reader(io.StringIO(text_of(path))))
+    """The titles of a file's columns; ScenarioError if it cannot be read or is no CSV."""
+    reader = _reader(path)
+    try:
+        return _head(reader)
+    except csv.Error as error:
+        raise ScenarioError(_no_csv(path, reader, error)) from None
 
 
 def read_table(
@@ -48,9 +58,21 @@ def count(cells: Mapping[str, str], title: str) -> int | None:
     text = cells[title]
     if not text:
         return None
-    if not text.isdecimal() or int(text) < 1:
+    number = whole(text)
+    if not number:
         raise ValueError(f"{title} '{text}' is no whole number of at least one")
-    return int(text)
+    return number
+
+
+def whole(text: str) -> int | None:
+    """The whole number that a cell holds; None if it holds none.
+
+    ``64.0`` is 64: programs that keep a column of numbers as floats, for its empty cells, write so.
+    """
+    digits, _, fraction = text.partition(".")
+    if not digits.isdecimal() or len(digits) > _DIGITS or fraction.strip("0"):
+        return None
+    return int(digits)
 
 
 def figure(cells: Mapping[str, str], title: str) -> float | None:
@@ -70,9 +92,9 @@ def figure(cells: Mapping[str, str], title: str) -> float | None:
 def _cells(
     path: str | Path, columns: Sequence[str], required: Sequence[str]
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    reader = csv.reader(io.StringIO(text_of(path)), strict=True)
     problems: list[Problem] = []
     found: list[tuple[int, dict[str, str]]] = []
+    reader = _reader(path)
     try:
         head = _head(reader)
         if missing := [column for column in required if column not in head]:
@@ -89,12 +111,22 @@ def _cells(
                 continue
             found.append((reader.line_num, dict(zip(head, (cell.strip() for cell in cells), strict=True))))
     except csv.Error as error:
-        problems.append(Problem(f"this is no CSV: {error}", where=f"{path}:{reader.line_num}"))
+        problems.append(_no_csv(path, reader, error))
     if not problems and not found:
         problems.append(Problem("the file has titles, but no rows", where=str(path)))
     if problems:
         raise ScenarioError(*problems)
     yield from found
+
+
+def _reader(path: str | Path) -> Reader:
+    """The lines of a file as lists of cells, whatever ends its lines."""
+    # A text that is opened without translation keeps the ends of its lines, all of which the reader knows.
+    return csv.reader(io.StringIO(text_of(path), newline=""), strict=True)
+
+
+def _no_csv(path: str | Path, reader: Reader, error: csv.Error) -> Problem:
+    return Problem(f"this is no CSV: {error}", where=f"{path}:{reader.line_num}")
 
 
 def _head(reader: Iterator[list[str]]) -> list[str]:

@@ -12,6 +12,7 @@ from simcluster.baseline.record import Record
 from simcluster.baseline.report import CheckReport, update_command
 from simcluster.baseline.search import scenario_files
 from simcluster.baseline.tolerance import Tolerances
+from simcluster.document import real_path
 from simcluster.errors import Problem, ScenarioError, SimclusterError
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
@@ -57,7 +58,7 @@ def check(
 
 def _known(target: Path, given: Sequence[Path], *, update: bool) -> Mapping[str, Record]:
     """The records of the baseline; none if it is about to be made."""
-    if target.exists():
+    if target.exists() or real_path(target).is_symlink():
         return record.load(target)
     if update and given:
         return {}
@@ -86,5 +87,5 @@ def _path(target: Path, key: str) -> Path:
 
 def _expected(key: str, target: Path, given: Sequence[Path]) -> bool:
     """Whether a record belongs to what was to be checked: everything, or what lies in one of the folders."""
-    place = _path(target, key).resolve()
-    return not given or any(place.is_relative_to(folder.resolve()) for folder in given if folder.is_dir())
+    place = real_path(_path(target, key))
+    return not given or any(place.is_relative_to(real_path(folder)) for folder in given if folder.is_dir())

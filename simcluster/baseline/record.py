@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from simcluster.document import Document, Name, Section, validate
+from simcluster.document import Document, Name, Section, real_path, validate
 from simcluster.simulation.answer import ANSWER_METRICS
 from simcluster.simulation.summary import METRICS
 from simcluster.trace import Run
@@ -72,4 +72,4 @@ def save(path: Path, records: Mapping[str, Record]) -> None:
 
 def key_of(scenario: Path, baseline: Path) -> str:
     """The name of a scenario in a baseline: its path from the baseline's folder, the same from everywhere."""
-    return Path(os.path.relpath(scenario.resolve(), baseline.resolve().parent)).as_posix()
+    return Path(os.path.relpath(real_path(scenario), real_path(baseline).parent)).as_posix()

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from simcluster.document import Refused, content_of, real_path
 from simcluster.errors import Problem, ScenarioError
 
 SUFFIXES = (".yaml", ".yml")
@@ -24,14 +25,14 @@ def scenario_files(paths: Iterable[str | Path]) -> list[Path]:
     problems = []
     for path in map(Path, paths):
         if not path.is_dir():
-            found.setdefault(path.resolve(), path)
+            found.setdefault(real_path(path), path)
             continue
         inside = list(_inside(path))
         if not inside:
             message = "no scenario in this folder: no *.yaml with a line 'simcluster: 1'"
             problems.append(Problem(message, where=str(path)))
         for each in inside:
-            found.setdefault(each.resolve(), each)
+            found.setdefault(real_path(each), each)
     if problems:
         raise ScenarioError(*problems)
     return list(found.values())
@@ -49,6 +50,7 @@ def _inside(folder: Path) -> Iterator[Path]:
 def _is_scenario(path: Path) -> bool:
     """Whether a file says it is one; a broken file that says so is a scenario with a mistake."""
     try:
-        return _MARK.search(path.read_text(encoding="utf-8", errors="replace")) is not None
-    except OSError:
+        text = content_of(path).decode("utf-8", errors="replace")
+    except Refused:
         return False
+    return _MARK.search(text) is not None

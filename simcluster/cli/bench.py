@@ -106,6 +106,8 @@ class Bench:
                     told = read_parts(parts, seed, group.size) if parts is not None else None
                 except ValueError as error:
                     problems.append(Problem(str(error), where=f"--parts {parts}", hint=_LAWS))
+                except ScenarioError as error:
+                    problems += error.problems
         if sizes == _OF_PARTS:
             if told and told.mean:
                 wanted = [told.mean]

@@ -9,6 +9,7 @@ import numpy as np
 
 from simcluster.collectives import Parts
 from simcluster.collectives.imbalance import MOST_RANKS, Imbalance, Law
+from simcluster.document import names_file, text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,9 @@ class Told:
 
 
 def read_parts(words: str, seed: int | None, num_ranks: int) -> Told:
-    """The parts for so many ranks: ``zipf:1.2``, or the file ``parts.csv``; ValueError says what is wrong.
+    """The parts for so many ranks: ``zipf:1.2``, or the file ``parts.csv``.
+
+    ValueError says what is wrong, ScenarioError why the file cannot be read.
 
     A file has a line for each sender with a whole number for each receiver, its own part among them. Lines
     that begin with ``#`` are left out.
@@ -35,18 +38,13 @@ def read_parts(words: str, seed: int | None, num_ranks: int) -> Told:
     if num_ranks > MOST_RANKS:
         raise ValueError(f"{num_ranks:,} ranks; with unequal parts at most {MOST_RANKS:,}")
     path = Path(words)
-    if words.partition(":")[0] in list(Law) or not (path.suffix or path.exists()):
+    if words.partition(":")[0] in list(Law) or not names_file(words):
         law = Imbalance.parse(words, seed or 0)
         drawn = "" if law.law is Law.UNIFORM else f" (seed {law.seed})"
         return Told(f"{words}{drawn}", law.parts(num_ranks))
     if seed is not None:
         raise ValueError("a seed is for a law, not for a file; leave --seed out")
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise ValueError(f"cannot read {path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise ValueError(f"{path} is no text") from None
+    lines = text_of(path, f"--parts {words}").splitlines()
     rows = [
         _row(line, f"{path}:{number}", num_ranks)
         for number, line in enumerate(lines, 1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from simcluster.cluster import Cluster, ClusterSpec, HostSpec
 from simcluster.cluster.bisection import bisection
 from simcluster.cluster.joined import TRUNK
 from simcluster.cluster.topology import Topology
-from simcluster.document import Section, validate_data
+from simcluster.document import Section, names_file, validate_data
 from simcluster.draw import Cell, Column, shown, table
 from simcluster.errors import Problem, ScenarioError
 from simcluster.scenario import Scenario
@@ -36,7 +35,7 @@ class Drawn:
     @classmethod
     def of(cls, name: str, hosts: int | None, path: str | None) -> Drawn:
         """A host of the catalog, or the cluster of a scenario; ScenarioError for wrong words."""
-        if name.endswith((".yaml", ".yml")) or Path(name).is_file():
+        if names_file(name):
             changes = [] if hosts is None else [("cluster.hosts", str(hosts))]
             scenario = Scenario.load(name, changes)
             spec, cluster = scenario.spec.cluster, scenario.cluster.whole or scenario.cluster

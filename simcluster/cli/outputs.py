@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cli.ranks import rank_list
+from simcluster.document import real_path
 from simcluster.errors import Problem, ScenarioError
 from simcluster.report import result_json, summary_text, write_perfetto
 from simcluster.trace import Run
@@ -75,7 +76,7 @@ class Outputs:
 
     def _collisions(self) -> list[Problem]:
         """No result may replace a scenario that is read, or another result."""
-        taken = {Path(path).resolve(): f"the scenario {path}" for path in self.scenarios}
+        taken = {real_path(path): f"the scenario {path}" for path in self.scenarios}
         named = [("--trace", self.trace), ("--json", self.json_file)]
         if self.out is not None:
             named += [(f"--out {self.out}", folder / SCENARIO) for folder in self.folders()]
@@ -83,7 +84,7 @@ class Outputs:
         for option, path in named:
             if path is None or (path.exists() and not path.is_file()):
                 continue
-            if (owner := taken.setdefault(path.resolve(), option)) != option:
+            if (owner := taken.setdefault(real_path(path), option)) != option:
                 problems.append(Problem(f"{path} would replace {owner}", where=option))
         return problems
 
@@ -139,12 +140,17 @@ def write_bytes(path: Path, content: bytes) -> None:
         partial.write_bytes(content)
 
 
+_CIRCLE = "this is a link that leads back to itself"
+
+
 def refused_file(option: str, path: Path) -> list[Problem]:
     """Why the file an option names cannot be written, or nothing."""
     if path.is_dir():
         reason = "this is a folder; name a file in it"
     elif path.exists() and not path.is_file():
         reason = ""
+    elif real_path(path).is_symlink():
+        reason = _CIRCLE
     elif not path.parent.exists():
         reason = f"there is no folder '{path.parent}'"
     else:
@@ -156,6 +162,8 @@ def _refused_folder(folder: Path) -> str:
     """Why a folder cannot be made or written to, or nothing."""
     if folder.exists() and not folder.is_dir():
         return "this is a file; name a folder"
+    if real_path(folder).is_symlink():
+        return _CIRCLE
     while not folder.exists():
         folder = folder.parent
     return _refused_parent(folder)

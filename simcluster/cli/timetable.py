@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
-from pathlib import Path
 
 from rich.text import Text
 
-from simcluster.document import validate_data
+from simcluster.document import names_file, text_of, validate_data
 from simcluster.draw import (
     TONES,
     Block,
@@ -69,8 +68,8 @@ class DrawnSchedule:
         given = {"chunks": chunks, "slices": slices, "placement": placement}
         written: dict[str, object] = {key: value for key, value in given.items() if value is not None}
         num_stages, count = _FEW
-        if name not in schedules() and Path(name).is_file():
-            text = Path(name).read_text()
+        if name not in schedules() and names_file(name):
+            text = text_of(name)
             written |= {"kind": "text", "text": text}
             num_stages, count = _counted(name, text)
         else:

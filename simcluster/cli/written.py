@@ -10,7 +10,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from simcluster.document import Document
+from simcluster.document import Document, real_path
 from simcluster.document.tree import keys_of
 from simcluster.errors import ScenarioError
 from simcluster.scenario import Scenario
@@ -29,10 +29,10 @@ def scenario_text(scenario: Scenario, changes: Sequence[tuple[str, str]]) -> str
     model = scenario.spec.model
     for key, file in (("model.hf", model.hf), ("model.onnx", model.onnx)):
         if file is not None and not file.is_absolute():
-            settings.append((key, str((scenario.folder / file).resolve())))
+            settings.append((key, str(real_path(scenario.folder / file))))
     for index, tenant in enumerate(scenario.spec.tenants):
         if isinstance(tenant.scenario, str) and not Path(tenant.scenario).is_absolute():
-            path = (scenario.folder / tenant.scenario).resolve()
+            path = real_path(scenario.folder / tenant.scenario)
             settings.append((f"tenants.{index}.scenario", str(path)))
     if not settings:
         return document.source.text

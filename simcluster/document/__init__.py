@@ -6,8 +6,10 @@ raise document.located(PlanError("...", path="parallel.mesh.tensor"))
 """
 
 from simcluster.document.catalog import CatalogSection, changed
-from simcluster.document.document import Document, text_of
+from simcluster.document.document import Document
 from simcluster.document.figure import Figure, Provenance
+from simcluster.document.file import check_readable, content_of, names_file, real_path, text_of
+from simcluster.document.json_file import json_object
 from simcluster.document.other_names import OtherNames, OtherNameSpec
 from simcluster.document.quantity import Bandwidth, Bytes, Compute, Duration, Frequency, Quantity
 from simcluster.document.schema import json_schema
@@ -49,7 +51,12 @@ __all__ = [
     "Share",
     "Unsupported",
     "changed",
+    "check_readable",
+    "content_of",
+    "json_object",
     "json_schema",
+    "names_file",
+    "real_path",
     "text_of",
     "validate",
     "validate_data",

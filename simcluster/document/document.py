@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from simcluster.document.composer import compose
+from simcluster.document.file import text_of
 from simcluster.document.mark import Mark, Source
 from simcluster.document.syntax import error_at
 from simcluster.document.tree import Key, Node, keys_of
 from simcluster.errors import Problem, ScenarioError, SimclusterError
-
-MAX_BYTES = 4 * 2**20
 
 Error = TypeVar("Error", bound=SimclusterError)
 
@@ -107,40 +105,5 @@ def _mapping(source: Source) -> Node:
     return root
 
 
-def text_of(path: str | Path, name: str = "") -> str:
-    """The text of a file; ScenarioError, named ``name`` or as the path, if it cannot be read."""
-    name, path = name or str(path), Path(path)
-    try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise _unreadable(
-                name, f"the file has {size / 2**20:,.0f} MiB; at most {MAX_BYTES >> 20} are read"
-            )
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise _unreadable(name, f"there is no such file{_similar(path)}") from None
-    except IsADirectoryError:
-        raise _unreadable(name, "this is a folder; name a YAML file in it") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise _unreadable(name, f"the file cannot be read: {reason.lower()}") from None
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        *lines, line = content[: error.start].split(b"\n")
-        place = f"{name}:{len(lines) + 1}:{len(line) + 1}"
-        raise _unreadable(place, "this is not UTF-8 text; save the file as UTF-8") from None
-
-
 def _unreadable(where: str, message: str) -> ScenarioError:
     return ScenarioError(Problem(message, where=where))
-
-
-def _similar(path: Path) -> str:
-    """Words about the YAML file beside the missing one that is named most like it."""
-    try:
-        known = {found.name for found in path.parent.iterdir() if found.suffix in (".yaml", ".yml")}
-    except OSError:
-        return f", nor a folder '{path.parent}'"
-    close = difflib.get_close_matches(path.name, sorted(known), n=1)
-    return f"; did you mean '{path.with_name(close[0])}'?" if close else ""

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from simcluster.document import Refused
+from simcluster.document import Refused, json_object
 from simcluster.errors import nearest
 from simcluster.model.huggingface_types import ANGLES, EVERYWHERE, TYPES, UNBUILT, Config, Keys, get
 
 
 def dimensions(path: Path) -> dict[str, Any]:
     """The dimensions a config file gives, named as in the model section; Refused if it cannot be used."""
-    config = _read(path)
+    config = json_object(path)
     kind = config.get("model_type")
     if not isinstance(kind, str) or kind not in TYPES:
         raise Refused(f"model_type '{kind}' is not supported", hint=nearest(str(kind), TYPES))
@@ -48,7 +48,7 @@ def dimensions(path: Path) -> dict[str, Any]:
 
 def remarks(path: Path) -> tuple[str, ...]:
     """What a user should know of what the config says and the model leaves out."""
-    config = _read(path)
+    config = json_object(path)
     return tuple(
         f"changes the result: {key} {json.dumps(config[key])}: {told}"
         for key, told in UNBUILT.items()
@@ -114,15 +114,3 @@ def _wanted(name: str, value: Any) -> str:
     if name == "rope_theta":
         return "" if number and value > 0 else "a positive number"
     return "" if number and value > 0 and isinstance(value, int) else "a positive integer"
-
-
-def _read(path: Path) -> Config:
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise Refused(f"cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise Refused(f"is no JSON: {error}") from error
-    if not isinstance(config, dict):
-        raise Refused("is no JSON object")
-    return config

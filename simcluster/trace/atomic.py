@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from simcluster.document import real_path
 
 
 @contextmanager
@@ -18,7 +21,9 @@ def atomic(path: str | Path) -> Iterator[Path]:
     if Path(path).exists() and not Path(path).is_file():
         yield Path(path)
         return
-    target = Path(path).resolve()
+    target = real_path(path)
+    if target.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
     # The name comes last, so that what looks at its ending sees the same one.
     partial = target.with_name(f".{os.getpid()}-{target.name}")
     try:

@@ -17,12 +17,17 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from simcluster import units
+from simcluster.document import Refused, check_readable
 from simcluster.errors import TraceError
 from simcluster.trace.asked import Asked
 from simcluster.trace.recording import COMPUTE, Recording
 from simcluster.trace.table import Table
 
 FORMAT = 4
+
+MOST_BYTES = 2**32
+"""The largest saved run that is read, packed or not: beyond it a machine's memory may end."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,13 @@ class Run:
     def load(cls, path: str | Path) -> Run:
         """Reads a saved run; TraceError if the file is none."""
         try:
+            check_readable(path, MOST_BYTES)
             with zipfile.ZipFile(path) as archive:
+                content = sum(each.file_size for each in archive.infolist())
+                if content > MOST_BYTES:
+                    raise Refused(
+                        f"it holds {units.size(content)}; at most {units.size(MOST_BYTES)} are read"
+                    )
                 found = orjson.loads(archive.read("format.json"))
                 if found.get("simcluster_run") != FORMAT:
                     raise TraceError(f"{path} was saved in another format: {found}")

@@ -423,5 +423,5 @@ def test_a_config_that_cannot_be_used_says_why(tmp_path, config, message, hint):
 
 
 def test_a_config_that_is_not_there_says_so(tmp_path):
-    with pytest.raises(ScenarioError, match=r"config\.json: cannot be read: No such file or directory"):
+    with pytest.raises(ScenarioError, match=r"config\.json: there is no such file"):
         validate_data({"hf": "config.json"}, ModelSpec).build(tmp_path)

@@ -11,6 +11,7 @@ from simcluster.accuracy.hardware import HardwareSpec, hardware_of
 from simcluster.accuracy.runs.cards import host_rate
 from simcluster.accuracy.runs.row import MeasuredRun
 from simcluster.accuracy.runs.words import FrameworkWords, known_words
+from simcluster.accuracy.table import whole
 from simcluster.cluster import Host, load_cluster
 from simcluster.errors import PlanError
 from simcluster.plan.recompute_spec import in_blocks
@@ -206,16 +207,16 @@ def _parallel(run: MeasuredRun, profile: str) -> dict[str, Any]:
             found["overlap"] = {"tensor": overlap}
     if context > 1:
         found |= _context(run, [axis for axis in ("tensor", "context") if mesh[axis] > 1])
-    stage = run.words["zero_stage"] or "0"
-    if stage == "3" and profile in _SHARDED:
+    stage = whole(run.words["zero_stage"] or "0")
+    if stage == 3 and profile in _SHARDED:
         found["optimizer_sharding"] = "fsdp"
         if tensor == 1:
             found["recipe"] = "fsdp"
             del found["optimizer_sharding"]
-    elif stage in ("0", "1", "2", "3"):
-        found["optimizer_sharding"] = {"zero": int(stage)}
+    elif stage in range(4):
+        found["optimizer_sharding"] = {"zero": stage}
     else:
-        raise PlanError(f"the ZeRO stage '{stage}'")
+        raise PlanError(f"the ZeRO stage '{run.words['zero_stage']}'")
     again = _recomputed(run)
     if schedule := _schedule(run):
         found["schedule"] = schedule

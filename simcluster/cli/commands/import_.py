@@ -61,12 +61,13 @@ def import_(
     """
     from simcluster.cli.imported import import_file
     from simcluster.cli.target import Target
+    from simcluster.document import real_path
     from simcluster.errors import ScenarioError
     from simcluster.foreign import Given
 
     given = Given(cluster, hosts, model, tuple(changes(settings)), _variables(variables or ()))
     target = Target(output, force)
-    if output is not None and Path(file).resolve() == output.resolve():
+    if output is not None and real_path(file) == real_path(output):
         raise ScenarioError(f"-o {output}: this would replace the file that is read")
     target.check()
     return import_file(format, file, given, target)

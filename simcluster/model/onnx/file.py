@@ -9,12 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from simcluster.document import Refused
+from simcluster.document import Refused, content_of
 from simcluster.errors import Problem
 from simcluster.model.operator import Array
 from simcluster.work import DType
 
 _INSTALL = "pip install simcluster[onnx]"
+_MOST_BYTES = 2**31
+"""No longer message can be written: larger networks keep their weights in files of their own."""
+
 _SMALL = 16
 """Elements of the largest array of numbers that a node may need to know: bounds, values of one-hot rows."""
 
@@ -65,6 +68,7 @@ class OnnxFile:
 
 def read(path: Path) -> OnnxFile:
     """The file at ``path``; Refused if it, or the package that reads it, is not there."""
+    content = content_of(path, _MOST_BYTES)
     try:
         import onnx
         import onnx.inliner
@@ -73,9 +77,7 @@ def read(path: Path) -> OnnxFile:
         raise Refused("reading ONNX files needs the package onnx", hint=_INSTALL) from None
     try:
         # Weights in files of their own are parameters: their values are never needed.
-        model = onnx.load(path, load_external_data=False)
-    except OSError as error:
-        raise Refused(f"cannot be read: {error.strerror}") from error
+        model = onnx.load_model_from_string(content)
     except DecodeError as error:
         raise Refused("is no ONNX file") from error
     if model.functions:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from simcluster.accuracy import read_rows
+from simcluster.accuracy.table import titles
 from simcluster.errors import ScenarioError
 
 HEAD = "id,source,op,hardware,num_devices,num_hosts,message_bytes,time_us,algbw_gb_s,busbw_gb_s,notes\n"
@@ -79,3 +82,47 @@ def test_a_file_without_rows_or_without_anything(tmp_path):
         read_rows(tmp_path / "none.csv")
     with pytest.raises(ScenarioError, match=r"rows\.csv:2: this is no CSV"):
         read_rows(written(tmp_path, 'a,"b"c,all_reduce,H100,8,1,64,3,,,'))
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_lines_may_end_as_on_any_system(tmp_path, end, mark):
+    path = tmp_path / "rows.csv"
+    lines = [
+        HEAD.strip(),
+        'a,lab,all_reduce,H100,8,1,64,3,,,"two, words"',
+        "b,lab,all_reduce,H100,8,1,64,3,,,",
+        "",
+    ]
+    path.write_bytes((mark + end.join(lines)).encode())
+    first, second = read_rows(path)
+    assert (first.name, first.notes, first.line) == ("a", "two, words", 2)
+    assert (second.name, second.line) == ("b", 3)
+    assert titles(path) == HEAD.strip().split(",")
+
+
+def test_a_line_that_is_no_csv_is_told(tmp_path):
+    path = written(tmp_path, head='id,"source\n')
+    for read in (titles, read_rows):
+        with pytest.raises(ScenarioError, match=r"rows\.csv:1: this is no CSV: unexpected end of data"):
+            read(path)
+
+
+def test_whole_numbers_that_a_program_wrote_as_floats(tmp_path):
+    (row,) = read_rows(written(tmp_path, "a,lab,all_reduce,H100,8.0,1.,1048576.000,25.5,,,"))
+    assert (row.num_devices, row.num_hosts, row.num_bytes) == (8, 1, 2**20)
+    for text in ("8.5", "8.0.0", ".0", "0.0", "-8.0", "8.0e0", "9" * 5000):
+        with pytest.raises(ScenarioError, match="is no whole number of at least one"):
+            read_rows(written(tmp_path, f"a,lab,all_reduce,H100,{text},1,64,25.5,,,"))
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.text(alphabet=st.sampled_from('a1.,"\r\n\0 é'), max_size=40), st.booleans())
+def test_any_text_is_read_or_refused_in_words(tmp_path, text, headed):
+    path = tmp_path / "any.csv"
+    path.write_bytes(((HEAD if headed else "") + text).encode())
+    for read in (titles, read_rows):
+        try:
+            read(path)
+        except ScenarioError as error:
+            assert "any.csv" in str(error)

@@ -352,3 +352,9 @@ def test_numbers_that_are_none_are_refused(tmp_path, change, message):
 def test_missing_columns_are_named(tmp_path):
     with pytest.raises(ScenarioError, match="missing columns: layers"):
         read_runs(written(tmp_path, columns=[column for column in COLUMNS if column != "layers"]))
+
+
+def test_whole_numbers_that_a_program_wrote_as_floats(tmp_path):
+    counts = ("layers", "hidden", "seq_len", "num_devices", "data", "tensor", "zero_stage", "micro_batch")
+    (plain, same) = read_runs(written(tmp_path, {}, {name: f"{ROW[name]}.0" for name in counts}))
+    assert scenario_of(plain) == scenario_of(same)

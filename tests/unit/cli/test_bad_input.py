@@ -95,7 +95,7 @@ WRONG = {
     "no such axis": (strategy("layers.*.mlp.up", "{ffn: tensr}"), "9:56", "did you mean 'tensor'?"),
     "unsplittable": (strategy("layers.*.mlp.norm", "{hidden: tensor}"), "9:16", "cannot be split"),
     "no alternative": (strategy("layers.*.mlp.up", "[]"), "9:43", "0 items"),
-    "no config.json": (but(MODEL, "{hf: config.json}"), "5:13", "cannot be read"),
+    "no config.json": (but(MODEL, "{hf: config.json}"), "5:13", "there is no such file"),
     "no network": (but(MODEL, "{onnx: network.onnx}"), "5:15", "network.onnx: "),
     "bound": (below("expect: {step_tme: {max: 1}}"), "9:10", "did you mean 'step_time'?"),
     "empty bound": (below("expect: {mfu: {}}"), "9:10", "give min, max or both"),

@@ -72,7 +72,7 @@ def test_a_file_of_bytes(simcluster, tmp_path):
         ("1,2\n3,1e3\n", "'1e3' is no whole number"),
         (f"1,2\n3,{10**16}\n", "is no whole number"),
         ("0,0\n0,0\n", "no rank has anything for any"),
-        (None, "cannot read"),
+        (None, "there is no such file"),
     ],
 )
 def test_wrong_files(simcluster, tmp_path, text, message):

@@ -182,11 +182,11 @@ def test_unreadable_files(tmp_path):
     assert reading(tmp_path / "no" / "x.yaml").endswith(
         f"there is no such file, nor a folder '{tmp_path}/no'"
     )
-    assert reading(tmp_path) == f"{tmp_path}: this is a folder; name a YAML file in it"
+    assert reading(tmp_path) == f"{tmp_path}: this is a folder; name a file in it"
     assert reading(tmp_path / "latin.yaml") == (
         f"{tmp_path}/latin.yaml:2:7: this is not UTF-8 text; save the file as UTF-8"
     )
-    assert "the file has 5 MiB; at most 4 are read" in reading(tmp_path / "large.yaml")
+    assert "the file has 5.00 MiB; at most 4.00 MiB are read" in reading(tmp_path / "large.yaml")
     assert "the file cannot be read" in reading("a\0b")
 
 

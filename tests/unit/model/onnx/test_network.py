@@ -285,7 +285,7 @@ def test_fixed_statistics_are_refused(tmp_path):
 
 
 def test_a_file_that_is_not_there_or_no_onnx_file_says_so(tmp_path):
-    assert refused(tmp_path / "none.onnx") == ["none.onnx: cannot be read: No such file or directory "]
+    assert refused(tmp_path / "none.onnx") == ["none.onnx: there is no such file "]
     (tmp_path / "text.onnx").write_text(json.dumps({"no": "network"}))
     assert refused(tmp_path / "text.onnx")[0].startswith("text.onnx: is no ONNX file")
     (tmp_path / "empty.onnx").write_bytes(b"")

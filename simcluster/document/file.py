@@ -1,0 +1,100 @@
+"""Files that users name: read whole, where they are regular files of reasonable size."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import stat
+from pathlib import Path
+
+from simcluster import units
+from simcluster.document.section import Refused
+from simcluster.errors import Problem, ScenarioError
+
+MAX_BYTES = 4 * 2**20
+"""The longest text that is read: scenarios and files of other tools have some KiB."""
+
+
+def text_of(path: str | Path, name: str = "") -> str:
+    """The text of a file; ScenarioError, named ``name`` or as the path, if it cannot be read."""
+    name = name or str(path)
+    try:
+        content = content_of(path)
+    except Refused as error:
+        raise ScenarioError(
+            *(Problem(each.message, hint=each.hint, where=name) for each in error.problems)
+        ) from None
+    try:
+        return content.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        *lines, line = content[: error.start].split(b"\n")
+        place = f"{name}:{len(lines) + 1}:{len(line) + 1}"
+        raise ScenarioError(Problem("this is not UTF-8 text; save the file as UTF-8", where=place)) from None
+
+
+def content_of(path: str | Path, most: int = MAX_BYTES) -> bytes:
+    """The bytes of a file; Refused if it is none, no regular one, or has more than ``most`` bytes.
+
+    The message does not name the file: callers know what the user calls it.
+    """
+    check_readable(path, most)
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(most + 1)
+    except OSError as error:
+        raise Refused(_cannot(error)) from None
+    if len(content) > most:  # some files, such as those of /proc, do not say how long they are
+        raise Refused(f"the file has more than {units.size(most)}, which is the most that is read")
+    return content
+
+
+def check_readable(path: str | Path, most: int) -> None:
+    """Refused if there is no regular file at ``path`` or it has more than ``most`` bytes; nothing is read.
+
+    Devices and pipes are refused: they may have no end, or never send a byte.
+    """
+    try:
+        found = Path(path).stat()
+    except FileNotFoundError:
+        raise Refused(f"there is no such file{_similar(Path(path))}") from None
+    except (OSError, ValueError) as error:
+        raise Refused(_cannot(error)) from None
+    if stat.S_ISDIR(found.st_mode):
+        raise Refused("this is a folder; name a file in it")
+    if not stat.S_ISREG(found.st_mode):
+        raise Refused(f"this is {_kind(found.st_mode)}, not a file", hint="write its content to a file first")
+    if found.st_size > most:
+        raise Refused(f"the file has {units.size(found.st_size)}; at most {units.size(most)} are read")
+
+
+def names_file(words: str) -> bool:
+    """Whether words name a file, not an entry of a catalog: by a folder, by an ending, or as it is there."""
+    path = Path(words)
+    return bool(path.suffix) or os.sep in words or (os.path.lexists(path) and not path.is_dir())
+
+
+def real_path(path: str | Path) -> Path:
+    """Where a path leads through links; links that lead in a circle are followed no further."""
+    return Path(os.path.realpath(path))
+
+
+def _cannot(error: OSError | ValueError) -> str:
+    reason = getattr(error, "strerror", None) or str(error)
+    return f"the file cannot be read: {reason.lower()}"
+
+
+def _kind(mode: int) -> str:
+    if stat.S_ISFIFO(mode):
+        return "a pipe"
+    return "a socket" if stat.S_ISSOCK(mode) else "a device"
+
+
+def _similar(path: Path) -> str:
+    """Words about the file beside the missing one that is named most like it."""
+    suffixes = {".yaml", ".yml", path.suffix}
+    try:
+        known = {found.name for found in path.parent.iterdir() if found.suffix in suffixes}
+    except OSError:
+        return f", nor a folder '{path.parent}'"
+    close = difflib.get_close_matches(path.name, sorted(known), n=1)
+    return f"; did you mean '{path.with_name(close[0])}'?" if close else ""
