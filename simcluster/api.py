@@ -25,7 +25,7 @@ from simcluster.scenario import Scenario
 from simcluster.simulation import Verification
 from simcluster.simulation.predicted import predicted
 from simcluster.simulation.sharded import Entry, GraphPiece, Operand, ShardedGraph
-from simcluster.trace import Run, Table
+from simcluster.trace import WALL_TIME, Run, Table
 from simcluster.trace.atomic import atomic
 
 if TYPE_CHECKING:
@@ -220,8 +220,9 @@ class Result:
     num_solves: int
     """How often rates were worked out anew where flows shared a link."""
 
-    wall_s: float
-    """Seconds the simulation itself took."""
+    wall_s: float | None
+    """Seconds the simulation itself took; None if read from a file of ``run --out``, which does not say.
+    """
 
     assumptions: list[Mapping[str, str]]
     """The figures nobody measured or published that the result leans on."""
@@ -260,8 +261,8 @@ class Result:
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_"):
             figures = self._run.documents["summary"]
-            if name in figures:
-                return figures[name]
+            if name in figures or name == WALL_TIME:
+                return figures.get(name)
             raise AttributeError(f"a result has no '{name}'; {nearest(name, dir(self))}", name=name, obj=self)
         raise AttributeError(name)
 

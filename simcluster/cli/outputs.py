@@ -114,19 +114,21 @@ class Outputs:
     def write(self, index: int, run: Run, scenario_text: str) -> list[Path]:
         """Writes the files of one scenario and gives their names: a folder for ``--out``, the trace.
 
-        A run of too many different ranks for one file is left out of the folder.
+        A run of too many different ranks for one file is left out of the folder, whose files are the same
+        bytes whenever the scenario is simulated.
         """
         written = []
         ranks = self.chosen(len(run.ranks))
         if self.out is not None:
             folder = self.folders()[index]
             folder.mkdir(parents=True, exist_ok=True)
-            write_bytes(folder / RESULT, result_json(run))
-            write_bytes(folder / SUMMARY, (summary_text(run, width=100) + "\n").encode())
+            same = run.repeatable
+            write_bytes(folder / RESULT, result_json(same))
+            write_bytes(folder / SUMMARY, (summary_text(same, width=100) + "\n").encode())
             write_bytes(folder / SCENARIO, scenario_text.encode())
             write_perfetto(run, folder / TRACE, ranks)
             if run.storable:
-                run.save(folder / RUN)
+                same.save(folder / RUN)
             written.append(folder)
         if self.trace is not None:
             write_perfetto(run, self.trace, ranks)

@@ -59,4 +59,5 @@ def _write(stream: TextIO | BinaryIO, content: str | bytes) -> None:
     except OSError as error:
         give_up(stream)
         if not isinstance(error, BrokenPipeError):
-            raise OSError(error.errno, error.strerror, "standard output") from None
+            name = "standard error" if stream is sys.stderr else "standard output"
+            raise OSError(error.errno, error.strerror, name) from None

@@ -15,7 +15,7 @@ from simcluster.simulation.documents import documents
 from simcluster.simulation.recorded import Recorded
 from simcluster.simulation.tenants import tenancy, together
 from simcluster.simulation.timed import timed
-from simcluster.trace import Run, Table
+from simcluster.trace import WALL_TIME, Run, Table
 
 
 def simulate(scenario: Scenario, *, unfold: bool = False, progress: Progress | None = None) -> Run:
@@ -27,7 +27,7 @@ def simulate(scenario: Scenario, *, unfold: bool = False, progress: Progress | N
     """
     began = time.perf_counter()
     found = carry_out(prepare(scenario, unfold=unfold), unfold=unfold, progress=progress)
-    found.documents["summary"]["wall_s"] = time.perf_counter() - began
+    found.documents["summary"][WALL_TIME] = time.perf_counter() - began
     return found
 
 

@@ -2,7 +2,7 @@
 
 from simcluster.trace.asked import Asked
 from simcluster.trace.recording import Recording
-from simcluster.trace.run import Run
+from simcluster.trace.run import WALL_TIME, Run
 from simcluster.trace.table import Table, concatenated, joined
 
-__all__ = ["Asked", "Recording", "Run", "Table", "concatenated", "joined"]
+__all__ = ["WALL_TIME", "Asked", "Recording", "Run", "Table", "concatenated", "joined"]

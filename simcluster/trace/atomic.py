@@ -16,18 +16,22 @@ def atomic(path: str | Path) -> Iterator[Path]:
     """A path to write to instead of ``path``; the file takes its place at the end, or nothing does.
 
     A link keeps pointing where it points. A device or a pipe (``/dev/stdout``) is written to directly. Raises
-    OSError as writing does.
+    OSError as writing does, with ``path`` as its file: a full disk is noticed by writes that know no name.
     """
-    if Path(path).exists() and not Path(path).is_file():
-        yield Path(path)
-        return
-    target = real_path(path)
-    if target.is_symlink():
+    direct = Path(path).exists() and not Path(path).is_file()
+    target = Path(path) if direct else real_path(path)
+    if not direct and target.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
     # The name comes last, so that what looks at its ending sees the same one.
-    partial = target.with_name(f".{os.getpid()}-{target.name}")
+    partial = target if direct else target.with_name(f".{os.getpid()}-{target.name}")
     try:
         yield partial
-        partial.replace(target)
+        if not direct:
+            partial.replace(target)
+    except OSError as error:
+        if error.errno is None or error.filename not in (None, str(partial)):
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
-        partial.unlink(missing_ok=True)
+        if not direct:
+            partial.unlink(missing_ok=True)

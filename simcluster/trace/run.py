@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from simcluster import units
 from simcluster.document import Refused, check_readable
 from simcluster.errors import TraceError
 from simcluster.trace.asked import Asked
+from simcluster.trace.atomic import atomic
 from simcluster.trace.recording import COMPUTE, Recording
 from simcluster.trace.table import Table
 
@@ -28,6 +29,9 @@ FORMAT = 4
 
 MOST_BYTES = 2**32
 """The largest saved run that is read, packed or not: beyond it a machine's memory may end."""
+
+WALL_TIME = "wall_s"
+"""The figure of the summary that is another one every time: how long simulating took."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,12 @@ class Run:
         return self.recording.table()
 
     @property
+    def repeatable(self) -> Run:
+        """The run without its wall time: what is the same whenever and wherever it is simulated."""
+        summary = {name: value for name, value in self.documents["summary"].items() if name != WALL_TIME}
+        return replace(self, documents={**self.documents, "summary": summary})
+
+    @property
     def transfers(self) -> Table:
         """The spans that move data between devices."""
         return self.spans.where(moves(self.spans))
@@ -72,23 +82,24 @@ class Run:
         return not (isinstance(self.recording, Asked) and self.recording.too_many)
 
     def save(self, path: str | Path) -> None:
-        """Writes the whole run to one file, complete or not at all; TraceError if it is too large."""
+        """Writes the whole run to one file, complete or not at all; equal runs give equal bytes.
+
+        Raises TraceError if it is too large, or cannot be written.
+        """
         whole = self.recording.whole
-        target = Path(path)
-        partial = target.with_name(f".{target.name}.partial")
         try:
-            with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-                archive.writestr("format.json", orjson.dumps({"simcluster_run": FORMAT}))
-                archive.writestr("documents.json", orjson.dumps(self.documents))
+            with (
+                atomic(path) as partial,
+                zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+            ):
+                _put(archive, "format.json", orjson.dumps({"simcluster_run": FORMAT}))
+                _put(archive, "documents.json", orjson.dumps(self.documents))
                 for name in _TABLES:
                     _write(archive, name, getattr(self, name))
                 for name in _RECORDED:
                     _write(archive, f"recording.{name}", getattr(whole, name))
-            partial.replace(target)
         except OSError as error:
-            raise TraceError(f"cannot write {target}: {error.strerror or error}") from error
-        finally:
-            partial.unlink(missing_ok=True)
+            raise TraceError(f"cannot write {path}: {error.strerror or error}") from error
 
     @classmethod
     def load(cls, path: str | Path) -> Run:
@@ -124,8 +135,16 @@ def moves(spans: Table) -> NDArray[np.bool_]:
 def _write(archive: zipfile.ZipFile, name: str, table: Table) -> None:
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **table.columns)
-    archive.writestr(f"{name}.npz", buffer.getvalue())
-    archive.writestr(f"{name}.json", orjson.dumps({key: list(value) for key, value in table.names.items()}))
+    _put(archive, f"{name}.npz", buffer.getvalue())
+    _put(archive, f"{name}.json", orjson.dumps({key: list(value) for key, value in table.names.items()}))
+
+
+def _put(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
+    """Adds a file to an archive, without the time of day that ``writestr`` would give it by itself."""
+    entry = zipfile.ZipInfo(name)
+    entry.compress_type = archive.compression
+    entry.external_attr = 0o644 << 16
+    archive.writestr(entry, content, compresslevel=archive.compresslevel)
 
 
 def _read(archive: zipfile.ZipFile, name: str) -> Table:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import resource
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -94,6 +96,55 @@ def test_the_scenario_in_the_folder_is_not_replaced(unsimulated, here):
     code, _, err = unsimulated("run", "scenario.yaml", "--out", ".")
     assert code == 2
     assert "scenario.yaml would replace the scenario" in err
+
+
+@contextmanager
+def files_of_at_most(size):
+    """A disk with room for so many bytes per file."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+WRITERS = [
+    ("run", "small.yaml", "--json"),
+    ("run", "small.yaml", "--trace"),
+    ("compare", "small.yaml", "small.yaml", "--html"),
+    ("topology", "dgx-h100", "--hosts", "2", "--html"),
+    ("collective", "all_reduce", "--cluster", "dgx-h100", "--hosts", "1", "--html"),
+    ("schedule", "1f1b", "--stages", "2", "--micro-batches", "4", "--html"),
+    ("init", "--model", "llama3-8b", "--cluster", "dgx-h100", "--hosts", "1", "--force", "-o"),
+    ("check", "small.yaml", "--update", "--baseline"),
+]
+
+
+@pytest.mark.parametrize("arguments", WRITERS, ids=lambda arguments: f"{arguments[0]} {arguments[-1]}")
+def test_a_full_disk_names_the_file(simcluster, small, here, arguments):
+    with files_of_at_most(100):
+        code, _, err = simcluster(*arguments, "file.json.gz")
+    assert code == 2
+    assert "file.json.gz: file too large" in err.lower()
+    assert sorted(path.name for path in here.iterdir()) == [small]
+    if Path("/dev/full").exists() and arguments[0] != "check":
+        code, _, err = simcluster(*arguments, "/dev/full")
+        assert code == 2
+        assert "/dev/full: no space left on device" in err.lower()
+
+
+def test_a_full_disk_names_the_file_of_the_folder(simcluster, small, here):
+    simcluster("run", small, "--out", "whole")
+    written = ("result.json", "summary.txt", "scenario.yaml", "trace.json.gz", "run.simrun")
+    sizes = {name: (here / "whole" / name).stat().st_size for name in written}
+    for number, size in enumerate(sizes.values()):
+        with files_of_at_most(size - 1):
+            code, _, err = simcluster("run", small, "--out", f"out{number}")
+        first = next(name for name in written if sizes[name] >= size)
+        assert code == 2
+        assert f"out{number}/{first}: file too large" in err.lower()
+        assert not [path for path in (here / f"out{number}").iterdir() if path.name.startswith(".")]
 
 
 def test_devices_and_links(simcluster, small, here):

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 
 import pytest
 
+from simcluster.api import Result
 from simcluster.cli import session
 from simcluster.document import Document
 from simcluster.errors import SimulationError
@@ -56,11 +58,37 @@ def test_a_folder_holds_everything(simcluster, small, here):
     names = ["result.json", "run.simrun", "scenario.yaml", "summary.txt", "trace.json.gz"]
     assert sorted(path.name for path in folder.iterdir()) == names
     assert (folder / "scenario.yaml").read_text() == SMALL
-    assert (folder / "result.json").read_bytes() == (here / "result.json").read_bytes()
+    result = json.loads((here / "result.json").read_text())
+    assert result.pop("wall_s") > 0
+    assert json.loads((folder / "result.json").read_text()) == result
     assert "Step time" in (folder / "summary.txt").read_text()
     traced = json.loads(gzip.decompress((folder / "trace.json.gz").read_bytes()))
     assert traced == json.loads((here / "trace.json").read_text())
     assert Run.load(folder / "run.simrun").documents["plan"]["name"] == "small"
+
+
+INFERENCE = but(
+    "training: {global_batch: 8, micro_batch: 1, seq_len: 16, precision: fp32}",
+    "inference: {batch: 8, prompt: 16, tokens: 4, precision: fp32}",
+)
+
+
+@pytest.mark.parametrize("text", [SMALL, INFERENCE, CRAMPED], ids=["training", "inference", "cramped"])
+def test_the_files_of_a_folder_are_the_same_bytes_every_time(simcluster, here, monkeypatch, text):
+    (here / "small.yaml").write_text(text)
+    first = simcluster("run", "small.yaml", "--out", "first")
+    monkeypatch.setattr(time, "localtime", lambda *_: time.struct_time((2040, 2, 3, 4, 5, 6, 4, 34, 0)))
+    second = simcluster("run", "small.yaml", "--out", "second")
+    assert first.code == second.code
+    for path in (here / "first").iterdir():
+        assert path.read_bytes() == (here / "second" / path.name).read_bytes(), path.name
+    assert len(list((here / "first").iterdir())) == 5
+    # How long it took is on the screen, and nowhere in the files.
+    line = next(line for line in first.out.splitlines() if line.startswith("Simulated"))
+    kept = (here / "first" / "summary.txt").read_text().splitlines()
+    assert line.split(" events")[1].startswith(" in ")
+    assert line.split(" events")[0] + " events." in kept
+    assert Result.load(here / "first" / "run.simrun").wall_s is None
 
 
 def test_traces_show_the_ranks_that_are_named(simcluster, small, here):

@@ -1,4 +1,6 @@
+import errno
 import os
+from pathlib import Path
 
 import pytest
 
@@ -46,6 +48,22 @@ def test_devices_and_pipes_are_written_to(tmp_path):
     os.close(writer)
     with os.fdopen(reader) as file:
         assert file.read() == "through"
+
+
+@pytest.mark.parametrize("name", [None, "partial", "another"])
+def test_an_error_while_writing_names_the_file(tmp_path, name):
+    """A write to a full disk knows no name, and nobody asked for the partial file."""
+    with pytest.raises(OSError, match="No space left") as caught, atomic(tmp_path / "file") as partial:
+        raise OSError(errno.ENOSPC, "No space left on device", str(partial) if name == "partial" else name)
+    assert caught.value.filename == ("another" if name == "another" else str(tmp_path / "file"))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_device_is_named():
+    with pytest.raises(OSError, match="No space left") as caught, atomic("/dev/full") as partial:
+        partial.write_bytes(b"x")
+    assert caught.value.filename == "/dev/full"
 
 
 def test_a_missing_folder_is_an_error(tmp_path):

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import time
 import zipfile
+from copy import deepcopy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,6 +25,21 @@ def test_a_saved_run_is_the_run(tmp_path):
         assert all(np.array_equal(ours[column], theirs[column]) for column in ours.columns)
         assert {key: list(value) for key, value in ours.names.items()} == dict(theirs.names)
     assert again.documents["summary"] == run.documents["summary"]
+
+
+def test_equal_runs_are_saved_as_equal_bytes_at_any_time_of_day(tmp_path, monkeypatch):
+    run = simulate(scenario({"pipeline": 2, "tensor": 2}))
+    run.save(tmp_path / "first")
+    monkeypatch.setattr(time, "localtime", lambda *_: time.struct_time((2040, 2, 3, 4, 5, 6, 4, 34, 0)))
+    again = replace(run, documents=deepcopy(run.documents))
+    again.documents["summary"]["wall_s"] = 9.0
+    again.save(tmp_path / "slower")
+    assert (tmp_path / "slower").read_bytes() != (tmp_path / "first").read_bytes()
+    run.repeatable.save(tmp_path / "first")
+    again.repeatable.save(tmp_path / "second")
+    assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
+    assert run.documents["summary"]["wall_s"] > 0
+    assert Run.load(tmp_path / "second").documents["summary"] == run.repeatable.documents["summary"]
 
 
 def test_a_saved_run_says_the_class_of_every_rank_and_who_follows(tmp_path):
