@@ -25,7 +25,7 @@ from simcluster.document import Document, validate_data
 from simcluster.errors import Problem, ScenarioError
 from simcluster.foreign.accepted import accepts, in_order, knows, plans_axis, put
 from simcluster.foreign.facts import Choice, Fact, Facts
-from simcluster.foreign.family import ALWAYS
+from simcluster.foreign.family import ALWAYS, settle
 from simcluster.foreign.flag import Flag
 from simcluster.foreign.importer import Given, Imported, traced
 from simcluster.foreign.inference import inference
@@ -77,6 +77,8 @@ def assemble(facts: Facts, name: str, given: Given) -> Imported:
         inference(facts)
     else:
         scenario.batch()
+    if given.model is not None:
+        settle(facts, given.model)
     scenario.choices()
     pipeline(facts, scenario.put)
     scenario.vocabulary()

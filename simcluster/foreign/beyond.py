@@ -35,3 +35,4 @@ RECURRENT = Beyond("recurrent layers (Griffin, RWKV)", "attention in every layer
 SPARSE_ATTENTION = Beyond("sparse attention (DSA, NSA, MoBA)", "attention to every token")
 ADAPTERS = Beyond("adapters (LoRA) beside frozen weights", "training of all weights")
 REINFORCEMENT = Beyond("reinforcement learning (generation and training in turns)", "plain training")
+EVALUATION = Beyond("an evaluation (forward passes over a data set)", "training")

@@ -25,12 +25,16 @@ ALWAYS: Mapping[str, Mapping[str, Any]] = {
 """What the layers of a family are like, whatever a file says: choices that scenarios leave to its name."""
 
 
-def settle(facts: Facts) -> None:
+def settle(facts: Facts, named: str | None = None) -> None:
     """Takes away what the stated family has no key for; what a file says otherwise changes the result.
+
+    ``named`` is a model of the catalog that was given beside the file, whose family counts.
 
     Call it when every fact about the model is stated. Defaults of a tool count as what its file says.
     """
     family = facts.get("model.family")
+    if named is not None and named in ModelSpec.entries():
+        family = ModelSpec.load(named).family
     if family not in ALWAYS:
         return
     always, title = ALWAYS[family], TITLES[family]

@@ -177,6 +177,15 @@ def fraction(facts: Facts, flag: Flag) -> None:
         facts.effectless(flag, "all dims are rotated")
 
 
+def embedding_dropout(facts: Facts, flag: Flag) -> None:
+    """The rate of dropout behind the embedding; zero is none."""
+    value = number(facts, flag)
+    if value:
+        facts.say("model.embedding_dropout", value, flag)
+    elif value is not None:
+        facts.effectless(flag, "off")
+
+
 def together(*meanings: Meaning) -> Meaning:
     """Several meanings of one setting."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from simcluster.foreign.beyond import EVALUATION
 from simcluster.foreign.facts import Choice, Facts, Meaning
 from simcluster.foreign.flag import Flag
 from simcluster.foreign.importer import Given, Importer
@@ -21,6 +22,7 @@ from simcluster.foreign.meaning import (
     switch,
     word,
 )
+from simcluster.foreign.mindformers_model import MODEL, SECTION, model
 from simcluster.foreign.mindformers_offload import meaning_of as offload_meaning
 from simcluster.foreign.mindformers_offload import offload
 from simcluster.foreign.mindformers_recompute import meaning_of, recomputation
@@ -29,25 +31,6 @@ from simcluster.foreign.profile import of_profile, say_framework
 from simcluster.foreign.settings import read_settings
 
 _INERT = inert("mindformers")
-_GPT = {"norm": "layer", "activation": "gelu", "positions": "learned", "bias": True, "tied": True}
-_LLAMA = {"norm": "rms", "activation": "swiglu", "positions": "rotary", "bias": False, "tied": False}
-_TYPES: Mapping[str, Mapping[str, object]] = {
-    "llamaconfig": _LLAMA,
-    "llama": _LLAMA,
-    "qwen3config": {**_LLAMA, "qk_norm": True},
-    "qwen3": {**_LLAMA, "qk_norm": True},
-    "qwen2config": {**_LLAMA, "qkv_bias": True},
-    "qwen2": {**_LLAMA, "qkv_bias": True},
-    "mistral": _LLAMA,
-    "mixtral": _LLAMA,
-    "deepseekv2config": _LLAMA,
-    "deepseekv3config": _LLAMA,
-    "deepseek_v3": _LLAMA,
-    "qwen3_moe": {**_LLAMA, "qk_norm": True},
-    "internlmconfig": _LLAMA,
-    "gpt2config": _GPT,
-    "gpt2": _GPT,
-}
 _LEVELS = {
     "level1": "weights stay whole on every rank: only optimizer states are sharded",
     "level2": "weights and gradients stay whole on every rank: only optimizer states are sharded",
@@ -69,10 +52,10 @@ class MindFormers(Importer):
         written = read_settings(text, name)
         self.expect(written, name)
         facts.understand(written, _meaning)
-        if given.model is None:
-            _model(facts)
+        model(facts, named=given.model is not None)
         mixture(facts, chosen=1, groups_best=False)
         _batch(facts)
+        _prompts(facts)
         _fine_grained(facts)
         _optimizer_parallel(facts)
         recomputation(facts)
@@ -85,70 +68,12 @@ class MindFormers(Importer):
         return facts
 
 
-_FLOATS = {
-    f"{prefix}{name}": short
-    for name, short in (("float32", "fp32"), ("float16", "fp16"), ("bfloat16", "bf16"))
-    for prefix in ("", "mindspore.", "mstype.")
-}
-
-_MODEL: Mapping[str, Meaning] = {
-    "type": states("type", word),
-    "model_type": states("type", word),
-    "batch_size": effectless,
-    "seq_length": states("training.seq_len"),
-    "hidden_size": states("model.hidden"),
-    "num_layers": states("model.layers"),
-    "num_hidden_layers": states("model.layers"),
-    "num_heads": states("model.heads"),
-    "num_attention_heads": states("model.heads"),
-    "n_kv_heads": states("model.kv_heads"),
-    "num_key_value_heads": states("model.kv_heads"),
-    "head_dim": states("model.head_dim"),
-    "kv_channels": states("model.head_dim"),
-    "intermediate_size": states("model.ffn"),
-    "ffn_hidden_size": states("model.ffn"),
-    "multiple_of": states("ffn_multiple"),
-    "ffn_dim_multiplier": states("ffn_factor", number),
-    "expand_ratio": states("expand", number),
-    "vocab_size": states("model.vocab"),
-    "theta": states("model.rope_theta", number),
-    "rope_theta": states("model.rope_theta", number),
-    "rotary_base": states("model.rope_theta", number),
-    "max_position_embedding": states("positions_limit"),
-    "max_position_embeddings": states("positions_limit"),
-    "tie_word_embeddings": switch("model.tied", True, False),
-    "untie_embeddings_and_output_weights": switch("model.tied", False, True),
-    "qkv_has_bias": switch("model.qkv_bias", True, False),
-    "attention_bias": switch("model.qkv_bias", True, False),
-    "add_qkv_bias": switch("model.qkv_bias", True, False),
-    "add_bias_linear": switch("model.bias", True, False),
-    "attn_proj_has_bias": lost("the projection behind attention has no bias"),
-    "qk_layernorm": switch("model.qk_norm"),
-    "normalization": selects("model.norm", {"rmsnorm": "rms", "layernorm": "layer"}, "RMS norm is simulated"),
-    "hidden_act": selects(
-        "model.activation",
-        {"silu": "swiglu", "swiglu": "swiglu", "gelu": "gelu", "relu": "relu", "fusedswiglu": "swiglu"},
-        "the activation of the model's family is simulated",
-    ),
-    "position_embedding_type": selects(
-        "model.positions", {"rope": "rotary", "learned_absolute": "learned"}, "rotary positions are simulated"
-    ),
-    "hidden_dropout_rate": states("model.dropout", number),
-    "attention_dropout_rate": states("model.attention_dropout", number),
-    "compute_dtype": selects("training.precision.compute", _FLOATS),
-    "param_init_type": selects("parameters", _FLOATS),
-    "params_dtype": selects("parameters", _FLOATS),
-    "use_flash_attention": switch("flash"),
-    "pp_interleave_num": states("chunks"),
-    "offset": lambda facts, flag: _offset(facts, flag),
-    "fine_grain_interleave": states("fine_grain"),
-    "mtp_depth": lost("no further tokens are predicted"),
-    "num_nextn_predict_layers": lost("no further tokens are predicted"),
-    "sliding_window": states("model.window"),
-    **DEEPSEEK,
-}
-
 _MEANINGS: Mapping[str, Meaning] = {
+    "run_mode": lambda facts, flag: _mode_of_run(facts, flag),
+    "use_parallel": lost(
+        "the axes of parallel_config are simulated, as when the file is started in parallel",
+        unless=(True, None),
+    ),
     "runner_config.batch_size": states("training.micro_batch"),
     "runner_config.gradient_accumulation_steps": states("accumulation"),
     "micro_batch_interleave_num": states("copies"),
@@ -233,14 +158,40 @@ def _meaning(name: str) -> Meaning | None:
         "moe_config",
     ):
         return effectless
-    if name.startswith("model.model_config."):
-        key = name.removeprefix("model.model_config.")
-        return _MODEL.get(key) or (effectless if key.split(".")[0] in _INERT["model"] else None)
+    if name.startswith(SECTION):
+        key = name.removeprefix(SECTION)
+        return MODEL.get(key) or (effectless if key.split(".")[0] in _INERT["model"] else None)
     if name.startswith(("model.arch", "model.auto")):
         return effectless
     if head == "parallel" and rest.partition(".")[0] in _INERT["parallel"]:
         return effectless
     return None
+
+
+def _mode_of_run(facts: Facts, flag: Flag) -> None:
+    """Whether the file trains, answers prompts, or neither."""
+    said = str(flag.value).lower()
+    if said in ("train", "finetune"):
+        facts.effectless(flag, "as is simulated")
+    elif said == "predict":
+        facts.say("task", "inference", flag)
+    elif said == "eval":
+        facts.refuse(flag, EVALUATION)
+    else:
+        facts.wrong(flag, "expected train, finetune, predict or eval")
+
+
+def _prompts(facts: Facts) -> None:
+    """The batch of the model section is that of an inference; training has its own."""
+    if "prompts" not in facts.known:
+        return
+    batch, flag, ways = facts.get("prompts"), facts.drop("prompts"), facts.get("data", 1)
+    if facts.get("task") != "inference":
+        facts.effectless(flag, "runner_config.batch_size counts")
+        return
+    facts.say("inference.batch", batch * ways, flag)
+    if ways > 1:
+        facts.remark(f"{flag}: {batch} prompts x {ways} data-parallel ways = {batch * ways}")
 
 
 def _mode(facts: Facts, flag: Flag) -> None:
@@ -251,82 +202,6 @@ def _mode(facts: Facts, flag: Flag) -> None:
         facts.say("parallel.mode", "data", flag)
     else:
         facts.unsupported(flag, "semi-automatic parallelism is simulated, by the axes of parallel_config")
-
-
-def _offset(facts: Facts, flag: Flag) -> None:
-    """Layers that single stages have more than the mean."""
-    value = flag.value
-    rows = value if isinstance(value, list) and all(isinstance(row, list) for row in value) else [value]
-    if value in (0, None) or not any(row and any(row) for row in rows if isinstance(row, list)):
-        facts.effectless(flag, "stages are equal")
-    elif all(isinstance(row, list) and all(isinstance(each, int) for each in row) for row in rows):
-        facts.say("offset", value, flag)
-    else:
-        facts.unsupported(flag, "stages of equal size are simulated")
-
-
-def _model(facts: Facts) -> None:
-    """The family's choices, and the inner size of the MLP by Llama's rule."""
-    kind = str(facts.get("type", "LlamaConfig"))
-    family = _TYPES.get(kind.lower())
-    if family is None:
-        family = _LLAMA
-        facts.unsupported(facts.flag("type"), "layers as in Llama are simulated")
-    for name, value in family.items():
-        facts.default(f"model.{name}", value, f"model of type {kind}")
-    if not facts.get("flash", True):
-        facts.unsupported(
-            facts.flag("flash"), "attention is simulated as a fused kernel, which keeps no scores"
-        )
-    hidden = facts.get("model.hidden")
-    if hidden and "model.ffn" not in facts.known:
-        facts.default("model.ffn", _inner(facts, hidden), f"{kind}'s rule for the inner size")
-    for name in ("ffn_multiple", "ffn_factor", "expand"):
-        if name in facts.known:
-            facts.effectless(facts.flag(name), "used for the inner size of the MLP")
-    if "positions_limit" in facts.known:
-        flag = facts.flag("positions_limit")
-        if facts.get("model.positions") == "learned":
-            facts.say("model.max_positions", facts.get("positions_limit"), flag)
-        else:
-            facts.effectless(flag, "there is no table of positions")
-    elif facts.get("model.positions") == "learned" and facts.get("training.seq_len"):
-        facts.default("model.max_positions", facts.get("training.seq_len"), "the sequence length")
-    for name in ("model.dropout", "model.attention_dropout"):
-        if name in facts.known and not facts.get(name):
-            facts.effectless(facts.drop(name), "off")
-    _numbers(facts)
-
-
-def _inner(facts: Facts, hidden: int) -> int:
-    """4 x hidden, or 8/3 of it times a factor, rounded up to a multiple."""
-    if facts.get("model.activation") != "swiglu":
-        return int(facts.get("expand", 4) * hidden)
-    inner: int = 4 * hidden
-    if "ffn_factor" in facts.known:
-        inner = int((facts.get("ffn_factor") + 0.01) * inner)
-    inner = int(2 * inner / 3)
-    multiple: int = max(1, facts.get("ffn_multiple", 256))
-    return -(-inner // multiple) * multiple
-
-
-def _numbers(facts: Facts) -> None:
-    """Parameters in fp32 are their own master copy; in the compute format there is none."""
-    facts.default("training.precision.compute", "fp16", "MindFormers' default")
-    compute, parameters = facts.get("training.precision.compute"), facts.get("parameters", "fp32")
-    if compute == "fp32":
-        return
-    if parameters == "fp32":
-        facts.default("training.precision.gradients", "fp32", "as the parameters")
-        if "parameters" in facts.known:
-            facts.effectless(facts.flag("parameters"), "the fp32 parameters are the master copy")
-    elif parameters == compute:
-        facts.say("training.precision.master", "none", facts.flag("parameters"))
-        facts.say("training.precision.gradients", compute, facts.flag("parameters"))
-    else:
-        facts.unsupported(
-            facts.flag("parameters"), f"weights are simulated in {compute} with an fp32 master copy"
-        )
 
 
 def _batch(facts: Facts) -> None:
@@ -397,16 +272,29 @@ def _pipeline(facts: Facts) -> None:
     facts.default("interleaved", "interleaved_mindspore", "MindSpore's order")
     if offset is None or stages <= 1 or not layers:
         return
-    flag = facts.flag("offset")
+    flag, further = facts.flag("offset"), facts.get("further", 0)
     rows = offset if all(isinstance(row, list) for row in offset) else [offset]
-    sizes = [[layers // (stages * chunks) + each for each in row] for row in rows]
-    shown = sizes if chunks > 1 else sizes[0]
-    every = [size for row in sizes for size in row]
-    if {len(row) for row in sizes} != {stages} or sum(every) != layers or min(every) < 1:
-        over = f"{chunks} chunks on each of {stages} stages" if chunks > 1 else f"{stages} stages"
-        facts.wrong(flag, f"{layers} layers do not spread over {over} like this: {shown}")
+    for counted in (layers, layers + further):
+        sizes = [[counted // (stages * chunks) + each for each in row] for row in rows]
+        every = [size for row in sizes for size in row]
+        if {len(row) for row in sizes} == {stages} and sum(every) == counted and min(every) >= 1:
+            break
     else:
-        facts.say("parallel.schedule.stages", shown, flag)
+        over = f"{chunks} chunks on each of {stages} stages" if chunks > 1 else f"{stages} stages"
+        many = f"{layers} layers"
+        many += f" (or {counted} with {facts.flag('further')}, which offsets count)" if further else ""
+        shown = sizes if chunks > 1 else sizes[0]
+        facts.wrong(flag, f"{many} do not spread over {over} like this: {shown}")
+        return
+    if counted > layers:
+        sizes[-1][-1] -= further
+        if sizes[-1][-1] < 1:
+            facts.wrong(flag, f"the last stage has no layer beside {facts.flag('further')}")
+            return
+        facts.remark(
+            f"{flag}: counts {facts.flag('further')}, so that the last stage has {further} less here"
+        )
+    facts.say("parallel.schedule.stages", sizes if chunks > 1 else sizes[0], flag)
 
 
 def _embedding(facts: Facts) -> None:

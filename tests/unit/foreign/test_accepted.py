@@ -61,3 +61,8 @@ def test_in_order():
     assert list(found) == ["simcluster", "name", "parallel", "z"]
     assert list(found["parallel"]) == ["mesh", "recipe"]
     assert found == data
+
+
+def test_an_inference_has_values_of_its_own():
+    assert accepts("inference.precision", "fp16")
+    assert not accepts("inference.precision", "int3")

@@ -200,7 +200,7 @@ def test_number_formats():
 
 
 def test_other_families_are_listed():
-    found = read(model__model_config__type="Blip2Config")
+    found = read(model__model_config__type="BaichuanConfig")
     assert listed(found, "model_config.type") == [Fate.UNSUPPORTED]
 
 

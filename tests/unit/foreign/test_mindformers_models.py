@@ -1,0 +1,162 @@
+"""MindFormers' YAML: what is trained, or whether anything is: types, GLM's words, adapters, inference."""
+
+from __future__ import annotations
+
+import pytest
+
+from simcluster.errors import ScenarioError
+from simcluster.foreign import Fate, Given, importer, translate
+from simcluster.scenario import Scenario
+from simcluster.simulation import prepare
+from tests.unit.foreign.test_mindformers import listed, read
+
+GLM3 = """\
+run_mode: 'finetune'
+trainer: {type: CausalLanguageModelingTrainer, model_name: 'glm3_6b'}
+runner_config: {epochs: 1, batch_size: 1, sink_mode: True}
+use_parallel: True
+parallel_config: {data_parallel: 8, model_parallel: 1, pipeline_stage: 1}
+optimizer: {type: FP32StateAdamWeightDecay}
+model:
+  model_config:
+    type: ChatGLM2Config
+    batch_size: 1
+    num_layers: 28
+    padded_vocab_size: 65024
+    hidden_size: 4096
+    kv_channels: 128
+    ffn_hidden_size: 13696
+    num_attention_heads: 32
+    seq_length: 2048
+    hidden_dropout: 0.0
+    attention_dropout: 0.0
+    layernorm_epsilon: 1e-5
+    rmsnorm: True
+    apply_residual_connection_post_layernorm: False
+    post_layer_norm: True
+    add_bias_linear: False
+    add_qkv_bias: True
+    multi_query_attention: True
+    multi_query_group_num: 2
+    fp32_residual_connection: False
+    quantization_bit: 0
+    pre_seq_len: None
+    compute_dtype: "bfloat16"
+    param_init_type: "float32"
+    use_flash_attention: True
+  arch: {type: ChatGLM2ForConditionalGeneration}
+"""
+
+
+def of(text, *settings, model=None, hosts=None):
+    given = Given("atlas-800t-a2", hosts, model, settings)
+    return translate(importer("mindformers"), text, "m.yaml", given)
+
+
+def refused(text, *settings):
+    with pytest.raises(ScenarioError) as caught:
+        of(text, *settings)
+    return str(caught.value)
+
+
+def test_glm_shares_keys_and_values_and_pads_its_vocabulary_itself():
+    found = of(GLM3)
+    model = found.data["model"]
+    assert {key: model[key] for key in ("kv_heads", "vocab", "qkv_bias", "rotary_fraction", "ffn")} == {
+        "kv_heads": 2,
+        "vocab": 65024,
+        "qkv_bias": True,
+        "rotary_fraction": 0.5,
+        "ffn": 13696,
+    }
+    assert not [each for each in found.untranslated if each.fate in (Fate.UNSUPPORTED, Fate.UNKNOWN)]
+    assert Scenario.of(found.data).model.num_parameters == 6_243_584_000  # ChatGLM3-6B as published
+
+
+def test_groups_count_only_with_their_switch_and_the_padded_vocabulary_wins():
+    found = of(GLM3.replace("multi_query_attention: True", "multi_query_attention: False\n    vocab_size: 1"))
+    assert found.data["model"]["vocab"] == 65024
+    assert "kv_heads" not in found.data["model"]
+    assert listed(found, "multi_query_group_num") == [Fate.EFFECTLESS]
+    assert listed(found, "model_config.vocab_size") == [Fate.EFFECTLESS]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "    pet_config:\n      pet_type: lora\n      lora_rank: 16\n",
+        "    pet_config: {pet_type: ptuning2, pre_seq_len: 128}\n",
+        "    pre_seq_len: 128\n",
+    ],
+)
+def test_adapters_are_refused(lines):
+    text = GLM3.replace("    pre_seq_len: None\n", lines)
+    assert "no scenario can say adapters" in refused(text)
+
+
+def test_no_adapters_are_none():
+    for lines in ("    pet_config:\n", "    pet_config: {}\n", "    pet_config: {pet_type: null}\n"):
+        assert of(GLM3.replace("    pre_seq_len: None\n", lines)).data == of(GLM3).data
+
+
+def test_a_prediction_is_an_inference():
+    text = GLM3.replace("'finetune'", "'predict'").replace("data_parallel: 8", "data_parallel: 4")
+    text = text.replace("model_parallel: 1", "model_parallel: 2").replace(
+        "batch_size: 1\n", "batch_size: 8\n"
+    )
+    said = refused(text)
+    assert "the file does not say how many tokens a prompt has" in said
+    assert "--set inference.prompt=2048" in said
+    found = of(text, ("inference.prompt", "1024"), ("inference.tokens", "128"))
+    assert found.data["inference"] == {
+        "batch": 32,
+        "prompt": 1024,
+        "tokens": 128,
+        "precision": "bf16",
+    }
+    assert "training" not in found.data
+    assert "optimizer_sharding" not in found.data["parallel"]
+    prepare(Scenario.of(found.data))
+
+
+@pytest.mark.parametrize("mode", ["eval", "predicted"])
+def test_other_modes_are_refused(mode):
+    said = refused(GLM3.replace("'finetune'", f"'{mode}'"))
+    assert ("an evaluation" in said) == (mode == "eval")
+    assert said.startswith("m.yaml:1: run_mode")
+
+
+def test_a_file_for_one_device_is_said_first():
+    found = of(GLM3.replace("use_parallel: True", "use_parallel: False"))
+    assert listed(found, "use_parallel") == [Fate.UNSUPPORTED]
+
+
+@pytest.mark.parametrize("kind", ["BertConfig", "T5Config", "ViTConfig", "WhisperConfig", "MambaConfig"])
+def test_what_is_no_decoder_is_refused(kind):
+    said = refused(GLM3.replace("ChatGLM2Config", kind))
+    assert kind in said
+    assert of(
+        GLM3.replace("ChatGLM2Config", kind), model="bert-large" if kind == "BertConfig" else "llama-7b"
+    )
+
+
+@pytest.mark.parametrize("name", ["mtp_depth", "num_nextn_predict_layers", "mtp_num_layers"])
+def test_layers_that_predict_further_tokens_change_the_result_even_one(name):
+    found = read(**{f"model__model_config__{name}": 1})
+    assert listed(found, name) == [Fate.UNSUPPORTED]
+    assert listed(read(**{f"model__model_config__{name}": 0}), name) == [Fate.EFFECTLESS]
+
+
+def test_offsets_count_layers_that_predict_further_tokens():
+    """32 layers and 1 on two stages: 16 + 1 and 16, of which the last predicts."""
+    found = read(model__model_config__offset=[1, 0], model__model_config__mtp_depth=1)
+    assert found.data["parallel"]["schedule"]["stages"] == [17, 15]
+    assert any("mtp_depth: 1, so that the last stage has 1 less here" in each for each in found.remarks)
+    with pytest.raises(ScenarioError) as caught:
+        read(model__model_config__offset=[1, 1], model__model_config__mtp_depth=1)
+    assert "32 layers (or 33 with model.model_config.mtp_depth: 1, which offsets count)" in str(caught.value)
+
+
+def test_number_formats_count_beside_a_model_of_the_catalog():
+    found = of(GLM3.replace('"float32"', '"bfloat16"'), model="llama2-7b")
+    assert found.data["training"]["precision"] == {"compute": "bf16", "gradients": "bf16", "master": "none"}
