@@ -74,6 +74,8 @@ class Writer:
 
     draw: Callable[[Any], Any]
     sizes: Sizes = EVEN
+    shared: bool = False
+    """Whether operators may read a parameter of another one."""
     build: BlockBuilder = field(default_factory=lambda: BlockBuilder("net", DType.FP32))
     made: list[Tensor] = field(default_factory=list)
     splits: list[dict[str, Any]] = field(default_factory=list)
@@ -235,6 +237,10 @@ class Writer:
     # -- what they share --------------------------------------------------------------------------------
 
     def _parameter(self, shape: tuple[int, ...]) -> str:
+        if self.shared:
+            like = [name for name in self.build.parameters if self.build.values[name].type.shape == shape]
+            if like and self.draw(st.booleans()):
+                return str(self.draw(st.sampled_from(like)))
         return self.build.parameter(f"w{len(self.build.parameters)}", shape)
 
     def _without_one(self, x: Tensor) -> Labels:
@@ -312,8 +318,13 @@ class Network(Model):
 
 
 @st.composite
-def networks(draw, most: int = 8, sizes: Sizes = EVEN) -> tuple[Network, list[dict[str, Any]]]:
-    """A network of at most so many operators, and its strategies as a scenario writes them."""
-    writer = Writer(draw, sizes)
+def networks(
+    draw, most: int = 8, sizes: Sizes = EVEN, *, shared: bool = False
+) -> tuple[Network, list[dict[str, Any]]]:
+    """A network of at most so many operators, and its strategies as a scenario writes them.
+
+    Operators have parameters of their own, unless they are ``shared``.
+    """
+    writer = Writer(draw, sizes, shared)
     writer.network(draw(st.integers(1, most)))
     return Network(writer.build.block(outputs={}, loss=writer.loss)), writer.splits

@@ -1,7 +1,8 @@
 """Pass: parameter gradients that a kernel of its own adds to their buffer.
 
 The ideal kernel adds to the buffer itself. Where a framework's does not, it writes the gradient in the
-compute format, and one more kernel reads both and writes the sum.
+compute format, and one more kernel reads both and writes the sum. A movement makes no gradient: what arrives
+is added as it arrives, in the format in which it was sent.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ def _accumulating(block: Block, families: Collection[str], compute: DType) -> Bl
     values = dict(block.values)
     nodes: list[Node] = []
     for node in block.nodes:
-        own = isinstance(node.operator, Operator) and node.operator.family in families
-        if node.phase is not Phase.BACKWARD or own or buffers.isdisjoint(node.outputs):
+        adds_itself = not isinstance(node.operator, Operator) or node.operator.family in families
+        if node.phase is not Phase.BACKWARD or adds_itself or buffers.isdisjoint(node.outputs):
             nodes.append(node)
             continue
         terms = {out: f"{node.name}.{out}.term" for out in node.outputs if out in buffers}

@@ -35,13 +35,16 @@ def four_devices():
     return validate_data({"host": host, "hosts": 1}, ClusterSpec).build()
 
 
-def plan_of(network, strategies, optimizer, sharding, micro_batches, sizes=EVEN):
+def plan_of(
+    network, strategies, optimizer, sharding, micro_batches, sizes=EVEN, precision="fp32", **framework
+):
+    """A plan under the ideal framework with some of its switches changed."""
     cluster = four_devices()
     training = {
         "global_batch": sizes.batch * micro_batches,
         "micro_batch": sizes.batch // MESH["a"],
         "seq_len": sizes.seq,
-        "precision": "fp32",
+        "precision": precision,
         "optimizer": optimizer,
     }
     parallel = {
@@ -55,14 +58,14 @@ def plan_of(network, strategies, optimizer, sharding, micro_batches, sizes=EVEN)
         network,
         validate_data(training, TrainingSpec),
         validate_data({**parallel, "optimizer_sharding": sharding}, ParallelSpec),
-        FrameworkSpec.load("ideal"),
+        validate_data({"use": "ideal", **framework}, FrameworkSpec),
         cluster,
     ), cluster
 
 
-def assert_right(drawn, optimizer, sharding, micro_batches, sizes=EVEN):
+def assert_right(drawn, optimizer, sharding, micro_batches, sizes=EVEN, **others):
     network, strategies = drawn
-    plan, cluster = plan_of(network, strategies, optimizer, sharding, micro_batches, sizes)
+    plan, cluster = plan_of(network, strategies, optimizer, sharding, micro_batches, sizes, **others)
     comparisons, fault = proved(plan, cluster, "float64", seed=1)
     assert not fault
     wrong = [each for each in comparisons if not each.agrees]
@@ -115,6 +118,20 @@ def test_random_networks(drawn, optimizer, sharding, micro_batches):
 @given(**{**CASES, "drawn": networks(sizes=UNEVEN)})
 def test_random_networks_of_sizes_that_do_not_divide(drawn, optimizer, sharding, micro_batches):
     assert_right(drawn, optimizer, sharding, micro_batches, UNEVEN)
+
+
+SHARED = {**CASES, "drawn": networks(4, shared=True)}
+FAMILIES = [[], ["matmul"], ["norm"], ["pointwise"]]
+
+
+@settings(max_examples=30)
+@given(**SHARED, families=st.sampled_from(FAMILIES))
+def test_random_networks_whose_kernels_do_not_all_add_to_gradient_buffers(families, **case):
+    """16-bit gradients are added to buffers of 32 bits by kernels of their own; what moves keeps its format.
+
+    Several operators read one parameter under different strategies, so that parts of its gradient move.
+    """
+    assert_right(**case, precision="bf16", accumulate=families)
 
 
 @pytest.mark.exhaustive
