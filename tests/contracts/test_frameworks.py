@@ -8,11 +8,15 @@ import itertools
 
 import pytest
 
+from simcluster.layout import Movement
 from simcluster.model import Operator
+from simcluster.model.operators.pointwise import Accumulate
 from simcluster.plan.framework import IDEAL, FrameworkSpec
 from simcluster.plan.told import told
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
+from simcluster.simulation.build import planned
+from simcluster.simulation.verify import verified
 from tests.contracts.test_recipes import label
 from tests.covering import covering
 from tests.scenarios import TINY, TINY_GPT, scenario, under
@@ -196,3 +200,31 @@ def test_every_profile_meets_every_place():
     met = {(row["framework"], row["place"][0], tuple(row["place"][1].items())) for row in ROWS}
     places = [(recipe, tuple(mesh.items())) for recipe, mesh in PLACES]
     assert met == {(name, *place) for name, place in itertools.product(PROFILES, places)}
+
+
+SMALL = {"hidden": 32, "heads": 4, "vocab": 32}
+BERT = {"family": "bert", "layers": 2, "max_positions": 16, **SMALL}
+T5 = {"family": "t5", "encoder_layers": 2, "decoder_layers": 2, **SMALL}
+PARTS, WHOLE = {"pipeline": 2, "context": 2, "data": 2}, {"pipeline": 2, "data": 2}
+MOVED = [(name, BERT, PARTS, "1f1b") for name in ("ddp", "megatron-core", "mindformers")]
+MOVED += [(name, T5, WHOLE, "interleaved") for name in ("fsdp", "llm-foundry")]
+MOVED += [
+    (name, T5, WHOLE, kind)
+    for name in ("megatron-core", "mindformers")
+    for kind in ("interleaved", "v_half", "zb_v")
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "mesh", "kind"), MOVED, ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_gradients_that_move_into_their_buffers_do_as_they_count(name, model, mesh, kind):
+    """Position tables over parts of sequences, and biases of positions that several stages read."""
+    which = with_framework(name, mesh, model=model, host="dgx-h100", micro_batches=2, schedule={"kind": kind})
+    plan = planned(which)
+    found = verified(which, plan)
+    assert found.agrees, found.fault or found.first_difference
+    for block in plan.graph.blocks.values():
+        moved = {out for node in block.nodes if isinstance(node.operator, Movement) for out in node.outputs}
+        adding = [node for node in block.nodes if isinstance(node.operator, Accumulate)]
+        assert not any(moved.intersection(node.inputs) for node in adding)
