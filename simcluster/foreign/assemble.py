@@ -4,6 +4,7 @@ Facts with a word of their own, instead of a key path:
 
     hosts, devices_per_host, world     what the launch says about machines
     task                               "inference" where the file does not train; else nothing
+    prompts                            prompts that every data-parallel rank answers together
     tensor, pipeline, context, data    sizes of the parallel axes
     expert, expert_tensor              ranks that share experts, and that split each (see ``mixture``)
     chunks, layers_per_chunk           virtual pipeline stages of each device
@@ -74,7 +75,7 @@ def assemble(facts: Facts, name: str, given: Given) -> Imported:
     if devices:
         scenario.mesh(devices)
     if facts.get("task") == "inference":
-        inference(facts)
+        inference(facts, scenario.ways)
     else:
         scenario.batch()
     if given.model is not None:

@@ -20,13 +20,14 @@ A file without any setting of its format is refused by ``Importer.expect``, whic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from simcluster.errors import Problem
 from simcluster.foreign.beyond import Beyond
 from simcluster.foreign.flag import Fate, Flag, Untranslated
+from simcluster.foreign.left_open import given_for, path_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,8 @@ class Facts:
     """Everything read from one file.
 
     Facts are named by key paths of the scenario (``model.layers``), or by a word of their own where the value
-    has to be worked out (``tensor``, ``world``, ``accumulation``; see ``assemble``).
+    has to be worked out (``tensor``, ``world``, ``accumulation``; see ``assemble``). ``settings`` are the
+    ``--set`` options, as text by key path.
     """
 
     known: dict[str, Fact] = field(default_factory=dict)
@@ -62,6 +64,7 @@ class Facts:
     problems: list[Problem] = field(default_factory=list)
     flags: list[Flag] = field(default_factory=list)
     refused: list[Beyond] = field(default_factory=list)
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     def say(self, name: str, value: Any, flag: Flag) -> None:
         """States a fact; the last statement counts, and one that contradicts an earlier one is remarked."""
@@ -121,6 +124,18 @@ class Facts:
         place = f"{flag.where}: " if flag.where else ""
         self.problems.append(Problem(f"{flag}: {message}", where=place.removesuffix(": "), hint=hint))
 
+    def leave_open(self, name: str, flag: Flag) -> None:
+        """The file leaves open what fact ``name`` is: what ``--set`` gives counts, a mistake if nothing."""
+        found = given_for(name, self.settings)
+        if found is None:
+            path = path_of(name)
+            self.wrong(flag, flag.missing, f"--set {path}=... says it" if path else "")
+            return
+        self.absorb(flag)
+        option, value = found
+        if value is not None:
+            self.say(name, value, Flag("--set", value, option))
+
     def absorb(self, flag: Flag) -> None:
         """Lists a setting that other values were worked out from."""
         self.untranslated.append(Untranslated(flag, Fate.ABSORBED))
@@ -130,7 +145,9 @@ class Facts:
         for flag in flags:
             self.flags.append(flag)
             meaning = meaning_of(flag.name)
-            if meaning is None:
+            if meaning is None and flag.value is None and not flag.missing:
+                self.effectless(flag, "not set")
+            elif meaning is None:
                 self.unknown(flag)
             else:
                 meaning(self, flag)

@@ -15,9 +15,16 @@ _OF_TRAINING = (
 """What a plan says of gradients, optimizers and activations that are kept."""
 
 
-def inference(facts: Facts) -> None:
-    """Keeps the precision of what a file says of training, and lists the rest as without effect."""
+def inference(facts: Facts, ways: int = 1) -> None:
+    """Keeps the precision of what a file says of training, and lists the rest as without effect.
+
+    ``ways`` are the data-parallel ranks, which answer prompts of their own.
+    """
     facts.absorb(facts.flag("task"))
+    if "prompts" in facts.known:
+        each, flag = facts.get("prompts"), facts.drop("prompts")
+        facts.say("inference.batch", each * ways, flag)
+        facts.remark(f"{flag}: {each} prompts x {ways} data-parallel ways = {each * ways}")
     precision = facts.get("training.precision.compute")
     if precision:
         facts.say("inference.precision", precision, facts.flag("training.precision.compute"))

@@ -74,7 +74,7 @@ def states(name: str, read: Reader = integer) -> Meaning:
         if value is not None:
             facts.say(name, value, flag)
 
-    return meaning
+    return unless_open(name, meaning)
 
 
 def switch(name: str, on: Any = True, off: Any = None) -> Meaning:
@@ -90,7 +90,7 @@ def switch(name: str, on: Any = True, off: Any = None) -> Meaning:
         else:
             facts.effectless(flag, "off")
 
-    return meaning
+    return unless_open(name, meaning)
 
 
 def selects(name: str, options: Mapping[str, Any], lost: str = "") -> Meaning:
@@ -110,7 +110,7 @@ def selects(name: str, options: Mapping[str, Any], lost: str = "") -> Meaning:
         else:
             facts.wrong(flag, f"expected {either(options)}", nearest(value, options))
 
-    return meaning
+    return unless_open(name, meaning)
 
 
 OFF: Collection[Any] = (None, False, 0, 1, "0", "1")
@@ -121,7 +121,7 @@ def lost(reason: str, *, unless: Collection[Any] = OFF) -> Meaning:
     """What changes the result and cannot be said; the values ``unless`` leave everything as it is."""
 
     def meaning(facts: Facts, flag: Flag) -> None:
-        if _among(flag, unless):
+        if not flag.missing and _among(flag, unless):
             facts.effectless(flag, "off")
         else:
             facts.unsupported(flag, reason)
@@ -133,7 +133,9 @@ def refused(beyond: Beyond, *, unless: Collection[Any] = (None, False, 0, "0")) 
     """What no scenario can say, unless its value is one of those that switch it off."""
 
     def meaning(facts: Facts, flag: Flag) -> None:
-        if _among(flag, unless):
+        if flag.missing:
+            facts.wrong(flag, flag.missing)
+        elif _among(flag, unless):
             facts.effectless(flag, "off")
         else:
             facts.refuse(flag, beyond)
@@ -177,6 +179,25 @@ def fraction(facts: Facts, flag: Flag) -> None:
         facts.effectless(flag, "all dims are rotated")
 
 
+_WINDOW = re.compile(r"\s*[(\[]?\s*(-?[0-9]{1,18})\s*,\s*(-?[0-9]{1,18})\s*[)\]]?\s*")
+
+
+def window(facts: Facts, flag: Flag) -> None:
+    """Tokens before and behind a token that it sees, as Transformer Engine has it: ``4096, 0``; -1 is all."""
+    value = flag.value
+    text = ",".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
+    if flag.missing:
+        facts.leave_open("model.window", flag)
+    elif text in ("", "None", "null"):
+        facts.effectless(flag, "off")
+    elif (found := _WINDOW.fullmatch(text)) is None:
+        facts.wrong(flag, "expected two numbers: tokens before and behind a token")
+    elif int(found[1]) < 0:
+        facts.effectless(flag, "every token before is seen")
+    else:
+        facts.say("model.window", int(found[1]) + 1, flag)  # itself, too
+
+
 def embedding_dropout(facts: Facts, flag: Flag) -> None:
     """The rate of dropout behind the embedding; zero is none."""
     value = number(facts, flag)
@@ -194,6 +215,18 @@ def together(*meanings: Meaning) -> Meaning:
             each(facts, flag)
 
     return meaning
+
+
+def unless_open(name: str, meaning: Meaning) -> Meaning:
+    """The meaning where the file says a value; where it leaves that open, ``--set`` may say fact ``name``."""
+
+    def found(facts: Facts, flag: Flag) -> None:
+        if flag.missing:
+            facts.leave_open(name, flag)
+        else:
+            meaning(facts, flag)
+
+    return found
 
 
 def _single(facts: Facts, flag: Flag) -> Any:

@@ -21,6 +21,7 @@ from simcluster.foreign.meaning import (
     selects,
     states,
     switch,
+    window,
     word,
 )
 from simcluster.foreign.megatron_offload import MEANINGS as OFFLOAD
@@ -133,7 +134,8 @@ MODEL: Mapping[str, Meaning] = {
     "pad_vocab_size_to": states("padded_vocab"),
     "embed_layernorm": switch("model.embedding_norm"),
     "tokenizer_type": states("tokenizer", word),
-    "window_size": lost("attention over the whole sequence is simulated", unless=(None,)),
+    "window_size": window,
+    "window_attn_skip_freq": lost("every layer has the window", unless=(None,)),
     "mtp_num_layers": lost("no further tokens are predicted", unless=(None, 0, "0")),
     "is_hybrid_model": lost("transformer layers are simulated"),
 }

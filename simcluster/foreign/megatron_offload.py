@@ -17,6 +17,7 @@ from simcluster.foreign.meaning import boolean, effectless, integer, lost, numbe
 _STATES, _ACTIVATIONS = "parallel.offload.optimizer_states", "parallel.offload.activations"
 _OPTIMIZER, _SHARE, _OVERLAP = "optimizer on host", "share of the optimizer on host", "overlapped updates"
 _ON, _LAYERS = "activations on host", "layers on host"
+_KEPT, _WEIGHTS = "what layers keep on host", "weights on host"
 
 MEANINGS: Mapping[str, Meaning] = {
     "optimizer_cpu_offload": switch(_OPTIMIZER),
@@ -25,8 +26,8 @@ MEANINGS: Mapping[str, Meaning] = {
     "use_torch_optimizer_for_cpu_offload": effectless,
     "cpu_offloading": states(_ON, boolean),
     "cpu_offloading_num_layers": states(_LAYERS, integer),
-    "cpu_offloading_activations": lost("activations are offloaded, too", unless=(True, "true", None)),
-    "cpu_offloading_weights": lost("weights stay on the device"),
+    "cpu_offloading_activations": states(_KEPT, boolean),
+    "cpu_offloading_weights": states(_WEIGHTS, boolean),
     "swap_optimizer": switch(_STATES, "host"),
     "swap_attention": lost("activations stay on the device"),
 }
@@ -75,7 +76,11 @@ def _activations(facts: Facts) -> None:
         facts.say(_ACTIVATIONS, {"to": "host", "match": [first]}, flag)
         if _ON in facts.known:
             facts.absorb(facts.flag(_ON))
+        if facts.get(_WEIGHTS):
+            facts.unsupported(facts.flag(_WEIGHTS), "weights stay on the device")
+        if not facts.get(_KEPT, True):
+            facts.unsupported(facts.flag(_KEPT), "activations are offloaded, too")
         return
-    for name in (_LAYERS, _ON):
+    for name in (_LAYERS, _ON, _KEPT, _WEIGHTS):
         if name in facts.known:
             facts.effectless(facts.flag(name), "off")

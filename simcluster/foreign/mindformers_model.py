@@ -65,6 +65,7 @@ MODEL: Mapping[str, Meaning] = {
     "type": states("type", word),
     "model_type": states("type", word),
     "batch_size": states("prompts"),
+    "num_blocks": states("blocks"),
     "seq_length": states("training.seq_len"),
     "hidden_size": states("model.hidden"),
     "num_layers": states("model.layers"),

@@ -13,6 +13,7 @@ AGREEING: Mapping[str, tuple[str, object, object]] = {
     "overlap_grad_sync": ("reduction.overlap", True, False),
     "overlap_param_gather": ("gather", "overlapped", "exposed"),
     "overlap_param_sync": ("gather", "overlapped", "exposed"),
+    "use_flash_attention": ("attention", "flash", "unfused"),
     "use_flash_attn": ("attention", "flash", "unfused"),
     "gradient_accumulation_fusion": ("accumulate", ("matmul",), ()),
     "no_gradient_accumulation_fusion": ("accumulate", (), ("matmul",)),

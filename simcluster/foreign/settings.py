@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Any
 
 from simcluster.document import Document
 from simcluster.errors import Problem, ScenarioError
-from simcluster.foreign.flag import Flag, plain
-
-_REFERENCE = re.compile(r"\$\{(\.*)([A-Za-z_][\w.]*)\}")
-_FOLLOWED = 8
+from simcluster.foreign.flag import Flag
+from simcluster.foreign.references import followed
 
 
 def read_settings(text: str, name: str) -> list[Flag]:
     """The leaves of a YAML file in order, named by their paths (``model.hidden_size``).
 
-    References to other settings (``${model.x}``, ``${.x}``) are followed. Raises ScenarioError, with its
+    References to other settings (``${model.x}``, ``${.x}``) are followed, and sums and products of them
+    worked out (``references``). Raises ScenarioError, with its
     place, for text that is no YAML.
     """
     document = Document.parse(text, name)
@@ -38,28 +36,9 @@ def read_json(text: str, name: str) -> list[Flag]:
 def _flag(document: Document, path: tuple[Any, ...], value: Any) -> Flag:
     name = ".".join(map(str, path))
     mark = document.mark(path)
-    found, missing = _followed(document.data, path, value)
+    found, missing = followed(document.data, path, value)
     text = f"{name}: {_shown(value)}"
     return Flag(name, found, text, f"{mark.name}:{mark.line}", missing)
-
-
-def _followed(data: Any, path: tuple[Any, ...], value: Any) -> tuple[Any, str]:
-    """The value behind references, and what is to be said where there is none."""
-    for _ in range(_FOLLOWED):
-        if value == "???":
-            return None, "the file leaves this open; give it with --set"
-        match = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
-        if match is None:
-            open_ = isinstance(value, str) and "${" in value
-            return value, f"the file leaves open what {plain(value)} is; give it with --set" if open_ else ""
-        keys = tuple(match[2].split("."))
-        path = (*path[: len(path) - len(match[1])], *keys) if match[1] else keys
-        value = data
-        for key in path:
-            if not isinstance(value, Mapping) or key not in value:
-                return None, f"the file has no '{'.'.join(map(str, path))}'"
-            value = value[key]
-    return None, "these references go in circles"
 
 
 def _leaves(data: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Any]]:

@@ -55,7 +55,7 @@ class DeepSpeed(Importer):
 
     def read(self, text: str, name: str, given: Given) -> Facts:
         """What the configuration says; batch sizes are checked against each other when devices are known."""
-        facts = Facts()
+        facts = Facts(settings=dict(given.settings))
         written = read_json(text, name)
         self.expect(written, name)
         say_framework(facts, "deepspeed-zero", "which reads such files")

@@ -47,7 +47,7 @@ class MindFormers(Importer):
 
     def read(self, text: str, name: str, given: Given) -> Facts:
         """What the file says; the number of devices is the product of its parallel axes."""
-        facts = Facts()
+        facts = Facts(settings=dict(given.settings))
         say_framework(facts, "mindformers", "which reads such files")
         written = read_settings(text, name)
         self.expect(written, name)
@@ -182,16 +182,15 @@ def _mode_of_run(facts: Facts, flag: Flag) -> None:
 
 
 def _prompts(facts: Facts) -> None:
-    """The batch of the model section is that of an inference; training has its own."""
-    if "prompts" not in facts.known:
+    """Settings of the model section that count for an inference alone."""
+    if facts.get("task") == "inference":
+        if "blocks" in facts.known:
+            lost = "the cache has room for the prompts and their answers alone"
+            facts.unsupported(facts.drop("blocks"), lost)
         return
-    batch, flag, ways = facts.get("prompts"), facts.drop("prompts"), facts.get("data", 1)
-    if facts.get("task") != "inference":
-        facts.effectless(flag, "runner_config.batch_size counts")
-        return
-    facts.say("inference.batch", batch * ways, flag)
-    if ways > 1:
-        facts.remark(f"{flag}: {batch} prompts x {ways} data-parallel ways = {batch * ways}")
+    for name, reason in (("prompts", "runner_config.batch_size counts"), ("blocks", "")):
+        if name in facts.known:
+            facts.effectless(facts.drop(name), reason)
 
 
 def _mode(facts: Facts, flag: Flag) -> None:

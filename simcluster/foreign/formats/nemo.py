@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from simcluster.foreign import megatron_model as megatron
+from simcluster.foreign import nemo_words as words
 from simcluster.foreign.facts import Facts, Meaning
-from simcluster.foreign.flag import Flag
 from simcluster.foreign.importer import Given, Importer
 from simcluster.foreign.inert import inert
 from simcluster.foreign.meaning import (
     effectless,
+    embedding_dropout,
+    fraction,
     lost,
     number,
     selects,
@@ -21,12 +23,11 @@ from simcluster.foreign.meaning import (
     switch,
     word,
 )
-from simcluster.foreign.megatron_arguments import FP8, ZERO, meaning_of
+from simcluster.foreign.megatron_arguments import ZERO, meaning_of
 from simcluster.foreign.megatron_offload import offload
 from simcluster.foreign.mixture import mixture
 from simcluster.foreign.profile import of_profile, say_framework
 from simcluster.foreign.settings import read_settings
-from simcluster.model.spec import ModelSpec
 
 _INERT = inert("nemo")
 _SECTIONS = (
@@ -46,40 +47,10 @@ _SECTIONS = (
     "data.",
     "ddp.",
     "comm_overlap.",
+    "mixed_precision.",
     "plugins.",
 )
 """Sections whose settings have Megatron's names, the more particular first."""
-
-
-_TARGETS: Mapping[str, str] = {
-    "llama2config7b": "llama2-7b",
-    "llama2config13b": "llama2-13b",
-    "llama2config70b": "llama2-70b",
-    "llama3config8b": "llama3-8b",
-    "llama31config8b": "llama3-8b",
-    "llama3config70b": "llama3-70b",
-    "llama31config70b": "llama3-70b",
-    "llama31config405b": "llama3-405b",
-    "llama32config1b": "llama3.2-1b",
-    "llama32config3b": "llama3.2-3b",
-    "gptconfig5b": "",
-    "gptconfig126m": "gpt3-125m",
-    "gptconfig175b": "gpt3-175b",
-    "mistralconfig7b": "mistral-7b",
-    "qwen25config7b": "qwen2.5-7b",
-    "qwen25config14b": "qwen2.5-14b",
-    "qwen25config32b": "qwen2.5-32b",
-    "qwen25config72b": "qwen2.5-72b",
-    "qwen3config8b": "qwen3-8b",
-    "qwen3config14b": "qwen3-14b",
-    "qwen3config32b": "qwen3-32b",
-    "mixtralconfig8x7b": "mixtral-8x7b",
-    "deepseekv2config": "deepseek-v2",
-    "deepseekv3config": "deepseek-v3",
-    "qwen3config30b_a3b": "qwen3-30b-a3b",
-    "qwen3config235b_a22b": "qwen3-235b-a22b",
-}
-"""Configuration classes that name a model of the catalog."""
 
 
 class Nemo(Importer):
@@ -100,15 +71,20 @@ class Nemo(Importer):
         "model.config.",
         "model.provider",
         "train.global_batch_size",
+        "train.train_iters",
+        "model.seq_length",
     )
 
     def read(self, text: str, name: str, given: Given) -> Facts:
         """What the file says, by Megatron's meanings."""
-        facts = Facts()
+        facts = Facts(settings=dict(given.settings))
         say_framework(facts, "nemo", "which reads such files")
         written = read_settings(text, name)
         self.expect(written, name)
         facts.understand(written, _meaning)
+        words.gate(facts)
+        if words.of_bridge(written):
+            words.recipe(facts)
         if "model.layers" in facts.known and "model.use" in facts.known:
             facts.absorb(facts.drop("model.use"))  # its dimensions are written out
         if given.model is None and "model.use" not in facts.known:
@@ -126,100 +102,37 @@ class Nemo(Importer):
         return facts
 
 
-def _precision(facts: Facts, flag: Flag) -> None:
-    """``bf16-mixed``, ``bf16_mixed``, ``16``, ``32``; a recipe's name may say more."""
-    said = str(flag.value).lower().replace("_", "-")
-    if "fp8" in said:
-        facts.say("training.precision.matmul", FP8, flag)
-    for start, value in (("bf16", "bf16"), ("fp8", "bf16"), ("fp16", "fp16"), ("16", "fp16")):
-        if said.startswith(start):
-            facts.say("training.precision.compute", value, flag)
-            return
-    if said.startswith(("32", "fp32")):
-        facts.say("training.precision.compute", "fp32", flag)
-    else:
-        facts.wrong(flag, "expected bf16-mixed, 16-mixed or 32")
-
-
-def _target(facts: Facts, flag: Flag) -> None:
-    """A configuration class that is a model of the catalog."""
-    name = str(flag.value).rpartition(".")[2].lower().replace("modelprovider", "config")
-    if name not in _TARGETS:
-        facts.effectless(flag)
-    elif _TARGETS[name] in ModelSpec.entries():
-        facts.say("model.use", _TARGETS[name], flag)
-    else:
-        facts.unsupported(flag, "the catalog has no such model: give --model, or dimensions with --set")
-
-
-def _activation(facts: Facts, flag: Flag) -> None:
-    said = str(flag.value).lower()
-    known = {
-        "swiglu": "swiglu",
-        "fast-swiglu": "swiglu",
-        "gelu": "gelu",
-        "squared-relu": "squared_relu",
-        "geglu": "geglu",
-        "fast-geglu": "geglu",
-        "relu": "relu",
-    }
-    if said in known:
-        facts.say("model.activation", known[said], flag)
-    else:
-        facts.unsupported(flag, "GELU is simulated")
-
-
-def _fp8(facts: Facts, flag: Flag) -> None:
-    if flag.value not in (None, False, "null"):
-        facts.say("training.precision.matmul", FP8, flag)
-    else:
-        facts.effectless(flag, "off")
-
-
-def _optimizer(facts: Facts, flag: Flag) -> None:
-    """NeMo 1 names the optimizer; the distributed one shards its states."""
-    name = word(facts, flag)
-    if name == "distributed_fused_adam":
-        facts.say("parallel.optimizer_sharding", ZERO[1], flag)
-    selects(
-        "training.optimizer.kind",
-        {
-            "distributed_fused_adam": "adamw",
-            "fused_adam": "adamw",
-            "adamw": "adamw",
-            "adam": "adamw",
-            "sgd": "momentum",
-        },
-        "adamw is simulated",
-    )(facts, flag)
-
-
-def _betas(facts: Facts, flag: Flag) -> None:
-    if isinstance(flag.value, list) and len(flag.value) == 2:
-        facts.say("training.optimizer.beta1", flag.value[0], flag)
-        facts.say("training.optimizer.beta2", flag.value[1], flag)
-    else:
-        facts.wrong(flag, "expected two numbers")
-
-
 _OWN: Mapping[str, Meaning] = {
+    "name": words.named,
+    "model.tokenizer.type": states("tokenizer", word),
     "trainer.devices": states("devices_per_host"),
     "trainer.num_nodes": states("hosts"),
-    "trainer.precision": _precision,
-    "trainer.plugins.precision": _precision,
-    "plugins.precision": _precision,
-    "mixed_precision": _precision,
-    "model.precision": _precision,
+    "trainer.precision": words.precision,
+    "trainer.plugins.precision": words.precision,
+    "plugins.precision": words.precision,
+    "mixed_precision": words.precision,
+    "model.precision": words.precision,
     "trainer.accumulate_grad_batches": lost("micro-batches follow from the batch sizes", unless=(1, None)),
     "trainer.max_steps": effectless,
     "model.encoder_seq_length": states("training.seq_len"),
     "model.data.seq_length": states("training.seq_len"),
     "dataset.sequence_length": states("training.seq_len"),
-    "model.activation": _activation,
-    "model.activation_func": _activation,
-    "model.config.activation_func": _activation,
-    "model.gated_linear_unit": lambda facts, flag: _gated(facts, flag),
-    "model.config.gated_linear_unit": lambda facts, flag: _gated(facts, flag),
+    "model.activation": words.activation,
+    "model.activation_func": words.function,
+    "model.activation_func._target_": words.function,
+    "model.config.activation_func._target_": words.function,
+    "model.gated_linear_unit": switch("gated", True, False),
+    "model.openai_gelu": lambda facts, flag: facts.effectless(flag, "another form of GELU"),
+    "model.transformer_block_type": lost("norms in front of attention and MLP", unless=("pre_ln", None)),
+    "model.use_flash_attention": of_profile,
+    "model.use_emha": of_profile,
+    "model.get_attention_mask_from_fusion": of_profile,
+    "model.sharp": lost("switches reduce nothing: --cluster dgx-h100-sharp has some that do"),
+    "model.data.train_ds.max_seq_length": states("training.seq_len"),
+    "model.headscale": lost("heads are not scaled"),
+    "model.qkv_bias": switch("model.qkv_bias", True, False),
+    "model.emb_dropout_prob": embedding_dropout,
+    "model.rotary_pct": fraction,
     "model.bias": switch("model.bias", True, False),
     "model.normalization": selects(
         "model.norm",
@@ -229,13 +142,19 @@ _OWN: Mapping[str, Meaning] = {
     "model.rotary_base": states("model.rope_theta", number),
     "model.override_vocab_size": states("padded_vocab"),
     "model.ffn_dropout": lost("there is no dropout inside the MLP", unless=(0.0, 0, None)),
-    "model.fp8": _fp8,
+    "model.fp8": words.fp8,
     "model.transformer_engine": effectless,
     "model.mcore_gpt": effectless,
     "model.megatron_amp_O2": effectless,
     "model.megatron_amp_o2": effectless,
-    "model.optim.name": _optimizer,
-    "model.optim.betas": _betas,
+    "model.optim.name": words.optimizer,
+    "optim.name": words.optimizer,
+    "optim._target_": words.made_by,
+    "optim._factory_": words.made_by,
+    "optimizer._target_": words.made_by,
+    "optimizer.name": words.optimizer,
+    "optimizer.optimizer": words.optimizer,
+    "model.optim.betas": words.betas,
     "model.optim.grad_sync_dtype": selects(
         "training.precision.gradients", {"bf16": "bf16", "fp32": "fp32", "fp16": "fp16"}
     ),
@@ -248,9 +167,9 @@ _OWN: Mapping[str, Meaning] = {
     "model.ub_tp_comm_overlap": switch("tensor_chunks"),
     "model.nccl_communicator_config_path": effectless,
     "model.fsdp": switch("parallel.optimizer_sharding", ZERO[3]),
-    "model._target_": _target,
-    "model.config._target_": _target,
-    "model.provider": _target,
+    "model._target_": words.target,
+    "model.config._target_": words.target,
+    "model.provider": words.target,
     "ddp.data_parallel_sharding_strategy": selects(
         "parallel.optimizer_sharding",
         {"no_shard": ZERO[0], "optim": ZERO[1], "optim_grads": ZERO[2], "optim_grads_params": ZERO[3]},
@@ -263,6 +182,10 @@ def _meaning(name: str) -> Meaning | None:
     if name in _OWN:
         return _OWN[name]
     head, _, rest = name.partition(".")
+    if head == "peft":
+        return words.adapters
+    if name.startswith("model.peft."):
+        return words.schemed
     if head in _INERT["effectless"] or name.endswith(("._target_", "._partial_", "._args_")):
         return effectless
     for section in _SECTIONS:
@@ -277,13 +200,6 @@ def _meaning(name: str) -> Meaning | None:
         if key.partition(".")[0] in _INERT["model"] or key.startswith(("sched.", "tokenizer.", "data.")):
             return effectless
     return effectless if rest.startswith("tokenizer.") else None
-
-
-def _gated(facts: Facts, flag: Flag) -> None:
-    if flag.value is True:
-        facts.say("model.activation", "swiglu", flag)
-    else:
-        facts.effectless(flag, "off")
 
 
 def _keep_to_the_catalog(facts: Facts) -> None:

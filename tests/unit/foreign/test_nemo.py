@@ -30,8 +30,13 @@ def test_references_are_followed():
     [
         ("${model.nowhere}", "the file has no 'model.nowhere'"),
         ("${model.data.seq_length}", "these references go in circles"),
-        ("???", "the file leaves this open; give it with --set"),
-        ("${multiply:4, 1024}", "leaves open what ${multiply:4, 1024} is"),
+        ("???", "the file leaves this open\n    --set training.seq_len=... says it"),
+        ("${wonder:4, 1024}", "leaves open what ${wonder:4, 1024} is"),
+        ("${multiply:4, ${model.seed}, x}", "x is no number: x"),
+        ("${divide_ceil:4, 0}", "it divides by zero"),
+        ("${divide_ceil:4}", "divide_ceil takes 2 numbers"),
+        ("${multiply:1e60, 1e60}", "1e60 is too large for a size"),
+        ("${multiply:4, ${model.seed}", "a bracket is open"),
     ],
 )
 def test_references_that_lead_nowhere(reference, message):
@@ -86,3 +91,58 @@ def test_context_parallelism_is_said_or_listed():
 def test_an_empty_file_is_refused():
     with pytest.raises(ScenarioError, match=r"n\.yaml: the file is empty"):
         read("\n \n")
+
+
+@pytest.mark.parametrize(
+    ("said", "ffn"),
+    [
+        ("${multiply:4, ${.hidden_size}}", 20480),
+        ("${multiply: 4, ${model.hidden_size}}", 20480),
+        ("${divide_ceil:${multiply:8, ${.hidden_size}}, 3}", 13654),
+        ("${divide_floor:${multiply:8, ${.hidden_size}}, 3}", 13653),
+        ("${sum:${.hidden_size}, ${.hidden_size}, -240}", 10000),
+        ("${training.model.hidden_size}", 5120),
+        ("${multiply:2, ${training.model.hidden_size}}", 10240),
+        ("${oc.select:model.wider,4096}", 4096),
+    ],
+)
+def test_the_resolvers_of_nemo_are_worked_out(said, ffn):
+    found = read(changed("ffn_hidden_size: 13824", f"ffn_hidden_size: '{said}'"))
+    assert found.data["model"]["ffn"] == ffn
+
+
+def test_a_launcher_file_hangs_below_training():
+    text = changed("max_position_embeddings: ${.encoder_seq_length}", "fp8: ${training.trainer.precision}")
+    text = text.replace("  fp8: False\n", "")
+    assert read(text).data["training"]["seq_len"] == 4096
+
+
+@pytest.mark.parametrize(
+    ("line", "option", "path"),
+    [
+        ("ffn_hidden_size: 13824", "49152", "model.ffn"),
+        ("num_layers: 40", "48", "model.layers"),
+        ("tensor_model_parallel_size: 4", "8", "parallel.mesh.tensor"),
+        ("activation: fast-swiglu", "geglu", "model.activation"),
+    ],
+)
+def test_what_the_file_leaves_open_is_given_with_set(line, option, path):
+    """Also where other values follow from it."""
+    text = changed(f"\n  {line}\n", f"\n  {line.split(':')[0]}: ???\n")
+    with pytest.raises(ScenarioError) as caught:
+        read(text)
+    assert f"--set {path}=... says it" in str(caught.value)
+    data = read(text, settings=((path, option),)).data
+    for key in path.split("."):
+        data = data[key]
+    assert str(data) == option
+    if path == "parallel.mesh.tensor":
+        found = read(text, settings=((path, option),)).data
+        assert found["parallel"]["mesh"] == {"pipeline": 4, "data": 4, "tensor": 8}
+
+
+@pytest.mark.parametrize("value", ["${model.nowhere}", "???"])
+def test_what_changes_the_result_is_told_even_if_it_is_left_open(value):
+    found = read(changed("  wonder: 3\n", f"  mtp_num_layers: {value}\n"))
+    (fate,) = (each.fate for each in found.untranslated if each.flag.name == "model.mtp_num_layers")
+    assert fate is Fate.UNSUPPORTED

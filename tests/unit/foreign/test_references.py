@@ -1,0 +1,80 @@
+"""Arithmetic of references: as Python has it, whatever is nested in what, and no text fails otherwise."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simcluster.foreign.references import RESOLVERS, followed
+
+DATA = {"model": {"hidden": 4096, "heads": 32, "half": "${divide:${.hidden}, 2}", "name": "gpt"}, "seed": 7}
+KEYS = {"${model.hidden}": 4096, "${.heads}": 32, "${model.half}": 2048.0, "${training.seed}": 7}
+OWN = {
+    "multiply": math.prod,
+    "sum": sum,
+    "divide_ceil": lambda numbers: -(-numbers[0] // numbers[1]),
+    "divide_floor": lambda numbers: numbers[0] // numbers[1],
+    "subtract": lambda numbers: numbers[0] - numbers[1],
+    "max": max,
+    "min": min,
+}
+
+numbers = st.integers(-9, 9).map(lambda each: (str(each), each)) | st.sampled_from(sorted(KEYS.items()))
+
+
+@st.composite
+def nested(draw, of):
+    name = draw(st.sampled_from(sorted(OWN)))
+    count = RESOLVERS[name][0] or draw(st.integers(1, 3))
+    arguments = draw(st.lists(of, min_size=count, max_size=count))
+    values = [value for _, value in arguments]
+    if name.startswith("divide") and values[1] == 0:
+        return "3", 3
+    space = draw(st.sampled_from(["", " "]))
+    return f"${{{name}:{space}{', '.join(text for text, _ in arguments)}}}", OWN[name](values)
+
+
+@given(st.recursive(numbers, nested, max_leaves=6))
+def test_nested_arithmetic_is_that_of_python(example):
+    text, value = example
+    found, missing = followed(DATA, ("model", "x"), text)
+    assert not missing
+    assert float(found) == pytest.approx(float(value))
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["${", "}", ":", ",", ".", "model", "hidden", "x", "sum", "divide_ceil", "4", " ", "???"]
+        )
+        | st.text(max_size=3),
+        max_size=14,
+    ).map("".join)
+)
+def test_every_text_is_a_value_or_says_why_not(text):
+    found, missing = followed({"model": {"hidden": 8, "x": text}}, ("model", "x"), text)
+    assert found is None or not missing
+    assert "${" not in text or missing or "${" not in str(found)
+
+
+def test_words_are_put_together():
+    assert followed(DATA, ("x",), "${model.name}_${seed}b") == ("gpt_7b", "")
+    assert followed(DATA, ("x",), "${model}_b")[1] == "${model} is no single value"
+
+
+def test_growing_circles_end():
+    """Each names the next twice: 2^60 steps if all were followed."""
+    data = {f"a{index}": f"${{sum:${{a{index + 1}}}, ${{a{index + 1}}}}}" for index in range(60)} | {"a60": 1}
+    assert followed(data, ("a0",), data["a0"]) == (None, "these references go in circles")
+    long = {f"a{index}": f"${{a{index + 1}}}" for index in range(5000)}
+    assert followed(long, ("a0",), long["a0"])[1]
+
+
+def test_the_environment_is_not_read(monkeypatch):
+    monkeypatch.setenv("SIZE", "4096")
+    found, missing = followed({}, ("x",), "${oc.env:SIZE,1}")
+    assert found is None
+    assert "leaves open what ${oc.env:SIZE,1} is" in missing
