@@ -3,7 +3,7 @@
 from simcluster.model.builder import BlockBuilder
 from simcluster.model.graph import Block, Graph, Instance, Node, Part, Phase, Role, Value
 from simcluster.model.model import Model
-from simcluster.model.operator import ONE, Array, Decomposition, Operator, Region, Tape, TensorType, number
+from simcluster.model.operator import ONE, Array, Decomposition, Gradient, Operator, Region, Tape, TensorType
 from simcluster.model.place import Place, Relocation, legs
 from simcluster.model.transformer import Transformer
 
@@ -13,6 +13,7 @@ __all__ = [
     "Block",
     "BlockBuilder",
     "Decomposition",
+    "Gradient",
     "Graph",
     "Instance",
     "Model",
@@ -29,5 +30,4 @@ __all__ = [
     "Transformer",
     "Value",
     "legs",
-    "number",
 ]

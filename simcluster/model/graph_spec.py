@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from simcluster.document import Name, PositiveInt, Refused, Section
-from simcluster.model.operator import number
 from simcluster.model.written import OWN_KEYS, Entry, WrittenGraph
 
 Shape = tuple[PositiveInt | Literal["batch", "seq"], ...]
@@ -86,8 +85,6 @@ def entries(written: tuple[dict[str, Any], ...], path: str, *, unique: bool) -> 
             if not isinstance(each.get(key), str) or not each[key]:
                 raise Refused(f"an operator needs '{key}'", path=here, hint=f"write {key}: and a word")
         name, inputs = each["name"], each.get("inputs", [])
-        if number(name) is not None:
-            raise Refused(f"'{name}' is a number, not a name", path=f"{here}.name")
         if unique and name in taken:
             first = f"operator {taken[name]} is called '{name}' already"
             raise Refused(first, path=f"{here}.name", hint="write another name")

@@ -21,19 +21,15 @@ from simcluster.work import DType, Kernel, Work
 
 Array = NDArray[Any]
 
-ONE = "1"
-"""The gradient of the loss with respect to itself, where a gradient's name is expected."""
+Gradient = str | float
+"""A gradient: the name of the value that holds it, or a number.
 
+Behind the loss there may be sums over ranks and divisions by numbers: its gradient is a number there. Names
+are never read as numbers: a value may be called ``1``.
+"""
 
-def number(gradient: str | None) -> float | None:
-    """The number that stands where a gradient's name is expected, as ``ONE`` does; None for a name.
-
-    Behind the loss there may be sums over ranks and divisions by numbers: its gradient is then a number too.
-    """
-    try:
-        return None if gradient is None else float(gradient)
-    except ValueError:
-        return None
+ONE = 1.0
+"""The gradient of the loss with respect to itself."""
 
 
 UNIT = "one"
@@ -109,8 +105,11 @@ class Region:
 class Tape(Protocol):
     """Where a gradient records the operators it is made of."""
 
-    def emit(self, suffix: str, operator: Operator, inputs: Sequence[str]) -> tuple[str, ...]:
-        """Adds ``operator`` under the forward operator's name plus ``suffix``; returns its output names."""
+    def emit(self, suffix: str, operator: Operator, inputs: Sequence[Gradient]) -> tuple[str, ...]:
+        """Adds ``operator`` under the forward operator's name plus ``suffix``; returns its output names.
+
+        PlanError where an input is a number: no operator that is recorded reads one.
+        """
         ...
 
     def needs_gradient(self, value: str) -> bool:
@@ -170,12 +169,12 @@ class Operator(ABC):
         """The outputs' values, in the inputs' precision."""
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
-        """Records the gradient operators; returns the name of each input's gradient, or None.
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
+        """Records the gradient operators; returns each input's gradient, or None.
 
-        ``grads`` are the outputs' gradients: a value name, None, ``ONE`` where the output is the loss, or
-        another number as text where the loss is that multiple of it.
+        ``grads`` are the outputs' gradients, or None: ``ONE`` where the output is the loss, another number
+        where the loss is that multiple of it.
         """
         raise NotImplementedError(f"{self.kind} has no gradient")
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from simcluster.errors import PlanError
-from simcluster.model import ONE, Block, Graph, Node, Operator, Phase, Role, TensorType, Value, number
+from simcluster.model import ONE, Block, Gradient, Graph, Node, Operator, Phase, Role, TensorType, Value
 from simcluster.model.operators.pointwise import Add
 from simcluster.work import DType
 
@@ -63,14 +63,11 @@ class _Tape:
     def needs_gradient(self, value: str) -> bool:
         return value in self.needed
 
-    def emit(self, suffix: str, operator: Operator, inputs: Sequence[str]) -> tuple[str, ...]:
+    def emit(self, suffix: str, operator: Operator, inputs: Sequence[Gradient]) -> tuple[str, ...]:
         assert self.current is not None
+        assert isinstance(self.current.operator, Operator)
         name = f"{self.current.name}.{suffix}"
-        if any(number(value) is not None for value in inputs):
-            raise PlanError(
-                f"'{self.current.name}' ({self.current.operator}) cannot stand behind the loss",
-                hint="behind cross entropy there may be sums over ranks, and products with numbers",
-            )
+        inputs = _values(inputs, f"'{self.current.name}' ({self.current.operator.kind})")
         kinds = operator.infer([self.values[value].type for value in inputs])
         outputs = tuple(f"{name}.out{index}" if index else f"{name}.out" for index in range(len(kinds)))
         self.values.update(
@@ -94,7 +91,7 @@ class _Tape:
 def _differentiated(block: Block, gradient_dtype: DType, shared: Sequence[str]) -> Block:
     values = dict(block.values)
     tape = _Tape(values, needing(block))
-    terms: defaultdict[str, list[str]] = defaultdict(list)
+    terms: defaultdict[str, list[Gradient]] = defaultdict(list)
     gradients: dict[str, str] = {}
     if block.loss is not None:
         terms[block.loss].append(ONE)
@@ -105,7 +102,7 @@ def _differentiated(block: Block, gradient_dtype: DType, shared: Sequence[str]) 
         terms[out].append(gradients[out])
     for node in reversed(block.nodes):
         grads = [_gathered(tape, out, terms[out]) for out in node.outputs]
-        if not any(grads):
+        if all(grad is None for grad in grads):
             continue
         assert isinstance(node.operator, Operator)
         tape.current = node
@@ -121,7 +118,7 @@ def _differentiated(block: Block, gradient_dtype: DType, shared: Sequence[str]) 
             continue
         found = _gathered(tape, value, terms[value])
         if found is not None:
-            gradients[value] = found
+            (gradients[value],) = _values([found], f"'{value}'")
     added = {
         name: Value(_of_type(values[name], gradient_dtype), Role.ACCUMULATOR) for name in block.parameters
     }
@@ -139,10 +136,24 @@ def needing(block: Block) -> set[str]:
     return needed
 
 
-def _gathered(tape: _Tape, value: str, terms: Sequence[str]) -> str | None:
+def _gathered(tape: _Tape, value: str, terms: Sequence[Gradient]) -> Gradient | None:
     if len(terms) < 2:
         return terms[0] if terms else None
-    return tape.add(value, terms)
+    numbers = [term for term in terms if isinstance(term, float)]
+    if len(numbers) == len(terms):
+        return sum(numbers)
+    return tape.add(value, _values(terms, f"'{value}'"))
+
+
+def _values(gradients: Sequence[Gradient], owner: str) -> list[str]:
+    """Gradients that values hold; PlanError, which names their ``owner``, where one is a number."""
+    found = [gradient for gradient in gradients if isinstance(gradient, str)]
+    if len(found) < len(gradients):
+        raise PlanError(
+            f"{owner} cannot stand behind the loss",
+            hint="behind cross entropy there may be sums over ranks, and products with numbers",
+        )
+    return found
 
 
 def _of_type(value: Value, dtype: DType) -> TensorType:
@@ -152,7 +163,7 @@ def _of_type(value: Value, dtype: DType) -> TensorType:
 def _accumulating(
     added: Mapping[str, Value],
     tape: _Tape,
-    terms: defaultdict[str, list[str]],
+    terms: Mapping[str, Sequence[Gradient]],
     gradients: dict[str, str],
 ) -> list[Node]:
     """The backward nodes with the gradients of what is ``added`` renamed to what they add to.
@@ -160,15 +171,16 @@ def _accumulating(
     A gradient that somebody else needs too is not renamed but added.
     """
     renamed: dict[str, str] = {}
+    to_add = {name: _values(terms[name], f"'{name}'") for name in added}
     uses = Counter(value for node in tape.nodes for value in node.inputs)
     uses.update(gradients.values())
-    uses.update(term for name in added for term in terms[name])
+    uses.update(term for each in to_add.values() for term in each)
     for name, gradient in added.items():
-        if not terms[name]:
+        if not to_add[name]:
             continue
         gradients[name] = gradient_name(name)
-        own = [term for term in terms[name] if uses[term] == 1]
-        elsewhere = [term for term in terms[name] if uses[term] > 1]
+        own = [term for term in to_add[name] if uses[term] == 1]
+        elsewhere = [term for term in to_add[name] if uses[term] > 1]
         for term in [*own, tape.add(name, elsewhere)] if elsewhere else own:
             renamed[term] = gradients[name]
             del tape.values[term]

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import Array, Region, Tape, TensorType
+from simcluster.model.operator import Array, Gradient, Region, Tape, TensorType
 from simcluster.model.operators.pointwise import Labels, Pointwise
 
 _SQRT_2_OVER_PI = 0.7978845608028654
@@ -72,8 +72,8 @@ class Activation(Pointwise):
         return Dims((self.labels,), (self.labels,), vanishing=((0, frozenset({0})),))
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """Reads what is kept again."""
         if grads[0] is None:
             return (None,)
@@ -223,8 +223,8 @@ class Gate(Pointwise):
         return Dims((self.labels,) * 2, (self.labels,), linear=(frozenset({1}),))
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """Reads both inputs again."""
         if grads[0] is None:
             return (None, None)

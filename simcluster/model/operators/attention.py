@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import Array, Decomposition, Operator, Region, Tape, TensorType
+from simcluster.model.operator import Array, Decomposition, Gradient, Operator, Region, Tape, TensorType
 from simcluster.model.operators.contraction import contract
 from simcluster.model.operators.dropout import drawn
 from simcluster.model.operators.ring_attention import ring_backward, ring_forward
@@ -173,8 +173,8 @@ class Attention(_Attention):
         return self._priced(inputs, outputs, backward=False)
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """Reads q, k, v, o and the row statistics."""
         if grads[0] is None:
             return (None,) * len(inputs)

@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import Array, Decomposition, Region, Tape, TensorType
+from simcluster.model.operator import Array, Decomposition, Gradient, Region, Tape, TensorType
 from simcluster.model.operators.batch_norm_passes import (
     BatchNormalise,
     BatchNormGradSums,
@@ -57,8 +57,8 @@ class BatchNorm(BatchNormOperator):
         return self._pass(inputs, outputs, accumulate, inputs[:1])
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """Reads x and the statistics."""
         if grads[0] is None:
             return (None, None, None)

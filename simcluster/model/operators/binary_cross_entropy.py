@@ -11,12 +11,12 @@ import numpy as np
 from simcluster.layout import Dims
 from simcluster.model.operator import (
     Array,
+    Gradient,
     Operator,
     Region,
     Tape,
     TensorType,
     memory_bound,
-    number,
     unit_dims,
 )
 from simcluster.model.operators.activation import sigmoid
@@ -54,11 +54,11 @@ class BinaryCrossEntropy(Operator):
         return (memory_bound(Kernel.REDUCTION, inputs, outputs, flops_per_element=4),)
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """Reads logits and targets again."""
-        factor = number(grads[0])
-        if factor is None:
+        (factor, *_) = grads
+        if not isinstance(factor, float):
             raise NotImplementedError(
                 "binary cross entropy is the loss itself or a multiple, not a part of one"
             )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from simcluster.layout import Dims
-from simcluster.model.operator import Array, Region, Tape, TensorType
+from simcluster.model.operator import Array, Gradient, Region, Tape, TensorType
 from simcluster.model.operators.pointwise import Labels, Pointwise
 from simcluster.work import DType
 
@@ -37,8 +37,8 @@ class Cast(Pointwise):
         return Dims((self.labels,), (self.labels,), linear=(frozenset({0}),))
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """The gradient is cast back; nothing is kept."""
         if grads[0] is None:
             return (None,)

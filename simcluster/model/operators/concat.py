@@ -12,6 +12,7 @@ import numpy as np
 from simcluster.layout import Dims
 from simcluster.model.operator import (
     Array,
+    Gradient,
     Operator,
     Region,
     Tape,
@@ -75,8 +76,8 @@ class Concat(_SideBySide):
         return Dims(self._parts, (self.labels,), self._whole, linear=(every,))
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """The parts of the gradient."""
         if grads[0] is None:
             return (None,) * len(self.sizes)
@@ -105,8 +106,8 @@ class Split(_SideBySide):
         return Dims((self.labels,), self._parts, self._whole, linear=(frozenset({0}),))
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """The gradients of the parts that have one side by side, zeros between them."""
         live = [index for index, grad in enumerate(grads) if grad is not None]
         if not live:

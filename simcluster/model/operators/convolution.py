@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import Array, Operator, Region, Tape, TensorType
+from simcluster.model.operator import Array, Gradient, Operator, Region, Tape, TensorType
 from simcluster.model.windows import PICTURE, Windows
 from simcluster.work import Kernel, Work
 
@@ -89,8 +89,8 @@ class Conv2d(_Convolution):
         return self._priced(inputs, outputs, accumulate, batch * height * width, filters, per_window)
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """Of the picture, if anybody wants it, and of the weight."""
         (grad,), (x, w) = grads, inputs
         found: list[str | None] = [None, None]

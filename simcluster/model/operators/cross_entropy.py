@@ -17,12 +17,12 @@ from simcluster.layout import Dims
 from simcluster.model.operator import (
     Array,
     Decomposition,
+    Gradient,
     Operator,
     Region,
     Tape,
     TensorType,
     memory_bound,
-    number,
 )
 from simcluster.work import DType, Kernel, Work
 
@@ -85,11 +85,11 @@ class CrossEntropy(_Loss):
         return Dims((self.labels, self._tokens), ((), self._tokens), whole=whole, neutral=((1, -1.0),))
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """Reads the logits, the targets and the log-sum-exp."""
-        factor = number(grads[0])
-        if factor is None:
+        (factor, *_) = grads
+        if not isinstance(factor, float):
             raise NotImplementedError("cross entropy is the loss itself or a multiple, not a part of one")
         logits, targets = inputs
         operator = CrossEntropyGrad(self.scale * factor, self.labels)

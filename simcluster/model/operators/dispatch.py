@@ -16,7 +16,16 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import Array, Operator, Ragged, Region, Tape, TensorType, memory_bound
+from simcluster.model.operator import (
+    Array,
+    Gradient,
+    Operator,
+    Ragged,
+    Region,
+    Tape,
+    TensorType,
+    memory_bound,
+)
 from simcluster.model.operators.router import tokens
 from simcluster.work import Kernel, Work
 
@@ -135,8 +144,8 @@ class Dispatch(_Seating):
         return (memory_bound(Kernel.GATHER_SCATTER, (outputs[0], inputs[1]), outputs),)
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """A row's gradient is the sum of those of its seats."""
         return _moved(tape, Combine(self.experts, self.capacity, self.filled, self.in_slices), inputs, grads)
 
@@ -170,8 +179,8 @@ class Combine(_Seating):
         return Dims(operands, (self._rows,), linear=(frozenset({0}),), neutral=neutral)
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """The gradient of a row, in each of its seats."""
         return _moved(tape, Dispatch(self.experts, self.capacity, self.filled, self.in_slices), inputs, grads)
 
@@ -199,8 +208,8 @@ class SeatWeights(_Seating):
         return Dims((self._choices,) * 2, (self._seats,), linear=(frozenset({0}),), neutral=_UNSEATED)
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """Back to the choices."""
         return _moved(
             tape, SeatWeightsGrad(self.experts, self.capacity, self.filled, self.in_slices), inputs, grads
@@ -240,7 +249,7 @@ class SeatWeightsGrad(_Seating):
 
 
 def _moved(
-    tape: Tape, back: Operator, inputs: Sequence[str], grads: Sequence[str | None]
+    tape: Tape, back: Operator, inputs: Sequence[str], grads: Sequence[Gradient | None]
 ) -> tuple[str | None, ...]:
     """The gradient of what is moved, by moving it back; seats have none."""
     if grads[0] is None or not tape.needs_gradient(inputs[0]):

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import Array, Region, Tape, TensorType
+from simcluster.model.operator import Array, Gradient, Region, Tape, TensorType
 from simcluster.model.operators.pointwise import Pointwise
 from simcluster.work import DType
 
@@ -44,8 +44,8 @@ class Dropout(Pointwise):
         return Dims((self.labels,), (self.labels, self.labels), vanishing=((0, frozenset({0})),))
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """Reads the mask."""
         if grads[0] is None:
             return (None,)

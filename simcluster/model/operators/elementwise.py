@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import UNIT, Array, Operator, Region, Tape, TensorType, number, unit_dims
+from simcluster.model.operator import UNIT, Array, Gradient, Operator, Region, Tape, TensorType, unit_dims
 from simcluster.model.operators.activation import sigmoid, silu
 from simcluster.model.operators.reduction import SumTo
 from simcluster.work import DType, Kernel, Work
@@ -217,8 +217,8 @@ class Elementwise(Operator):
         return (Work(Kernel.ELEMENTWISE, dtype, flops, read, made.num_bytes),)
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """The slopes, each summed over the dims that its operand lacks."""
         if not any(self._entry.slopes):
             raise NotImplementedError(f"{self.kind} has no gradient: {self.function} gives none")
@@ -230,7 +230,9 @@ class Elementwise(Operator):
             for index, value in enumerate(inputs)
         )
 
-    def _slope(self, tape: Tape, index: int, inputs: Sequence[str], output: str, grad: str) -> str | None:
+    def _slope(
+        self, tape: Tape, index: int, inputs: Sequence[str], output: str, grad: Gradient
+    ) -> Gradient | None:
         """The gradient of one operand."""
         place = self._places[index]
         slope = self._entry.slopes[place]
@@ -238,16 +240,19 @@ class Elementwise(Operator):
             return None
         if slope != THROUGH:
             function, arguments = slope
-            known: dict[Argument, tuple[str, Labels]] = {"y": (output, self.result), "g": (grad, self.result)}
+            known: dict[Argument, tuple[Gradient, Labels]] = {
+                "y": (output, self.result),
+                "g": (grad, self.result),
+            }
             known.update(zip(self._places, zip(inputs, self.operands, strict=True), strict=True))
             read = [known[each] for each in arguments if each in known]
             numbers = dict(self.constants)
             constants = tuple(
                 (position, numbers[each]) for position, each in enumerate(arguments) if each in numbers
             )
-            if "g" in arguments and number(grad) is not None and len(read) == 1:
+            if "g" in arguments and isinstance(grad, float) and len(read) == 1:
                 # The loss divided by a number, say: the gradient is a number as well.
-                return _of_number(function, len(arguments), {**dict(constants), arguments.index("g"): grad})
+                return _of_numbers(function, {**dict(constants), arguments.index("g"): grad})
             names = tuple(names for _, names in read)
             operator = Elementwise(function, names, self.result, constants)
             (grad,) = tape.emit(f"d{place}", operator, [value for value, _ in read])
@@ -272,7 +277,7 @@ class Elementwise(Operator):
         return array.reshape([1 if name == UNIT else extent.get(name, 1) for name in self.result])
 
 
-def _of_number(function: str, arity: int, arguments: Mapping[int, float | str]) -> str:
-    """A function of numbers, as the text that stands for a gradient."""
-    values = [np.asarray(float(arguments[place])) for place in range(arity)]
-    return repr(float(FUNCTIONS[function].value(*values)))
+def _of_numbers(function: str, arguments: Mapping[int, float]) -> float:
+    """A function of numbers, by their places."""
+    values = [np.asarray(arguments[place]) for place in range(len(arguments))]
+    return float(FUNCTIONS[function].value(*values))

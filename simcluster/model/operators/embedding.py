@@ -10,7 +10,16 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import Array, Operator, Region, Tape, TensorType, memory_bound, unit_dims
+from simcluster.model.operator import (
+    Array,
+    Gradient,
+    Operator,
+    Region,
+    Tape,
+    TensorType,
+    memory_bound,
+    unit_dims,
+)
 from simcluster.model.operators.rows import RowGradient
 from simcluster.model.order import Zigzag, positions
 from simcluster.work import Kernel, Work
@@ -68,8 +77,8 @@ class Embedding(Operator):
         return (replace(found, bytes_read=found.bytes_read - outputs[0].num_bytes * missing // self.rows),)
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """A scatter-add into the table."""
         ids, table = inputs
         if grads[0] is None or not tape.needs_gradient(table):
@@ -153,8 +162,8 @@ class Positions(Operator):
         return (memory_bound(Kernel.ELEMENTWISE, inputs[:1], outputs),)
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """Passes to x; the table's rows get their sums over the batch."""
         if grads[0] is None:
             return (None, None)
@@ -205,8 +214,8 @@ class PositionRows(Operator):
         return (_traffic(outputs[0], *(() if self.of_states else inputs[:1])),)
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """The table's rows get their sums over the batch."""
         if grads[0] is None or not tape.needs_gradient(inputs[1]):
             return (None, None)

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import Array, Region, Tape, unit_dims
+from simcluster.model.operator import Array, Gradient, Region, Tape, unit_dims
 from simcluster.model.operators.elementwise import Elementwise
 from simcluster.model.operators.reduction import Labels, Reduction, SumTo
 
@@ -32,8 +32,8 @@ class Extreme(Reduction):
         return Dims((self.labels,), (self.kept,), unit_dims(self.labels, self.kept), reduction=self.how)
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """Split evenly over the elements that are equal to the result, which are counted first."""
         if grads[0] is None:
             return (None,)

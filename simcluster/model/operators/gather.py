@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import Array, Operator, Region, Tape, TensorType, memory_bound
+from simcluster.model.operator import Array, Gradient, Operator, Region, Tape, TensorType, memory_bound
 from simcluster.work import Kernel, Work
 
 _IDS = ("batch", "picked")
@@ -52,8 +52,8 @@ class Gather(_Gather):
         return (memory_bound(Kernel.GATHER_SCATTER, (outputs[0], inputs[0]), outputs),)
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """Puts the rows' gradients back; what was not picked has none."""
         ids, x = inputs
         if grads[0] is None or not tape.needs_gradient(x):
@@ -132,8 +132,8 @@ class First(_Gather):
         return (memory_bound(Kernel.GATHER_SCATTER, outputs, outputs),)
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """The row's gradient, before zeros."""
         if grads[0] is None or not tape.needs_gradient(inputs[0]):
             return (None,)

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import Array, Operator, Region, Tape, TensorType, memory_bound
+from simcluster.model.operator import Array, Gradient, Operator, Region, Tape, TensorType, memory_bound
 from simcluster.work import Kernel, Work
 
 Labels = tuple[str, ...]
@@ -73,8 +73,8 @@ class JoinHeads(_Joining):
         return Dims((self._own, self._placed), (self._heads,), whole=_WHOLE, linear=(frozenset({0, 1}),))
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """The parts of dy, the shared one summed."""
         if grads[0] is None:
             return (None, None)

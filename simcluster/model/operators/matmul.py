@@ -18,7 +18,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import Array, Operator, Region, Tape, TensorType
+from simcluster.model.operator import Array, Gradient, Operator, Region, Tape, TensorType
 from simcluster.model.operators.contraction import contract
 from simcluster.work import DType, Kernel, Work
 
@@ -116,8 +116,8 @@ class Matmul(Operator):
         return (_gemm(sizes, inputs, outputs, accumulate),)
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """``dx`` as a fan-in over the results that have gradients; every ``dw_i`` as one fan-out."""
         x, weights = inputs[0], inputs[1:]
         live = [index for index, grad in enumerate(grads) if grad is not None]

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import Array, Operator, Region, Tape, TensorType, memory_bound
+from simcluster.model.operator import Array, Gradient, Operator, Region, Tape, TensorType, memory_bound
 from simcluster.work import DType, Kernel, Work
 
 Labels = tuple[str, ...]
@@ -54,8 +54,8 @@ class RmsNorm(_Norm):
         return Dims(operands, (self.labels, rows), whole=self._whole(), vanishing=vanishing)
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """Reads x and its row statistics."""
         if grads[0] is None:
             return (None, None)
@@ -128,8 +128,8 @@ class LayerNorm(_Norm):
         return Dims((self.labels, *weights), (self.labels, rows, rows), whole=self._whole())
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """Reads x and its row statistics."""
         if grads[0] is None:
             return (None,) * len(inputs)

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import Array, Operator, Region, Tape, TensorType, memory_bound
+from simcluster.model.operator import Array, Gradient, Operator, Region, Tape, TensorType, memory_bound
 from simcluster.model.operators.reduction import SumTo
 from simcluster.work import Kernel, Work
 
@@ -48,8 +48,8 @@ class Add(Pointwise):
         return Dims((self.labels,) * self.count, (self.labels,), linear=(every,))
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """The gradient of a sum is the gradient of each term."""
         return (grads[0],) * self.count
 
@@ -91,8 +91,8 @@ class Bias(Pointwise):
         return Dims((self.labels, self.bias), (self.labels,))
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """The gradient passes to x; b's is its sum over the other dims."""
         (grad,) = grads
         if grad is None:

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import Array, Operator, Region, Tape, TensorType, memory_bound
+from simcluster.model.operator import Array, Gradient, Operator, Region, Tape, TensorType, memory_bound
 from simcluster.model.windows import PICTURE, Windows
 from simcluster.work import Kernel, Work
 
@@ -56,8 +56,8 @@ class MaxPool2d(_Pool):
         return Dims((PICTURE,), (self._result,), whole=self.windows.whole, windows=windows)
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """Reads the picture and the result, to find each window's largest pixel again."""
         if grads[0] is None:
             return (None,)
@@ -130,8 +130,8 @@ class AveragePool2d(_Pool):
         )
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """Reads nothing of the forward."""
         if grads[0] is None:
             return (None,)
@@ -200,8 +200,8 @@ class GlobalAveragePool(Operator):
         return (memory_bound(Kernel.REDUCTION, inputs, outputs, accumulate=accumulate),)
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """Reads nothing of the forward."""
         if grads[0] is None:
             return (None,)

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import Array, Operator, Region, Tape, TensorType, memory_bound
+from simcluster.model.operator import Array, Gradient, Operator, Region, Tape, TensorType, memory_bound
 from simcluster.work import Kernel, Work
 
 _REST = ("batch", "patches", "hidden")
@@ -42,8 +42,8 @@ class Prepend(Operator):
         return (memory_bound(Kernel.COPY, inputs, outputs),)
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """The rest passes to x; the token gets its sum over the batch."""
         if grads[0] is None:
             return (None, None)

@@ -10,7 +10,17 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import UNIT, Array, Operator, Region, Tape, TensorType, memory_bound, unit_dims
+from simcluster.model.operator import (
+    UNIT,
+    Array,
+    Gradient,
+    Operator,
+    Region,
+    Tape,
+    TensorType,
+    memory_bound,
+    unit_dims,
+)
 from simcluster.work import Kernel, Work
 
 Labels = tuple[str, ...]
@@ -72,8 +82,8 @@ class SumTo(Reduction):
         return Dims((self.labels,), (self.kept,), whole, linear=(frozenset({0}),))
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """The same for every element that was added."""
         if len(self.shape) < len(self.labels):
             raise NotImplementedError(f"{self.kind} has no gradient without the shape of what it sums")
@@ -118,8 +128,8 @@ class Spread(Operator):
         return (memory_bound(Kernel.ELEMENTWISE, inputs, outputs, accumulate=accumulate),)
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """The sum over what was repeated."""
         if grads[0] is None:
             return (None,)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.layout import Dims
-from simcluster.model.operator import Array, Operator, Region, Tape, TensorType, memory_bound
+from simcluster.model.operator import Array, Gradient, Operator, Region, Tape, TensorType, memory_bound
 from simcluster.model.order import Zigzag
 from simcluster.work import Kernel, Work
 
@@ -86,8 +86,8 @@ class RelativeBias(_Relative):
         return (memory_bound(Kernel.GATHER_SCATTER, outputs, outputs),)
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """Sums over all pairs of a bucket."""
         if grads[0] is None or not tape.needs_gradient(inputs[0]):
             return (None,)

@@ -10,6 +10,7 @@ from simcluster.layout import Dims
 from simcluster.model.operator import (
     UNIT,
     Array,
+    Gradient,
     Operator,
     Region,
     Tape,
@@ -87,8 +88,8 @@ class Reshape(Operator):
         return (memory_bound(Kernel.ELEMENTWISE, inputs, outputs, accumulate=True),) if accumulate else ()
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """Back into the old shape."""
         if grads[0] is None:
             return (None,)

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import Array, Operator, Region, Tape, TensorType, memory_bound
+from simcluster.model.operator import Array, Gradient, Operator, Region, Tape, TensorType, memory_bound
 from simcluster.model.order import Zigzag, positions
 from simcluster.work import Kernel, Work
 
@@ -57,8 +57,8 @@ class Rotary(Operator):
         return (memory_bound(Kernel.ELEMENTWISE, inputs, outputs, flops_per_element=3),)
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """The inverse rotation."""
         live = [i for i, grad in enumerate(grads) if grad is not None and tape.needs_gradient(inputs[i])]
         back = replace(self, operands=tuple(self.operands[i] for i in live), inverse=not self.inverse)

@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import Array, Operator, Region, Tape, TensorType, memory_bound
+from simcluster.model.operator import Array, Gradient, Operator, Region, Tape, TensorType, memory_bound
 from simcluster.work import DType, Kernel, Work
 
 CHOICES = ("batch", "seq", "choices")
@@ -98,8 +98,8 @@ class Route(_Routing):
         return Dims((self._scores, *steering), (self._choices,) * 2, whole=_WHOLE)
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """Reads the scores and the ids; which experts are chosen has no gradient."""
         if grads[0] is None or not tape.needs_gradient(inputs[0]):
             return (None,) * len(inputs)

@@ -11,6 +11,7 @@ import numpy as np
 from simcluster.layout import Dims
 from simcluster.model.operator import (
     Array,
+    Gradient,
     Operator,
     Region,
     Tape,
@@ -87,8 +88,8 @@ class Slice(_Cutting):
         return (memory_bound(Kernel.COPY, outputs, outputs, accumulate=accumulate),)
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """Zeros around."""
         if grads[0] is None:
             return (None,)
@@ -124,8 +125,8 @@ class Pad(_Cutting):
         return (memory_bound(Kernel.COPY, inputs, outputs, accumulate=accumulate),)
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """The part of the gradient that lies where x lay."""
         if grads[0] is None:
             return (None,)

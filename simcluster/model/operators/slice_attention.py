@@ -13,7 +13,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import Array, Operator, Region, Tape, TensorType
+from simcluster.model.operator import Array, Gradient, Operator, Region, Tape, TensorType
 from simcluster.model.scores import Scores
 from simcluster.work import Kernel, Work
 
@@ -156,8 +156,8 @@ class SliceAttention(_OfSlice):
         return self._priced(inputs, outputs, backward=False)
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """Reads q, keys, values, o and the row statistics."""
         if grads[0] is None:
             return (None,) * len(inputs)

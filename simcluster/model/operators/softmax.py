@@ -12,6 +12,7 @@ from simcluster.layout import Dims
 from simcluster.model.operator import (
     Array,
     Decomposition,
+    Gradient,
     Operator,
     Region,
     Tape,
@@ -64,8 +65,8 @@ class Softmax(_Softmax):
         return Dims((LABELS,), (LABELS,), whole=_WHOLE)
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """Reads the output."""
         if grads[0] is None:
             return (None,)
@@ -138,8 +139,8 @@ class SoftmaxOver(_Over):
         return Dims((self.labels,), (self.labels,), whole=self._whole)
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """Reads the output."""
         if grads[0] is None:
             return (None,)

@@ -11,6 +11,7 @@ import numpy as np
 from simcluster.layout import Dims
 from simcluster.model.operator import (
     Array,
+    Gradient,
     Operator,
     Region,
     Tape,
@@ -72,8 +73,8 @@ class TopK(_Top):
         return (memory_bound(Kernel.REDUCTION, inputs, outputs),)
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """Puts the values' gradients back to where they stood."""
         if grads[0] is None:
             return (None,)

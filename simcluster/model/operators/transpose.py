@@ -11,6 +11,7 @@ import numpy as np
 from simcluster.layout import Dims
 from simcluster.model.operator import (
     Array,
+    Gradient,
     Operator,
     Region,
     Tape,
@@ -57,8 +58,8 @@ class Transpose(Operator):
         return (memory_bound(Kernel.COPY, inputs, outputs, accumulate=accumulate),)
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """Back into the old order."""
         if grads[0] is None:
             return (None,)

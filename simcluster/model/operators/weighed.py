@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import Array, Region, Tape, TensorType
+from simcluster.model.operator import Array, Gradient, Region, Tape, TensorType
 from simcluster.model.operators.activation import Activation, Gate
 from simcluster.model.operators.pointwise import Labels, Pointwise
 
@@ -40,8 +40,8 @@ class Weighed(Pointwise):
         return Dims((*inner.inputs, self.weights), inner.outputs, linear=linear)
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """Reads all inputs again."""
         if grads[0] is None:
             return (None,) * len(inputs)

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from simcluster.errors import PlanError
 from simcluster.layout import Dims, Kind, Movement
-from simcluster.model import Array, Operator, Region, Tape, TensorType, number
+from simcluster.model import Array, Gradient, Operator, Region, Tape, TensorType
 from simcluster.model.operators.elementwise import Elementwise
 from simcluster.model.operators.reshape import Reshape
 from simcluster.work import Work
@@ -87,17 +87,16 @@ class Collective(Operator):
         return Dims((names,), (made,))
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """The registered one; PlanError where there is none."""
         (grad,) = grads
         if grad is None or not tape.needs_gradient(inputs[0]):
             return (None,)
         if self.once:
             return (grad,)
-        factor = number(grad)
-        if factor is not None:
-            return (self._of_number(factor),)
+        if isinstance(grad, float):
+            return (self._of_number(grad),)
         extreme = self.movement.kind is Kind.ALL_REDUCE and self.movement.reduction in ("max", "min")
         if self.movement.reduction != "sum" and not extreme:
             raise self._without()
@@ -116,10 +115,10 @@ class Collective(Operator):
             return replace(movement, dim=movement.to_dim, to_dim=movement.dim)
         return movement
 
-    def _of_number(self, factor: float) -> str:
+    def _of_number(self, factor: float) -> float:
         """The gradient of a scalar that goes into the loss ``factor`` times on every rank."""
         if self.movement.kind is Kind.ALL_REDUCE and self.movement.reduction == "sum":
-            return repr(factor * self.count)
+            return factor * self.count
         raise self._without()
 
     def _without(self) -> PlanError:
@@ -159,8 +158,8 @@ class Mirror(Operator):
         return Dims((self.view.labels,), (self.view.labels,))
 
     def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[str | None]
-    ) -> tuple[str | None, ...]:
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
         """The sum over the group."""
         if grads[0] is None or not tape.needs_gradient(inputs[0]):
             return (None,)

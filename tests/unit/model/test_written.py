@@ -71,6 +71,32 @@ def test_it_is_a_model_like_any_other(mesh, parallel):
     assert found.agrees, found.first_difference or found.fault
 
 
+def test_names_that_are_numbers_are_names():
+    which = written({"data": 2}, None)
+    data = which.spec.model_dump(mode="json", exclude_unset=True)
+    names = {each["name"]: str(place) for place, each in enumerate(MLP["operators"])} | {
+        "x": "nan",
+        "w1": "1e3",
+    }
+    graph = {
+        "feeds": {names.get(name, name): each for name, each in MLP["feeds"].items()},
+        "parameters": {names.get(name, name): each for name, each in MLP["parameters"].items()},
+        "operators": [
+            {
+                **each,
+                "name": names[each["name"]],
+                "inputs": [names.get(value, value) for value in each["inputs"]],
+            }
+            for each in MLP["operators"]
+        ],
+        "loss": names[MLP["loss"]],
+    }
+    data["model"] = {"graph": graph}
+    data["parallel"] = {"mesh": {"data": 2}, "mode": "data"}
+    found = verify(Scenario.of(data))
+    assert found.agrees, found.first_difference or found.fault
+
+
 def test_a_number_of_samples_is_not_written_out():
     feeds = {**MLP["feeds"], "x": {"shape": [2, IN]}}
     with pytest.raises(ScenarioError, match="is 2 in 'fc2' and 6 in 'labels'"):

@@ -176,3 +176,19 @@ def mixture(path):
     gate = file.add("LogSoftmax", _dense(file, y, "gate", 16, 16), axis=1, name="/gate")
     y = file.add("Mul", file.add("LeakyRelu", y, alpha=0.1), file.add("Exp", file.add("Neg", gate)))
     return file.save(path, _dense(file, y, "answer", 16, 1))
+
+
+def renamed(path, name):
+    """The same file with its values called ``name(0), name(1), ...`` in the order in which they come."""
+    model = onnx.load(path)
+    graph = model.graph
+    made = (value for node in graph.node for value in node.output)
+    values = [*(each.name for each in (*graph.input, *graph.initializer)), *made]
+    new = {value: name(place) for place, value in enumerate(dict.fromkeys(values))}
+    for each in (*graph.input, *graph.initializer, *graph.output):
+        each.name = new[each.name]
+    for node in graph.node:
+        node.input[:] = [new.get(value, value) for value in node.input]
+        node.output[:] = [new[value] for value in node.output]
+    path.write_bytes(model.SerializeToString())
+    return path

@@ -19,7 +19,7 @@ from simcluster.simulation import simulate, verify
 from simcluster.simulation.build import prepare
 from simcluster.simulation.flops import forward_flops
 from simcluster.work import DType
-from tests.unit.model.onnx.networks import INT, File, helper, mixture, mlp, pictures, transformer
+from tests.unit.model.onnx.networks import INT, File, helper, mixture, mlp, pictures, renamed, transformer
 
 NETWORKS = {
     "mlp": (mlp, 1),
@@ -69,6 +69,30 @@ def test_an_mlp_is_products_biases_and_activations(tmp_path):
     ]
     assert model.num_parameters == 16 * 32 + 32 + 32 * 32 + 32 + 32 * 8 + 8
     assert forward_flops(model.graph(1, 1, DType.FP32, 1)).counted == 2 * (16 * 32 + 32 * 32 + 32 * 8)
+
+
+NAMES = {
+    "numbers": str,
+    "numbers as Python reads them": lambda place: (
+        ["nan", "inf", "1e3", "-1", "00", "1_0", "+2", ".5", "1"][place] if place < 9 else f"0{place}"
+    ),
+    "what graphs have of their own": lambda place: f"{'x:' if place % 2 else 'layers.'}{place}",
+    "what is no word": lambda place: f"{place} /*{{\n'#" + '"é',
+}
+
+
+@pytest.mark.parametrize("names", NAMES)
+@pytest.mark.parametrize("kind", ["mlp", "transformer"])
+def test_what_values_are_called_changes_nothing(tmp_path, kind, names):
+    write, seq_len = NETWORKS[kind]
+    known = scenario(write(tmp_path / "known.onnx"), {"data": 2}, seq_len=seq_len)
+    odd = scenario(renamed(write(tmp_path / "odd.onnx"), NAMES[names]), {"data": 2}, seq_len=seq_len)
+    assert step_time(odd) == step_time(known)
+    assert verify(odd).agrees
+
+
+def step_time(scenario):
+    return simulate(scenario).documents["summary"]["step_time_s"]
 
 
 def test_a_language_model_counts_the_tokens_of_its_loss(tmp_path):
