@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from simcluster.document import Refused
 from simcluster.errors import PlanError, nearest
 from simcluster.model.builder import BlockBuilder
+from simcluster.model.fitting import misfit
 from simcluster.model.graph import Block, Graph, Instance
 from simcluster.model.one_piece import OnePiece
 from simcluster.model.operator import Operator, TensorType
@@ -142,25 +143,8 @@ class GraphWriter:
 
 def fitting(entry: Entry, operator: Operator, inputs: Sequence[TensorType]) -> None:
     """Refused, with both sizes, if an operator does not fit tensors of these types."""
-    dims = operator.dims()
-    if len(dims.inputs) != len(inputs):
-        raise entry.refused(f"it reads {len(dims.inputs)} tensors, not {len(inputs)}", "inputs")
-    sizes: dict[str, tuple[int, str]] = {}
-    windowed = {each.dim for each in dims.windows}
-    for name, labels, kind in zip(entry.inputs, dims.inputs, inputs, strict=True):
-        if len(labels) != len(kind.shape):
-            told = f"'{name}' is {kind}, but is called ({', '.join(labels)})"
-            raise entry.refused(f"{told}: {len(kind.shape)} dims, not {len(labels)}", "inputs")
-        for label, size in zip(labels, kind.shape, strict=True):
-            before, where = sizes.setdefault(label, (size, name))
-            if size != before and label not in windowed:
-                told = f"dim {label} is {before} in '{where}' and {size} in '{name}'"
-                raise entry.refused(told, "inputs")
-    try:
-        operator.infer(inputs)
-    except (ValueError, LookupError) as error:
-        listed = ", ".join(map(str, inputs))
-        raise entry.refused(f"it does not fit {listed}: {error}", "inputs") from None
+    if told := misfit(operator, entry.inputs, inputs):
+        raise entry.refused(told, "inputs")
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ _MOST_BYTES = 2**31
 _SMALL = 16
 """Elements of the largest array of numbers that a node may need to know: bounds, values of one-hot rows."""
 
+_OTHERS = {"O": "texts", "c": "complex numbers"}
 _DTYPES = {"b": DType.UINT8, "i": DType.INT64, "u": DType.INT64}
 
 
@@ -80,6 +81,7 @@ def read(path: Path) -> OnnxFile:
         model = onnx.load_model_from_string(content)
     except DecodeError as error:
         raise Refused("is no ONNX file") from error
+    _check_text(model)
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
     graph = model.graph
@@ -105,6 +107,18 @@ def read(path: Path) -> OnnxFile:
     return OnnxFile(path.stem, inputs, arrays, parameters, nodes, tuple(each.name for each in graph.output))
 
 
+def _check_text(message: Any) -> None:
+    """Refused if a name or another text anywhere in a message is not UTF-8: such text is read as bytes."""
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_MESSAGE:
+            for part in (value,) if hasattr(value, "ListFields") else value:
+                _check_text(part)
+        elif field.type == field.TYPE_STRING:
+            for text in (value,) if isinstance(value, (str, bytes)) else value:
+                if not isinstance(text, str):
+                    raise Refused(f"is damaged: its {field.full_name} {text!r} is not UTF-8 text")
+
+
 def _check(model: Any) -> None:
     """Refused, with all of them, if nodes of standard operators lack inputs or attributes."""
     from onnx import checker, defs
@@ -128,16 +142,17 @@ def _check(model: Any) -> None:
 
 def _sort(tensor: Any, arrays: dict[str, Array], parameters: dict[str, tuple[int, ...]]) -> None:
     """Puts an array of the file under constants or parameters."""
-    from onnx import TensorProto, helper, numpy_helper
+    from onnx import TensorProto
 
-    kind = helper.tensor_dtype_to_np_dtype(tensor.data_type).kind
+    title = f"array '{tensor.name}'"
+    kind = _kind(tensor.data_type, title)
     number = kind == "f" or tensor.data_type == TensorProto.BFLOAT16
     if tensor.data_location == TensorProto.EXTERNAL:
         if not number:
             raise Refused(f"array '{tensor.name}' of integers lies in a file of its own: keep it in this one")
         parameters[tensor.name] = tuple(tensor.dims)
         return
-    array = numpy_helper.to_array(tensor)
+    array = _array(tensor, title)
     if number and array.ndim and np.isfinite(array.astype(np.float32)).all():
         parameters[tensor.name] = array.shape
         if array.size > _SMALL:
@@ -145,23 +160,45 @@ def _sort(tensor: Any, arrays: dict[str, Array], parameters: dict[str, tuple[int
     arrays[tensor.name] = array
 
 
+def _kind(dtype: int, title: str) -> str:
+    """NumPy's letter for a type of elements by its number in the standard; Refused for an unknown number."""
+    from onnx import helper
+
+    try:
+        kind = helper.tensor_dtype_to_np_dtype(dtype).kind
+    except KeyError:
+        raise Refused(f"{title} holds elements of type {dtype}, which is none of the standard's") from None
+    if kind in _OTHERS:
+        raise Refused(f"{title} holds {_OTHERS[kind]}, which no operator here computes with")
+    return kind
+
+
+def _array(tensor: Any, title: str) -> Array:
+    """An array that the file holds; Refused if its data do not fill its shape."""
+    from onnx import numpy_helper
+
+    _kind(tensor.data_type, title)
+    try:
+        return numpy_helper.to_array(tensor)
+    except ValueError as error:
+        raise Refused(f"{title}: {error}") from None
+
+
 def _attribute(attribute: Any) -> Any:
     """An attribute as numbers, text or an array; a graph inside, as loops have, as None."""
-    from onnx import AttributeProto, helper, numpy_helper
+    from onnx import AttributeProto, helper
 
     if attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
         return None
     if attribute.type == AttributeProto.TENSOR:
-        return numpy_helper.to_array(attribute.t)
+        return _array(attribute.t, f"attribute '{attribute.name}'")
     value = helper.get_attribute_value(attribute)
     return value.decode() if isinstance(value, bytes) else value
 
 
 def _input(value: Any) -> Input:
-    from onnx import helper
-
     tensor = value.type.tensor_type
-    kind = helper.tensor_dtype_to_np_dtype(tensor.elem_type).kind
+    kind = _kind(tensor.elem_type, f"input '{value.name}'")
     dims = (
         each.dim_value if each.HasField("dim_value") else each.dim_param or "?" for each in tensor.shape.dim
     )

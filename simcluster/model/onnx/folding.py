@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from simcluster.document import Refused
 from simcluster.model.onnx.file import FileNode
 from simcluster.model.operator import Array
 
@@ -16,8 +18,29 @@ _TYPES = {1: np.float32, 6: np.int32, 7: np.int64, 9: np.bool_, 10: np.float16, 
 """Element types by their number in the standard."""
 
 
+_MOST = 2**26
+"""Elements of the largest array that is computed beforehand: a mask of 8,192 x 8,192 tokens."""
+
+
+def _bounded(shape: Sequence[int]) -> Sequence[int]:
+    """The shape; Refused if an array of it is too large to be computed beforehand."""
+    if (size := math.prod(shape)) > _MOST:
+        raise Refused(f"makes an array of {size:,} elements; at most {_MOST:,} are computed beforehand")
+    return shape
+
+
 def _elementwise(function: Callable[..., Any]) -> Fold:
-    return lambda node, inputs: np.asarray(function(*inputs))
+    def fold(node: FileNode, inputs: Sequence[Array | None]) -> Array:
+        _bounded(np.broadcast_shapes(*(each.shape for each in inputs if each is not None)))
+        return np.asarray(function(*inputs))
+
+    return fold
+
+
+def _range(node: FileNode, inputs: Sequence[Array | None]) -> Array:
+    start, limit, step = (np.asarray(each).item() for each in inputs)
+    _bounded([max(0, math.ceil((limit - start) / step))])
+    return np.arange(start, limit, step, dtype=_first(inputs).dtype)
 
 
 def _axes(node: FileNode, inputs: Sequence[Array | None], rank: int) -> tuple[int, ...]:
@@ -61,8 +84,8 @@ def _constant(node: FileNode, inputs: Sequence[Array | None]) -> Array:
 
 def _filled(node: FileNode, inputs: Sequence[Array | None]) -> Array:
     value = node.attributes.get("value")
-    shape = [int(size) for size in np.ravel(_first(inputs))]
-    return np.full(shape, np.ravel(value)[0]) if value is not None else np.zeros(shape, dtype=np.float32)
+    shape = _bounded([int(size) for size in np.ravel(_first(inputs))])
+    return np.broadcast_to(np.float32(0) if value is None else np.ravel(value)[0], shape)
 
 
 def _reshaped(node: FileNode, inputs: Sequence[Array | None]) -> Array:
@@ -78,7 +101,8 @@ def _expanded(node: FileNode, inputs: Sequence[Array | None]) -> Array:
     x, target = inputs
     assert x is not None
     assert target is not None
-    return np.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(int(size) for size in target)))
+    shape = np.broadcast_shapes(x.shape, tuple(int(size) for size in target))
+    return np.broadcast_to(x, _bounded(shape))
 
 
 def _triangle(node: FileNode, inputs: Sequence[Array | None]) -> Array:
@@ -124,7 +148,7 @@ FOLDS: Mapping[str, Fold] = {
     "Not": _elementwise(np.logical_not),
     "Or": _elementwise(np.logical_or),
     "Pow": _elementwise(np.power),
-    "Range": _elementwise(np.arange),
+    "Range": _range,
     "ReduceProd": lambda node, inputs: np.prod(
         _first(inputs),
         axis=_axes(node, inputs, _first(inputs).ndim),

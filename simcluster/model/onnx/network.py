@@ -140,22 +140,32 @@ def _write(writer: Writer, node: FileNode, number: int) -> None:
     """One node: computed now if all it reads is known, else written as operators."""
     try:
         writer.begin(node, number)
-        inputs = [writer.held(name) for name in node.inputs]
-        made: Sequence[Known]
-        if node.op in FOLDS and not any(
-            name and array is None for name, array in zip(node.inputs, inputs, strict=True)
-        ):
-            made = [FOLDS[node.op](node, inputs)]
-        elif node.op in TRANSLATORS:
-            made = TRANSLATORS[node.op](writer, node)
-        else:
-            raise Refused("is computed of shapes and constants only, not of samples")
+        made = _made(writer, node)
     except Refused as error:
         title = f"node '{node.name}' ({node.op})" if node.name else f"node {number} ({node.op})"
         raise Refused(
             *(replace(each, message=f"{title}: {each.message}") for each in error.problems)
         ) from error
     writer.known.update(zip(node.outputs, made, strict=False))
+
+
+def _made(writer: Writer, node: FileNode) -> Sequence[Known]:
+    """What a node makes; Refused if it cannot be, or if its operands or attributes do not fit together."""
+    try:
+        inputs = [writer.held(name) for name in node.inputs]
+        if node.op in FOLDS and not any(
+            name and array is None for name, array in zip(node.inputs, inputs, strict=True)
+        ):
+            return [FOLDS[node.op](node, inputs)]
+        if node.op in TRANSLATORS:
+            return TRANSLATORS[node.op](writer, node)
+    except Refused:
+        raise
+    except (ArithmeticError, LookupError, ValueError) as error:
+        # What operators and NumPy raise at sizes, axes and numbers that a sound file would not have.
+        shapes = ", ".join(str(list(writer.value(name).shape)) for name in node.inputs if name)
+        raise Refused(f"its operands {shapes} and attributes do not fit together: {error}") from error
+    raise Refused("is computed of shapes and constants only, not of samples")
 
 
 def _loss(writer: Writer, logits: Tensor, targets: Tensor | None, terms: float) -> tuple[str, int]:
@@ -187,6 +197,8 @@ def _needed(file: OnnxFile) -> list[FileNode]:
         if wanted.intersection(node.outputs):
             wanted.update(node.inputs)
             found.append(node)
+    if not found:
+        raise Refused(f"no node makes its output '{file.outputs[0]}'")
     return found[::-1]
 
 
@@ -205,6 +217,11 @@ def _inputs(inputs: Sequence[Input]) -> list[Problem]:
             for size in rest
             if isinstance(size, str)
         ]
+    problems += [
+        Problem(f"input '{each.name}' {list(each.shape)} has a dim of no elements")
+        for each in inputs
+        if any(isinstance(size, int) and size < 1 for size in each.shape)
+    ]
     names = {each.shape[0] for each in inputs if each.shape and isinstance(each.shape[0], str)}
     if len(names) > 1:
         listed = ", ".join(sorted(map(str, names)))

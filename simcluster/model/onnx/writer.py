@@ -11,6 +11,7 @@ import numpy as np
 
 from simcluster.document import Refused
 from simcluster.model.builder import BlockBuilder
+from simcluster.model.fitting import misfit
 from simcluster.model.onnx.file import FileNode
 from simcluster.model.operator import UNIT, Array, Operator, TensorType
 from simcluster.model.operators.constant import Constant
@@ -127,7 +128,10 @@ class Writer:
     def adds(self, operator: Operator, *inputs: Tensor, suffix: str = "") -> list[Tensor]:
         """An operator; its results, whose dim called batch is that of samples."""
         name = self.unique(f"{self.stem}.{suffix}") if suffix else self.stem
-        made = self.build.adds(name, operator, *(each.name for each in inputs))
+        names = [each.name for each in inputs]
+        if told := misfit(operator, names, [each.type for each in inputs]):
+            raise Refused(told)
+        made = self.build.adds(name, operator, *names)
         return [
             Tensor(value, self.build.values[value].type, labels.index(BATCH) if BATCH in labels else None)
             for value, labels in zip(made, operator.dims().outputs, strict=True)
