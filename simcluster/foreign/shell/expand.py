@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import ast
-import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
+from simcluster.foreign.shell.arithmetic import LONGEST, evaluated, with_names
+from simcluster.foreign.shell.conditions import Holds, Operand, either, holds, matches, opposite
+from simcluster.foreign.shell.field import Command, Field, Here, Piece, Script, common, flags_in
+from simcluster.foreign.shell.flow import Flow
 from simcluster.foreign.shell.reader import statements
 from simcluster.foreign.shell.syntax import (
     Assignment,
+    Document,
+    Keyword,
     Literal,
     Opaque,
     Part,
@@ -19,71 +24,20 @@ from simcluster.foreign.shell.syntax import (
     Word,
     broken,
 )
+from simcluster.foreign.shell.words import WordReader
 
 _MOST = 2**20
 """Characters that all words of a script may have together once variables are filled in."""
 
 _ARGUMENTS = {"@", "*"}
-_LONGEST_SUM = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A word after expansion: pieces of text with their lines, and what could not be filled in."""
-
-    pieces: tuple[tuple[str, int], ...]
-    missing: tuple[str, ...] = ()
-
-    @property
-    def text(self) -> str:
-        """The whole text; what is missing stands as it is written."""
-        return "".join(text for text, _ in self.pieces)
-
-    @property
-    def line(self) -> int:
-        """Where it begins."""
-        return self.pieces[0][1] if self.pieces else 0
-
-    def split(self) -> list[Field]:
-        """The words in it, blanks between them dropped."""
-        found: list[Field] = []
-        current: list[tuple[str, int]] = []
-        for text, line in self.pieces:
-            for index, part in enumerate(_at_blanks(text)):
-                if index and current:
-                    found.append(Field(tuple(current), self.missing))
-                    current = []
-                if part:
-                    current.append((part, line))
-        if current:
-            found.append(Field(tuple(current), self.missing))
-        return [Field(each.pieces, tuple(m for m in self.missing if m in each.text)) for each in found]
-
-
-def _at_blanks(text: str) -> list[str]:
-    """Like ``str.split`` with empty ends kept, so that words that touch other pieces are told apart."""
-    for blank in "\t\n\r":
-        text = text.replace(blank, " ")
-    return text.split(" ")
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """The words of one command."""
-
-    fields: tuple[Field, ...]
-    line: int
-    sure: bool
-
-
-@dataclass
-class Script:
-    """A script whose variables are filled in as far as its text tells."""
-
-    name: str
-    commands: list[Command] = field(default_factory=list)
-    values: dict[str, list[Field]] = field(default_factory=dict)
-    remarks: list[str] = field(default_factory=list)
+_TESTS = {"[": "]", "[[": "]]", "test": ""}
+_RESULTS: Mapping[str, Holds] = {"true": True, ":": True, "false": False}
+_SETTING = ("let", "read", "readarray", "mapfile", "getopts", "unset")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SHELLS = ("bash", "sh", "zsh")
+_DEEPEST = 100
+_MOST_ASKED = 10
+"""Names that are told of one condition."""
 
 
 def read_script(text: str, name: str, given: Mapping[str, str]) -> Script:
@@ -102,25 +56,144 @@ class _Expander:
     def __init__(self, name: str, given: Mapping[str, str]) -> None:
         self.given = given
         self.script = Script(name)
-        self.branched: dict[str, list[int]] = {}
+        self.flow = Flow()
+        self.branched: dict[str, str] = {}
+        self.cases: list[Operand] = []
+        self.outside: list[dict[str, list[Field]]] = []
         self.size = 0
 
-    def take(self, statement: Statement) -> None:
+    def take(self, statement: Statement | Keyword) -> None:
         """Follows a statement: its assignments count from here on, its words become a command."""
+        if isinstance(statement, Keyword):
+            self.keyword(statement)
+            return
+        runs = self.flow.runs(statement.joined)
+        if runs is False:
+            return
+        condition = "" if runs else self.told(self.flow.on(statement.joined), statement.line)
         for assignment in statement.assignments:
             if statement.words:
                 continue  # an environment variable of that command alone
-            self.assign(assignment, statement.sure)
-        if not statement.words:
-            return
-        fields = tuple(self.fields(statement.words))
-        self.script.commands.append(Command(fields, statement.line, statement.sure))
+            self.assign(assignment, condition)
+        for document in statement.documents:
+            self.document(document, condition)
+        if statement.words:
+            self.command(statement, condition)
+        result, asked = self.result(statement)
+        self.flow.ended(opposite(result) if statement.negated else result, statement.joined, asked)
+
+    def keyword(self, keyword: Keyword) -> None:
+        """Opens and closes blocks; a case compares its word with the patterns of every branch."""
+        if len(self.flow.blocks) > _DEEPEST:
+            raise broken(self.script.name, keyword.line, f"blocks nested more than {_DEEPEST} deep")
+        match keyword.name:
+            case "case":
+                self.cases.append(self.operand(keyword.words[0]) if keyword.words else Operand(""))
+            case "esac" if self.cases:
+                self.cases.pop()
+            case "(":
+                self.outside.append(dict(self.script.values))
+            case ")" if self.outside:
+                self.script.values.clear()
+                self.script.values.update(self.outside.pop())
+        if keyword.name != "pattern":
+            self.flow.keyword(keyword.name, keyword.joined)
+        elif self.cases:
+            found: Holds = False
+            asked = [*self.cases[-1].unset, *self.cases[-1].open]
+            for word in keyword.words:
+                pattern = self.operand(word)
+                found = either(found, matches(self.cases[-1], pattern))
+                asked += [*pattern.unset, *pattern.open]
+            self.flow.branch(found, tuple(asked[:_MOST_ASKED]))
+
+    def command(self, statement: Statement, condition: str) -> None:
+        fields = tuple(self.fields(self.inside(statement.words)))
+        self.script.commands.append(Command(fields, statement.line, not condition))
+        self.changed(fields, statement.line, condition)
         if fields and fields[0].text in ("source", ".") and len(fields) > 1:
+            self.script.sourced = fields[1].text
             self.remark(
                 statement.line, f"'{fields[1].text}' is not read with it; give what it sets with --var"
             )
 
-    def assign(self, assignment: Assignment, sure: bool) -> None:
+    def changed(self, command: Sequence[Field], line: int, condition: str) -> None:
+        """Commands that set variables: to what only a run would tell, or to nothing."""
+        name = command[0].text if command else ""
+        if name not in _SETTING:
+            return
+        for field in command[1:]:
+            found = _NAME.match(field.text)
+            if found is None or found[0] in self.given:
+                continue
+            if name == "unset" and not condition:
+                self.script.values.pop(found[0], None)
+                self.branched.pop(found[0], None)
+            elif name != "unset" or found[0] in self.script.values:
+                self.branched[found[0]] = condition or f"set on line {line} by '{name}'"
+
+    def inside(self, words: Sequence[Word]) -> Iterator[Word]:
+        """The words of a command; what ``bash -c`` is told in single quotes is read by that shell."""
+        before = ""
+        shell = False
+        for word in words:
+            text = word.literal
+            if shell and before.startswith("-") and before.endswith("c") and word.quoted and "$" in text:
+                yield Word(
+                    tuple(WordReader(text, self.script.name, word.line, 1).quoted("\0")), word.line, True
+                )
+            else:
+                yield word
+            shell = shell or text.rpartition("/")[2] in _SHELLS
+            before = text
+
+    def result(self, statement: Statement) -> tuple[Holds, tuple[str, ...]]:
+        """Whether a command succeeds, as far as the text tells, and the names that it depends on."""
+        words = statement.words
+        if not words:
+            return True, ()
+        name = words[0].literal
+        if name == "((" and len(words) == 2 and isinstance(words[1].parts[0], Sum):
+            value = self.computed(words[1].parts[0].text)
+            return (None if value is None else bool(value)), ()
+        if name not in _TESTS:
+            return _RESULTS.get(name), ()
+        operands = [self.operand(word) for word in words[1:]]
+        if operands and operands[-1].text == _TESTS[name]:
+            operands.pop()
+        asked = [each for operand in operands for each in (*operand.unset, *operand.open)]
+        found = holds(operands, patterns=name == "[[")
+        if found is not None:
+            self.assumed(operands, statement.line)
+        return found, tuple(asked[:_MOST_ASKED])
+
+    def assumed(self, operands: Iterable[Operand], line: int) -> None:
+        for name in dict.fromkeys(each for operand in operands for each in operand.unset):
+            self.remark(line, f"{name} is not set in this file, and taken as empty; --var {name}=... sets it")
+
+    def operand(self, word: Word) -> Operand:
+        """A word of a test; variables that nothing sets are empty in it."""
+        parts = [part for part in word.parts if not self.is_unset(part)]
+        unset = [part.name for part in word.parts if isinstance(part, Variable) and self.is_unset(part)]
+        found = self.joined(replace(word, parts=tuple(parts)))
+        open_ = [*found.missing, *(["a condition"] if found.condition else [])]
+        return Operand(found.text, tuple(unset), tuple(each.strip("${}") for each in open_))
+
+    def is_unset(self, part: Part) -> bool:
+        """Whether a part is a variable that neither the script nor anybody else sets."""
+        if not isinstance(part, Variable) or part.default is not None or not _nameable(part.name):
+            return False
+        name = part.name
+        return name not in self.given and name not in self.branched and name not in self.script.values
+
+    def told(self, on: tuple[str, ...], line: int) -> str:
+        """What is said of a value that is set under an open condition."""
+        names = [name for name in on if _nameable(name)]
+        given = " or ".join(f"--var {name}=..." for name in names[:2])
+        return f"set on line {line} under a condition" + (f" that {given} decides" if given else "")
+
+    def assign(self, assignment: Assignment, condition: str) -> None:
+        """Sets a variable; one set under an open condition keeps both values if they are flags."""
         name, values = assignment.name, self.script.values
         if name in self.given:
             return
@@ -134,12 +207,25 @@ class _Expander:
             fields = [*before[:-1], Field(last.pieces + fields[0].pieces, last.missing + fields[0].missing)]
         elif assignment.append:
             fields = [*before, *fields]
-        same = [each.text for each in before] == [each.text for each in fields]
-        if sure:
+        if not condition:
             values[name] = fields
             self.branched.pop(name, None)
-        elif not same:
-            self.branched.setdefault(name, []).append(assignment.line)
+        elif [each.text for each in before] != [each.text for each in fields]:
+            if flags_in(before, fields) and name not in self.branched:
+                values[name] = common(before, fields, condition, whole=isinstance(assignment.value, Word))
+            else:
+                self.branched[name] = condition
+
+    def document(self, document: Document, condition: str) -> None:
+        """Remembers a here-document under the name of its file; it is read when somebody asks for it."""
+        if document.target is None:
+            return
+        name = self.joined(document.target).text
+        text, line = document.text, document.line
+        if not document.quoted:
+            parts = WordReader(text, self.script.name, line).quoted("\0")
+            text = self.joined(Word(tuple(parts), line, quoted=True)).text
+        self.script.documents[name] = Here(text, line, condition)
 
     def fields(self, words: Iterable[Word]) -> Iterator[Field]:
         """Words with their variables filled in; unquoted values fall apart at blanks."""
@@ -170,93 +256,85 @@ class _Expander:
 
     def joined(self, word: Word) -> Field:
         """A word as one field."""
-        pieces: list[tuple[str, int]] = []
+        pieces: list[Piece] = []
         missing: list[str] = []
         for part in word.parts:
             found = self.part(part)
             pieces += found.pieces
             missing += found.missing
-        self.grow(sum(len(text) for text, _ in pieces), word.line)
-        return Field(tuple(pieces) or (("", word.line),), tuple(dict.fromkeys(missing)))
+        self.grow(sum(len(piece.text) for piece in pieces), word.line)
+        return Field(tuple(pieces) or (Piece("", word.line),), tuple(dict.fromkeys(missing)))
 
     def part(self, part: Part) -> Field:
         match part:
             case Literal(text, line):
-                return Field(((text, line),))
+                return Field((Piece(text, line),))
             case Opaque(text, line):
-                return Field(((text, line),), (text,))
+                return Field((Piece(text, line),), (text,))
             case Sum(text, line):
                 found = self.computed(text)
                 shown = f"$(({text}))"
-                return Field(((shown, line),), (shown,)) if found is None else Field(((str(found), line),))
+                missing = (shown,) if found is None else ()
+                return Field((Piece(shown if found is None else str(found), line),), missing)
         return self.variable(part)
 
     def variable(self, part: Variable) -> Field:
+        """The value of a variable, or what stands for it; as it is written where it is not known."""
+        known, line = self.value(part), part.line
+        if part.operator in (":+", "+") and part.default is not None and part.name not in self.branched:
+            filled = known is not None and (bool(known.text) or part.operator == "+")
+            return self.joined(part.default) if filled else Field((Piece("", line),))
+        if known is not None and (known.text or not part.operator.startswith(":")):
+            return known
+        if part.default is not None and part.name not in self.branched:
+            found = self.joined(part.default)
+            if part.operator in (":=", "=") and _nameable(part.name):
+                self.script.values[part.name] = [found]
+            return found
+        if part.name in _ARGUMENTS:
+            return self.arguments(part)
+        index = f"[{part.index}]" if part.index else ""
+        shown = f"${{{part.name}{index}}}"
+        if part.name in self.branched:
+            self.script.reasons[shown] = self.branched[part.name]
+        return Field((Piece(shown, line),), (shown,))
+
+    def value(self, part: Variable) -> Field | None:
+        """What is given or set for a variable; None if nothing is known of it."""
         name, line = part.name, part.line
         if name in self.given:
-            return Field(((self.given[name], line),))
-        if name in _ARGUMENTS:
-            return self.arguments(part)
-        if self.known(name):
-            items = self.script.values[name]
-            if part.index.isdigit() and len(part.index) < 6:
-                items = items[int(part.index) : int(part.index) + 1]
-            elif part.index not in ("", "@", "*"):
-                items = []
-            elif not part.index:
-                items = items[:1]
-            if items:
-                pieces = [piece for item in items for piece in ((" ", line), *item.pieces)][1:]
-                return Field(tuple(pieces), tuple(m for item in items for m in item.missing))
-        if part.default is not None and name not in self.branched:
-            return self.joined(part.default)
-        index = f"[{part.index}]" if part.index else ""
-        shown = f"${{{name}{index}}}"
-        return Field(((shown, line),), (shown,))
+            return Field((Piece(self.given[name], line),))
+        if not self.known(name):
+            return None
+        items = self.script.values[name]
+        if part.index.isdigit() and len(part.index) < 6:
+            items = items[int(part.index) : int(part.index) + 1]
+        elif part.index not in ("", "@", "*"):
+            items = []
+        elif not part.index:
+            items = items[:1]
+        if not items:
+            return None
+        pieces = [piece for item in items for piece in (Piece(" ", line), *item.pieces)][1:]
+        return Field(tuple(pieces), tuple(m for item in items for m in item.missing))
 
     def arguments(self, part: Variable) -> Field:
         """What the script is called with: nothing that its text could tell."""
         self.remark(part.line, f"what the script is called with (${part.name}) is not known")
-        return Field((("", part.line),))
+        return Field((Piece("", part.line),))
 
     def known(self, name: str) -> bool:
         """Whether the script says what a variable is, without a condition."""
-        if name in self.branched:
-            lines = " and ".join(map(str, self.branched[name]))
-            self.remark(
-                self.branched[name][0],
-                f"{name} is set under a condition (line {lines}); say it with --var {name}=...",
-            )
-            return False
-        return name in self.script.values
+        return name in self.script.values and name not in self.branched
 
     def computed(self, text: str) -> int | None:
         """The value of integer arithmetic, or None where the text does not tell."""
-        if len(text) > _LONGEST_SUM:
+        if len(text) > LONGEST:
             return None
         filled = self.joined(Word(tuple(_dollars(text)), 0))
-        if filled.missing:
+        if filled.missing or filled.condition:
             return None
-        try:
-            return self.evaluated(ast.parse(filled.text.strip(), mode="eval").body)
-        except (SyntaxError, ValueError, RecursionError, MemoryError, ArithmeticError):
-            return None
-
-    def evaluated(self, node: ast.expr) -> int:
-        """Integers, names, + - * / % and brackets; ValueError for anything else."""
-        match node:
-            case ast.Constant(value=int(value)) if not isinstance(value, bool):
-                return value
-            case ast.Name(id=name):
-                return int(self.variable(Variable(name, 0, quoted=True)).text)
-            case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-                found = _OPERATORS[type(op)](self.evaluated(left), self.evaluated(right))
-                if abs(found) >= 2**63:
-                    raise ValueError("too large")
-                return found
-            case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return -self.evaluated(operand)
-        raise ValueError("not integer arithmetic")
+        return evaluated(with_names(filled.text), lambda name: self.variable(Variable(name, 0, True)).text)
 
     def grow(self, amount: int, line: int) -> None:
         """Counts what is filled in; a script that doubles its variables again and again is refused."""
@@ -267,6 +345,7 @@ class _Expander:
             )
 
     def remark(self, line: int, text: str) -> None:
+        """Something to know of the script, once."""
         said = f"{self.script.name}:{line}: {text}"
         if said not in self.script.remarks:
             self.script.remarks.append(said)
@@ -274,16 +353,10 @@ class _Expander:
 
 def _dollars(text: str) -> Iterator[Part]:
     """The parts of the inside of ``$((...))``."""
-    for statement in statements(f'"{text}"' if '"' not in text and "\\" not in text else '""', "", depth=1):
-        for word in statement.words:
-            yield from word.parts
+    if '"' not in text and "\\" not in text:
+        yield from WordReader(text, "", depth=1).quoted("\0")
 
 
-_OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.floordiv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-}
+def _nameable(name: str) -> bool:
+    """Whether --var can say it: a name, or the number of an argument."""
+    return name.isidentifier() or name.isdecimal()

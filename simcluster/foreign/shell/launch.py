@@ -8,19 +8,24 @@ from dataclasses import dataclass
 
 from simcluster.errors import Problem, ScenarioError
 from simcluster.foreign.flag import Flag, plain
-from simcluster.foreign.shell.expand import Command, Field, Script
+from simcluster.foreign.shell.field import Command, Field, Piece, Script
 
 _NUMBER = re.compile(r"-[0-9.]")
 _TELLING = ("echo", "printf", "cat")
+_PROGRAM = re.compile(r"\.py$")
+_LIST = re.compile(r"\[[@*]\]|(?:arg|arguments|option|opt|flag|param)s?\}$", re.I)
+"""Variables that hold arguments, by their brackets or their names."""
+
 _BATCH = re.compile(r"#(?:SBATCH|BSUB|PBS)\s+(.*)")
 
 
 @dataclass(frozen=True)
 class Launch:
-    """What starts the processes, and what the training program is told."""
+    """What starts the processes, and what the program is told; ``program`` is its name where there is one."""
 
     launcher: tuple[Flag, ...]
     arguments: tuple[Flag, ...]
+    program: Flag | None = None
 
 
 def find_launch(script: Script, text: str, marks: frozenset[str], noun: str) -> Launch:
@@ -49,30 +54,43 @@ def find_launch(script: Script, text: str, marks: frozenset[str], noun: str) -> 
                 hint="keep one of them in a copy of the script",
             )
         )
-    batch = flags(_batch_lines(text), script.name)
+    batch = flags(_batch_lines(text), script)
     if distinct:
         command = next(iter(distinct.values()))
-        program = next((i for i, each in enumerate(command.fields) if each.text.endswith(".py")), -1)
-        arguments = flags(command.fields[program + 1 :], script.name)
         _strays(script, commands, command)
-        return Launch((*batch, *flags(command.fields[: program + 1], script.name)), tuple(arguments))
-    loose = [each for command in commands for each in command.fields]
-    for values in script.values.values():
-        loose += [piece for value in values for piece in value.split()]
-    arguments = flags(loose, script.name)
-    if not marks & {flag.name for flag in arguments}:
+        return _launch([command.fields], batch, script)
+    loose = [tuple(command.fields) for command in commands]
+    loose += [tuple(p for value in values for p in value.split()) for values in script.values.values()]
+    launch = _launch(loose, batch, script)
+    if not marks & {flag.name for flag in launch.arguments}:
+        hint = f"expected a command with flags such as {', '.join(sorted(marks)[:3])}"
+        if script.sourced:
+            hint += "; flags in files that this one reads are not seen: put both into one"
         raise ScenarioError(
-            Problem(
-                f"no arguments of {noun} are found in this file",
-                where=script.name,
-                hint=f"expected a command with flags such as {', '.join(sorted(marks)[:3])}",
-            )
+            Problem(f"no arguments of {noun} are found in this file", where=script.name, hint=hint)
         )
-    return Launch(tuple(batch), tuple(arguments))
+    return launch
 
 
-def flags(fields: Iterable[Field], name: str) -> list[Flag]:
-    """Fields as flags with their values: true for a flag alone, a list of texts for what follows one."""
+def _launch(parts: Iterable[Sequence[Field]], batch: list[Flag], script: Script) -> Launch:
+    """In each part, what stands before the program is the launcher's, and the rest the program's."""
+    launcher, arguments, program = batch, list[Field](), None
+    for fields in parts:
+        at = next((i for i, each in enumerate(fields) if _PROGRAM.search(each.text)), -1)
+        if at >= 0:
+            launcher = [*launcher, *flags(fields[:at], script)]
+            text = fields[at].text
+            where = f"{script.name}:{fields[at].line}"
+            program = program or Flag(plain(text.rpartition("/")[2]), text, plain(text), where)
+        arguments += fields[at + 1 :]
+    return Launch(tuple(launcher), tuple(flags(arguments, script)), program)
+
+
+def flags(fields: Iterable[Field], script: Script) -> list[Flag]:
+    """Fields as flags with their values: true for a flag alone, a list of texts for what follows one.
+
+    A word that is not known, and is no value of the flag before it, is a setting of its own.
+    """
     found: list[Flag] = []
     current: Field | None = None
     values: list[Field] = []
@@ -81,10 +99,12 @@ def flags(fields: Iterable[Field], name: str) -> list[Flag]:
     def close() -> None:
         if current is not None:
             texts = [value.text for value in values]
-            missing = [m for each in (current, *values) for m in each.missing]
-            said = f"the file leaves open what {missing[0]} is; give --var NAME=VALUE" if missing else ""
+            parts = (current, *values)
+            said = _missing([m for each in parts for m in each.missing], script)
             text = " ".join([head, *texts])
-            found.append(Flag(head, texts or True, text, f"{name}:{current.line}", plain(said, 200)))
+            condition = next((each.condition for each in parts if each.condition), "")
+            where = f"{script.name}:{current.line}"
+            found.append(Flag(head, texts or True, text, where, plain(said, 200), condition))
 
     for each in fields:
         text = each.text
@@ -93,11 +113,28 @@ def flags(fields: Iterable[Field], name: str) -> list[Flag]:
             current, values = each, []
             head, equals, value = text.partition("=")
             if equals:
-                values = [Field(((value, each.line),))]
+                values = [Field((Piece(value, each.line),))]
+        elif each.missing == (text,) and (values or current is None or _LIST.search(text)):
+            close()
+            current, values, head = None, [], ""
+            where = f"{script.name}:{each.line}"
+            found.append(Flag(text, None, text, where, plain(_missing([text], script), 200)))
         elif current is not None:
             values.append(each)
     close()
     return found
+
+
+def _missing(missing: Sequence[str], script: Script) -> str:
+    """What is said of a word that the file leaves open."""
+    if not missing:
+        return ""
+    first = missing[0]
+    name = first.strip("${}").partition("[")[0]
+    named = name if name.isidentifier() or name.isdecimal() else "NAME"
+    reason = script.reasons.get(first, "")
+    why = f", {reason}" if reason else ""
+    return f"the file leaves open what {first} is{why}; give --var {named}=VALUE"
 
 
 def _name(each: Field) -> str:
@@ -111,7 +148,7 @@ def _opened(fields: Sequence[Field]) -> Iterable[Field]:
         if " --" in text or "\n--" in text or (text.startswith("--") and " " in text):
             for piece in each.split():
                 stripped = piece.text.strip("'\"")
-                yield Field(((stripped, piece.line),), piece.missing)
+                yield Field((Piece(stripped, piece.line, piece.condition),), piece.missing)
         else:
             yield each
 
@@ -123,7 +160,7 @@ def _batch_lines(text: str) -> list[Field]:
         match = _BATCH.match(line.strip())
         if match:
             words = match[1].partition(" #")[0].split()
-            found += [Field(((word, number),)) for word in words]
+            found += [Field((Piece(word, number),)) for word in words]
     return found
 
 

@@ -17,13 +17,18 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """``$NAME``, ``${NAME}``, ``${NAME:-default}``, ``${NAME[@]}``; ``index`` is what stands in brackets."""
+    """``$NAME``, ``${NAME}``, ``${NAME:-default}``, ``${NAME[@]}``; ``index`` is what stands in brackets.
+
+    ``operator`` says when ``default`` counts: ``:-`` and ``-`` where the variable is empty or not set, ``:=``
+    and ``=`` too, which also set it, ``:+`` and ``+`` where it is set.
+    """
 
     name: str
     line: int
     quoted: bool
     index: str = ""
     default: Word | None = None
+    operator: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +76,41 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True)
+class Document:
+    """A here-document: ``cat <<END > target``; in a ``quoted`` one variables are not filled in."""
+
+    target: Word | None
+    text: str
+    line: int
+    quoted: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Statement:
-    """One simple command: assignments, then words; ``sure`` unless a condition decides on it."""
+    """One simple command: assignments, then words.
+
+    ``joined`` is what stands before it (``&&``, ``||``, ``|`` or nothing), ``negated`` whether it begins
+    with ``!``.
+    """
 
     assignments: tuple[Assignment, ...]
     words: tuple[Word, ...]
     line: int
-    sure: bool
+    joined: str = ""
+    negated: bool = False
+    documents: tuple[Document, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Keyword:
+    """A word of the shell's own: ``if``, ``then``, ``elif``, ``else``, ``fi``, ``loop``, ``done``, ``case``,
+    ``pattern``, ``esac``, ``{``, ``}``, ``(``, ``)``; ``words`` are those of a case and of its patterns.
+    """
+
+    name: str
+    line: int
+    joined: str = ""
+    words: tuple[Word, ...] = ()
 
 
 def broken(name: str, line: int, message: str) -> ScenarioError:

@@ -1,0 +1,133 @@
+"""What a script is once its variables are filled in: commands of words that know their lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Piece(NamedTuple):
+    """Characters of one line; ``condition`` says why they may not be there."""
+
+    text: str
+    line: int
+    condition: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A word after expansion: its pieces, and what could not be filled in."""
+
+    pieces: tuple[Piece, ...]
+    missing: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The whole text; what is missing stands as it is written."""
+        return "".join(piece.text for piece in self.pieces)
+
+    @property
+    def line(self) -> int:
+        """Where it begins."""
+        return self.pieces[0].line if self.pieces else 0
+
+    @property
+    def condition(self) -> str:
+        """Why it may not be there, or not as it is; empty if it is sure."""
+        return next((piece.condition for piece in self.pieces if piece.condition), "")
+
+    def split(self) -> list[Field]:
+        """The words in it, blanks between them dropped."""
+        found: list[Field] = []
+        current: list[Piece] = []
+        for text, line, condition in self.pieces:
+            for index, part in enumerate(_at_blanks(text)):
+                if index and current:
+                    found.append(Field(tuple(current), self.missing))
+                    current = []
+                if part:
+                    current.append(Piece(part, line, condition))
+        if current:
+            found.append(Field(tuple(current), self.missing))
+        return [Field(each.pieces, tuple(m for m in self.missing if m in each.text)) for each in found]
+
+
+def _at_blanks(text: str) -> list[str]:
+    """Like ``str.split`` with empty ends kept, so that words that touch other pieces are told apart."""
+    for blank in "\t\n\r":
+        text = text.replace(blank, " ")
+    return text.split(" ")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """The words of one command."""
+
+    fields: tuple[Field, ...]
+    line: int
+    sure: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """The text of a here-document, and why it may not be written."""
+
+    text: str
+    line: int
+    condition: str
+
+
+@dataclass
+class Script:
+    """A script whose variables are filled in as far as its text tells.
+
+    ``reasons`` says of words that are not known why; ``documents`` are the files that it writes itself,
+    ``sourced`` the last file that it reads besides.
+    """
+
+    name: str
+    commands: list[Command] = field(default_factory=list)
+    values: dict[str, list[Field]] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+    reasons: dict[str, str] = field(default_factory=dict)
+    documents: dict[str, Here] = field(default_factory=dict)
+    sourced: str = ""
+
+
+def flags_in(before: Sequence[Field], after: Sequence[Field]) -> bool:
+    """Whether flags stand in what one of two values has and the other has not."""
+    kept = _alike(before, after)
+    return any(
+        word.text.startswith("-") for field in (*before[kept:], *after[kept:]) for word in field.split()
+    )
+
+
+def common(before: Sequence[Field], after: Sequence[Field], condition: str, *, whole: bool) -> list[Field]:
+    """What two values begin with alike, then what either has besides, under a condition.
+
+    ``whole``: both are one text; lists otherwise.
+    """
+    kept = _alike(before, after)
+    if not whole or len(before) != 1 or len(after) != 1:
+        rest = [*before[kept:], *after[kept:]]
+        return [*before[:kept], *(Field(_under(condition, each.pieces), each.missing) for each in rest)]
+    old, new = before[0], after[0]
+    kept = _alike(old.pieces, new.pieces)
+    blank = (Piece(" ", new.line),) if len(old.pieces) > kept else ()
+    rest_of_old, rest_of_new = old.pieces[kept:], new.pieces[kept:]
+    pieces = (*_under(condition, rest_of_old), *blank, *_under(condition, rest_of_new))
+    return [Field((*old.pieces[:kept], *pieces), tuple(dict.fromkeys(old.missing + new.missing)))]
+
+
+def _under(condition: str, pieces: Sequence[Piece]) -> tuple[Piece, ...]:
+    """Pieces under a condition, if they are not under one already."""
+    return tuple(Piece(text, line, said or condition) for text, line, said in pieces)
+
+
+def _alike(before: Sequence[object], after: Sequence[object]) -> int:
+    """How many items at the beginning are the same."""
+    kept = 0
+    while kept < min(len(before), len(after)) and before[kept] == after[kept]:
+        kept += 1
+    return kept
