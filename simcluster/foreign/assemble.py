@@ -120,6 +120,9 @@ class _Assembly:
         """A catalog model where one is named; what the file says besides replaces its dimensions."""
         if self.given.model is not None:
             self.put("model.use", self.given.model, Flag("--model", None, f"--model {self.given.model}"))
+        elif "model.family" in self.facts.known:
+            family = self.facts.known.pop("model.family")
+            self.put("model.family", family.value, family.flag)
 
     def cluster(self) -> int:
         """Writes the cluster and gives its number of devices; 0, with a problem, if it is not known."""
@@ -204,7 +207,7 @@ class _Assembly:
         said = facts.get("data")
         if said is not None and said != ways:
             facts.remark(f"{facts.flag('data')}: the cluster has devices for {ways} data-parallel ways")
-        experts = self._experts(ways, model["tensor"])
+        experts = self._experts(ways, model["tensor"], model["context"])
         sizes = {
             "pipeline": model["pipeline"],
             "data": ways // experts,
@@ -229,24 +232,34 @@ class _Assembly:
         elif facts.get("context_kind", "ring") == "ring":
             facts.say("parallel.context", "ring", facts.flag("context"))
 
-    def _experts(self, ways: int, tensor: int) -> int:
-        """How many of the ranks that split the batch share the experts of a layer."""
+    def _experts(self, ways: int, tensor: int, context: int) -> int:
+        """How many of the ranks that split the batch share the experts of a layer.
+
+        Ranks that share experts are neighbours: they fill the tensor axis first, where experts stay whole,
+        then the context axis, then that of the batch.
+        """
         facts = self.facts
         ranks, each = facts.get("expert", 1), facts.get("expert_tensor", tensor)
         if ranks <= 1:
             return 1
+        flag, axes = facts.flag("expert"), []
         if each == 1 and tensor > 1 and ranks % tensor == 0:
-            # Whole experts lie over tensor ranks too.
-            self.put("parallel.roles.experts", ["expert", "tensor"], facts.flag("expert_tensor"))
-            whole = {"match": "*layers.*.mlp.experts.*", "split": {"experts": "experts"}}
-            self.put("parallel.strategies", [whole], facts.flag("expert_tensor"))
-            ranks //= tensor
+            flag, axes, ranks = facts.flag("expert_tensor"), ["tensor"], ranks // tensor
         elif each != tensor:
-            flag = facts.flag("expert_tensor")
-            facts.unsupported(flag, f"experts are split over {tensor} tensor ranks, as everything else")
+            other = facts.flag("expert_tensor")
+            facts.unsupported(other, f"experts are split over {tensor} tensor ranks, as everything else")
+        if context > 1 and ranks % context == 0:
+            axes, ranks = ["context", *axes], ranks // context
         if ways % ranks:
-            facts.wrong(facts.flag("expert"), f"{ways} data-parallel ways / {ranks} = {ways / ranks:g}")
+            over = f" x {context} of the context axis" if context > 1 else ""
+            message = f"{ways} data-parallel ways{over} / {facts.get('expert')}"
+            facts.wrong(facts.flag("expert"), f"{message} = {ways * context / facts.get('expert'):g}")
             return 1
+        if axes:
+            self.put("parallel.roles.experts", ["expert", *axes] if ranks > 1 else axes, flag)
+        if "tensor" in axes:
+            whole = {"match": "*layers.*.mlp.experts.*", "split": {"experts": "experts"}}
+            self.put("parallel.strategies", [whole], flag)
         return int(ranks)
 
     def _recipe(self, tensor: int) -> None:
@@ -357,7 +370,8 @@ class _Assembly:
             self.put("model.vocab", there, flag)
             facts.remark(f"vocabulary {vocab:,} padded to {there:,} by {flag}; parameter counts include that")
         else:
-            facts.unsupported(flag, f"the vocabulary is padded to {here:,} rows instead of {there:,}")
+            self.put("framework.use", name)
+            self.put("framework.vocabulary_multiple", multiple, flag)
 
 
 _AXES = ("data", "pipeline", "context", "tensor")

@@ -112,7 +112,11 @@ class Facts:
 
     def unknown(self, flag: Flag) -> None:
         """Lists a setting nobody here has heard of."""
-        self.untranslated.append(Untranslated(flag, Fate.UNKNOWN))
+        self.untold(flag, flag.condition or flag.missing)
+
+    def untold(self, flag: Flag, reason: str) -> None:
+        """Lists a setting of which nothing is known but this."""
+        self.untranslated.append(Untranslated(flag, Fate.UNKNOWN, reason))
 
     def remark(self, text: str) -> None:
         """Something the user should know."""
@@ -141,7 +145,10 @@ class Facts:
         self.untranslated.append(Untranslated(flag, Fate.ABSORBED))
 
     def understand(self, flags: Iterable[Flag], meaning_of: Callable[[str], Meaning | None]) -> None:
-        """Gives every setting its meaning; those without one are listed as unknown."""
+        """Gives every setting its meaning; those without one are listed as unknown.
+
+        A setting that may not be there, as a condition decides on it, is a mistake if it has any effect.
+        """
         for flag in flags:
             self.flags.append(flag)
             meaning = meaning_of(flag.name)
@@ -149,8 +156,19 @@ class Facts:
                 self.effectless(flag, "not set")
             elif meaning is None:
                 self.unknown(flag)
+            elif flag.condition and not _without_effect(meaning, flag):
+                hint = "say with --var what the condition asks for, or what the variable is that holds it"
+                self.wrong(flag, f"{flag.condition}, and it changes the result", hint)
             else:
                 meaning(self, flag)
+
+
+def _without_effect(meaning: Meaning, flag: Flag) -> bool:
+    """Whether a setting would only be listed, as one that changes nothing or that a profile decides."""
+    trial = Facts()
+    meaning(trial, flag)
+    harmless = all(each.fate in (Fate.EFFECTLESS, Fate.PROFILE) for each in trial.untranslated)
+    return harmless and not trial.known and not trial.problems
 
 
 Meaning = Callable[[Facts, Flag], None]

@@ -44,10 +44,12 @@ def settle(facts: Facts, named: str | None = None) -> None:
             continue
         flag = facts.drop(path)
         if key in always and always[key] != value:
-            facts.unsupported(flag, f"a {title} is simulated: {key}: {_shown(always[key])}")
-        elif key in always:
+            facts.unsupported(
+                flag, f"{key}: {_shown(always[key])} instead of {_shown(value)}, as in every {title} here"
+            )
+        elif key in always and flag.where:
             facts.effectless(flag, f"as in every {title}")
-        else:
+        elif key not in always:
             facts.unsupported(flag, f"a {title} is simulated, which has no '{key}'")
 
 

@@ -15,7 +15,8 @@ class Flag:
 
     ``name`` is its name there (``--num-layers``, ``zero_optimization.stage``), ``value`` plain data, ``text``
     what stands in the file, ``where`` the place (``pretrain.sh:12``); a default of the tool has no place.
-    ``missing`` says what the file leaves open in the value, such as a shell variable it does not set.
+    ``missing`` says what the file leaves open in the value, such as a shell variable it does not set;
+    ``condition`` why the whole setting may not be there.
     """
 
     name: str
@@ -23,6 +24,7 @@ class Flag:
     text: str = field(default="", compare=False)
     where: str = ""
     missing: str = ""
+    condition: str = ""
 
     def __str__(self) -> str:
         return plain(self.text)

@@ -24,6 +24,7 @@ from simcluster.foreign.meaning import (
     window,
     word,
 )
+from simcluster.foreign.megatron_beyond import beyond
 from simcluster.foreign.megatron_offload import MEANINGS as OFFLOAD
 from simcluster.foreign.mixture import MEGATRON as MIXTURE
 from simcluster.foreign.profile import of_profile
@@ -60,6 +61,32 @@ ZERO: Mapping[int, Choice] = {
     ),
 }
 """ZeRO stages, and what is simulated where a stage does not exist yet."""
+
+
+OPTIMIZERS: Mapping[str, str] = {
+    "adam": "adamw",
+    "adamw": "adamw",
+    "fused_adam": "adamw",
+    "distributed_fused_adam": "adamw",
+    "mcore_distributed_optim": "adamw",
+    "megatron_fused_adam": "adamw",
+    "sgd": "momentum",
+    "lamb": "lamb",
+}
+"""Update rules by the names that optimizers have."""
+
+SHARDED_OPTIMIZERS = frozenset(("distributed_fused_adam", "mcore_distributed_optim"))
+"""Optimizers that shard their states over data-parallel ranks."""
+
+
+def named_optimizer(facts: Facts, flag: Flag) -> None:
+    """An optimizer by its name, which may say that it shards its states."""
+    name = word(facts, flag)
+    if name is None:
+        return
+    if name in SHARDED_OPTIMIZERS:
+        facts.say("parallel.optimizer_sharding", ZERO[1], flag)
+    selects("training.optimizer.kind", OPTIMIZERS, "adamw is simulated")(facts, flag)
 
 
 def _fp8(facts: Facts, flag: Flag) -> None:
@@ -117,6 +144,7 @@ MODEL: Mapping[str, Meaning] = {
     "layernorm_epsilon": effectless,
     "apply_layernorm_1p": effectless,
     "swiglu": switch("model.activation", "swiglu"),
+    "quick_geglu": switch("model.activation", "geglu"),
     "squared_relu": switch("model.activation", "squared_relu"),
     "openai_gelu": switch("model.activation", "gelu"),
     "onnx_safe": effectless,
@@ -137,7 +165,6 @@ MODEL: Mapping[str, Meaning] = {
     "window_size": window,
     "window_attn_skip_freq": lost("every layer has the window", unless=(None,)),
     "mtp_num_layers": lost("no further tokens are predicted", unless=(None, 0, "0")),
-    "is_hybrid_model": lost("transformer layers are simulated"),
 }
 """Of the model."""
 
@@ -162,18 +189,7 @@ TRAINING: Mapping[str, Meaning] = {
     "accumulate_allreduce_grads_in_fp32": switch("training.precision.gradients", "fp32"),
     "grad_reduce_in_bf16": switch("training.precision.gradients", "bf16"),
     "grad_reduce_in_fp32": switch("training.precision.gradients", "fp32", "bf16"),
-    "optimizer": selects(
-        "training.optimizer.kind",
-        {
-            "adam": "adamw",
-            "adamw": "adamw",
-            "sgd": "momentum",
-            "lamb": "lamb",
-            "distributed_fused_adam": "adamw",
-            "fused_adam": "adamw",
-        },
-        "adamw is simulated",
-    ),
+    "optimizer": lambda facts, flag: named_optimizer(facts, flag),
     "lr": states("training.optimizer.learning_rate", number),
     "weight_decay": states("training.optimizer.weight_decay", number),
     "adam_beta1": states("training.optimizer.beta1", number),
@@ -219,6 +235,11 @@ PARALLEL: Mapping[str, Meaning] = {
     "hierarchical_context_parallel_sizes": lost("one level is simulated", unless=(None,)),
     "sequence_parallel": switch("sequence_parallel"),
     "use_distributed_optimizer": chooses("parallel.optimizer_sharding", ZERO[1]),
+    "use_layer_wise_distributed_optimizer": chooses("parallel.optimizer_sharding", ZERO[1]),
+    "data_parallel_sharding_strategy": selects(
+        "sharding_strategy",
+        {"no_shard": ZERO[0], "optim": ZERO[1], "optim_grads": ZERO[2], "optim_grads_params": ZERO[3]},
+    ),
     "num_distributed_optimizer_instances": lost("states are sharded over all data-parallel ranks"),
     "use_torch_fsdp2": chooses("parallel.optimizer_sharding", FSDP),
     "use_megatron_fsdp": chooses("parallel.optimizer_sharding", FSDP),
@@ -297,6 +318,4 @@ MEANINGS: Mapping[str, Meaning] = {
 
 def meaning_of(name: str) -> Meaning | None:
     """What the argument called ``name`` means, or None if it is unknown here."""
-    if name in MEANINGS:
-        return MEANINGS[name]
-    return of_profile if name.startswith("moe_") else None
+    return MEANINGS.get(name) or beyond(name)

@@ -77,6 +77,7 @@ def vocabulary(facts: Facts) -> None:
         facts.known.pop("model.vocab", None)
         facts.say("model.vocab", facts.get("padded_vocab"), flag)
         facts.known.pop("vocabulary_multiple", None)
+        facts.say("vocabulary_multiple", 1, flag)
         facts.remark(f"{flag}: parameter counts include the padding of the vocabulary")
     if "tokenizer" in facts.known:
         flag = facts.flag("tokenizer")

@@ -34,6 +34,19 @@ MEGATRON: Mapping[str, Meaning] = {
     "moe_router_topk_scaling_factor": states("experts_scale", number),
     "moe_router_num_groups": states("experts_groups"),
     "moe_router_group_topk": states("experts_kept_groups"),
+    "n_shared_experts": states("experts_shared_count"),
+    "first_k_dense_replace": states("experts_dense_layers"),
+    "moe_intermediate_size": states("experts_ffn"),
+    "norm_topk_prob": switch("experts_normalised", True, False),
+    "routed_scaling_factor": states("experts_scale", number),
+    "n_group": states("experts_groups"),
+    "topk_group": states("experts_kept_groups"),
+    "multi_head_latent_attention": switch("latent"),
+    "qk_nope_head_dim": states("latent_nope_dim"),
+    "qk_rope_head_dim": states("latent_rope_dim"),
+    "moe_layer_recompute": lost("layers of experts keep what the other arguments say"),
+    "moe_pad_expert_input_to_capacity": lost("experts compute the tokens that they get"),
+    "moe_token_drop_policy": effectless,
     "moe_router_enable_expert_bias": switch("experts_steered"),
     "moe_expert_capacity_factor": states("experts_capacity", number),
     "moe_router_load_balancing_type": lambda facts, flag: facts.effectless(flag, _BALANCED),
@@ -128,6 +141,12 @@ def _latent(facts: Facts) -> None:
         for name in ("model.kv_heads", "query_groups", "model.head_dim"):
             if name in facts.known:
                 facts.effectless(facts.drop(name), "latent attention has heads of its own")
+        if facts.get("model.bias"):
+            facts.unsupported(flag, "latent attention is simulated without biases")
+            facts.known.pop("model.bias")
+            facts.say("model.bias", False, flag)
+        if "model.qk_norm" in facts.known:
+            facts.effectless(facts.drop("model.qk_norm"), "latent attention has norms on its latents")
     elif facts.get("latent"):
         missing = [name for name, size in sizes.items() if not size]
         facts.unsupported(facts.flag("latent"), f"ordinary attention is simulated: no {', '.join(missing)}")
@@ -150,12 +169,12 @@ def _shared(facts: Facts, ffn: int | None) -> int:
 
 def _dense(facts: Facts) -> int:
     """Layers before the first with experts; a problem where others follow behind that."""
-    pattern = facts.get("experts_layers")
+    pattern, first = facts.get("experts_layers"), int(facts.get("experts_dense_layers", 0))
     if pattern is None:
-        return int(facts.get("experts_dense_layers", 0))
+        return first
     layers, flag = facts.get("model.layers", 0), facts.flag("experts_layers")
     if isinstance(pattern, int):
-        mixed = [place % pattern == 0 for place in range(layers)]
+        mixed = [place >= first and place % pattern == 0 for place in range(layers)]
     else:
         mixed = [bool(each) for each in pattern]
     if len(mixed) != layers:
@@ -168,12 +187,12 @@ def _dense(facts: Facts) -> int:
 
 
 def _frequency(facts: Facts, flag: Flag) -> None:
-    """Every so many layers one has experts, or a list of zeros and ones, as Python writes it."""
+    """Every so many layers one has experts (-1, MindSpeed's: all), or a list of zeros and ones."""
     value = flag.value[0] if isinstance(flag.value, list) and len(flag.value) == 1 else flag.value
     if isinstance(value, Sequence) and not isinstance(value, str):
         found: int | list[int] | None = list(value) if all(each in (0, 1) for each in value) else None
     else:
-        found = _pattern(str(value))
+        found = 1 if str(value) == "-1" else _pattern(str(value))
     if found is None or (isinstance(found, int) and found < 1):
         facts.wrong(flag, "expected a number of layers, or a list such as ([0]*3+[1]*58)")
     else:

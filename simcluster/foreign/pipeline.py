@@ -21,7 +21,7 @@ def pipeline(facts: Facts, put: Put) -> None:
     """Writes the schedule, its chunks and the layers of every stage."""
     stages = facts.get("pipeline", 1)
     if stages <= 1:
-        for name in ("chunks", "layers_per_chunk", "schedule", "p2p", "slices"):
+        for name in ("chunks", "layers_per_chunk", "schedule", "p2p", "slices", "stage_layers"):
             if name in facts.known and facts.flag(name).where:
                 facts.effectless(facts.drop(name), "without a pipeline")
         return
@@ -69,6 +69,9 @@ def chunks_of(facts: Facts) -> tuple[int, Flag]:
 
 def _stages(facts: Facts, put: Put, layers: int, stages: int, chunks: int) -> None:
     """Layers of every stage, shared by its chunks, where first or last differ from the rest."""
+    if "stage_layers" in facts.known:
+        _listed(facts, put, layers, stages, chunks)
+        return
     ends = [facts.get("first_layers"), facts.get("last_layers")]
     given = [name for name in ("first_layers", "last_layers") if name in facts.known]
     if not given:
@@ -89,3 +92,20 @@ def _stages(facts: Facts, put: Put, layers: int, stages: int, chunks: int) -> No
         return
     of_chunk = [size // chunks for size in sizes]
     put("parallel.schedule.stages", [of_chunk] * chunks if chunks > 1 else sizes, flag)
+
+
+def _listed(facts: Facts, put: Put, layers: int, stages: int, chunks: int) -> None:
+    """The layers of every stage as the file lists them, or of every chunk in the order of the layers."""
+    sizes, flag = facts.get("stage_layers"), facts.flag("stage_layers")
+    if sum(sizes) != layers or min(sizes) < 1 or len(sizes) not in (stages, stages * chunks):
+        told = " + ".join(map(str, sizes))
+        parts = f"{stages} x {chunks} parts" if chunks > 1 else f"{stages} stages"
+        told = f"{told} = {sum(sizes)} layers in {len(sizes)} parts"
+        facts.wrong(flag, f"{told}, but the model has {layers} layers in {parts}")
+    elif chunks == 1:
+        put("parallel.schedule.stages", sizes, flag)
+    elif len(sizes) == stages * chunks:
+        rows = [sizes[chunk * stages : (chunk + 1) * stages] for chunk in range(chunks)]
+        put("parallel.schedule.stages", rows, flag)
+    else:
+        facts.unsupported(flag, "chunks of equal size are simulated")

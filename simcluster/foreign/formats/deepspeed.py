@@ -59,10 +59,10 @@ class DeepSpeed(Importer):
         written = read_json(text, name)
         self.expect(written, name)
         say_framework(facts, "deepspeed-zero", "which reads such files")
-        facts.understand([flag for flag in written if flag.value != AUTO], _meaning)
-        filled(facts, [flag for flag in written if flag.value == AUTO], given, _meaning)
+        facts.understand([flag for flag in written if flag.value != AUTO], meaning_of)
+        filled(facts, [flag for flag in written if flag.value == AUTO], given, meaning_of)
         _numbers(facts)
-        _sharding(facts)
+        sharding(facts)
         offload(facts, given)
         return facts
 
@@ -145,7 +145,8 @@ _MEANINGS: Mapping[str, Meaning] = {
 }
 
 
-def _meaning(name: str) -> Meaning | None:
+def meaning_of(name: str) -> Meaning | None:
+    """What the setting of this name means; None if it is unknown."""
     if name in _MEANINGS:
         return _MEANINGS[name]
     if (found := offload_meaning(name)) is not None:
@@ -197,7 +198,7 @@ def _numbers(facts: Facts) -> None:
     )
 
 
-def _sharding(facts: Facts) -> None:
+def sharding(facts: Facts) -> None:
     """ZeRO's stage; without one, DeepSpeed's optimizer for bf16 shards states and masters all the same.
 
     It is there where gradients add up in fp32 (reference ``frameworks.md``, BLOOM).

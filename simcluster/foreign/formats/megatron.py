@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import replace
 
+from simcluster.errors import Problem, ScenarioError
 from simcluster.foreign import megatron_model as model
+from simcluster.foreign.deepspeed_offload import offload as zero_offload
 from simcluster.foreign.facts import Facts, Meaning
 from simcluster.foreign.flag import Flag
+from simcluster.foreign.formats.deepspeed import meaning_of as setting_of
+from simcluster.foreign.formats.deepspeed import sharding
 from simcluster.foreign.importer import Given, Importer
 from simcluster.foreign.launcher import understand_launcher
-from simcluster.foreign.meaning import integer, lost
-from simcluster.foreign.megatron_arguments import MARKS, ZERO, meaning_of
+from simcluster.foreign.megatron_arguments import MARKS, meaning_of
+from simcluster.foreign.megatron_families import MEANINGS as FAMILIES
+from simcluster.foreign.megatron_families import structure
+from simcluster.foreign.megatron_forks import MEANINGS as FORKS
 from simcluster.foreign.megatron_offload import offload
+from simcluster.foreign.megatron_program import program
 from simcluster.foreign.mixture import mixture
-from simcluster.foreign.shell import find_launch, read_script
+from simcluster.foreign.settings import read_json
+from simcluster.foreign.shell import Script, find_launch, read_script
+
+_CONFIG = "--deepspeed_config"
 
 
 class Megatron(Importer):
@@ -30,11 +41,14 @@ class Megatron(Importer):
         script = read_script(text, name, given.variables)
         launch = find_launch(script, text, MARKS, "Megatron")
         understand_launcher(facts, launch.launcher)
+        program(facts, launch.program)
         flags = _last(facts, launch.arguments)
-        names = [_key(flag.name) for flag in flags]
+        names = [_key(flag.name) for flag in flags if not flag.condition]
         model.framework(facts, names, "megatron-core")
-        facts.understand(flags, _meaning)
+        facts.understand(_configured(facts, flags, script), _meaning)
         facts.remarks += [each for each in script.remarks if each not in facts.remarks]
+        _elsewhere(facts, flags, script)
+        _sharding(facts, names)
         if facts.get("model.activation") == "squared_relu" and facts.get("model.positions") is None:
             facts.remark(
                 "squared ReLU without --position-embedding-type: learned positions, Megatron's default"
@@ -46,7 +60,9 @@ class Megatron(Importer):
         facts.default("training.optimizer.clip", 1.0, "--clip-grad 1.0 (Megatron's default)")
         model.recomputation(facts)
         model.stages(facts)
+        structure(facts)
         offload(facts, given)
+        zero_offload(facts, given)
         _pipeline(facts, names)
         return facts
 
@@ -55,46 +71,82 @@ def _key(name: str) -> str:
     return name.lstrip("-").replace("-", "_")
 
 
-def _zero_stage(facts: Facts, flag: Flag) -> None:
-    stage = integer(facts, flag)
-    if stage is not None and stage in ZERO:
-        facts.say("parallel.optimizer_sharding", ZERO[stage], flag)
-    elif stage is not None:
-        facts.wrong(flag, "expected 0, 1, 2 or 3")
-
-
-_OWN: Mapping[str, Meaning] = {
-    "zero_stage": _zero_stage,
-    "deepspeed_config": lost("what that file says is not read: its ZeRO stage and precision", unless=()),
-    "deepspeed_activation_checkpointing": lambda facts, flag: facts.effectless(flag),
-    "reuse_fp32_param": lost(
-        "bf16 weights are kept beside their fp32 master copy: 2 bytes per parameter more"
-    ),
-    "noop_layers": lost("all layers compute", unless=(None,)),
-}
-"""Arguments that only forks of Megatron have."""
-
-
 def _meaning(name: str) -> Meaning | None:
     if not name.startswith("--"):
-        return None
-    return _OWN.get(_key(name)) or meaning_of(_key(name))
+        return setting_of(name)
+    key = _key(name)
+    return FORKS.get(key) or FAMILIES.get(key) or meaning_of(key)
 
 
 def _last(facts: Facts, flags: Iterable[Flag]) -> list[Flag]:
     """Of an argument that is given several times the last, as the program takes it."""
     found: dict[str, Flag] = {}
     for flag in flags:
-        before = found.pop(flag.name, None)
+        before = None if flag.condition else found.pop(flag.name, None)
         if before is not None and before.value != flag.value:
             facts.remark(f"{flag.where}: {flag} replaces {before} of {before.where}")
-        found[flag.name] = flag
+        found[flag.name if not flag.condition else f"{flag.name} {flag.where}"] = flag
     return list(found.values())
+
+
+def _configured(facts: Facts, flags: list[Flag], script: Script) -> list[Flag]:
+    """The arguments, and in place of a DeepSpeed JSON that the script writes itself what that says."""
+    found = []
+    for flag in flags:
+        path = flag.value[0] if isinstance(flag.value, list) else ""
+        here = script.documents.get(path) if _key(flag.name) == _key(_CONFIG) else None
+        if here is None:
+            found.append(flag)
+            continue
+        try:
+            inside = read_json("\n" * (here.line - 1) + here.text, script.name)
+        except ScenarioError as error:
+            facts.flags.append(flag)
+            facts.unsupported(flag, f"what the script writes there is not read: {error.problems[0].message}")
+            continue
+        facts.flags.append(flag)
+        facts.absorb(flag)
+        found += [replace(each, condition=here.condition) for each in inside]
+    return found
+
+
+def _elsewhere(facts: Facts, flags: list[Flag], script: Script) -> None:
+    """Where the model's size is not said, but a word is open that may hold it, that word is the mistake."""
+    open_ = [flag for flag in flags if flag.name.startswith("$")]
+    if not open_ or "model.layers" in facts.known or "model.encoder_layers" in facts.known:
+        return
+    flag = open_[0]
+    name = flag.name.strip("${}").partition("[")[0]
+    read = f"; it is in a file that this one reads: {script.sourced}" if script.sourced else ""
+    facts.problems.append(
+        Problem(
+            f"{flag}: nothing in this file sets it, and no --num-layers is said{read}",
+            where=flag.where,
+            hint=f"give --var {name}='--num-layers 32 ...', or put both files into one",
+        )
+    )
+
+
+def _sharding(facts: Facts, names: list[str]) -> None:
+    """How far Megatron's FSDP shards, and what DeepSpeed does with bf16."""
+    if "sharding_strategy" in facts.known:
+        flag = facts.flag("sharding_strategy")
+        if {"use_megatron_fsdp", "use_custom_fsdp"} & {*names}:
+            facts.known.pop("parallel.optimizer_sharding", None)
+            facts.say("parallel.optimizer_sharding", facts.get("sharding_strategy"), flag)
+        else:
+            facts.effectless(flag, "without --use-megatron-fsdp")
+    if {"deepspeed", "deepspeed_config", "zero_stage"} & {*names}:
+        compute = facts.get("training.precision.compute")
+        if compute == "bf16":
+            facts.default("training.precision.gradients", "fp32", "DeepSpeed's default for bf16 without ZeRO")
+        sharding(facts)
 
 
 def _pipeline(facts: Facts, names: list[str]) -> None:
     """Without virtual stages transfers between stages hold up the kernels; with them they need not."""
     virtual = any(name in facts.known for name in ("layers_per_chunk", "chunks"))
     early = {"checkpoint_activations", "DDP_impl", "activations_checkpoint_method"} & set(names)
-    if not virtual or early or "no_overlap_p2p_communication" in names:
+    folded = facts.get("schedule", "1f1b") not in ("1f1b", "gpipe")
+    if not folded and (not virtual or early or "no_overlap_p2p_communication" in names):
         facts.default("p2p", "blocking", "Megatron's default: send and receive, then compute")

@@ -245,7 +245,7 @@ def test_effectless_and_framework_flags():
         (BASE.replace("--seq-length 512", ""), "the file does not say the sequence length"),
         (
             BASE.replace("--num-layers 8", "--num-layers $LAYERS"),
-            "leaves open what ${LAYERS} is; give --var NAME=VALUE",
+            "leaves open what ${LAYERS} is; give --var LAYERS=VALUE",
         ),
         (BASE.replace("--num-layers 8", "--num-layers $(cat n)"), "leaves open what $(cat n) is"),
         (BASE.replace("--hidden-size 1024", "--hidden-size 1000"), "hidden 1000 / heads 16 = 62.5"),

@@ -61,7 +61,7 @@ GROWING = {
         ("training.optimizer.clip", 1.0),
         ("parallel.optimizer_sharding", {"mindspore": "level1"}),
     ],
-    "gpt_nemo1.yaml": [("framework", "nemo")],
+    "gpt_nemo1.yaml": [("framework", {"use": "nemo", "vocabulary_multiple": 1})],
     "llama3_70b_nemo2.yaml": [("framework", "nemo"), ("training.optimizer.clip", 1.0)],
     "llama3_8b_bridge.yaml": [("framework", "nemo")],
 }
@@ -235,7 +235,7 @@ def taken(data, path):
 
 def known(path, value):
     if path == "framework":
-        return value in FrameworkSpec.entries()
+        return (value["use"] if isinstance(value, dict) else value) in FrameworkSpec.entries()
     return knows(path) if isinstance(value, float) else accepts(path, value)
 
 
