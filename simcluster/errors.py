@@ -22,7 +22,8 @@ class Problem:
     """One thing that is wrong: what, where (a key path such as ``parallel.mesh.0``) and how to mend it.
 
     ``where`` and ``excerpt`` (the source line with a caret below the place) are filled in by the document
-    once the key path has become ``file:line:column``.
+    once the key path has become ``file:line:column``. ``extra`` is the optional dependency of simcluster that
+    is missing, where that is all that is wrong.
     """
 
     message: str
@@ -30,6 +31,7 @@ class Problem:
     hint: str = ""
     where: str = ""
     excerpt: str = ""
+    extra: str = ""
 
     def __str__(self) -> str:
         place = self.where or self.path
@@ -52,6 +54,12 @@ class SimclusterError(Exception):
 
     def __str__(self) -> str:
         return "\n".join(str(problem) for problem in self.problems)
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """The optional dependencies that would mend all of it; none if something else is wrong, too."""
+        extras = tuple(dict.fromkeys(problem.extra for problem in self.problems))
+        return extras if all(extras) else ()
 
 
 class ScenarioError(SimclusterError):

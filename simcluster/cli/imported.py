@@ -33,7 +33,7 @@ def import_file(kind: str, path: str, given: Given, target: Target) -> ExitCode:
     found = importer(kind)
     imported = translate(found, text_of(path), path, given)
     try:
-        prepare(Scenario.of(imported.data))
+        prepare(Scenario.of(imported.data), search=False)
     except SimclusterError as error:
         _say(imported)
         raise imported.located(error) from None

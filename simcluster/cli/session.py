@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -41,9 +40,9 @@ class Session:
             try:
                 scenario = Scenario.load(path, changes)
                 bounds(scenario)
-                outputs.chosen(math.prod(scenario.spec.parallel.mesh.values()))
+                outputs.chosen(scenario.spec.num_ranks)
                 if len(outputs.scenarios) > 1:  # one alone is planned when it is simulated
-                    prepare(scenario, unfold=unfold)
+                    prepare(scenario, unfold=unfold, search=False)
                 found.append(scenario)
             except (ScenarioError, PlanError) as error:
                 problems += error.problems

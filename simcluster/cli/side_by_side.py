@@ -30,7 +30,7 @@ def side_by_side(paths: Sequence[str], settings: Sequence[tuple[str, str]]) -> C
             continue
         try:
             scenarios[index] = Scenario.load(path, settings)
-            prepare(scenarios[index])
+            prepare(scenarios[index], search=False)
         except (ScenarioError, PlanError) as error:
             problems += error.problems
     if not scenarios and settings:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from simcluster.document.pattern import matches
 from simcluster.layout import Dims, Mesh
-from simcluster.model import Block, Graph, Instance, Node, Operator, Phase, Role, TensorType
+from simcluster.model import Block, Graph, Instance, Node, Operator, Phase, Role, TensorType, Value
 from simcluster.plan.place import LAYERS
 from simcluster.program.instruction import Category
 from simcluster.program.lower import RESIDENT, Lowering
@@ -22,20 +22,27 @@ def residents_of(
     Views of others take no memory but hold values.
     """
     found: dict[str, Resident] = {}
+    lasting: dict[str, list[tuple[str, Value, int]]] = {}
     for instance in instances:
-        for value, kind in graph.block_of(instance).values.items():
-            if kind.role not in RESIDENT and not kind.copy_of:
-                continue
+        if instance.block not in lasting:
+            lasting[instance.block] = list(_lasting(graph.block_of(instance), mesh))
+        for value, kind, size in lasting[instance.block]:
             assert kind.layout is not None
             name = buffer(instance.name, value)
             if name in found:
                 continue
-            size = 0 if kind.role is Role.VIEW else local_type(kind, mesh).num_bytes
             source = value if kind.role is Role.PARAMETER else kind.copy_of
             origin = graph.canonical(f"{instance.home}.{source}") if source else ""
             category = RESIDENT.get(kind.role, Category.PARAMETERS)
             found[name] = Resident(name, category, size, kind.type, kind.layout, origin, kind.place)
     yield from found.values()
+
+
+def _lasting(block: Block, mesh: Mesh) -> Iterator[tuple[str, Value, int]]:
+    """The values of a block that outlive the step, with the bytes that a rank holds of each."""
+    for name, kind in block.values.items():
+        if kind.role in RESIDENT or kind.copy_of:
+            yield name, kind, 0 if kind.role is Role.VIEW else local_type(kind, mesh).num_bytes
 
 
 def placeholders(graph: Graph, instances: Sequence[Instance], settings: Lowering) -> Iterator[Resident]:

@@ -46,14 +46,25 @@ Choice = tuple[tuple[str, Buckets | None], ...]
 """(operation, its buckets; None: the profile's) of every operation that is searched."""
 
 
-def searched(plan: Plan, cluster: Cluster, lower: Lower, host: HostCalls) -> Plan:
+def searched(plan: Plan, cluster: Cluster, lower: Lower, host: HostCalls, *, search: bool = True) -> Plan:
     """The plan with the buckets of the fastest step, and a note on what was compared; as it is if it leaves
     nothing to be searched.
+
+    Without ``search`` nothing is simulated: the buckets are the framework profile's.
     """
     fusion = plan.conduct.fusion
     if fusion is None or not fusion.searched:
         return plan
+    if not search:
+        usual = _with_buckets(plan, fusion, dict.fromkeys(fusion.searched))
+        note = "search for buckets: the best are found by simulation; this plan has the framework profile's"
+        return replace(usual, notes=(*plan.notes, note))
     return _Search(plan, fusion, cluster, lower, host).best()
+
+
+def _with_buckets(plan: Plan, fusion: Fusion, buckets: Mapping[str, Buckets | None]) -> Plan:
+    """A plan with these buckets for some operations."""
+    return replace(plan, conduct=replace(plan.conduct, fusion=fusion.having(buckets)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +149,7 @@ class _Search:
 
     def _run(self, choice: Choice) -> Probe:
         """A step with some buckets."""
-        plan = replace(self.plan, conduct=replace(self.plan.conduct, fusion=self.fusion.having(dict(choice))))
+        plan = _with_buckets(self.plan, self.fusion, dict(choice))
         probe = Probe.of(plan, self.lower(plan), self.cluster, self.host)
         excess = max(0, *probe.excesses(self.cluster).values())
         self.known[choice] = _Trial(plan, excess, probe.timing.end, probe.timing.num_events)

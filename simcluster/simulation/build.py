@@ -39,8 +39,12 @@ class Built:
     tenants: tuple[Built, ...] = ()
 
 
-def planned(scenario: Scenario) -> Plan:
-    """The plan of a scenario, with whatever it leaves to be found; errors point into its file."""
+def planned(scenario: Scenario, *, search: bool = True) -> Plan:
+    """The plan of a scenario, with whatever it leaves to be found; errors point into its file.
+
+    Without ``search`` nothing is simulated for that: the plan is the one that a search begins with, and says
+    so.
+    """
     try:
         cluster = scenario.cluster
         spec = scenario.spec
@@ -57,18 +61,21 @@ def planned(scenario: Scenario) -> Plan:
             )
 
         def with_recompute(again: RecomputeSpec) -> Plan:
-            return offloaded(spec.parallel.offload, partial(made, again), cluster, lowered, host_calls)
+            make = partial(made, again)
+            return offloaded(spec.parallel.offload, make, cluster, lowered, host_calls, search=search)
 
-        plan = fitted(spec.parallel.recompute, with_recompute, cluster, lowered, host_calls)
-        return searched(plan, cluster, lowered, host_calls(plan))
+        plan = fitted(spec.parallel.recompute, with_recompute, cluster, lowered, host_calls, search=search)
+        return searched(plan, cluster, lowered, host_calls(plan), search=search)
     except SimclusterError as error:
         raise scenario.located(error) from None
 
 
-def prepare(scenario: Scenario, *, unfold: bool = False) -> Built:
-    """Plans and lowers a scenario and its tenants; errors point into their files."""
-    tenants = tuple(prepare(tenant, unfold=unfold) for tenant in scenario.tenants)
-    plan, cluster = planned(scenario), scenario.cluster
+def prepare(scenario: Scenario, *, unfold: bool = False, search: bool = True) -> Built:
+    """Plans and lowers a scenario and its tenants; errors point into their files. ``search`` as in
+    ``planned``.
+    """
+    tenants = tuple(prepare(tenant, unfold=unfold, search=search) for tenant in scenario.tenants)
+    plan, cluster = planned(scenario, search=search), scenario.cluster
     try:
         beside = plan.mesh.num_ranks // plan.num_stages if unfold else 1
         swept = not cluster.mixed

@@ -36,11 +36,24 @@ def offloaded(
     cluster: Cluster,
     lower: Callable[[Plan], Program],
     host: Callable[[Plan], HostCalls],
+    *,
+    search: bool = True,
 ) -> Plan:
     """The plan that ``make`` gives for what is written, or for what keeps devices under their limit, with a
     note on it.
+
+    Without ``search`` nothing is simulated: of ``auto`` the plan is that where nothing leaves the devices.
     """
-    return _Search(spec, make, cluster, lower, host).best() if spec.auto else make(spec)
+    if not spec.auto:
+        return make(spec)
+    if not search:
+        plan = make(spec.model_copy(update={"auto": False}))
+        return _noted(plan, "what leaves the devices is found by simulation; in this plan nothing does")
+    return _Search(spec, make, cluster, lower, host).best()
+
+
+def _noted(plan: Plan, text: str) -> Plan:
+    return replace(plan, notes=(*plan.notes, f"offload auto: {text}"))
 
 
 Shares = Mapping[str, int]
@@ -69,7 +82,7 @@ class _Search:
         """The plan of the first choice under the limit; without any, of the one that lacks least."""
         nothing = self._try({})
         if nothing.excess <= 0:
-            return self._noted(nothing, "everything fits, so nothing leaves the devices")
+            return _noted(nothing.probe.plan, "everything fits, so nothing leaves the devices")
         gone: dict[str, int] = {}
         for category in idle_longest(nothing.probe):
             found = self._possible({**gone, category: PARTS})
@@ -132,12 +145,7 @@ class _Search:
         chosen = f"{', '.join(parts) or 'nothing'} to the {self.spec.to}"
         if trial.excess > 0:
             chosen += f", which leaves {units.size(trial.excess)} too much"
-        return self._noted(trial, f"{chosen}; {len(self.tried)} plans tried")
-
-    @staticmethod
-    def _noted(trial: _Trial, text: str) -> Plan:
-        plan = trial.probe.plan
-        return replace(plan, notes=(*plan.notes, f"offload auto: {text}"))
+        return _noted(trial.probe.plan, f"{chosen}; {len(self.tried)} plans tried")
 
 
 def idle_longest(probe: Probe) -> list[str]:

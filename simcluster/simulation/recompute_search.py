@@ -37,10 +37,19 @@ def fitted(
     cluster: Cluster,
     lower: Callable[[Plan], Program],
     host: Callable[[Plan], HostCalls],
+    *,
+    search: bool = True,
 ) -> Plan:
-    """The plan that ``make`` gives for what is written, or for what fits best, with a note on it."""
+    """The plan that ``make`` gives for what is written, or for what fits best, with a note on it.
+
+    Without ``search`` nothing is simulated: of ``auto`` the plan is that where nothing is recomputed.
+    """
     if spec.layers != "auto":
         return make(spec)
+    if not search:
+        plan = make(spec.model_copy(update={"layers": "none"}))
+        note = "recompute auto: what is recomputed is found by simulation; this plan recomputes nothing"
+        return replace(plan, notes=(*plan.notes, note))
     return _Search(spec, make, cluster, lower, host).best()
 
 

@@ -2,36 +2,46 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from simcluster.cli.exit_code import ExitCode
 from simcluster.cli.options import Scenarios, Settings, changes
 
 EXAMPLES = (
-    "simcluster lint scenarios/*.yaml",
-    "simcluster lint plan.yaml --set parallel.mesh.tensor=4 --set cluster.hosts=16",
+    "simcluster lint scenarios/*.yaml --jobs 2",
+    "simcluster lint plan.yaml --set cluster.hosts=16 --set parallel.mesh.data=auto",
 )
 
 
-def lint(scenarios: Scenarios, settings: Settings = None) -> ExitCode:
+def lint(
+    scenarios: Scenarios,
+    settings: Settings = None,
+    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Processes that look at scenarios.")] = 1,
+) -> ExitCode:
     """Check scenarios and plan them without running them.
 
-    Prints what follows from each (ranks, micro-batches, layers per stage), or everything that is wrong.
+    Prints what follows from each (ranks, micro-batches, layers per stage), or everything that is wrong. What
+    'auto' and 'search' would find by simulation is left open. A scenario that needs an extra of simcluster
+    which is not installed is skipped, with a word on it.
     """
-    from simcluster.baseline import bounds
-    from simcluster.cli.planned import planned_text
-    from simcluster.cli.terminal import complain, has_colour, out
-    from simcluster.errors import SimclusterError
-    from simcluster.scenario import Scenario
-    from simcluster.simulation import prepare
+    from simcluster.cli.linted import Asked, linted
+    from simcluster.cli.terminal import complain, has_colour, note, out
+    from simcluster.cli.workers import mapped
 
-    changed, worst = changes(settings), ExitCode.DONE
-    for path in scenarios:
-        try:
-            scenario = Scenario.load(path, changed)
-            bounds(scenario)
-            built = prepare(scenario)
-        except SimclusterError as error:
-            complain(error)
-            worst = max(worst, ExitCode.of(error))
+    changed, worst = tuple(changes(settings)), ExitCode.DONE
+    asked = [Asked(path, changed, has_colour()) for path in scenarios]
+    for path, found in zip(scenarios, mapped(linted, asked, jobs), strict=True):
+        if found is None:
+            complain(f"{path}: the process that looked at it was killed, twice")
+            worst = max(worst, ExitCode.FAILED)
             continue
-        out(planned_text(path, built, colour=has_colour()))
+        worst = max(worst, found.code)
+        if found.is_skipped:
+            note(f"{path}: skipped")
+        if found.error is not None:
+            complain(found.error)
+        else:
+            out(found.text)
     return worst

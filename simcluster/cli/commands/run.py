@@ -12,7 +12,7 @@ from simcluster.cli.options import Scenarios, Settings, changes
 
 EXAMPLES = (
     "simcluster run scenarios/quickstart.yaml",
-    "simcluster run plan.yaml --set parallel.mesh.tensor=4 --set training.micro_batch=2",
+    "simcluster run plan.yaml --set parallel.mesh.tensor=4 --set parallel.mesh.data=auto",
     "simcluster run plan.yaml --trace trace.json.gz      open it at ui.perfetto.dev",
     "simcluster run plan.yaml --trace trace.json.gz --ranks 0,17,4096-4103",
     "simcluster run plan.yaml --json - | jq .step_time_s",

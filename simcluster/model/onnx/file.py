@@ -14,7 +14,7 @@ from simcluster.errors import Problem
 from simcluster.model.operator import Array
 from simcluster.work import DType
 
-_INSTALL = "pip install simcluster[onnx]"
+_INSTALL = "pip install 'simcluster[onnx]', or pip install '.[onnx]' in a checkout"
 _MOST_BYTES = 2**31
 """No longer message can be written: larger networks keep their weights in files of their own."""
 
@@ -75,7 +75,9 @@ def read(path: Path) -> OnnxFile:
         import onnx.inliner
         from google.protobuf.message import DecodeError
     except ImportError:
-        raise Refused("reading ONNX files needs the package onnx", hint=_INSTALL) from None
+        raise Refused(
+            Problem("reading ONNX files needs the extra onnx", hint=_INSTALL, extra="onnx")
+        ) from None
     try:
         # Weights in files of their own are parameters: their values are never needed.
         model = onnx.load_model_from_string(content)

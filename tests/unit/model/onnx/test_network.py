@@ -357,7 +357,8 @@ def test_without_the_package_it_says_what_to_install(tmp_path, monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without)
     assert refused(path) == [
-        "mlp.onnx: reading ONNX files needs the package onnx pip install simcluster[onnx]"
+        "mlp.onnx: reading ONNX files needs the extra onnx "
+        "pip install 'simcluster[onnx]', or pip install '.[onnx]' in a checkout"
     ]
 
 

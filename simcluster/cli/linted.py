@@ -1,0 +1,52 @@
+"""What lint finds in one scenario: its plan, what is wrong with it, or why it cannot be looked at here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simcluster.baseline import bounds
+from simcluster.cli.exit_code import ExitCode
+from simcluster.cli.planned import planned_text
+from simcluster.errors import SimclusterError
+from simcluster.scenario import Scenario
+from simcluster.simulation import prepare
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A scenario file that is to be looked at, and the changes of the command line."""
+
+    path: str
+    changes: tuple[tuple[str, str], ...]
+    colour: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Linted:
+    """What follows from a scenario, as text, or the error."""
+
+    text: str = ""
+    error: SimclusterError | None = None
+
+    @property
+    def is_skipped(self) -> bool:
+        """Whether all that is wrong is an optional dependency that is not installed."""
+        return self.error is not None and bool(self.error.lacks)
+
+    @property
+    def code(self) -> ExitCode:
+        """The exit code that it asks for."""
+        if self.error is None or self.is_skipped:
+            return ExitCode.DONE
+        return ExitCode.of(self.error)
+
+
+def linted(asked: Asked) -> Linted:
+    """A scenario read, planned and lowered; nothing is simulated."""
+    try:
+        scenario = Scenario.load(asked.path, asked.changes)
+        bounds(scenario)
+        built = prepare(scenario, search=False)
+    except SimclusterError as error:
+        return Linted(error=error)
+    return Linted(planned_text(asked.path, built, colour=asked.colour))
