@@ -208,6 +208,11 @@ class ClusterSpec(Section):
         return sum(group.hosts for group in self.written)
 
     @property
+    def num_devices(self) -> int:
+        """Devices of all hosts."""
+        return sum(group.hosts * group.made.devices.value for group in self.written)
+
+    @property
     def written(self) -> tuple[HostGroupSpec, ...]:
         """The groups of hosts: those written as such, or the one."""
         if self.groups:

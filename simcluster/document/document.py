@@ -73,7 +73,9 @@ class Document:
         keys = keys_of(self.data, problem.path)
         node, depth = self.root.find(keys)
         where = str(node.place) if depth == len(keys) else f"{node.place}: {problem.path}"
-        return replace(problem, where=where, excerpt=node.place.excerpt() if depth else "")
+        excerpt = node.place.excerpt() if depth else ""
+        changed = [f"    changed by {name}" for name in node.inline] if excerpt else []
+        return replace(problem, where=where, excerpt="\n".join([excerpt, *changed]))
 
     def with_value(self, path: str, text: str) -> Document:
         """A copy in which the value at the key path is ``text``, read as YAML: ``--set path=text``.

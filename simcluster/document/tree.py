@@ -32,6 +32,16 @@ class Node:
         """Where to point: a scalar is pointed at itself, a mapping or a list at its key."""
         return self.key if isinstance(self.data, (dict, list)) else self.mark
 
+    @property
+    def inline(self) -> tuple[str, ...]:
+        """The names of the command line's settings that gave parts of the value: ``--set mesh.tensor=4``."""
+        found = dict.fromkeys(
+            name
+            for child in self.children.values()
+            for name in ((str(child.place),) if not child.place.line else child.inline)
+        )
+        return tuple(found)
+
     def find(self, path: Sequence[Key]) -> tuple[Node, int]:
         """The deepest node that exists on the path, and how many keys lead to it."""
         node = self

@@ -137,7 +137,7 @@ def _axis(axis: str) -> Callable[[Scenario, Mapping[str, Any]], Iterator[Changes
     """More ranks along an axis at the cost of data parallelism."""
 
     def turns(scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
-        mesh = dict(scenario.spec.parallel.mesh)
+        mesh = dict(scenario.spec.parallel.sizes)
         order = [name for name in ("pipeline", *mesh, "tensor") if name in mesh or name == axis]
         for _ in range(MOST_DOUBLINGS):
             if mesh.get("data", 1) % 2:

@@ -32,7 +32,21 @@ def check_mesh(mesh: Mesh, cluster: Cluster) -> list[Problem]:
     shown = " x ".join(f"{name} {size}" for name, size in mesh.axes) or "an empty mesh"
     owner = "the cluster has" if cluster.whole is None else "its hosts have"
     message = f"{shown} = {mesh.num_ranks}, but {owner} {devices} devices"
-    return [Problem(message, "parallel.mesh", f"{_hosts(cluster)} = {devices}")]
+    hint = f"{_hosts(cluster)} = {devices}"
+    if proposed := _proposed(mesh, devices):
+        axis, size = proposed
+        hint += f"; --set parallel.mesh.{axis}={size} makes it so many, as does {axis}: auto"
+    return [Problem(message, "parallel.mesh", hint)]
+
+
+def _proposed(mesh: Mesh, devices: int) -> tuple[str, int] | None:
+    """The axis and its size with which a mesh would have so many ranks, data first; None if there is none."""
+    sizes = {"data": 1} | mesh.sizes
+    for axis, size in sizes.items():
+        others = mesh.num_ranks // size
+        if devices % others == 0:
+            return axis, devices // others
+    return None
 
 
 def _hosts(cluster: Cluster) -> str:

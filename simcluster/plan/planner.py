@@ -53,7 +53,7 @@ class LayoutPlanner(Planner):
 
     def plan(self) -> Plan:
         """Decides what the passes need to know, and runs them."""
-        self.mesh = Mesh.of(self.parallel.mesh)
+        self.mesh = Mesh.of(self.parallel.sizes)
         self.shards = [each.build(place) for place, each in enumerate(self.parallel.shard)]
         self.roles = Roles(roles_of(self.parallel))
         self._check()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from importlib.resources.abc import Traversable
 from typing import Annotated, ClassVar, Literal
@@ -118,8 +119,9 @@ class ParallelSpec(Section):
     """data: batch over the batch axes, nothing else. semi_auto: strategies, recipe, then that default. manual
     (MindSpore's hybrid): what ``program`` says."""
 
-    mesh: dict[Name, PositiveInt]
-    """Axes with their sizes, outermost first; they multiply to the devices of the cluster."""
+    mesh: dict[Name, PositiveInt | Literal["auto"]]
+    """Axes with their sizes, outermost first; they multiply to the devices of the cluster. One may be
+    ``auto``: as many as the others leave, as in ``{data: auto, tensor: 8}``."""
 
     program: ProgramSpec | None = None
     """Mode manual: what every rank runs, collectives included; the model is its one-device reference."""
@@ -217,6 +219,11 @@ class ParallelSpec(Section):
         for name in self.mesh:
             if not name.isidentifier():
                 raise Refused(f"'{name}' is no axis name: use letters, digits and _", path=f"mesh.{name}")
+        if len(auto := [name for name, size in self.mesh.items() if size == "auto"]) > 1:
+            raise Refused(
+                f"'{auto[0]}' and '{auto[1]}' are both auto: one axis can be what the others leave",
+                path=f"mesh.{auto[1]}",
+            )
         self._is_written_or_not()
         if self.mode == "data" and (self.recipe or self.strategies or self.shard):
             given = "recipe" if self.recipe else "strategies" if self.strategies else "shard"
@@ -268,6 +275,28 @@ class ParallelSpec(Section):
             raise Refused("the ranks of a stage are those its operators name", path="schedule.stages")
         if self.schedule.p2p is not None:
             raise Refused("transfers are the program's own sends and receives", path="schedule.p2p")
+
+    def filled(self, devices: int) -> ParallelSpec:
+        """The same with an axis that is ``auto`` as large as the others leave of so many devices.
+
+        Refused, with the arithmetic, if they leave no whole number.
+        """
+        axis = next((name for name, size in self.mesh.items() if size == "auto"), None)
+        if axis is None:
+            return self
+        others = {name: size for name, size in self.mesh.items() if size != "auto"}
+        product = math.prod(others.values())
+        if devices % product:
+            shown = " x ".join(f"{name} {size}" for name, size in others.items())
+            message = f"{shown} = {product} leaves no whole number of {devices} devices: "
+            raise Refused(f"{message}{devices} / {product} = {devices / product:.6g}", path=f"mesh.{axis}")
+        return self.model_copy(update={"mesh": {**self.mesh, axis: devices // product}})
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The axes of the mesh with their sizes, when it is known how many devices there are."""
+        assert "auto" not in self.mesh.values(), "the scenario fills what is auto"
+        return {name: int(size) for name, size in self.mesh.items()}
 
     def tokens_counted(self, tokens: int, ways: int) -> float:
         """By how many the sum of all tokens' losses is divided, with so many tokens on ``ways`` ranks."""

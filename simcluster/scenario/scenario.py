@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from simcluster.cluster import Cluster, ClusterSpec
 from simcluster.cluster.indices import listed
-from simcluster.document import Document, validate, validate_data
+from simcluster.document import Document, Refused, validate, validate_data
 from simcluster.errors import Problem, ScenarioError, SimclusterError
 from simcluster.model import Model
 from simcluster.plan.spec import FrameworkSpec
@@ -115,10 +115,12 @@ class Scenario:
                 raise ScenarioError(*(Problem(each.message, under) for each in error.problems)) from None
             guest, folder, under = validate(document, GuestFileSpec), path.parent, ""
             name = name or guest.name
-            if guest.cluster is not None and _size(guest.cluster) != (wanted := len(hosts) * self._devices):
+            if guest.cluster is not None and guest.cluster.num_devices != (
+                wanted := len(hosts) * self._devices
+            ):
                 raise ScenarioError(
                     f"{len(hosts)} hosts x {self._devices} devices = {wanted}, "
-                    f"but '{tenant.scenario}' is for {_size(guest.cluster)} devices",
+                    f"but '{tenant.scenario}' is for {guest.cluster.num_devices} devices",
                     path=f"{key}.hosts",
                 )
             if guest.cluster is not None and guest.cluster.hardware != cluster.hardware:
@@ -126,7 +128,11 @@ class Scenario:
                 remark = f"tenant '{name}' runs on {ours}, not on {theirs} as in its file"
         assert isinstance(guest, GuestSpec)
         own = cluster.model_copy(update={"hosts": len(hosts), "own_hosts": None, "changes": ()})
-        parts = {part: getattr(guest, part) for part in _PARTS}
+        try:
+            parallel = guest.parallel.filled(len(hosts) * self._devices)
+        except Refused as error:
+            raise ScenarioError(*(Problem(each.message, f"{key}.hosts") for each in error.problems)) from None
+        parts = {part: getattr(guest, part) for part in _PARTS} | {"parallel": parallel}
         spec = ScenarioSpec(simcluster=1, name=name or key, cluster=own, **parts)
         return Scenario(spec, document, folder, self._whole.on(hosts), under, remark)
 
@@ -163,10 +169,6 @@ def _title(cluster: ClusterSpec) -> str:
     host = cluster.hardware
     changed = "" if cluster.use else ", changed"
     return f"{host.use or host.title}{changed}"
-
-
-def _size(cluster: ClusterSpec) -> int:
-    return sum(group.hosts * group.made.devices.value for group in cluster.written)
 
 
 def _with_values(document: Document, changes: Iterable[tuple[str, str]]) -> Document:

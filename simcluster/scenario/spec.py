@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Literal
 
 from pydantic import Field, model_validator
@@ -18,7 +19,7 @@ from simcluster.plan.inputs import DataSpec
 from simcluster.plan.spec import ParallelSpec, TrainingSpec
 from simcluster.scenario.library import check_library
 from simcluster.scenario.task import check_inference, task_of
-from simcluster.scenario.tenant import TenantSpec, check_hosts, own_hosts
+from simcluster.scenario.tenant import TenantSpec, check_hosts, own_devices, own_hosts
 
 
 class BoundSpec(Section):
@@ -36,6 +37,8 @@ class BoundSpec(Section):
     def _has_a_bound(self) -> BoundSpec:
         if self.min is None and self.max is None:
             raise Refused("give min, max or both")
+        if isinstance(self.min, float) and isinstance(self.max, float) and self.min > self.max:
+            raise Refused(f"min {self.min:g} is above max {self.max:g}")
         return self
 
 
@@ -92,11 +95,21 @@ class ScenarioSpec(Section):
     @model_validator(mode="after")
     def _is_known(self) -> ScenarioSpec:
         check_library(self.cluster)
-        check_hosts(self.cluster, self.num_ranks, self.tenants)
-        if isinstance(self.task, InferenceSpec):
-            others = {"data": self.data, "tenants": self.tenants}
-            check_inference(self.parallel, others, self.run.steps)
-        return self
+        found = self._filled()
+        check_hosts(found.cluster, found.num_ranks, found.tenants)
+        if isinstance(found.task, InferenceSpec):
+            others = {"data": found.data, "tenants": found.tenants}
+            check_inference(found.parallel, others, found.run.steps)
+        return found
+
+    def _filled(self) -> ScenarioSpec:
+        """The same with a mesh whose sizes are numbers."""
+        try:
+            parallel = self.parallel.filled(own_devices(self.cluster, self.tenants))
+        except Refused as refused:
+            inside = (replace(each, path=f"parallel.{each.path}") for each in refused.problems)
+            raise Refused(*inside) from None
+        return self if parallel is self.parallel else self.model_copy(update={"parallel": parallel})
 
     @property
     def task(self) -> Task:
@@ -106,7 +119,7 @@ class ScenarioSpec(Section):
     @property
     def num_ranks(self) -> int:
         """Ranks of the mesh."""
-        return math.prod(self.parallel.mesh.values())
+        return math.prod(self.parallel.sizes.values())
 
     @property
     def own_hosts(self) -> tuple[int, ...] | None:

@@ -128,6 +128,16 @@ def check_hosts(cluster: ClusterSpec, num_ranks: int, tenants: tuple[TenantSpec,
         given |= dict.fromkeys(hosts, who)
 
 
+def own_devices(cluster: ClusterSpec, tenants: tuple[TenantSpec, ...]) -> int:
+    """How many devices a scenario has to itself: those of its own hosts, else all that its tenants leave."""
+    if cluster.own_hosts is not None:
+        return len(listed(cluster.own_hosts)) * cluster.devices_per_host
+    if not tenants:
+        return cluster.num_devices
+    given = {host for tenant in tenants for host in listed(tenant.hosts)}
+    return max(0, cluster.num_hosts - len(given)) * cluster.devices_per_host
+
+
 _OWN = "this scenario has the first hosts, unless cluster.own_hosts names others"
 
 

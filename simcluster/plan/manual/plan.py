@@ -63,7 +63,7 @@ class ManualPlanner(Planner):
         """The reference differentiated, and beside it what every rank runs."""
         program = self.parallel.program
         assert program is not None, "mode manual has a program"
-        mesh = Mesh.of(self.parallel.mesh)
+        mesh = Mesh.of(self.parallel.sizes)
         roles = Roles(roles_of(self.parallel))
         self._check(mesh, roles)
         batch_axes = roles.resolve((BATCH,), mesh)

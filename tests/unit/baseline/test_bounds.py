@@ -70,7 +70,7 @@ def test_limits_have_units(tmp_path, written, limits):
         ("tokens_per_s: {min: 250 k samples/s}", "unknown unit 'k samples/s'"),
         ("num_ranks: {max: 8 s}", "num_ranks is a number without a unit"),
         ("step_time: {min: 2 s, max: 900 ms}", "min 2 s is above max 900 ms"),
-        ("step_time: {min: 2, max: 1}", "min 2.0 is above max 1.0"),
+        ("step_time: {min: 2 s, max: 1}", "min 2 s is above max 1.0"),
     ],
 )
 def test_limits_that_cannot_be(tmp_path, written, message):

@@ -171,3 +171,24 @@ def test_schema_knows_both_forms():
     assert {"$ref": "#/$defs/GuestSpec"} in tenant["scenario"]["anyOf"]
     assert {each["type"] for each in tenant["hosts"]["anyOf"]} == {"integer", "string", "array"}
     assert Path("scenarios/tenants-576-h100.yaml").exists()
+
+
+def test_auto_is_what_tenants_leave_and_what_a_tenant_has(path):
+    """Eight hosts of eight devices, four of them given away."""
+    changed(path, "parallel: {mesh: {data: 16}}\ntenants", "parallel: {mesh: {data: auto}}\ntenants")
+    changed(path, "      parallel: {mesh: {data: 16}}", "      parallel: {mesh: {tensor: 2, data: auto}}")
+    hosts = "{scenario: parts/other.yaml, hosts: 6-7}"
+    changed(path, "{scenario: parts/other.yaml, hosts: 2-3}", hosts)
+    changed(path, "hosts: [7, 5]", "hosts: [5, 4]")
+    changed(path, "training: {global_batch: 16", "training: {global_batch: 32")
+    scenario = Scenario.load(path)
+    assert scenario.spec.parallel.sizes == {"data": 32}
+    assert [each.spec.parallel.sizes for each in scenario.tenants] == [{"data": 16}, {"tensor": 2, "data": 8}]
+    assert Scenario.load(path, [("cluster.own_hosts", "1-2")]).spec.parallel.sizes == {"data": 16}
+
+
+def test_auto_that_the_hosts_of_a_tenant_do_not_divide_into_is_refused(path):
+    changed(path, "      parallel: {mesh: {data: 16}}", "      parallel: {mesh: {tensor: 3, data: auto}}")
+    with pytest.raises(ScenarioError, match="tensor 3 = 3 leaves no whole number of 16 devices") as caught:
+        Scenario.load(path).tenants  # noqa: B018
+    assert "mine.yaml:" in str(caught.value)
