@@ -259,7 +259,7 @@ class _Assembly:
             self.put("parallel.roles.experts", ["expert", *axes] if ranks > 1 else axes, flag)
         if "tensor" in axes:
             whole = {"match": "*layers.*.mlp.experts.*", "split": {"experts": "experts"}}
-            self.put("parallel.strategies", [whole], flag)
+            facts.say("parallel.strategies", [*facts.get("parallel.strategies", []), whole], flag)
         return int(ranks)
 
     def _recipe(self, tensor: int) -> None:

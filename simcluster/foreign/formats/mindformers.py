@@ -10,7 +10,7 @@ from typing import Any
 
 from simcluster.foreign.beyond import EVALUATION
 from simcluster.foreign.facts import Choice, Facts, Meaning
-from simcluster.foreign.flag import Flag
+from simcluster.foreign.flag import Fate, Flag, Untranslated
 from simcluster.foreign.importer import Given, Importer
 from simcluster.foreign.inert import inert
 from simcluster.foreign.meaning import (
@@ -53,6 +53,7 @@ class MindFormers(Importer):
         self.expect(written, name)
         facts.understand(written, _meaning)
         model(facts, named=given.model is not None)
+        _experts(facts)
         mixture(facts, chosen=1, groups_best=False)
         _batch(facts)
         _prompts(facts)
@@ -118,6 +119,17 @@ _MEANINGS: Mapping[str, Meaning] = {
     "moe_config.use_gating_sigmoid": switch("experts_score", "sigmoid"),
     "moe_config.balance_via_topk_bias": switch("experts_steered"),
     **{f"moe_config.{name}": meaning for name, meaning in DEEPSEEK.items()},
+    "moe_config.expert_model_parallel": states("expert_tensor"),
+    "moe_config.comp_comm_parallel": lost("all-to-alls and the experts' products take turns"),
+    "moe_config.shared_expert_overlap": lost("shared experts and all-to-alls take turns"),
+    "moe_config.use_shared_expert_gating": lost("shared experts count in full"),
+    "moe_config.enable_sdrop": lost("the tokens of every sequence are dropped by themselves"),
+    "moe_config.enable_deredundency": lost("all ranks exchange tokens, inside hosts and between them alike"),
+    "moe_config.group_wise_a2a": lost("all ranks exchange tokens, inside hosts and between them alike"),
+    "moe_config.npu_nums_per_device": effectless,
+    "moe_config.expert_group_size": effectless,
+    "context.mode": lost("the network is a graph", unless=(0, None, "GRAPH_MODE")),
+    "context.deterministic": lost("kernels need not be deterministic", unless=(None, "OFF", "off", False)),
     "optimizer.type": selects(
         "training.optimizer.kind",
         {
@@ -150,20 +162,14 @@ def _meaning(name: str) -> Meaning | None:
     if found is not None:
         return found
     head, _, rest = name.partition(".")
-    if head in _INERT["effectless"] or head in (
-        "runner_config",
-        "context",
-        "runner_wrapper",
-        "optimizer",
-        "moe_config",
-    ):
+    if head in _INERT["effectless"] or rest.partition(".")[0] in _INERT.get(head, ()):
         return effectless
+    if ".".join(name.split(".")[:2]) in _INERT["profile"]:
+        return of_profile
     if name.startswith(SECTION):
         key = name.removeprefix(SECTION)
         return MODEL.get(key) or (effectless if key.split(".")[0] in _INERT["model"] else None)
     if name.startswith(("model.arch", "model.auto")):
-        return effectless
-    if head == "parallel" and rest.partition(".")[0] in _INERT["parallel"]:
         return effectless
     return None
 
@@ -191,6 +197,20 @@ def _prompts(facts: Facts) -> None:
     for name, reason in (("prompts", "runner_config.batch_size counts"), ("blocks", "")):
         if name in facts.known:
             facts.effectless(facts.drop(name), reason)
+
+
+def _experts(facts: Facts) -> None:
+    """Where no layer has experts, nothing of their section counts; groups larger than the data-parallel ones
+    go over the tensor ranks as well.
+    """
+    if facts.get("experts", 1) <= 1:
+        for index, each in enumerate(facts.untranslated):
+            if each.flag.name.startswith("moe_config.") and each.fate is not Fate.EFFECTLESS:
+                facts.untranslated[index] = Untranslated(each.flag, Fate.EFFECTLESS, "there are no experts")
+        return
+    ranks, data, tensor = facts.get("expert", 1), facts.get("data", 1), facts.get("tensor", 1)
+    if ranks > data and ranks % tensor == 0:
+        facts.default("expert_tensor", 1, "expert_parallel goes beyond data_parallel")
 
 
 def _mode(facts: Facts, flag: Flag) -> None:

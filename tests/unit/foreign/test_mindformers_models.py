@@ -160,3 +160,54 @@ def test_offsets_count_layers_that_predict_further_tokens():
 def test_number_formats_count_beside_a_model_of_the_catalog():
     found = of(GLM3.replace('"float32"', '"bfloat16"'), model="llama2-7b")
     assert found.data["training"]["precision"] == {"compute": "bf16", "gradients": "bf16", "master": "none"}
+
+
+DENSE_MOE = """\
+moe_config:
+  expert_num: 1
+  capacity_factor: 1.05
+  aux_loss_factor: 0.05
+  num_experts_chosen: 1
+  group_wise_a2a: True
+  shared_expert_overlap: True
+"""
+
+
+def test_sections_of_experts_say_nothing_where_there_are_none():
+    found = of(DENSE_MOE + GLM3)
+    assert found.data == of(GLM3).data
+    mine = [each for each in found.untranslated if each.flag.name.startswith("moe_config")]
+    assert {each.fate for each in mine} == {Fate.EFFECTLESS}
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "fate"),
+    [
+        ("moe_config", "group_wise_a2a", Fate.UNSUPPORTED),
+        ("moe_config", "use_gmm", Fate.PROFILE),
+        ("moe_config", "aux_loss_factor", Fate.EFFECTLESS),
+        ("moe_config", "wonder", Fate.UNKNOWN),
+        ("runner_config", "wonder", Fate.UNKNOWN),
+        ("runner_wrapper", "wonder", Fate.UNKNOWN),
+        ("context", "wonder", Fate.UNKNOWN),
+        ("optimizer", "wonder", Fate.UNKNOWN),
+    ],
+)
+def test_no_section_is_without_effect_as_a_whole(section, key, fate):
+    found = read(moe_config__expert_num=8, **{f"{section}__{key}": True})
+    assert listed(found, f"{section}.{key}") == [fate]
+
+
+def test_experts_beyond_the_data_parallel_ranks_go_over_tensor_ranks_too():
+    """2 x 4 ranks share 8 experts, each of them whole, while every rank holds the whole embedding."""
+    found = read(
+        moe_config__expert_num=8, moe_config__num_experts_chosen=2, parallel_config__expert_parallel=8
+    )
+    parallel = found.data["parallel"]
+    assert parallel["mesh"] == {"pipeline": 2, "data": 1, "expert": 2, "tensor": 4}
+    assert parallel["roles"] == {"experts": ["expert", "tensor"]}
+    assert [each["match"] for each in parallel["strategies"]] == [
+        "embedding.tokens",
+        "*layers.*.mlp.experts.*",
+    ]
+    prepare(Scenario.of(found.data))
