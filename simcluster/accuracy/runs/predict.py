@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
+from functools import partial
 
 from simcluster.accuracy.hardware import HardwareSpec, named_hardware
 from simcluster.accuracy.runs.row import MeasuredRun
@@ -14,6 +13,7 @@ from simcluster.accuracy.runs.translate import framework_of, scenario_of
 from simcluster.errors import SimclusterError
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
+from simcluster.workers import mapped
 
 
 class Figure(enum.StrEnum):
@@ -51,20 +51,25 @@ def predict_runs(
 ) -> list[RunPrediction]:
     """The figures of every row with what is predicted, or the reason for none, in order.
 
-    ``cluster`` names a host for all of them, instead of the table's; ``jobs`` processes share the work.
+    ``cluster`` names a host for all of them, instead of the table's; ``jobs`` processes share the work. A row
+    whose process is killed is tried once more, then left without numbers.
     Raises ScenarioError if there is no such host.
     """
     chosen = named_hardware(cluster) if cluster else None
     rows = list(rows)
-    if jobs <= 1 or len(rows) < 2:
-        return [each for row in rows for each in _predicted(row, chosen)]
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        found = pool.map(_predicted, rows, [chosen] * len(rows), chunksize=4)
-        return [each for some in found for each in some]
+    found = mapped(partial(_predicted, entry=chosen), rows, jobs)
+    return [
+        each
+        for row, some in zip(rows, found, strict=True)
+        for each in (_without(row, _KILLED) if some is None else some)
+    ]
 
 
-def _predicted(row: MeasuredRun, entry: HardwareSpec | None) -> Sequence[RunPrediction]:
-    """Every figure that a row states; one without numbers if it states none."""
+_KILLED = "the process that simulated it was killed, twice: perhaps this machine has not enough memory for it"
+
+
+def _asked(row: MeasuredRun) -> list[RunPrediction]:
+    """Every figure that a row states, not predicted yet."""
     asked = []
     if (seconds := row.step_seconds) is not None:
         asked.append(RunPrediction(row, Figure.STEP, seconds))
@@ -72,12 +77,23 @@ def _predicted(row: MeasuredRun, entry: HardwareSpec | None) -> Sequence[RunPred
         asked.append(RunPrediction(row, Figure.MEMORY, row.peak_memory))
     if row.activation_memory is not None:
         asked.append(RunPrediction(row, Figure.ACTIVATIONS, row.activation_memory))
+    return asked
+
+
+def _without(row: MeasuredRun, reason: str) -> list[RunPrediction]:
+    """The figures of a row of which nothing is predicted; one without numbers if it states none."""
+    return [replace(each, reason=reason) for each in _asked(row) or [RunPrediction(row, Figure.STEP)]]
+
+
+def _predicted(row: MeasuredRun, entry: HardwareSpec | None) -> Sequence[RunPrediction]:
+    """Every figure that a row states; one without numbers if it states none."""
+    asked = _asked(row)
     if not asked:
-        return [RunPrediction(row, Figure.STEP, reason=f"no step follows from {row.words['metric']}")]
+        return _without(row, f"no step follows from {row.words['metric']}")
     try:
         documents = simulate(Scenario.of(scenario_of(row, entry))).documents
     except SimclusterError as error:
-        return [replace(each, reason=error.problems[0].message) for each in asked]
+        return _without(row, error.problems[0].message)
     stages = documents["memory"][-1:] if framework_of(row).memory == "last" else documents["memory"]
     found = {
         Figure.STEP: documents["summary"]["step_time_s"],

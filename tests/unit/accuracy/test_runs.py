@@ -358,3 +358,12 @@ def test_whole_numbers_that_a_program_wrote_as_floats(tmp_path):
     counts = ("layers", "hidden", "seq_len", "num_devices", "data", "tensor", "zero_stage", "micro_batch")
     (plain, same) = read_runs(written(tmp_path, {}, {name: f"{ROW[name]}.0" for name in counts}))
     assert scenario_of(plain) == scenario_of(same)
+
+
+def test_a_row_whose_process_dies_twice_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr("simcluster.accuracy.runs.predict.mapped", lambda function, rows, jobs: [None, []])
+    found = predict_runs(read_runs(written(tmp_path, {}, {})), jobs=2)
+    assert [each.figure for each in found] == [Figure.STEP, Figure.MEMORY]
+    assert {each.reason for each in found} == {
+        "the process that simulated it was killed, twice: perhaps this machine has not enough memory for it"
+    }

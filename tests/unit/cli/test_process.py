@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import signal
 import subprocess
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from simcluster.accuracy.runs import COLUMNS
+from tests.unit.accuracy.test_runs import ROW
 from tests.unit.cli.texts import SMALL
 
 COMMAND = [sys.executable, "-m", "simcluster.cli"]
@@ -28,13 +31,14 @@ main()
 """
 
 
-def start(*arguments):
+def start(*arguments, start_new_session=False):
     """A process of the command that has begun, with interrupts as a terminal would give them."""
     process = subprocess.Popen(
         [sys.executable, "-c", AS_ON_A_TERMINAL, *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=start_new_session,
     )
     assert process.stderr.readline() == "ready\n"
     return process
@@ -49,6 +53,23 @@ def test_an_interrupt_is_130_and_leaves_nothing(small, here, moment):
     assert process.returncode == 130
     assert (out, err) == ("", "interrupted\n")
     assert [path.name for path in here.iterdir()] == [small]
+
+
+@pytest.mark.parametrize("moment", [0.2, 0.5, 0.8, 1.2, 2.0])
+def test_an_interrupt_among_processes_that_begin_is_one_line(here, moment):
+    """As from a keyboard: it goes to all processes of the terminal."""
+    rows = [dict.fromkeys(COLUMNS, "") | ROW | {"id": str(number)} for number in range(2000)]
+    with (here / "runs.csv").open("w", newline="") as file:
+        table = csv.DictWriter(file, COLUMNS, extrasaction="ignore")
+        table.writeheader()
+        table.writerows(rows)
+    process = start("accuracy", "runs.csv", "--jobs", 2, start_new_session=True)
+    time.sleep(moment)
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate()
+    assert (process.returncode, out, err) == (130, "", "interrupted\n")
+    with pytest.raises(ProcessLookupError):  # nothing of it is left
+        os.killpg(process.pid, 0)
 
 
 SWALLOWED = """
