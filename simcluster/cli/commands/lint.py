@@ -28,7 +28,7 @@ def lint(
     """
     from simcluster.cli.linted import Asked, linted
     from simcluster.cli.terminal import complain, has_colour, note, out
-    from simcluster.cli.workers import mapped
+    from simcluster.workers import mapped
 
     changed, worst = tuple(changes(settings)), ExitCode.DONE
     asked = [Asked(path, changed, has_colour()) for path in scenarios]

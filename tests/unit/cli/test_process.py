@@ -55,21 +55,30 @@ def test_an_interrupt_is_130_and_leaves_nothing(small, here, moment):
     assert [path.name for path in here.iterdir()] == [small]
 
 
-@pytest.mark.parametrize("moment", [0.2, 0.5, 0.8, 1.2, 2.0])
-def test_an_interrupt_among_processes_that_begin_is_one_line(here, moment):
+def children(process):
+    """The processes that a process has begun."""
+    text = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+    return list(map(int, text.split()))
+
+
+@pytest.mark.parametrize("command", ["accuracy", "lint"])
+@pytest.mark.parametrize("moment", [0.05, 0.5])
+def test_an_interrupt_among_processes_that_begin_is_one_line(small, here, command, moment):
     """As from a keyboard: it goes to all processes of the terminal."""
     rows = [dict.fromkeys(COLUMNS, "") | ROW | {"id": str(number)} for number in range(2000)]
     with (here / "runs.csv").open("w", newline="") as file:
         table = csv.DictWriter(file, COLUMNS, extrasaction="ignore")
         table.writeheader()
         table.writerows(rows)
-    process = start("accuracy", "runs.csv", "--jobs", 2, start_new_session=True)
+    files = ["runs.csv"] if command == "accuracy" else [small] * 400
+    process = start(command, *files, "--jobs", 2, start_new_session=True)
+    while len(children(process)) < 2:  # one of them tracks what they share
+        time.sleep(0.001)
     time.sleep(moment)
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate()
-    assert (process.returncode, out, err) == (130, "", "interrupted\n")
-    with pytest.raises(ProcessLookupError):  # nothing of it is left
-        os.killpg(process.pid, 0)
+    assert (process.returncode, err) == (130, "interrupted\n")
+    assert command == "lint" or not out
 
 
 SWALLOWED = """
