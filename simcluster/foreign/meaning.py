@@ -122,7 +122,7 @@ def lost(reason: str, *, unless: Collection[Any] = OFF) -> Meaning:
 
     def meaning(facts: Facts, flag: Flag) -> None:
         if not flag.missing and _among(flag, unless):
-            facts.effectless(flag, "off")
+            facts.effectless(flag, "off" if _among(flag, (*OFF, 0.0)) else "as is simulated")
         else:
             facts.unsupported(flag, reason)
 

@@ -68,23 +68,22 @@ OPTIMIZERS: Mapping[str, str] = {
     "adamw": "adamw",
     "fused_adam": "adamw",
     "distributed_fused_adam": "adamw",
+    "distributed_adam": "adamw",
     "mcore_distributed_optim": "adamw",
+    "megatron_distributed_optim": "adamw",
     "megatron_fused_adam": "adamw",
     "sgd": "momentum",
     "lamb": "lamb",
 }
 """Update rules by the names that optimizers have."""
 
-SHARDED_OPTIMIZERS = frozenset(("distributed_fused_adam", "mcore_distributed_optim"))
-"""Optimizers that shard their states over data-parallel ranks."""
-
 
 def named_optimizer(facts: Facts, flag: Flag) -> None:
-    """An optimizer by its name, which may say that it shards its states."""
+    """An optimizer by its name; the distributed ones, whatever they are called, shard their states."""
     name = word(facts, flag)
     if name is None:
         return
-    if name in SHARDED_OPTIMIZERS:
+    if "distributed" in name.lower():
         facts.say("parallel.optimizer_sharding", ZERO[1], flag)
     selects("training.optimizer.kind", OPTIMIZERS, "adamw is simulated")(facts, flag)
 

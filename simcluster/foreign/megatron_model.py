@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from simcluster.foreign.facts import Choice, Facts
@@ -123,6 +123,18 @@ def numbers(facts: Facts) -> None:
             (first if first == second else each, None), "moments are simulated in fp32: more memory"
         )
         facts.say("training.optimizer.states", choice, flag)
+
+
+def fully_sharded(facts: Facts, names: Collection[str]) -> None:
+    """How far Megatron's FSDP shards; ``names`` are the switches that are on."""
+    if "sharding_strategy" not in facts.known:
+        return
+    flag = facts.flag("sharding_strategy")
+    if {"use_megatron_fsdp", "use_custom_fsdp"} & {*names}:
+        facts.known.pop("parallel.optimizer_sharding", None)
+        facts.say("parallel.optimizer_sharding", facts.get("sharding_strategy"), flag)
+    else:
+        facts.effectless(flag, "without use_megatron_fsdp")
 
 
 def recomputation(facts: Facts) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from simcluster.foreign.beyond import ADAPTERS, RECURRENT, STATE_SPACE, Beyond
 from simcluster.foreign.facts import Facts
 from simcluster.foreign.flag import Flag
-from simcluster.foreign.meaning import selects, unless_open, word
-from simcluster.foreign.megatron_arguments import FP8, ZERO
+from simcluster.foreign.meaning import states, unless_open
+from simcluster.foreign.megatron_arguments import FP8, ZERO, named_optimizer
 from simcluster.model.spec import ModelSpec
 
 _TARGETS: Mapping[str, str] = {
@@ -54,7 +54,7 @@ _BEYOND: Mapping[str, Beyond] = {
     "recurrentgemma": RECURRENT,
     "rwkv": RECURRENT,
 }
-_FAMILIES: Mapping[str, str] = {"bert": "bert", "t5": "t5"}
+_FAMILIES: Mapping[str, str] = {"bert": "bert", "t5": "t5", "bart": "t5"}
 
 _GATED: Mapping[str, str] = {"silu": "swiglu", "swish": "swiglu", "gelu": "geglu", "quick_gelu": "geglu"}
 _UNGATED: Mapping[str, str] = {"gelu": "gelu", "relu": "relu", "squared_relu": "squared_relu"}
@@ -123,6 +123,30 @@ def _kind(facts: Facts, flag: Flag, name: str) -> None:
     for word_, family in _FAMILIES.items():
         if name.startswith(word_):
             facts.say("model.family", family, flag)
+            if word_ != family:
+                facts.unsupported(flag, "a T5 is simulated")
+
+
+def heads_of_bert(facts: Facts, flag: Flag) -> None:
+    """``bert_binary_head``, which BERT alone has: a head for pairs of sentences beside that for words."""
+    facts.say("model.family", "bert", flag)
+    if flag.value is False:
+        facts.unsupported(flag, "the pooler and the head for pairs of sentences are there, too")
+
+
+def of_encoder(facts: Facts, flag: Flag) -> None:
+    """Layers of an encoder beside those of a decoder: a T5."""
+    states("encoder_layers")(facts, flag)
+    facts.say("model.family", "t5", flag)
+
+
+def of_decoder(facts: Facts, flag: Flag) -> None:
+    """A size of the decoder, which has those of the encoder."""
+    twin = flag.name.replace("model.decoder.", "model.encoder.", 1)
+    if any(each.name == twin and each.value == flag.value for each in facts.flags):
+        facts.effectless(flag, "as the encoder")
+    else:
+        facts.unsupported(flag, "the decoder is as the encoder")
 
 
 def _activation(facts: Facts, flag: Flag) -> None:
@@ -177,30 +201,7 @@ def fp8(facts: Facts, flag: Flag) -> None:
         facts.effectless(flag, "off")
 
 
-def _optimizer(facts: Facts, flag: Flag) -> None:
-    """NeMo 1 names the optimizer; the distributed ones, whatever their names, shard their states."""
-    name = word(facts, flag)
-    if name is not None and "distributed" in name.lower():
-        facts.say("parallel.optimizer_sharding", ZERO[1], flag)
-    selects(
-        "training.optimizer.kind",
-        {
-            "distributed_fused_adam": "adamw",
-            "distributed_adam": "adamw",
-            "mcore_distributed_optim": "adamw",
-            "megatron_distributed_optim": "adamw",
-            "megatron_fused_adam": "adamw",
-            "fused_adam": "adamw",
-            "adamw": "adamw",
-            "adam": "adamw",
-            "lamb": "lamb",
-            "sgd": "momentum",
-        },
-        "adamw is simulated",
-    )(facts, flag)
-
-
-optimizer = unless_open("training.optimizer.kind", _optimizer)
+optimizer = unless_open("training.optimizer.kind", named_optimizer)
 
 
 def made_by(facts: Facts, flag: Flag) -> None:

@@ -37,7 +37,7 @@ class Megatron(Importer):
 
     def read(self, text: str, name: str, given: Given) -> Facts:
         """The arguments of the one launch in the script; variables are filled in, nothing is executed."""
-        facts = Facts()
+        facts = Facts(settings=dict(given.settings))
         script = read_script(text, name, given.variables)
         launch = find_launch(script, text, MARKS, "Megatron")
         understand_launcher(facts, launch.launcher)
@@ -129,13 +129,7 @@ def _elsewhere(facts: Facts, flags: list[Flag], script: Script) -> None:
 
 def _sharding(facts: Facts, names: list[str]) -> None:
     """How far Megatron's FSDP shards, and what DeepSpeed does with bf16."""
-    if "sharding_strategy" in facts.known:
-        flag = facts.flag("sharding_strategy")
-        if {"use_megatron_fsdp", "use_custom_fsdp"} & {*names}:
-            facts.known.pop("parallel.optimizer_sharding", None)
-            facts.say("parallel.optimizer_sharding", facts.get("sharding_strategy"), flag)
-        else:
-            facts.effectless(flag, "without --use-megatron-fsdp")
+    model.fully_sharded(facts, names)
     if {"deepspeed", "deepspeed_config", "zero_stage"} & {*names}:
         compute = facts.get("training.precision.compute")
         if compute == "bf16":

@@ -24,6 +24,8 @@ from simcluster.foreign.meaning import (
     word,
 )
 from simcluster.foreign.megatron_arguments import ZERO, meaning_of
+from simcluster.foreign.megatron_families import MEANINGS as FAMILIES
+from simcluster.foreign.megatron_families import structure
 from simcluster.foreign.megatron_offload import offload
 from simcluster.foreign.mixture import mixture
 from simcluster.foreign.profile import of_profile, say_framework
@@ -83,6 +85,9 @@ class Nemo(Importer):
         self.expect(written, name)
         facts.understand(written, _meaning)
         words.gate(facts)
+        megatron.fully_sharded(
+            facts, [flag.name.rpartition(".")[2] for flag in written if flag.value is True]
+        )
         if words.of_bridge(written):
             words.recipe(facts)
         if "model.layers" in facts.known and "model.use" in facts.known:
@@ -96,6 +101,7 @@ class Nemo(Importer):
         megatron.numbers(facts)
         megatron.recomputation(facts)
         megatron.stages(facts)
+        structure(facts)
         offload(facts, given)
         if facts.get("chunks", 1) <= 1:
             facts.default("p2p", "blocking", "NeMo's default without virtual stages")
@@ -129,6 +135,14 @@ _OWN: Mapping[str, Meaning] = {
     "model.get_attention_mask_from_fusion": of_profile,
     "model.sharp": lost("switches reduce nothing: --cluster dgx-h100-sharp has some that do"),
     "model.data.train_ds.max_seq_length": states("training.seq_len"),
+    "model.bert_binary_head": words.heads_of_bert,
+    "model.encoder.num_layers": words.of_encoder,
+    "model.encoder.arch": lost("the encoder is a transformer", unless=("transformer", None)),
+    "model.decoder.num_layers": states("decoder_layers"),
+    "model.data.seq_length_dec": states("decoder_seq_len"),
+    "model.share_token_embeddings": lost("both sides share the table of tokens", unless=(True, None)),
+    "model.share_decoder_tokens_head_embeddings": switch("model.tied", True, False),
+    "model.tokens_head_bias": lost("the head has no bias"),
     "model.headscale": lost("heads are not scaled"),
     "model.qkv_bias": switch("model.qkv_bias", True, False),
     "model.emb_dropout_prob": embedding_dropout,
@@ -145,6 +159,8 @@ _OWN: Mapping[str, Meaning] = {
     "model.fp8": words.fp8,
     "model.transformer_engine": effectless,
     "model.mcore_gpt": effectless,
+    "model.mcore_bert": effectless,
+    "model.mcore_t5": effectless,
     "model.megatron_amp_O2": effectless,
     "model.megatron_amp_o2": effectless,
     "model.optim.name": words.optimizer,
@@ -170,10 +186,6 @@ _OWN: Mapping[str, Meaning] = {
     "model._target_": words.target,
     "model.config._target_": words.target,
     "model.provider": words.target,
-    "ddp.data_parallel_sharding_strategy": selects(
-        "parallel.optimizer_sharding",
-        {"no_shard": ZERO[0], "optim": ZERO[1], "optim_grads": ZERO[2], "optim_grads_params": ZERO[3]},
-    ),
 }
 """Settings with a meaning of their own in these files."""
 
@@ -186,6 +198,10 @@ def _meaning(name: str) -> Meaning | None:
         return words.adapters
     if name.startswith("model.peft."):
         return words.schemed
+    if name.startswith("model.encoder."):
+        return _meaning(name.replace("encoder.", "", 1))
+    if name.startswith("model.decoder."):
+        return words.of_decoder
     if head in _INERT["effectless"] or name.endswith(("._target_", "._partial_", "._args_")):
         return effectless
     for section in _SECTIONS:
@@ -194,7 +210,7 @@ def _meaning(name: str) -> Meaning | None:
         key = name.removeprefix(section)
         if f"model.{key}" in _OWN and section == "model.config.":
             return _OWN[f"model.{key}"]
-        found = meaning_of(key)
+        found = meaning_of(key) or FAMILIES.get(key)
         if found is not None:
             return found
         if key.partition(".")[0] in _INERT["model"] or key.startswith(("sched.", "tokenizer.", "data.")):
