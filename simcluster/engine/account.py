@@ -19,7 +19,6 @@ from simcluster.engine.spans import InstructionTimes, Vocabulary
 from simcluster.layout import unrooted
 from simcluster.model import Place
 from simcluster.program import Action, Category, Code, Program, Scope, Slot
-from simcluster.program.phases import FORWARD
 
 Ints = NDArray[np.int64]
 
@@ -213,21 +212,19 @@ class _Stage:
                 for when, latest, size in ((times.arrivals, False, 1), (times.ends, True, -1)):
                     what = (Category.TEMPORARY, size * each.scratch, buffers, micro_batches)
                     self._book(when[:, index : index + 1], latest, *what)
-        makers, droppers = _makers(code), _droppers(code)
         for index, slot in enumerate(code.slots):
             if slot.scope is Scope.STEP or not slot.num_bytes or slot.place is not self.place:
                 continue
-            made = index in makers or (slot.feed and code.phase == FORWARD)
-            if not made and index not in droppers:
+            if index not in code.books and index not in code.dropped:
                 continue
             names = [plan.buffer(instance, slot.name) for instance in instances]
             numbers = np.array([self.buffers.number(name) for name in names], dtype=np.int64)
             batches = labels[slot.scope] if slot.scope is not Scope.LOCAL else micro_batches
             rows = _Rows(slot, names, which, numbers[which], batches, times.executions // per_step)
-            if made:
-                self._allocate(rows, _allocation(code, makers.get(index), times)[:, None])
-            if index in droppers:
-                self._release(rows, times.ends[:, droppers[index]])
+            if index in code.books:
+                self._allocate(rows, _allocation(code, index, times))
+            if index in code.dropped:
+                self._release(rows, times.ends[:, code.dropped[index]])
 
     def _allocate(self, rows: _Rows, when: Ints) -> None:
         """Allocates at once where this code alone writes the buffers, else when the first of all begins."""
@@ -280,27 +277,10 @@ class _Stage:
         self.parts.append((when, latest, kinds, sizes, buffers, micro_batches))
 
 
-def _makers(code: Code) -> dict[int, int]:
-    """Slot -> the first instruction that writes it."""
-    found: dict[int, int] = {}
-    for index, each in enumerate(code.instructions):
-        for slot in each.writes:
-            found.setdefault(slot, index)
-    return found
-
-
-def _droppers(code: Code) -> dict[int, list[int]]:
-    """Slot -> the instructions that drop it."""
-    found: dict[int, list[int]] = {}
-    for index, each in enumerate(code.instructions):
-        for slot in each.drops:
-            found.setdefault(slot, []).append(index)
-    return found
-
-
-def _allocation(code: Code, maker: int | None, times: InstructionTimes) -> Ints:
-    if maker is None:
-        return times.starts[:, 0]
-    if code.instructions[maker].in_place:
-        return times.ends[:, maker]
-    return times.arrivals[:, maker]
+def _allocation(code: Code, slot: int, times: InstructionTimes) -> Ints:
+    """The moments [executions, moments] of which the earliest books a slot."""
+    books = code.books[slot]
+    first = code.instructions[books[0]]
+    if slot not in first.writes:
+        return times.starts[:, books]
+    return (times.ends if first.in_place else times.arrivals)[:, books]

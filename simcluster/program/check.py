@@ -1,7 +1,7 @@
 """The checker: what must hold of any Program before it is run.
 
-Everything read is written before, transfers have counterparts, and all members of a group issue their
-collectives in one order.
+Everything read is written before, transfers have counterparts, all members of a group issue their collectives
+in one order, and no category of memory goes below zero.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from simcluster.collectives import PartsByGroup
 from simcluster.errors import SimulationError
+from simcluster.program.bookings import booking_faults
 from simcluster.program.instruction import (
     RECEIVER_OF,
     Action,
@@ -30,6 +31,7 @@ def check(program: Program, classes: Classes) -> None:
     faults = [fault for code in program.codes for fault in _code_faults(code)]
     faults += _transfer_faults(program)
     faults += _order_faults(program, classes)
+    faults += booking_faults(program)
     if faults:
         raise SimulationError(*faults)
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import enum
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 
 from simcluster.collectives import PartsByGroup
 from simcluster.layout import Layout, Movement, Strategy, base_axis, unrooted, whole
-from simcluster.model import Operator, Part, Place, Relocation, TensorType
+from simcluster.model import Operator, Part, Phase, Place, Relocation, TensorType
 from simcluster.program.makers import made
 from simcluster.work import Work
 
@@ -254,9 +254,30 @@ class Code:
         return {slot: tuple(makers.values()) for slot, makers in found.items()}
 
     @cached_property
-    def droppers(self) -> Counter[int]:
-        """Slot -> how many instructions drop it."""
-        return Counter(slot for each in self.instructions for slot in set(each.drops))
+    def books(self) -> dict[int, tuple[int, ...]]:
+        """Slot -> the instructions of which the first to begin books it, where this code does so.
+
+        That is the first to write it. What comes from the batch nobody writes: in a forward it is there as
+        soon as the code begins, or one of its streams reads it before that.
+        """
+        found: dict[int, tuple[int, ...]] = {}
+        for index, each in enumerate(self.instructions):
+            for slot in each.writes:
+                found.setdefault(slot, (index,))
+        feeds = [index for index, slot in enumerate(self.slots) if slot.feed and self.phase == Phase.FORWARD]
+        for slot in feeds:
+            readers = [index for index, each in enumerate(self.instructions) if slot in each.reads]
+            found.setdefault(slot, tuple(dict.fromkeys((0, *readers))))
+        return found
+
+    @cached_property
+    def dropped(self) -> dict[int, tuple[int, ...]]:
+        """Slot -> the instructions that drop it; the last of all to end releases it."""
+        found: defaultdict[int, list[int]] = defaultdict(list)
+        for index, each in enumerate(self.instructions):
+            for slot in dict.fromkeys(each.drops):
+                found[slot].append(index)
+        return {slot: tuple(droppers) for slot, droppers in found.items()}
 
 
 @dataclass(frozen=True, slots=True)

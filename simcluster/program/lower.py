@@ -11,18 +11,18 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from simcluster.layout import Kind, Mesh, Movement
-from simcluster.model import Block, Node, Operator, Place, Relocation, Role, Value
+from simcluster.model import Block, Node, Operator, Place, Relocation, Role
 from simcluster.plan.framework import StorageSpec
 from simcluster.plan.fuse import kernel_nodes
 from simcluster.plan.piece import USUAL_GRAPHS, Graphs
 from simcluster.plan.redistribute import collective_bytes, routed_parts
+from simcluster.program.categories import Categories
 from simcluster.program.graphs import launched
 from simcluster.program.host_work import on_processors
 from simcluster.program.instruction import (
     COMPUTE,
     Action,
     Call,
-    Category,
     Code,
     Instruction,
     Scope,
@@ -38,7 +38,7 @@ from simcluster.program.phases import (
     phases_of,
     stream_of,
 )
-from simcluster.program.relocate import booked, copied, room_for
+from simcluster.program.relocate import copied, room_for
 from simcluster.program.segments import in_segments, phase_of
 from simcluster.program.storage import internal, local_type, stored, views, whole_sizes
 from simcluster.program.uses import Uses
@@ -46,16 +46,6 @@ from simcluster.work import DType, Kernel, Work
 
 _COMPUTED = (FORWARD, RECOMPUTE, BACKWARD, WEIGHTS)
 """What is done for every micro-batch, in order of the kernels."""
-
-RESIDENT = {
-    Role.PARAMETER: Category.PARAMETERS,
-    Role.COPY: Category.PARAMETERS,
-    Role.ACCUMULATOR: Category.GRADIENTS,
-    Role.STATE: Category.OPTIMIZER,
-    Role.CACHE: Category.KV_CACHE,
-    Role.BUFFER: Category.COMMUNICATION,
-}
-"""What values that outlive a step are booked under."""
 
 _ADDED = (Role.ACCUMULATOR, Role.SUM)
 _MATRIX = (Kernel.GEMM, Kernel.ATTENTION, Kernel.CONV)
@@ -95,10 +85,10 @@ def lower(block: Block, settings: Lowering, given: Mapping[str, Scope] | None = 
         phases = in_segments(phases, _COMPUTED)
     uses = Uses.of(block, phases, given or {}, stream_of)
     forward = [node for name, nodes in phases.items() if phase_of(name) == FORWARD for node in nodes]
-    copies = booked(block, RESIDENT)
+    categories = Categories.of(block, uses)
     sizes = whole_sizes(block, forward, settings.mesh, settings.storage, uses) | views(block, uses)
     return {
-        name: _CodeWriter(block, name, nodes, settings, uses, sizes, copies).write()
+        name: _CodeWriter(block, name, nodes, settings, uses, sizes, categories).write()
         for name, nodes in phases.items()
         if nodes
     }
@@ -118,7 +108,7 @@ class _CodeWriter:
     settings: Lowering
     uses: Uses
     sizes: Mapping[str, int]
-    copies: Mapping[str, Category]
+    categories: Categories
     slots: list[Slot] = field(default_factory=list)
     index: dict[str, int] = field(default_factory=dict)
     instructions: list[Instruction] = field(default_factory=list)
@@ -147,14 +137,13 @@ class _CodeWriter:
         scope = self.uses.scope(value)
         size = self.sizes.get(value, local.num_bytes)
         size = 0 if kind.role is Role.VIEW or value in self.internal else size
-        category = self._category(value, kind, scope)
         assert kind.layout is not None
         feed = kind.role is Role.FEED
         return Slot(
             value,
             scope,
             local,
-            category,
+            self.categories.category(value),
             size,
             kind.type,
             kind.layout,
@@ -163,21 +152,6 @@ class _CodeWriter:
             kind.part,
             kind.place,
         )
-
-    def _category(self, value: str, kind: Value, scope: Scope) -> Category:
-        if kind.role in RESIDENT:
-            return RESIDENT[kind.role]
-        if value in self.copies:
-            return self.copies[value]
-        if kind.role is Role.GATHERED:
-            return Category.COMMUNICATION
-        if scope is Scope.MICRO_BATCH and kind.role in (Role.ACTIVATION, Role.FEED):
-            return Category.ACTIVATIONS
-        if kind.role is Role.SUM:
-            return Category.TEMPORARY
-        maker = next((node for node in self.block.nodes if value in node.outputs), None)
-        moved = maker is not None and isinstance(maker.operator, Movement)
-        return Category.COMMUNICATION if moved else Category.TEMPORARY
 
     # -- instructions -----------------------------------------------------------------------------------
 

@@ -157,15 +157,17 @@ class Program:
 
     @cached_property
     def makers(self) -> tuple[Mapping[str, int], ...]:
-        """Per part: buffer of micro-batch scope -> how many runs of codes write it, each adding to it."""
+        """Per part: buffer of micro-batch scope -> how many runs of codes book it, the first of all for all.
+
+        They add to it, or read what comes from the batch.
+        """
         found = []
         for part in self.parts:
             runs = {(execution.code, execution.instance) for execution in part.executions}
             counts: Counter[str] = Counter()
             for index, instance in runs:
                 code = self.codes[index]
-                written = {slot for instruction in code.instructions for slot in instruction.writes}
-                for slot in written:
+                for slot in code.books:
                     if code.slots[slot].scope is Scope.MICRO_BATCH:
                         counts[part.buffer(instance, code.slots[slot].name)] += 1
             found.append(dict(counts))

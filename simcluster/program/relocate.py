@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from simcluster.cluster import Way
-from simcluster.model import Block, Node, Phase, Place, Relocation, Role
+from simcluster.model import Node, Place, Relocation
 from simcluster.model.place import ANY_TIME
 from simcluster.program.instruction import (
     COMPUTE,
@@ -14,7 +14,6 @@ from simcluster.program.instruction import (
     OFFLOAD,
     Action,
     Call,
-    Category,
     Code,
     Execution,
     Instruction,
@@ -52,48 +51,6 @@ def copied(node: Node, relocation: Relocation, call: Call, slots: Sequence[Slot]
         at_most=relocation.at_most,
         why=node.why,
     )
-
-
-def booked(block: Block, resident: Mapping[Role, Category]) -> dict[str, Category]:
-    """What copies of values are booked under: as what they are copies of.
-
-    That is a value that outlives the step, which is one of ``resident``; otherwise, at the end of a step, a
-    gradient, such as one that is clipped, and before that an activation.
-    """
-    near: dict[str, list[str]] = {}
-    at_end: set[str] = set()
-    for node in block.nodes:
-        if isinstance(node.operator, Relocation):
-            at_end.update(node.outputs if node.phase is Phase.END else ())
-            for one, other in zip(node.inputs, node.outputs, strict=True):
-                near.setdefault(one, []).append(other)
-                near.setdefault(other, []).append(one)
-    found: dict[str, Category] = {}
-    seen: set[str] = set()
-    for value in near:
-        if value not in seen:
-            together = list(_reached(value, near))
-            seen.update(together)
-            kinds = [resident[role] for each in together if (role := block.values[each].role) in resident]
-            if kinds:
-                found |= dict.fromkeys(together, kinds[0])
-            else:
-                # Gradients, or weights that were gathered, are booked as other blocks do that see them, too.
-                activations = [each for each in together if block.values[each].role is Role.ACTIVATION]
-                late = not at_end.isdisjoint(together)
-                found |= dict.fromkeys(activations, Category.GRADIENTS if late else Category.ACTIVATIONS)
-    return found
-
-
-def _reached(value: str, near: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """A value and all that are copies of one another with it."""
-    seen = {value: None}
-    queue = [value]
-    while queue:
-        each = queue.pop()
-        yield each
-        queue += [other for other in near[each] if other not in seen]
-        seen |= dict.fromkeys(near[each])
 
 
 def room_for(index: int, instructions: Sequence[Instruction]) -> Iterator[int]:

@@ -8,8 +8,9 @@ from simcluster.document.pattern import matches
 from simcluster.layout import Dims, Mesh
 from simcluster.model import Block, Graph, Instance, Node, Operator, Phase, Role, TensorType, Value
 from simcluster.plan.place import LAYERS
+from simcluster.program.categories import RESIDENT
 from simcluster.program.instruction import Category
-from simcluster.program.lower import RESIDENT, Lowering
+from simcluster.program.lower import Lowering
 from simcluster.program.program import Resident
 from simcluster.program.storage import local_type
 

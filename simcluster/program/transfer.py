@@ -11,6 +11,7 @@ from dataclasses import replace
 from simcluster.layout import FLAT, Kind, Mesh, Movement
 from simcluster.model import Role, Value
 from simcluster.plan.redistribute import collective_bytes
+from simcluster.program.categories import crossing
 from simcluster.program.instruction import (
     COMPUTE,
     Action,
@@ -32,8 +33,8 @@ TRANSFER = "transfer"
 def carried(value: Value, mesh: Mesh) -> Slot:
     """What a transfer of a value carries, as the buffer ``value`` at both ends."""
     local = local_type(value, mesh)
-    category = Category.TEMPORARY if value.role is Role.GRADIENT else Category.ACTIVATIONS
     assert value.layout is not None
+    category = crossing(value.role)
     return Slot("value", Scope.MICRO_BATCH, local, category, local.num_bytes, value.type, value.layout)
 
 

@@ -116,7 +116,7 @@ class Buffers:
         """How many instructions drop a buffer."""
         slot = event.code.slots[index]
         if slot.scope is Scope.LOCAL:
-            return event.code.droppers[index]
+            return len(event.code.dropped[index])
         part = self.program.part_of(event.rank)
         name = self._key(event, index)[1]
         if slot.scope is Scope.KEPT:
