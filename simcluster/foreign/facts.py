@@ -156,14 +156,14 @@ class Facts:
                 self.effectless(flag, "not set")
             elif meaning is None:
                 self.unknown(flag)
-            elif flag.condition and not _without_effect(meaning, flag):
-                hint = "say with --var what the condition asks for, or what the variable is that holds it"
+            elif flag.condition and not without_effect(meaning, flag):
+                hint = "" if "--var" in flag.condition else "give --var for the variable that holds it"
                 self.wrong(flag, f"{flag.condition}, and it changes the result", hint)
             else:
                 meaning(self, flag)
 
 
-def _without_effect(meaning: Meaning, flag: Flag) -> bool:
+def without_effect(meaning: Meaning, flag: Flag) -> bool:
     """Whether a setting would only be listed, as one that changes nothing or that a profile decides."""
     trial = Facts()
     meaning(trial, flag)

@@ -54,6 +54,7 @@ MEANINGS: Mapping[str, Meaning] = {
     "num_key_value_heads": states("model.kv_heads"),
     "ds_sequence_parallel_size": lambda facts, flag: _heads(facts, flag),
     "no_pipeline_parallel": effectless,
+    "pp_partition_method": states("partition", word),
     "glu_activation": selects(
         "model.activation", {"geglu": "geglu", "swiglu": "swiglu"}, "an MLP without a gate is simulated"
     ),
@@ -95,6 +96,25 @@ MEANINGS: Mapping[str, Meaning] = {
     "colocate": lost(_ROLLOUTS),
     "use_dynamic_batch_size": lost("every micro-batch has the size that --micro-batch-size says"),
 }
+
+
+def partition(facts: Facts) -> None:
+    """How DeepSpeed shares layers over stages: equally, or with embedding and head as one layer each."""
+    if "partition" not in facts.known:
+        return
+    said, flag = facts.get("partition").strip("'\""), facts.flag("partition")
+    layers, stages = facts.get("model.layers", 0), facts.get("pipeline", 1)
+    if stages > 1 and "embedding" in said and layers + 2 == stages:
+        facts.wrong(
+            flag,
+            f"{layers} layers + 2 / {stages} stages = 1: the end stages have no layer, but embeddings alone",
+        )
+    elif stages <= 1 or said.startswith("type:transformer"):
+        facts.effectless(flag, "stages hold as many layers in the scenario")
+    else:
+        facts.unsupported(
+            flag, "stages hold as many layers as go into them, the end stages one less if it fits"
+        )
 
 
 def _heads(facts: Facts, flag: Flag) -> None:

@@ -8,16 +8,17 @@ from dataclasses import replace
 from simcluster.errors import Problem, ScenarioError
 from simcluster.foreign import megatron_model as model
 from simcluster.foreign.deepspeed_offload import offload as zero_offload
-from simcluster.foreign.facts import Facts, Meaning
+from simcluster.foreign.facts import Facts, Meaning, without_effect
 from simcluster.foreign.flag import Flag
 from simcluster.foreign.formats.deepspeed import meaning_of as setting_of
 from simcluster.foreign.formats.deepspeed import sharding
 from simcluster.foreign.importer import Given, Importer
 from simcluster.foreign.launcher import understand_launcher
-from simcluster.foreign.megatron_arguments import MARKS, meaning_of
+from simcluster.foreign.megatron_arguments import MARKS, PROFILED, meaning_of
 from simcluster.foreign.megatron_families import MEANINGS as FAMILIES
 from simcluster.foreign.megatron_families import structure
 from simcluster.foreign.megatron_forks import MEANINGS as FORKS
+from simcluster.foreign.megatron_forks import partition
 from simcluster.foreign.megatron_offload import offload
 from simcluster.foreign.megatron_program import program
 from simcluster.foreign.mixture import mixture
@@ -45,6 +46,7 @@ class Megatron(Importer):
         flags = _last(facts, launch.arguments)
         names = [_key(flag.name) for flag in flags if not flag.condition]
         model.framework(facts, names, "megatron-core")
+        flags = _open_profiles(facts, flags)
         facts.understand(_configured(facts, flags, script), _meaning)
         facts.remarks += [each for each in script.remarks if each not in facts.remarks]
         _elsewhere(facts, flags, script)
@@ -60,6 +62,7 @@ class Megatron(Importer):
         facts.default("training.optimizer.clip", 1.0, "--clip-grad 1.0 (Megatron's default)")
         model.recomputation(facts)
         model.stages(facts)
+        partition(facts)
         structure(facts)
         offload(facts, given)
         zero_offload(facts, given)
@@ -89,6 +92,20 @@ def _last(facts: Facts, flags: Iterable[Flag]) -> list[Flag]:
     return list(found.values())
 
 
+def _open_profiles(facts: Facts, flags: list[Flag]) -> list[Flag]:
+    """The arguments without those that tell the framework profile, but may not be there; these are told."""
+    kept = []
+    for flag in flags:
+        meaning = _meaning(flag.name)
+        telling = flag.condition and _key(flag.name) in PROFILED
+        if telling and meaning is not None and without_effect(meaning, flag):
+            facts.flags.append(flag)
+            facts.unsupported(flag, f"{flag.condition}; the framework profile is chosen without it")
+        else:
+            kept.append(flag)
+    return kept
+
+
 def _configured(facts: Facts, flags: list[Flag], script: Script) -> list[Flag]:
     """The arguments, and in place of a DeepSpeed JSON that the script writes itself what that says."""
     found = []
@@ -113,7 +130,7 @@ def _configured(facts: Facts, flags: list[Flag], script: Script) -> list[Flag]:
 def _elsewhere(facts: Facts, flags: list[Flag], script: Script) -> None:
     """Where the model's size is not said, but a word is open that may hold it, that word is the mistake."""
     open_ = [flag for flag in flags if flag.name.startswith("$")]
-    if not open_ or "model.layers" in facts.known or "model.encoder_layers" in facts.known:
+    if not open_ or any(_key(flag.name) in ("num_layers", "encoder_num_layers") for flag in flags):
         return
     flag = open_[0]
     name = flag.name.strip("${}").partition("[")[0]

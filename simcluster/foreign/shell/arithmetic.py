@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable
+
+_CHOICE = re.compile(r"([^?:]*)\?([^?:]*):([^?:]*)")
 
 LONGEST = 200
 """Characters of an expression."""
 
 
 def with_names(text: str) -> str:
-    """An expression with the signs for and, or and not as words."""
+    """An expression with the signs for and, or, not and a choice (``a ? b : c``) as words."""
     text = text.strip().replace("&&", " and ").replace("||", " or ")
-    return text.replace("!", " not ").replace(" not =", "!=")
+    text = text.replace("!", " not ").replace(" not =", "!=")
+    choice = _CHOICE.fullmatch(text)
+    return f"({choice[2]}) if ({choice[1]}) else ({choice[3]})" if choice else text
 
 
 def evaluated(text: str, value: Callable[[str], str]) -> int | None:
@@ -42,6 +47,8 @@ def _evaluated(node: ast.expr, value: Callable[[str], str]) -> int:
             return int(not _evaluated(operand, value))
         case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARED:
             return int(_COMPARED[type(op)](_evaluated(left, value), _evaluated(right, value)))
+        case ast.IfExp(test=test, body=body, orelse=otherwise):
+            return _evaluated(body if _evaluated(test, value) else otherwise, value)
         case ast.BoolOp(op=op, values=values):
             found_all = [bool(_evaluated(each, value)) for each in values]
             return int(all(found_all) if isinstance(op, ast.And) else any(found_all))

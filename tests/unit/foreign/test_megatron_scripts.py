@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from simcluster.errors import ScenarioError
 from simcluster.foreign import Fate, Given, importer, translate
@@ -17,9 +19,9 @@ SIZES = (
 LINE = f"torchrun --nproc_per_node 8 pretrain_gpt.py {SIZES}"
 
 
-def read(text, *, hosts=1, cluster="dgx-h100", variables=(), settings=()):
+def read(text, *, hosts=1, cluster="dgx-h100", variables=(), options=()):
     return translate(
-        importer("megatron"), text, "run.sh", Given(cluster, hosts, None, tuple(settings), dict(variables))
+        importer("megatron"), text, "run.sh", Given(cluster, hosts, None, tuple(options), dict(variables))
     )
 
 
@@ -109,7 +111,7 @@ def test_an_inference_asks_for_its_prompts():
     line = LINE.replace("pretrain_gpt.py", "tools/run_text_generation_server.py")
     assert "how many tokens a prompt has" in refused(line)
     sizes = [("inference.batch", "32"), ("inference.prompt", "1024"), ("inference.tokens", "64")]
-    found = read(line + "--tensor-model-parallel-size 8 --recompute-activations", settings=sizes)
+    found = read(line + "--tensor-model-parallel-size 8 --recompute-activations", options=sizes)
     assert found.data["inference"] == {"batch": 32, "prompt": 1024, "tokens": 64, "precision": "bf16"}
     assert "training" not in found.data
     prepare(Scenario.of(found.data))
@@ -200,6 +202,15 @@ def test_fp16_without_a_stage_is_not_sharded():
 def test_stages_that_do_not_hold_the_layers_are_refused(stages):
     said = refused(LINE + f"--pipeline-model-parallel-size 4 --pipeline-model-parallel-blocks {stages}")
     assert "--pipeline-model-parallel-blocks" in said
+
+
+def test_stages_that_hold_embeddings_alone_are_refused():
+    how = "--pipeline-model-parallel-size 8 --pp-partition-method 'type:transformer|embedding' "
+    six = LINE.replace("--num-layers 16", "--num-layers 6")
+    assert "6 layers + 2 / 8 stages = 1: the end stages have no layer" in refused(six + how)
+    assert fates(read(LINE + how), "--pp-partition-method") == [Fate.EFFECTLESS]
+    other = how.replace("type:transformer|embedding", "parameters")
+    assert fates(read(LINE + other), "--pp-partition-method") == [Fate.UNSUPPORTED]
 
 
 def test_shared_experts_and_dense_layers_by_number():
@@ -318,6 +329,12 @@ deepspeed --num_gpus 8 pretrain_gpt.py {SIZES} --deepspeed --deepspeed_config $C
     assert fates(elsewhere, "--deepspeed_config") == [Fate.UNSUPPORTED]
 
 
+def test_what_tells_the_profile_under_an_open_condition_is_told_first():
+    found = read(f"if [ -f x ]; then A=(--deepspeed --overlap-grad-reduce); fi\n{LINE} ${{A[@]}}")
+    assert fates(found, "--deepspeed") == fates(found, "--overlap-grad-reduce") == [Fate.UNSUPPORTED]
+    assert found.data["framework"] == read(LINE).data["framework"]
+
+
 # -- conditions ---------------------------------------------------------------------------------------
 
 
@@ -332,6 +349,59 @@ fi
     assert read(text, variables={"ARGS": ""}).data["training"]["precision"].get("matmul") is None
     harmless = text.replace("--fp8-format hybrid", "--wandb-project x")
     assert fates(read(harmless), "--log-interval") == [Fate.EFFECTLESS]
+
+
+ARGUMENTS = st.sampled_from(
+    [
+        "--wandb-project x",
+        "--log-interval 5",
+        "--no-save-optim",
+        "--overlap-grad-reduce",
+        "--use-flash-attn",
+        "--fp8-format hybrid",
+        "--use-distributed-optimizer",
+        "--tensor-model-parallel-size 2",
+        "--recompute-activations",
+        "--num-layers 8",
+        "--mtp-num-layers 1",
+        "--lora-r 8",
+        "--hidden-dropout 0.5",
+        "--moe-router-topk 4",
+        "--wonder 3",
+        "--zero-stage 2",
+        "--reuse-fp32-param",
+        "--deepspeed",
+    ]
+)
+CONDITIONS = st.sampled_from(["[ -f x ]", "[ $Q = 1 ]", "grep -q a b", "[[ $(nproc) -gt 4 ]]", "(( Q > 3 ))"])
+UNDER = st.sampled_from(
+    [
+        "if {c}; then A+=({a}); fi",
+        "if {c}; then A=({a}); else A=(--seed 1); fi",
+        "{c} && A+=({a})",
+        "case $Q in 1) A+=({a}) ;; esac",
+        "while {c}; do A+=({a}); done",
+    ]
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(ARGUMENTS, CONDITIONS, UNDER)
+def test_no_argument_under_an_open_condition_is_taken_or_lost_in_silence(argument, condition, under):
+    """Refused, with its line; or told by name, with the scenario as it is without it."""
+    script = under.format(c=condition, a=argument)
+    name = argument.split()[0]
+    try:
+        found = read(f"A=(--seed 1)\n{script}\n{LINE} ${{A[@]}}")
+    except ScenarioError as error:
+        problem = error.problems[0]
+        assert name in str(problem) and "under a condition" in str(problem) and problem.where == "run.sh:2"
+        return
+    told = [each for each in found.untranslated if each.flag.name == name]
+    assert told and all(
+        each.fate is not Fate.UNSUPPORTED or "under a condition" in each.reason for each in told
+    )
+    assert found.data == read(LINE).data
 
 
 def test_arguments_under_a_known_condition_count():
