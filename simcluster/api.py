@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from simcluster import simulation, units
 from simcluster.errors import TraceError, nearest
+from simcluster.printable import printable
 from simcluster.report import columns, html, result_json, summary_text, write_perfetto
 from simcluster.scenario import Scenario
 from simcluster.simulation import Verification
@@ -348,7 +349,7 @@ class Result:
         if "inference" in self.plan:
             told = f"TTFT {units.seconds(self.ttft_s)}, TPOT {units.seconds(self.tpot_s)}, {rate}"
         return (
-            f"Result: {self.name}\n"
+            f"Result: {printable(self.name)}\n"
             f"  {told}\n"
             f"  {self.num_ranks:,} ranks in {self.num_classes:,} classes, memory {memory}: "
             f"{'fits' if self.fits else 'DOES NOT FIT'}"

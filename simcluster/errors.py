@@ -16,6 +16,8 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from simcluster.printable import printable
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -34,6 +36,10 @@ class Problem:
     extra: str = ""
 
     def __str__(self) -> str:
+        return printable(self._text)
+
+    @property
+    def _text(self) -> str:
         place = self.where or self.path
         text = f"{place}: {self.message}" if place else self.message
         if self.excerpt:

@@ -17,6 +17,7 @@ from simcluster.baseline.compare import Drift, Outcome, Status, Verdict
 from simcluster.baseline.figure import readings, short
 from simcluster.draw.screen import screen_width, shown
 from simcluster.draw.table import Cell, Column, table
+from simcluster.printable import printable
 
 WIDE = 80
 """Columns of a screen that has room for the tolerances."""
@@ -84,7 +85,7 @@ class CheckReport:
             parts.append(shown(*told, width=width, colour=colour))
             if outcome.error is not None and errors:
                 parts.append(textwrap.indent(str(outcome.error), "  "))
-        return "\n".join([*parts, "", self._sum(), *self._hints()])
+        return "\n".join([*parts, "", *map(printable, (self._sum(), *self._hints()))])
 
     def __repr__(self) -> str:
         return self.text()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from simcluster.cli.exit_code import ExitCode
 from simcluster.cli.target import Target
-from simcluster.cli.terminal import has_colour, note
+from simcluster.cli.terminal import note
 from simcluster.document import text_of
 from simcluster.errors import SimclusterError
 from simcluster.foreign import (
@@ -45,10 +44,6 @@ def import_file(kind: str, path: str, given: Given, target: Target) -> ExitCode:
 def _say(imported: Imported) -> None:
     """What is not as the file says, the gravest first, and what was worked out."""
     for fate, title, lines in told(imported):
-        note(_coloured(title, _COLOURS.get(fate, "")))
+        note(title, _COLOURS.get(fate, ""))
         for line in lines:
             note(f"  {line}")
-
-
-def _coloured(text: str, code: str) -> str:
-    return f"\033[{code}m{text}\033[0m" if code and has_colour(sys.stderr) else text

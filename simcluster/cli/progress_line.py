@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 
 from simcluster import units
 from simcluster.engine import Progress
+from simcluster.printable import printable
 
 PATIENCE = 1.0
 """Seconds before the first line: what ends sooner needs none."""
@@ -48,7 +49,7 @@ class _Watcher(threading.Thread):
 
     def __init__(self, label: str, doing: str, progress: Progress) -> None:
         super().__init__(daemon=True)
-        self.label, self.doing, self.progress = label, doing, progress
+        self.label, self.doing, self.progress = " ".join(label.split()), doing, progress
         self.began = time.monotonic()
         self.over = threading.Event()
 
@@ -62,7 +63,7 @@ class _Watcher(threading.Thread):
         while not self.over.wait(pause):
             before, now, done = time.thread_time(), time.monotonic(), self.progress.done
             rate = (done - counted) / (now - last)
-            text = line(self.label, self.progress, now - self.began, rate, self.doing)
+            text = printable(line(self.label, self.progress, now - self.began, rate, self.doing))
             last, counted = now, done
             sys.stderr.write(_CLEAR + text[: shutil.get_terminal_size().columns - 1])
             sys.stderr.flush()

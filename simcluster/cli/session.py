@@ -80,7 +80,7 @@ class Session:
         else:
             if index:
                 terminal.out("")
-            terminal.out(summary_text(run, colour=terminal.has_colour()))
+            terminal.out(summary_text(run, colour=terminal.has_colour()), drawn=True)
         for bound in broken:
             terminal.note(f"{name}: expect: {bound}")
 
@@ -91,7 +91,7 @@ class Session:
         )
         content = content.rstrip() + b"\n"
         if self.outputs.json_to_screen:
-            terminal.out_bytes(content)
+            terminal.out_json(content)
         elif self.outputs.json_file is not None:
             write_bytes(self.outputs.json_file, content)
             if not self.quiet:

@@ -1,4 +1,8 @@
-"""What commands say: results on standard output, everything else on standard error."""
+"""What commands say: results on standard output, everything else on standard error.
+
+Names, paths and messages come from files, so nothing is printed that a terminal would obey, but for colours
+of our own.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +11,23 @@ import sys
 from typing import BinaryIO, TextIO
 
 from simcluster.errors import SimclusterError
+from simcluster.printable import printable, printable_json
 
 
-def out(text: str) -> None:
-    """Prints a result."""
-    _write(sys.stdout, text + "\n")
+def out(text: str, *, drawn: bool = False) -> None:
+    """Prints a result; one that is ``drawn`` keeps its colours."""
+    _write(sys.stdout, printable(text, styled=drawn) + "\n")
 
 
-def out_bytes(content: bytes) -> None:
-    """Writes a result as it is, whatever the terminal's encoding."""
+def out_json(content: bytes) -> None:
+    """Writes a result that is JSON, whatever the terminal's encoding."""
     sys.stdout.flush()
-    _write(sys.stdout.buffer, content)
+    _write(sys.stdout.buffer, printable_json(content))
 
 
-def note(text: str) -> None:
-    """Prints a remark that is no part of the result."""
-    _write(sys.stderr, text + "\n")
+def note(text: str, style: str = "") -> None:
+    """Prints a remark that is no part of the result; ``style`` is an ANSI code such as ``1;33``."""
+    _write(sys.stderr, _styled(printable(text), style) + "\n")
 
 
 def complain(error: SimclusterError | str) -> None:
@@ -30,8 +35,13 @@ def complain(error: SimclusterError | str) -> None:
     problems = [error] if isinstance(error, str) else error.problems
     for problem in problems:
         located = not isinstance(problem, str) and bool(problem.where)
-        prefix = "" if located else "\033[1;31mError:\033[0m " if has_colour(sys.stderr) else "Error: "
-        note(f"{prefix}{problem}")
+        prefix = "" if located else _styled("Error:", "1;31") + " "
+        _write(sys.stderr, prefix + printable(str(problem)) + "\n")
+
+
+def _styled(text: str, style: str) -> str:
+    """Text for standard error in a style, if colours are shown there."""
+    return f"\033[{style}m{text}\033[0m" if style and has_colour(sys.stderr) else text
 
 
 def has_colour(stream: TextIO | None = None) -> bool:

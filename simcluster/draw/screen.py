@@ -6,7 +6,10 @@ import io
 import re
 import shutil
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.segment import Segment
+
+from simcluster.printable import printable
 
 NARROWEST, WIDEST = 60, 120
 """Screens outside these are drawn as if they were inside."""
@@ -25,8 +28,8 @@ def screen_width(width: int | None = None) -> int:
 def shown(*renderables: RenderableType, width: int | None = None, colour: bool = False) -> str:
     """The text of rich renderables one below the other, no line longer than ``width``.
 
-    With ``colour`` it holds ANSI codes of the sixteen colours; without, none. Lines have no trailing blanks,
-    and the text no trailing newline.
+    With ``colour`` it holds ANSI codes of the sixteen colours; without, none. What is drawn holds no others:
+    those in names are spelled out. Lines have no trailing blanks, and the text no trailing newline.
     """
     console = Console(
         file=io.StringIO(),
@@ -41,5 +44,16 @@ def shown(*renderables: RenderableType, width: int | None = None, colour: bool =
     )
     with console.capture() as capture:
         for renderable in renderables:
-            console.print(renderable)
+            console.print(_Printable(renderable))
     return "\n".join(_TRAILING.sub(r"\1", line) for line in capture.get().split("\n")).rstrip("\n")
+
+
+class _Printable:
+    """A renderable without characters that a terminal would obey."""
+
+    def __init__(self, inside: RenderableType) -> None:
+        self._inside = inside
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for segment in console.render(self._inside, options):
+            yield segment if segment.control else Segment(printable(segment.text), segment.style)

@@ -14,6 +14,7 @@ from simcluster.errors import SimclusterError, SimulationError
 from simcluster.model import Model
 from simcluster.model.operators.fp8 import E4M3, E5M2
 from simcluster.plan import Plan, make_plan
+from simcluster.printable import printable
 from simcluster.program import Program, partition
 from simcluster.report import verification_text
 from simcluster.scenario import Scenario
@@ -71,10 +72,10 @@ class Verification:
         return self.fault or (str(first) if first is not None else "nothing was compared")
 
     def __repr__(self) -> str:
-        ranks = f"{self.num_ranks} {'rank' if self.num_ranks == 1 else 'ranks'}"
+        ranks = f"{self.num_ranks} {'rank' if self.num_ranks == 1 else 'ranks'}, {self.dtype}"
         if self.agrees:
-            return f"Verification: {self.name} agrees with one device ({ranks}, {self.dtype})"
-        return f"Verification: {self.name} DIFFERS from one device ({ranks}, {self.dtype}): {self._why}"
+            return printable(f"Verification: {self.name} agrees with one device ({ranks})")
+        return printable(f"Verification: {self.name} DIFFERS from one device ({ranks}): {self._why}")
 
     def __str__(self) -> str:
         return verification_text(self.document())

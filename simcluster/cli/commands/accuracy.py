@@ -64,8 +64,8 @@ def accuracy(
     if "metric" in titles(file):
         runs = chosen(read_runs(file), hardware, op, id_)[::every]
         found = predict_runs(runs, cluster, jobs=jobs)
-        out(runs_csv(found) if csv else runs_text(found, worst, colour=has_colour()))
+        out(runs_csv(found) if csv else runs_text(found, worst, colour=has_colour()), drawn=not csv)
         return ExitCode.DONE
     rows = predict(chosen(read_rows(file), hardware, op, id_)[::every], cluster)
-    out(accuracy_csv(rows) if csv else accuracy_text(rows, worst, colour=has_colour()))
+    out(accuracy_csv(rows) if csv else accuracy_text(rows, worst, colour=has_colour()), drawn=not csv)
     return ExitCode.DONE

@@ -49,7 +49,7 @@ def catalog(
     colour = has_colour()
     if name is None and (json or family is None) and family in (None, *FOLDERS):
         families = [family] if family else list(FOLDERS)
-        out(_json(titles(families)) if json else titles_text(colour=colour))
+        out(_json(titles(families)) if json else titles_text(colour=colour), drawn=not json)
         return ExitCode.DONE
     from simcluster.cli import entries
 
@@ -63,7 +63,7 @@ def catalog(
             if json
             else entries.entry_text(family, name, colour=colour)
         )
-    out(text)
+    out(text, drawn=not json)
     return ExitCode.DONE
 
 

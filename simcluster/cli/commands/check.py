@@ -63,7 +63,7 @@ def check(
     for outcome in report.wrong:
         assert outcome.error is not None
         complain(outcome.error)
-    out(report.text(colour=has_colour(), errors=False))
+    out(report.text(colour=has_colour(), errors=False), drawn=True)
     if report.wrong:
         return ExitCode.WRONG_INPUT
     return ExitCode.DONE if report.passed else ExitCode.FAILED

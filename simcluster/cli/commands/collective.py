@@ -86,5 +86,5 @@ def collective(
     found = Bench.of(operation, cluster, hosts, sizes, algorithm, ranks, protocol, parts, seed)
     if html:
         write_bytes(html, bench_page(found).encode())
-    out(bench_csv(found) if csv else bench_text(found, colour=has_colour()))
+    out(bench_csv(found) if csv else bench_text(found, colour=has_colour()), drawn=not csv)
     return ExitCode.DONE

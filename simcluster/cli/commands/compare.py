@@ -34,7 +34,7 @@ def compare(
     """
     from simcluster.cli.outputs import refused_file, write_bytes
     from simcluster.cli.side_by_side import side_by_side
-    from simcluster.cli.terminal import has_colour, note, out, out_bytes
+    from simcluster.cli.terminal import has_colour, note, out, out_json
     from simcluster.errors import ScenarioError
     from simcluster.report import comparison_page, comparison_text
 
@@ -44,9 +44,9 @@ def compare(
     if json:
         import orjson
 
-        out_bytes(orjson.dumps(found.document(), option=orjson.OPT_INDENT_2) + b"\n")
+        out_json(orjson.dumps(found.document(), option=orjson.OPT_INDENT_2) + b"\n")
     else:
-        out(comparison_text(found, colour=has_colour()))
+        out(comparison_text(found, colour=has_colour()), drawn=True)
     if html is not None:
         write_bytes(html, comparison_page(found).encode())
         note(f"written: {html}")

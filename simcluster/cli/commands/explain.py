@@ -27,7 +27,7 @@ def explain(
     simulated, with its cost in time; several together if none alone is enough. Exit code 1 if nothing fits.
     """
     from simcluster.cli.progress_line import progress_line
-    from simcluster.cli.terminal import has_colour, out, out_bytes
+    from simcluster.cli.terminal import has_colour, out, out_json
     from simcluster.explain import explained, explanation_document, explanation_text
     from simcluster.scenario import Scenario
 
@@ -37,7 +37,7 @@ def explain(
     if json:
         import orjson
 
-        out_bytes(orjson.dumps(explanation_document(found), option=orjson.OPT_INDENT_2) + b"\n")
+        out_json(orjson.dumps(explanation_document(found), option=orjson.OPT_INDENT_2) + b"\n")
     else:
-        out(explanation_text(found, colour=has_colour()))
+        out(explanation_text(found, colour=has_colour()), drawn=True)
     return ExitCode.DONE if found.present.fits or found.fitting else ExitCode.FAILED

@@ -62,7 +62,7 @@ def layouts(
         from simcluster.report import weights_text
         from simcluster.simulation.predicted import predicted
 
-        out(weights_text(predicted(loaded), colour=has_colour()))
+        out(weights_text(predicted(loaded), colour=has_colour()), drawn=True)
         return ExitCode.DONE
     built = prepare(loaded)
     if as_strategies:
@@ -76,7 +76,7 @@ def layouts(
             raise ScenarioError(message, hint="write for example 'layers.*.mlp.up', or 'head.*'")
         for note in built.plan.notes:
             out(f"note  {note}")
-        out(layouts_text(document, operator, colour=has_colour()))
+        out(layouts_text(document, operator, colour=has_colour()), drawn=True)
     return ExitCode.DONE
 
 

@@ -43,5 +43,5 @@ def lint(
         if found.error is not None:
             complain(found.error)
         else:
-            out(found.text)
+            out(found.text, drawn=True)
     return worst

@@ -70,7 +70,7 @@ def schedule(
     if html is not None and (problems := refused_file("--html", html)):
         raise ScenarioError(*problems)
     drawn = DrawnSchedule.of(name, stages, micro_batches, chunks, placement, times, slices)
-    out(drawn.text if text else schedule_text(drawn, colour=has_colour()))
+    out(drawn.text if text else schedule_text(drawn, colour=has_colour()), drawn=not text)
     if html is not None:
         write_bytes(html, schedule_page(drawn).encode())
         note(f"written: {html}")

@@ -51,7 +51,7 @@ def topology(
     if html is not None and (problems := refused_file("--html", html)):
         raise ScenarioError(*problems)
     drawn = Drawn.of(name, hosts, path)
-    out(topology_text(drawn, colour=has_colour()))
+    out(topology_text(drawn, colour=has_colour()), drawn=True)
     if html is not None:
         from simcluster.cli.fabric_page import topology_page
 

@@ -52,7 +52,7 @@ def verify(
             continue
         if index:
             out("")
-        out(verification_text(found.document(), colour=has_colour()))
+        out(verification_text(found.document(), colour=has_colour()), drawn=True)
         if not found.agrees:
             worst = max(worst, ExitCode.FAILED)
     return worst

@@ -1,0 +1,31 @@
+"""Text that says nothing to a terminal: names come from files, and a terminal obeys what it is sent."""
+
+from __future__ import annotations
+
+import re
+
+_COMMANDS = "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
+"""Control characters but for line feeds and tabs, and what turns the direction of writing around."""
+
+_COMMAND = re.compile(f"[{_COMMANDS}]")
+_COMMAND_OR_STYLE = re.compile(rf"\x1b\[[\d;]*m|[{_COMMANDS}]")
+
+
+def printable(text: str, *, styled: bool = False) -> str:
+    r"""The text with characters that a terminal would obey spelled out: ``\x1b``, ``\u202e``.
+
+    ``styled`` text keeps the codes of colours and weights, which drawing put there.
+    """
+    return (_COMMAND_OR_STYLE if styled else _COMMAND).sub(_spelled, text)
+
+
+def printable_json(content: bytes) -> bytes:
+    """The same for JSON, which stays the same data."""
+    return _COMMAND.sub(lambda found: f"\\u{ord(found[0]):04x}", content.decode()).encode()
+
+
+def _spelled(found: re.Match[str]) -> str:
+    if len(found[0]) > 1:
+        return found[0]
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
