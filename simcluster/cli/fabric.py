@@ -18,6 +18,7 @@ from simcluster.cluster.topology import Topology
 from simcluster.document import Section, names_file, validate_data
 from simcluster.draw import Cell, Column, shown, table
 from simcluster.errors import Problem, ScenarioError
+from simcluster.plan.limits import MOST_RANKS
 from simcluster.scenario import Scenario
 
 _TRUST = {"measured": "green", "assumed": "yellow"}
@@ -43,6 +44,11 @@ class Drawn:
             HostSpec.load(name)
             spec = validate_data({"use": name, "hosts": hosts or 1}, ClusterSpec)
             cluster = spec.build()
+        if cluster.num_devices > MOST_RANKS:
+            told = " + ".join(f"{each.num_hosts:,} x {each.host.num_devices}" for each in cluster.groups)
+            devices = f"{told} = {cluster.num_devices:,} devices"
+            message = f"{devices}; the links of at most {MOST_RANKS:,} are shown"
+            raise ScenarioError(Problem(message, where=name if hosts is None else f"--hosts {hosts}"))
         return cls(name, spec, cluster, None if path is None else _pair(path, cluster.num_devices))
 
     @property

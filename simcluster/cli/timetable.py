@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -40,6 +41,9 @@ _PAIR = ("forward and backward overlapped", PURPLE)
 _FEW = (4, 8)
 """Stages and micro-batches where nobody says how many."""
 
+MOST_DRAWN = 2**17
+"""Forwards, and as many backwards, of a schedule that is drawn: a quarter of a minute, and 0.4 GB."""
+
 
 @dataclass(frozen=True)
 class DrawnSchedule:
@@ -75,6 +79,7 @@ class DrawnSchedule:
         else:
             written["kind"] = name
         num_stages, count = stages or num_stages, micro_batches or count
+        _check_size({"stages": num_stages, "micro-batches": count, "chunks": chunks, "slices": slices})
         found = validate_data(written, ScheduleSpec, name).build()
         try:
             timetable = found.timetable(num_stages, count)
@@ -180,6 +185,17 @@ def _look(slot: Slot) -> tuple[str, Tone]:
         return _PAIR
     tone = TONES.get(slot.kind, GREY)
     return next((name for kind, name in _KINDS if TONES[kind] == tone), slot.kind), tone
+
+
+def _check_size(counts: Mapping[str, int | None]) -> None:
+    """ScenarioError if a schedule has more forwards than are drawn."""
+    factors = {name: count for name, count in counts.items() if count}
+    total = math.prod(factors.values())
+    if total > MOST_DRAWN:
+        told = " x ".join(f"{count:,} {name}" for name, count in factors.items())
+        largest = max(factors, key=lambda name: factors[name])
+        message = f"{told} = {total:,} forwards; at most {MOST_DRAWN:,} are drawn"
+        raise ScenarioError(Problem(message, hint=f"use fewer {largest}"))
 
 
 def _lengths(times: str) -> dict[str, int]:

@@ -80,6 +80,13 @@ def test_a_file_says_its_own_stages_and_micro_batches(simcluster, tmp_path):
         (["interleaved", "--micro-batches", "6"], "6 micro-batches are no whole rounds of 4"),
         (["gpipe", "--times", "F=1,B=2"], "--times F=1,B=2: 'B=2' is no time of an action"),
         (["gpipe", "--placement", "wrapped"], "schedule gpipe takes no placement"),
+        (
+            ["1f1b", "--stages", "10000", "--micro-batches", "100000"],
+            "10,000 stages x 100,000 micro-batches = 1,000,000,000 forwards; at most 131,072 are drawn\n"
+            "    use fewer micro-batches",
+        ),
+        (["interleaved", "--chunks", "1000000000"], "use fewer chunks"),
+        (["seqpipe", "--slices", "1000000000"], "use fewer slices"),
         (["gpipe", "--html", "nowhere/page.html"], "there is no folder 'nowhere'"),
     ],
 )
@@ -91,6 +98,10 @@ def test_what_cannot_be_is_said(simcluster, words, message):
 
 def test_what_a_file_says_wrong_is_said(simcluster, tmp_path):
     file = tmp_path / "mine.txt"
+    file.write_text("F999999999 B999999999\n")
+    assert (
+        "1 stages x 1,000,000,000 micro-batches = 1,000,000,000 forwards" in simcluster("schedule", file).err
+    )
     file.write_text("F0 X0\n")
     assert "'X0' is no action" in simcluster("schedule", file).err
     file.write_text("F0 B0\nB0 F0\n")

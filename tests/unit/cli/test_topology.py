@@ -66,3 +66,12 @@ def test_a_network_that_reduces_says_so(simcluster):
     }
     assert told["dgx-h100-sharp"].endswith("network: rail_optimised, which reduces")
     assert told["dgx-h100"].endswith("network: rail_optimised")
+
+
+def test_the_links_of_a_million_hosts_are_not_drawn(simcluster, small):
+    told = "1,000,000 x 8 = 8,000,000 devices; the links of at most 1,048,576 are shown"
+    code, out, err = simcluster("topology", "dgx-h100", "--hosts", 1_000_000)
+    assert (code, out) == (2, "")
+    assert " ".join(err.split()) == f"--hosts 1000000: {told}"
+    code, _, err = simcluster("topology", small, "--hosts", 10**12)
+    assert code == 2 and "the links of at most 1,048,576 are shown" in err
