@@ -135,6 +135,8 @@ MODEL: Mapping[str, Meaning] = {
     "mtp_num_layers": lambda facts, flag: _predicts_further(facts, flag),
     "num_nextn_predict_layers": lambda facts, flag: _predicts_further(facts, flag),
     "sliding_window": states("model.window"),
+    "use_sliding_window": switch("windowed", True, False),
+    "max_window_layers": states("window_from"),
     "pet_config": refused(ADAPTERS, unless=(None, False, {})),
     "pet_config.pet_type": refused(ADAPTERS, unless=(None, False, "")),
     **DEEPSEEK,
@@ -166,6 +168,7 @@ def model(facts: Facts, *, named: bool) -> None:
     ``named``: a model of the catalog is given, beside which only what the file says counts.
     """
     _grouped(facts)
+    _window(facts)
     _vocabulary(facts)
     _numbers(facts)
     if not named:
@@ -221,6 +224,19 @@ def _grouped(facts: Facts) -> None:
         facts.say("model.kv_heads", facts.get("query_groups"), flag)
     else:
         facts.effectless(flag, "without multi_query_attention: True")
+
+
+def _window(facts: Facts) -> None:
+    """Qwen's configurations name a window that they do not use, or use in the last layers alone."""
+    off = facts.get("windowed") is False
+    if off and "model.window" in facts.known:
+        facts.effectless(facts.drop("model.window"), "use_sliding_window is off")
+    if "window_from" in facts.known:
+        first, flag = facts.get("window_from"), facts.drop("window_from")
+        if first and "model.window" in facts.known:
+            facts.unsupported(flag, "every layer has the window")
+        else:
+            facts.effectless(flag, "there is no window" if first else "every layer has the window")
 
 
 def _vocabulary(facts: Facts) -> None:

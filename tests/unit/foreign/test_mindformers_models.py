@@ -211,3 +211,20 @@ def test_experts_beyond_the_data_parallel_ranks_go_over_tensor_ranks_too():
         "*layers.*.mlp.experts.*",
     ]
     prepare(Scenario.of(found.data))
+
+
+@pytest.mark.parametrize(
+    ("used", "first", "window", "fate"),
+    [
+        (False, 28, None, Fate.EFFECTLESS),
+        (True, 28, 1024, Fate.UNSUPPORTED),
+        (True, 0, 1024, Fate.EFFECTLESS),
+        (None, None, 1024, None),
+    ],
+)
+def test_a_window_that_is_named_but_not_used(used, first, window, fate):
+    said = {"sliding_window": 1024}
+    said |= {} if used is None else {"use_sliding_window": used, "max_window_layers": first}
+    found = read(**{f"model__model_config__{key}": value for key, value in said.items()})
+    assert found.data["model"].get("window") == window
+    assert listed(found, "max_window_layers") == ([] if fate is None else [fate])
