@@ -22,6 +22,7 @@ from simcluster import simulation, units
 from simcluster.errors import TraceError, nearest
 from simcluster.printable import printable
 from simcluster.report import columns, html, result_json, summary_text, write_perfetto
+from simcluster.report.verdict import fullest, shouted
 from simcluster.scenario import Scenario
 from simcluster.simulation import Verification
 from simcluster.simulation.predicted import predicted
@@ -192,7 +193,8 @@ class Result:
     """Mesh axis -> collective -> bytes a rank sends per step."""
 
     peak_memory_bytes: list[Mapping[str, Any]]
-    """Per class of ranks: the peak, its breakdown by category, the capacity, and whether it fits."""
+    """Per class of ranks: the peak, its breakdown by category, the capacity, fragments, what is left, and the
+    verdict."""
 
     peak_memory_bytes_max: int
     """The highest peak of any device."""
@@ -204,7 +206,13 @@ class Result:
     """The most that the framework's allocator has reserved for them; equal where the profile names none."""
 
     fits: bool
-    """Whether every device has the memory it needs."""
+    """Whether every device has the memory it needs, and its headroom: ``verdict`` is ``fits``."""
+
+    verdict: str
+    """``fits``, ``tight`` or ``does not fit``, as ``verdict_rule`` says."""
+
+    verdict_rule: str
+    """The rule in words."""
 
     collectives: float
     """Collectives that a rank takes part in per step."""
@@ -342,7 +350,7 @@ class Result:
         return content.decode()
 
     def __repr__(self) -> str:
-        worst = max(self.peak_memory_bytes, key=lambda entry: entry["total"] / entry["capacity"])
+        worst = fullest(self.summary)
         memory = f"{units.size(worst['total'])} of {units.size(worst['capacity'])}"
         rate = f"{units.count(self.tokens_per_s)} tokens/s"
         told = f"step {units.seconds(self.step_time_s)}, {rate}, MFU {units.percent(self.mfu)}"
@@ -352,7 +360,7 @@ class Result:
             f"Result: {printable(self.name)}\n"
             f"  {told}\n"
             f"  {self.num_ranks:,} ranks in {self.num_classes:,} classes, memory {memory}: "
-            f"{'fits' if self.fits else 'DOES NOT FIT'}"
+            f"{shouted(self.summary)}"
         )
 
     def __str__(self) -> str:

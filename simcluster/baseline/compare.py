@@ -109,7 +109,7 @@ class Outcome:
 
     @property
     def status(self) -> Status:
-        """Worse if any judged figure is, or if it no longer fits; then out of bounds if it breaks one of its
+        """Worse if any judged figure is, or the verdict on memory; then out of bounds if it breaks one of its
         own; new without a record; better only if nothing is worse.
         """
         if self.error is not None:
@@ -117,13 +117,14 @@ class Outcome:
         if self.new is None:
             return Status.MISSING
         verdicts = {drift.verdict for drift in self.drifts if drift.judged}
-        if Verdict.WORSE in verdicts or (self.old is not None and self.old.fits > self.new.fits):
+        lost = self.new.lost(self.old) if self.old is not None else 0
+        if Verdict.WORSE in verdicts or lost > 0:
             return Status.WORSE
         if self.broken:
             return Status.OUT_OF_BOUNDS
         if self.old is None:
             return Status.NEW
-        if Verdict.BETTER in verdicts or self.old.fits < self.new.fits:
+        if Verdict.BETTER in verdicts or lost < 0:
             return Status.BETTER
         return Status.DRIFTED if self.drifts else Status.SAME
 

@@ -11,6 +11,7 @@ from typing import Literal
 from simcluster.document import Document, Name, Section, real_path, validate
 from simcluster.simulation.answer import ANSWER_METRICS
 from simcluster.simulation.summary import METRICS
+from simcluster.simulation.verdict import MemoryVerdict
 from simcluster.trace import Run
 from simcluster.trace.atomic import atomic
 
@@ -29,6 +30,9 @@ class Record(Section):
     fits: bool
     """Whether it fitted into memory."""
 
+    verdict: MemoryVerdict | None = None
+    """Whether it fitted, was tight or did not; files of earlier versions do not tell tight plans apart."""
+
     metrics: dict[Name, int | float]
     """Its figures by full name, in SI units."""
 
@@ -41,8 +45,20 @@ class Record(Section):
             name=documents["plan"]["name"],
             program=documents["provenance"]["program"],
             fits=summary["fits"],
+            verdict=summary.get("verdict"),
             metrics={figure: summary[figure] for figure in (*METRICS, *ANSWER_METRICS) if figure in summary},
         )
+
+    def lost(self, old: Record) -> int:
+        """How much worse the verdict on memory is than that of an older record; below zero where better."""
+        if old.verdict is None and old.fits and self.verdict is MemoryVerdict.TIGHT:
+            return 0  # that it fitted may have meant this
+        return self.said.severity - old.said.severity
+
+    @property
+    def said(self) -> MemoryVerdict:
+        """The verdict, or what a file of an earlier version says in its place."""
+        return self.verdict or (MemoryVerdict.FITS if self.fits else MemoryVerdict.DOES_NOT_FIT)
 
 
 class Baseline(Section):

@@ -18,6 +18,7 @@ from simcluster.baseline.figure import readings, short
 from simcluster.draw.screen import screen_width, shown
 from simcluster.draw.table import Cell, Column, table
 from simcluster.printable import printable
+from simcluster.simulation.verdict import MemoryVerdict
 
 WIDE = 80
 """Columns of a screen that has room for the tolerances."""
@@ -161,6 +162,13 @@ def _row(drift: Drift, *, wide: bool) -> list[Cell]:
     return [short(drift.figure), old, new, drift.change, *tolerance, verdict]
 
 
+_MEMORY = {
+    MemoryVerdict.FITS: "it fits into memory now",
+    MemoryVerdict.TIGHT: "memory is tight now",
+    MemoryVerdict.DOES_NOT_FIT: "it no longer fits into memory",
+}
+
+
 def _remarks(outcome: Outcome, *, written: bool) -> Iterator[Text]:
     old, new = outcome.old, outcome.new
     if outcome.error is not None:
@@ -171,10 +179,10 @@ def _remarks(outcome: Outcome, *, written: bool) -> Iterator[Text]:
         )
     elif old is None:
         known = "added to the baseline" if written else "not in the baseline yet"
-        yield Text(known if new.fits else f"{known}; it does not fit into memory")
+        yield Text(known if new.fits else f"{known}; its memory: {new.said}")
     else:
-        if old.fits != new.fits:
-            yield Text("it fits into memory now" if new.fits else "it no longer fits into memory", "bold")
+        if new.lost(old):
+            yield Text(_MEMORY[new.said], "bold")
         if not all(each.judged for each in outcome.drifts):
             yield Text("(in brackets: explains the rest, judged only with a tolerance of its own)", "dim")
         if outcome.drifts and old.program == new.program:

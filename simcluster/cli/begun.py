@@ -10,8 +10,10 @@ from simcluster.cli.exit_code import ExitCode
 from simcluster.cli.progress_line import progress_line
 from simcluster.cli.target import Target
 from simcluster.cli.terminal import note
+from simcluster.plan.framework import IDEAL
 from simcluster.scenario.written import commented
 from simcluster.search import Attempt, FirstFit, Start, first_fit
+from simcluster.simulation.verdict import MemoryUse
 
 _ALWAYS = {
     "simcluster": "version of the scenario format",
@@ -37,7 +39,13 @@ _ALWAYS = {
     "parallel.optimizer_sharding.zero": "optimizer states are spread over the data-parallel ranks",
     "parallel.recompute": "what the backward computes again instead of keeping",
 }
+_BOUND = (
+    "The profile ideal is a bound, not an estimate: it wastes nothing. With that of your framework "
+    "(--framework), the plan that fits may be another."
+)
+
 _BY_VALUE = {
+    ("framework", IDEAL): "a bound: nothing is wasted; the others: simcluster catalog frameworks",
     ("parallel.recipe", "megatron_sp"): "tensor and sequence parallelism of transformer layers",
     ("parallel.recipe", "megatron"): "tensor parallelism of transformer layers",
     ("parallel.recompute.layers", "none"): "nothing: it fits without; all would save memory for time",
@@ -65,7 +73,8 @@ def begun_text(start: Start, found: FirstFit, chosen: Attempt) -> str:
     """The scenario with a remark on every line, and the candidates before it."""
     head = [
         f"The first plan that fits for {start.model} on {start.hosts} x {start.cluster}: "
-        f"{units.size(chosen.needed)} of {units.size(chosen.capacity)} on the fullest device.",
+        f"{_needs(chosen.use)} on the fullest device.",
+        *([_BOUND] if start.framework == IDEAL else []),
         "Tensor parallelism grows up to the devices of a host, then the pipeline grows, then all layers are "
         "recomputed. A plan to begin with, not the fastest: change it and run it.",
     ]
@@ -105,16 +114,21 @@ def _told(attempt: Attempt) -> str:
     """One candidate and what became of it."""
     if attempt.refused:
         return f"{attempt.plan}: impossible: {attempt.refused}"
-    verdict = "fits" if attempt.fits else "does not fit"
     least = "" if attempt.simulated else "at least "
-    return f"{attempt.plan}: {verdict}, {least}{units.size(attempt.needed)} of {units.size(attempt.capacity)}"
+    return f"{attempt.plan}: {attempt.use.verdict}, {least}{_needs(attempt.use)}"
+
+
+def _needs(use: MemoryUse) -> str:
+    """``75.2 GiB of 79.1 GiB``, and the headroom to be left, if any."""
+    asked = f" with {units.size(use.headroom)} to be left" if use.headroom else ""
+    return f"{units.size(use.needed)} of {units.size(use.capacity)}{asked}"
 
 
 def _miss(found: FirstFit) -> str:
     nearest = found.nearest
     if nearest is None:
         return "no plan is possible"
-    lacking = units.size(nearest.needed - nearest.capacity)
+    lacking = units.size(nearest.use.lacking)
     return (
         f"no plan fits; the nearest miss is {nearest.plan}, which lacks {lacking} per device. More hosts, "
         "shorter sequences or a smaller model would fit"

@@ -15,6 +15,7 @@ from simcluster.cli.written import scenario_text
 from simcluster.errors import PlanError, Problem, ScenarioError
 from simcluster.report import result_json, summary_text
 from simcluster.report.hosts import overfull
+from simcluster.report.verdict import tight, verdict
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate
 from simcluster.trace import Run
@@ -61,12 +62,13 @@ class Session:
             results.append(result_json(run))
             broken = [bound for bound in judged(scenario, run) if not bound.holds]
             self._say(index, run, broken)
-            if not run.documents["summary"]["fits"]:
+            said = verdict(run.documents["summary"])
+            if said != "fits":
                 terminal.note(f"what would make it fit: simcluster explain {self.outputs.scenarios[index]}")
             if not self.quiet:
                 for path in written:
                     terminal.note(f"written: {path}")
-            if broken or not run.documents["summary"]["fits"]:
+            if broken or said == "does not fit":
                 worst = ExitCode.FAILED
         self._write_json(results)
         return worst
@@ -75,8 +77,8 @@ class Session:
         """The summary where it is wanted, else only what is wrong."""
         name = run.documents["plan"]["name"]
         if self.quiet or self.outputs.json_to_screen:
-            if not run.documents["summary"]["fits"]:
-                terminal.note(f"{name}: {misfit(run)}")
+            if told := shortage(run):
+                terminal.note(f"{name}: {told}")
         else:
             if index:
                 terminal.out("")
@@ -98,11 +100,16 @@ class Session:
                 terminal.note(f"written: {self.outputs.json_file}")
 
 
-def misfit(run: Run) -> str:
-    """One line about the device that lacks most memory, or the hosts that do."""
-    over = [each for each in run.documents["summary"]["peak_memory_bytes"] if not each["fits"]]
+def shortage(run: Run) -> str:
+    """One line about the device, or the hosts, that lack memory; nothing if the plan fits."""
+    summary = run.documents["summary"]
+    if close := tight(summary):
+        return "; ".join(close[:2])
+    if verdict(summary) == "fits":
+        return ""
+    over = [each for each in summary["peak_memory_bytes"] if verdict(each) == "does not fit"]
     if not over:
-        return f"does not fit: {overfull(run.documents['summary'])}"
+        return f"does not fit: {overfull(summary)}"
     worst = max(over, key=lambda each: each["excess"])
     return (
         f"does not fit: stage {worst['stage']} needs {units.size(worst['total'])} of "

@@ -23,8 +23,13 @@ class Stack:
     limit: float | None = None
 
 
-def stacks(rows: Sequence[Stack], reading: Callable[[float], str], *, width: float = 960) -> str:
-    """The SVG of the bars, all to one scale; ``reading`` writes a value with its unit."""
+def stacks(
+    rows: Sequence[Stack], reading: Callable[[float], str], *, width: float = 960, whole: float | None = None
+) -> str:
+    """The SVG of the bars; ``reading`` writes a value with its unit.
+
+    All are to one scale; with ``whole`` each is to its own, a full bar being so many times its limit.
+    """
     character = FONT_SIZE * CHARACTER
     left, right = (
         12 + character * longest if longest else 0.0
@@ -36,8 +41,9 @@ def stacks(rows: Sequence[Stack], reading: Callable[[float], str], *, width: flo
     height = 2 * EDGE + len(rows) * (ROW + GAP) - GAP
     canvas = Canvas(width, height, f"{len(rows)} stacked bars")
     largest = max((max(total(row.parts), row.limit or 0.0) for row in rows), default=0.0) or 1.0
-    scale = (width - left - right) / largest
     for index, row in enumerate(rows):
+        full = largest if whole is None or not row.limit else whole * row.limit
+        scale = (width - left - right) / full
         y = EDGE + index * (ROW + GAP)
         base = y + ROW / 2 + 4
         canvas.text(left - 8, base, row.label, anchor="end", size=FONT_SIZE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simcluster.document import NonNegativeInt, PositiveInt, Section
+from simcluster.document import Bytes, NonNegativeInt, PositiveInt, Section
 
 
 class RunSpec(Section):
@@ -13,3 +13,7 @@ class RunSpec(Section):
 
     seed: NonNegativeInt = 0
     """Seed of everything that is drawn: weights and batches in verify, speeds in ``cluster.changes``."""
+
+    headroom: Bytes | None = None
+    """What must be left free on every device for a plan to fit: with less it is tight. Absent: what the
+    framework profile says (``storage.headroom``)."""

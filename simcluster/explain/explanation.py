@@ -10,6 +10,7 @@ from simcluster.explain.knobs import knobs, nearest
 from simcluster.explain.trial import Trial, Trials, trial_of
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
+from simcluster.simulation.verdict import MemoryVerdict
 from simcluster.trace import Run
 
 
@@ -27,14 +28,18 @@ class Explanation:
 
     @property
     def fitting(self) -> list[Trial]:
-        """What would fit, the fastest first."""
-        return sorted((each for each in self.trials if each.fits), key=lambda each: each.step)
+        """What would fit, what leaves most first."""
+        return sorted((each for each in self.trials if each.fits), key=lambda each: -each.use.left)
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether the plan does not fit, and nothing that was tried would."""
+        return self.present.use.verdict is MemoryVerdict.DOES_NOT_FIT and not self.fitting
 
     @property
     def failing(self) -> list[Trial]:
-        """What would not, the one that lacks least first; then what is impossible."""
-        over = [each for each in self.trials if not each.fits]
-        return sorted(over, key=lambda each: (bool(each.refused), each.needed - each.capacity))
+        """What would not: what is tight, what lacks memory, the least first; then what is impossible."""
+        return sorted((each for each in self.trials if not each.fits), key=lambda each: each.nearness)
 
 
 def explained(scenario: Scenario, watch: Callable[[Trial], None] | None = None) -> Explanation:
@@ -61,7 +66,7 @@ def _together(trials: Trials, alone: Mapping[str, Trial]) -> tuple[Trial, ...]:
     best: dict[tuple[str, ...], tuple[str, Trial]] = {}
     for name, each in alone.items():
         keys = tuple(key for key, _ in each.changes)
-        if not each.refused and (keys not in best or each.needed < best[keys][1].needed):
+        if not each.refused and (keys not in best or each.nearness < best[keys][1].nearness):
             best[keys] = (name, each)
     able = dict(best.values())
     if len(able) < 2:

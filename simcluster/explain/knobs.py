@@ -70,7 +70,7 @@ def _first(trials: Trials, name: str, turns: Knob) -> list[Trial]:
         found.append(trials.run((name,), changes))
         if found[-1].fits:
             return found
-    best = min(found, key=lambda each: (bool(each.refused), each.needed - each.capacity))
+    best = min(found, key=lambda each: each.nearness)
     return [*(each for each in found if each is not best), best]
 
 

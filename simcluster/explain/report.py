@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import RenderableType
@@ -12,6 +12,7 @@ from simcluster import units
 from simcluster.draw import Column, shown, table
 from simcluster.explain.explanation import Explanation
 from simcluster.explain.trial import Trial
+from simcluster.simulation.verdict import RULE, MemoryUse, MemoryVerdict
 
 ROWS = 12
 """Entries of the live set that are shown."""
@@ -26,7 +27,8 @@ def explanation_document(found: Explanation) -> dict[str, Any]:
     """The same as JSON-able data, SI units."""
     return {
         "name": found.run.documents["plan"]["name"],
-        "fits": found.present.fits,
+        **_use(found.present),
+        "rule": RULE,
         "step_time_s": found.present.step,
         "memory": found.run.documents["memory"],
         "changes": [_entry(found, each) for each in (*found.fitting, *found.failing)],
@@ -34,29 +36,31 @@ def explanation_document(found: Explanation) -> dict[str, Any]:
 
 
 def _entry(found: Explanation, each: Trial) -> dict[str, Any]:
-    told: dict[str, Any] = {"kinds": list(each.kinds), "set": list(each.settings), "fits": each.fits}
+    told: dict[str, Any] = {"kinds": list(each.kinds), "set": list(each.settings)}
     if each.refused:
-        return told | {"refused": each.refused}
-    return told | {
-        "step_time_s": each.step,
-        "slower": each.step / found.present.step - 1,
-        "needed": each.needed,
-        "capacity": each.capacity,
-    }
+        return told | {"fits": False, "refused": each.refused}
+    slower = each.step / found.present.step - 1
+    return told | _use(each) | {"step_time_s": each.step, "slower": slower}
+
+
+def _use(each: Trial) -> dict[str, Any]:
+    """What the device needs that decides, and the verdict."""
+    return {"needed": each.use.needed, "capacity": each.use.capacity, **each.use.document()}
 
 
 def _parts(found: Explanation) -> Iterator[RenderableType]:
     documents = found.run.documents
     yield Text(documents["plan"]["name"], "bold")
     yield _verdict(found)
+    yield Text(f"The rule: {RULE}.", "dim")
     yield ""
     yield _stages(documents["memory"])
-    fullest = max(documents["memory"], key=_use)
+    fullest = max(documents["memory"], key=_share)
     yield ""
     yield _living(fullest)
     if found.fitting:
         yield ""
-        yield Text("What would fit, each tried by simulation", "bold")
+        yield Text("What would fit, each tried by simulation, what leaves most first", "bold")
         yield _fitting(found)
     if found.failing:
         yield ""
@@ -65,15 +69,18 @@ def _parts(found: Explanation) -> Iterator[RenderableType]:
 
 
 def _verdict(found: Explanation) -> Text:
-    present = found.present
-    if present.fits:
-        spare = units.size(present.capacity - present.needed)
-        return Text(f"It fits: {spare} of {units.size(present.capacity)} are left where it is tightest.")
-    over = units.size(present.needed - present.capacity)
-    needed = f"{units.size(present.needed)} of {units.size(present.capacity)}"
-    step = units.seconds(present.step)
-    told = f"It does not fit: a device needs {needed}, {over} too much; {_whole(found)} would take {step}."
-    return Text(told, "red")
+    use = found.present.use
+    asked = f", {units.size(use.headroom)} are asked for (headroom)" if use.headroom else ""
+    if use.verdict is MemoryVerdict.FITS:
+        spare = units.size(use.left)
+        return Text(f"It fits: {spare} of {units.size(use.capacity)} are left where it is tightest{asked}.")
+    parts = f" ({units.size(use.fragments)} of it fragments)" if use.fragments else ""
+    needed = f"a device needs {units.size(use.needed)}{parts} of {units.size(use.capacity)}"
+    takes = f"{_whole(found)} would take {units.seconds(found.present.step)}"
+    left = f"{units.size(use.left)} are left" if use.left >= 0 else f"{units.size(-use.left)} too much"
+    if use.verdict is MemoryVerdict.TIGHT:
+        return Text(f"It is tight: {needed}, {left}{asked}; {takes}.", "yellow")
+    return Text(f"It does not fit: {needed}, {left}{asked}; {takes}.", "red")
 
 
 def _whole(found: Explanation) -> str:
@@ -81,25 +88,30 @@ def _whole(found: Explanation) -> str:
     return "the answer" if "inference" in found.run.documents["plan"] else "the step"
 
 
-def _use(entry: Mapping[str, Any]) -> float:
-    return float((entry["allocated"] + entry["outside"]) / entry["capacity"])
+def _share(entry: Mapping[str, Any]) -> float:
+    return float((entry["reserved"] + entry["outside"]) / entry["capacity"])
 
 
 def _stages(memory: list[Mapping[str, Any]]) -> RenderableType:
     titles = ("allocated", "reserved", "fragments", "outside", "capacity", "used")
     rows = [
         [
-            f"stage {each['stage']}",
+            f"stage {each['stage']}{_device(each, memory)}",
             units.size(each["allocated"]),
             units.size(each["reserved"]),
             units.percent((each["reserved"] - each["allocated"]) / each["reserved"]),
             units.size(each["outside"]),
             units.size(each["capacity"]),
-            units.percent(_use(each)),
+            units.percent(_share(each)),
         ]
         for each in memory
     ]
     return table([Column("Memory at its peak"), *(Column(title, quantity=True) for title in titles)], rows)
+
+
+def _device(entry: Mapping[str, Any], memory: Sequence[Mapping[str, Any]]) -> str:
+    """What a stage runs on, where not all run on the same."""
+    return f", {entry['device']}" if len({each["device"] for each in memory}) > 1 else ""
 
 
 def _living(entry: Mapping[str, Any]) -> RenderableType:
@@ -115,26 +127,35 @@ def _living(entry: Mapping[str, Any]) -> RenderableType:
 def _fitting(found: Explanation) -> RenderableType:
     columns = [
         Column(title, quantity=True)
-        for title in (_whole(found).partition(" ")[2], "against now", "needs", "of")
+        for title in (_whole(found).partition(" ")[2], "against now", "needs", "of", "leaves")
     ]
     rows = [
         [
             " ".join(f"--set '{setting}'" for setting in each.settings),
             units.seconds(each.step),
             f"{100 * (each.step / found.present.step - 1):+.1f} %",
-            units.size(each.needed),
-            units.size(each.capacity),
+            units.size(each.use.needed),
+            units.size(each.use.capacity),
+            units.size(each.use.left),
         ]
         for each in found.fitting
     ]
     return table([Column("change", wraps=True), *columns], rows)
 
 
+def _lacks(use: MemoryUse) -> str:
+    """What is missing for it to fit."""
+    if use.verdict is MemoryVerdict.TIGHT:
+        needs = f"{units.size(use.needed)} of {units.size(use.capacity)}"
+        return f"tight: needs {needs}, lacks {units.size(use.lacking)} with the headroom"
+    return f"lacks {units.size(use.lacking)}"
+
+
 def _failing(found: Explanation) -> RenderableType:
     rows = [
         [
             " ".join(f"--set '{setting}'" for setting in each.settings),
-            each.refused or f"lacks {units.size(each.needed - each.capacity)}",
+            each.refused or _lacks(each.use),
         ]
         for each in found.failing
     ]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from simcluster.errors import SimclusterError
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
+from simcluster.simulation.verdict import MemoryUse, MemoryVerdict, deciding
 from simcluster.trace import Run
 
 Changes = tuple[tuple[str, str], ...]
@@ -18,22 +19,25 @@ Changes = tuple[tuple[str, str], ...]
 class Trial:
     """Some changes and what became of the plan with them.
 
-    ``kinds`` name what they are about. ``needed`` and ``capacity`` are bytes of the device, or of the host,
-    that lacks most, or has least to spare; ``refused`` says why the plan is impossible, if it is: then there
-    are no figures.
+    ``kinds`` name what they are about. ``use`` is that of the device, or of the host, that decides whether
+    the plan fits; ``refused`` says why the plan is impossible, if it is: then there are no figures.
     """
 
     kinds: tuple[str, ...]
     changes: Changes
     step: float = 0.0
-    needed: int = 0
-    capacity: int = 0
+    use: MemoryUse = MemoryUse(0, 0, 0)
     refused: str = ""
 
     @property
     def fits(self) -> bool:
-        """Whether every device, and every host, has the memory it needs."""
-        return not self.refused and self.needed <= self.capacity
+        """Whether every device, and every host, has the memory it needs, and its headroom."""
+        return not self.refused and self.use.verdict is MemoryVerdict.FITS
+
+    @property
+    def nearness(self) -> tuple[bool, int, int]:
+        """Less is nearer to fitting: impossible plans last, then by the verdict, then by what is lacking."""
+        return bool(self.refused), self.use.verdict.severity, self.use.lacking
 
     @property
     def settings(self) -> tuple[str, ...]:
@@ -69,7 +73,5 @@ class Trials:
 def trial_of(kinds: tuple[str, ...], changes: Changes, run: Run) -> Trial:
     """What a run says of the changes that it was made with."""
     summary = run.documents["summary"]
-    every = [*summary["peak_memory_bytes"], *summary.get("host_memory_bytes", ())]
-    tightest = max(every, key=lambda each: each["total"] - each["capacity"])
     spent = summary.get("latency_s", summary["step_time_s"])
-    return Trial(kinds, changes, spent, tightest["total"], tightest["capacity"])
+    return Trial(kinds, changes, spent, deciding(summary))

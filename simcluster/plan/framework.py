@@ -13,6 +13,7 @@ from simcluster.document import (
     Bytes,
     CatalogSection,
     Duration,
+    Figure,
     Name,
     NonNegativeFloat,
     NonNegativeInt,
@@ -126,6 +127,10 @@ class StorageSpec(Section):
 
     workspaces: NonNegativeInt = 0
     """Handles of the matmul library, each with the workspace of the device."""
+
+    headroom: Figure[Bytes] | None = None
+    """What a plan must leave free on every device to fit, and not be tight: for what is not simulated.
+    Absent: nothing. The scenario's ``run.headroom`` wins."""
 
     @model_validator(mode="after")
     def _allocator_is_known(self) -> StorageSpec:

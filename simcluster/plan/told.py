@@ -120,6 +120,11 @@ def _vocabulary(multiple: int) -> str:
     )
 
 
+def _value(figure: str | Mapping[str, Any]) -> str:
+    """A figure of a profile, or one that a scenario gives in its place."""
+    return figure if isinstance(figure, str) else str(figure["value"])
+
+
 def _scratch(families: Mapping[str, float] | None) -> str:
     listed = ", ".join(f"{factor:g} x the operand of {name}" for name, factor in (families or {}).items())
     return f"kernels hold {listed} besides" if listed else "kernels hold nothing besides"
@@ -131,6 +136,7 @@ _PHRASES: Mapping[str, Callable[[Any], str]] = {
     "storage.scratch": _scratch,
     "storage.placeholders": lambda names: f"placeholders of weight gradients: {', '.join(names) or 'none'}",
     "storage.workspaces": "{} workspaces of the matmul library".format,
+    "storage.headroom": lambda figure: f"{_value(figure)} of headroom" if figure else "no headroom",
     "storage.whole": lambda names: f"results held as one tensor: {', '.join(names) or 'none'}",
     "attention": {
         "flash": "attention in one kernel",

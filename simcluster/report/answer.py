@@ -7,6 +7,7 @@ from typing import Any
 
 from simcluster import units
 from simcluster.report.statements import NEGLIGIBLE
+from simcluster.report.verdict import memory_figure
 
 Document = Mapping[str, Any]
 
@@ -31,7 +32,7 @@ def answered(documents: Document) -> tuple[tuple[str, str], ...]:
             units.count(found["tokens_per_s"]),
             f"tokens/s, {_each(found['tokens_per_s_per_device'])} per device",
         ),
-        (units.size(found["peak_memory_bytes_max"]), "peak memory of a device"),
+        memory_figure(found),
     )
 
 

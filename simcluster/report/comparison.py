@@ -14,6 +14,7 @@ from simcluster.errors import TraceError
 from simcluster.report.answer import infers
 from simcluster.report.headline import headline
 from simcluster.report.parts import cut, memory
+from simcluster.report.verdict import fullest, verdict
 from simcluster.trace import Run
 
 Document = Mapping[str, Any]
@@ -41,8 +42,7 @@ class Side:
     @cached_property
     def fullest(self) -> Document:
         """What its fullest device holds at its peak."""
-        peaks: Sequence[Document] = self.summary["peak_memory_bytes"]
-        return max(peaks, key=lambda each: float(each["total"]) / float(each["capacity"]))
+        return fullest(self.summary)
 
     @property
     def exposed(self) -> float:
@@ -221,6 +221,7 @@ class Comparison:
             "step_s": {row.name: list(row.values) for row in self.step},
             "memory_bytes": {row.name: list(row.values) for row in self.memory},
             "fits": [bool(side.summary["fits"]) for side in self.sides],
+            "verdict": [verdict(side.summary) for side in self.sides],
             "caveats": self.caveats,
         }
 

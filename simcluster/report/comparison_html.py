@@ -9,7 +9,8 @@ from simcluster import units
 from simcluster.draw import Markup, Stack, html_legend, html_table, section, stacks, swatch
 from simcluster.draw.stacks import LIMIT
 from simcluster.draw.svg import FONT
-from simcluster.report.comparison import Comparison, Row, Trade, signed
+from simcluster.report.comparison import Comparison, Row, Side, Trade, signed
+from simcluster.report.verdict import NEAR, shouted, verdict
 
 WIDTH = 960
 
@@ -31,12 +32,17 @@ def comparison_page(found: Comparison) -> str:
     )
 
 
+def _verdict(side: Side) -> Markup:
+    """Nothing for what fits."""
+    said = verdict(side.summary)
+    if said == "fits":
+        return Markup("")
+    colour = NEAR if said == "tight" else LIMIT
+    return Markup(f'<b style="color:{colour}">{shouted(side.summary)}</b>')
+
+
 def _sections(found: Comparison) -> Iterator[Markup]:
-    misfit = Markup(f'<b style="color:{LIMIT}">DOES NOT FIT</b>')
-    rows = [
-        [Markup(f"<b>{side.letter}</b>"), side.name, "" if side.summary["fits"] else misfit]
-        for side in found.sides
-    ]
+    rows = [[Markup(f"<b>{side.letter}</b>"), side.name, _verdict(side)] for side in found.sides]
     yield html_table(["", "", ""], rows)
     yield Markup("".join(_told(found, trade) for trade in found.trades))
     for caveat in found.caveats:

@@ -11,6 +11,7 @@ from rich.text import Text
 from simcluster import units
 from simcluster.draw import Cell, Column, bar, screen_width, shown, table, total
 from simcluster.report.comparison import Comparison, Row, Side, Trade, signed
+from simcluster.report.verdict import shouted, verdict
 
 
 def comparison_text(found: Comparison, *, width: int | None = None, colour: bool = False) -> str:
@@ -19,9 +20,16 @@ def comparison_text(found: Comparison, *, width: int | None = None, colour: bool
     return shown(Group(*_parts(found, columns, colour)), width=columns, colour=colour)
 
 
+def _verdict(side: Side) -> Text:
+    """Nothing for what fits."""
+    said = verdict(side.summary)
+    if said == "fits":
+        return Text("")
+    return Text(shouted(side.summary), "bold yellow" if said == "tight" else "bold red")
+
+
 def _parts(found: Comparison, width: int, colour: bool) -> Iterator[RenderableType]:
-    misfit = Text("DOES NOT FIT", "bold red")
-    rows = [[side.letter, side.name, "" if side.summary["fits"] else misfit] for side in found.sides]
+    rows: list[list[Cell]] = [[side.letter, side.name, _verdict(side)] for side in found.sides]
     yield table([Column(style="bold"), Column(wraps=True), Column()], rows)
     yield ""
     for trade in found.trades:

@@ -12,6 +12,9 @@ from simcluster.report.answer import numbers, prompts
 
 Document = Mapping[str, Any]
 
+IDEAL = "ideal"
+"""The framework profile that wastes nothing."""
+
 
 def headline(documents: Document) -> list[tuple[str, str]]:
     """(label, text) for model, cluster, plan, batch, numbers, and what the framework changes."""
@@ -35,7 +38,13 @@ def _model(plan: Mapping[str, Any]) -> str:
     parameters = f"{units.count(plan['parameters'])} parameters"
     if "active_parameters" in plan:
         parameters += f", {units.count(plan['active_parameters'])} active"
-    return f"{plan['model']}, {parameters}; framework profile {plan['framework']}"
+    return f"{plan['model']}, {parameters}; {_profile(plan['framework'])}"
+
+
+def _profile(name: str) -> str:
+    """The framework profile; of ideal, and of changes of it, that it is a bound."""
+    bound = " (a bound, not an estimate)" if name.partition(",")[0] == IDEAL else ""
+    return f"framework profile {name}{bound}"
 
 
 def _cluster(topology: Mapping[str, Any]) -> str:

@@ -12,8 +12,9 @@ from simcluster import units
 from simcluster.draw import Column, Markup, Stack, html_legend, html_table, section, stacks, swatch
 from simcluster.draw.area import stacked_area
 from simcluster.report.parts import category, memory
-from simcluster.report.stages import against, called, labels, stage_memory
+from simcluster.report.stages import against, called, labels, scale, stage_memory
 from simcluster.report.statements import fragments, fullest
+from simcluster.report.verdict import is_mixed, room, verdict
 from simcluster.trace import Run
 
 Document = Mapping[str, Any]
@@ -32,7 +33,7 @@ def held(run: Run, width: int) -> Iterator[Markup]:
     documents = run.documents
     yield _bars(documents["summary"], width)
     stages = documents.get("memory", ())
-    yield from _reserved(stages)
+    yield from _reserved(stages, documents["summary"])
     yield from _over_time(run, width)
     yield from _living(documents)
 
@@ -49,28 +50,40 @@ def _bars(found: Document, width: int) -> Markup:
         for label, row in zip(labels(rows), rows, strict=True)
     ]
     names = dict.fromkeys(name for row in rows for name, size in row.worst["breakdown"].items() if size)
+    said = [f'<div style="font-size:12px;opacity:.7">{escape(line)}</div>' for line in _verdict(found)]
     return section(
         "Memory at its peak",
         against(rows),
         html_legend(map(category, names)),
-        Markup(stacks(bars, units.size, width=width)),
+        Markup(stacks(bars, units.size, width=width, whole=scale(rows))),
+        Markup("".join(said)),
     )
 
 
-def _reserved(stages: Sequence[Document]) -> Iterator[Markup]:
-    """What an allocator makes of it, by stage."""
+def _verdict(found: Document) -> Iterator[str]:
+    """What is left, and the rule, unless they stand above it all."""
+    if told := room(found):
+        yield told
+    if verdict(found) != "tight" and "verdict_rule" in found:
+        yield f"the rule: {found['verdict_rule']}"
+
+
+def _reserved(stages: Sequence[Document], summary: Document) -> Iterator[Markup]:
+    """What an allocator makes of it, by stage, and what is left of each device."""
     told = [each for each in stages if each["allocator"] is not None]
     if not told:
         return
-    titles = ("tensors", "reserved", "fragments", "outside", "of capacity")
+    titles = ("tensors", "reserved", "fragments", "outside", "of capacity", "left")
+    mixed = is_mixed(summary)
     rows = [
         [
-            called(each),
+            f"{called(each)}{_device(each, mixed)}",
             units.size(each["allocated"]),
             units.size(each["reserved"]),
             units.percent(fragments(each)),
             units.size(each["outside"]),
             units.percent((each["reserved"] + each["outside"]) / each["capacity"]),
+            units.size(each["capacity"] - each["reserved"] - each["outside"]),
         ]
         for each in told[:MOST_STAGES]
     ]
@@ -79,9 +92,14 @@ def _reserved(stages: Sequence[Document]) -> Iterator[Markup]:
     yield section("Memory reserved", note, body)
 
 
+def _device(entry: Document, mixed: bool) -> str:
+    """What it runs on, where that is not the same everywhere."""
+    return f", {entry['device']}" if mixed and "device" in entry else ""
+
+
 def _over_time(run: Run, width: int) -> Iterator[Markup]:
     """The accounts of the fullest class of stages, below one another, in one clock."""
-    chosen = _chosen(run.documents)
+    chosen, mixed = _chosen(run.documents), is_mixed(run.documents["summary"])
     end = run.recording.end * 1e-9
     areas, names = [], dict[str, None]()
     for entry, height in chosen:
@@ -106,7 +124,7 @@ def _over_time(run: Run, width: int) -> Iterator[Markup]:
             width=width,
             height=height,
         )
-        head = f"{called(entry)}, rank {entry['rank']}"
+        head = f"{called(entry)}, rank {entry['rank']}{_device(entry, mixed)}"
         areas.append(Markup(f'<div style="font-size:12px;opacity:.7;margin:4px 0 0">{head}</div>{area}'))
     if areas:
         line = "; the line: reserved, with what is outside" if any(_line(each) for each, _ in chosen) else ""
@@ -154,6 +172,7 @@ def _living(documents: Document) -> Iterator[Markup]:
         for each in entry["alive"]
     ]
     titles = [Column(title, quantity=True) for title in ("buffers", "size", "share")]
-    note = f"{called(entry)}, rank {entry['rank']}, {units.seconds(entry['time_s'])} into the run"
+    device = _device(entry, is_mixed(documents["summary"]))
+    note = f"{called(entry)}, rank {entry['rank']}{device}, {units.seconds(entry['time_s'])} into the run"
     table = html_table(["", *titles], rows)
     yield section("Alive at the peak", note, Markup(f"<details><summary>buffers</summary>{table}</details>"))

@@ -5,7 +5,7 @@ Text and lines take the colour around them, so it suits light and dark pages ali
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -47,6 +47,7 @@ from simcluster.report.statements import (
     useful,
     waiting,
 )
+from simcluster.report.verdict import NEAR, memory_figure, tight
 from simcluster.trace import Run
 
 MOST_STAGES = 16
@@ -85,10 +86,16 @@ def _sections(run: Run) -> Iterator[Markup]:
 def _misfit(found: Document) -> Iterator[Markup]:
     over = misfit(found)
     if over is not None:
-        style = f"border-left:4px solid {LIMIT};padding:2px 10px;margin:6px 0"
-        lines = "<br>".join(escape(line) for line in (*over.details, ", ".join(over.alive)))
-        title = f'<span style="color:{LIMIT};font-weight:600">{escape(over.sentence)}</span>'
-        yield Markup(f'<div style="{style}">{title}<br>{lines}</div>')
+        yield _warning(LIMIT, over.sentence, [*over.details, ", ".join(over.alive)])
+    elif close := tight(found):
+        yield _warning(NEAR, close[0], close[1:])
+
+
+def _warning(colour: str, sentence: str, details: Sequence[str]) -> Markup:
+    """A sentence that must not be overlooked, and what it rests on."""
+    style = f"border-left:4px solid {colour};padding:2px 10px;margin:6px 0"
+    title = f'<span style="color:{colour};font-weight:600">{escape(sentence)}</span>'
+    return Markup(f'<div style="{style}">{title}<br>{"<br>".join(map(escape, details))}</div>')
 
 
 def _figures(documents: Document) -> Markup:
@@ -114,7 +121,7 @@ def _trained(documents: Document) -> tuple[tuple[str, str], ...]:
         (rate, f"{unit}/s, {each} per device"),
         (units.percent(found["mfu"]), f"MFU (HFU {units.percent(found['hfu'])})"),
         (units.percent(found["bubble_fraction"]), "of the step is pipeline wait"),
-        (units.size(found["peak_memory_bytes_max"]), "peak memory of a device"),
+        memory_figure(found),
     )
 
 

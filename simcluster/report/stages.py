@@ -18,24 +18,27 @@ Entry = Mapping[str, Any]
 class StageMemory:
     """Stages ``first`` to ``last`` and the entry of ``peak_memory_bytes`` with the highest peak among them.
 
-    ``ranks`` counts the ranks of all of them.
+    ``ranks`` counts the ranks of all of them; ``device`` is what they run on, where not all ranks of these
+    stages run on the same.
     """
 
     first: int
     last: int
     ranks: int
     worst: Entry
+    device: str = ""
 
     @property
     def label(self) -> str:
         """``stage 3`` or ``stage 4-7``."""
         name = called(self.worst).rpartition(" ")[0]
-        return f"{name} {self.first}" if self.first == self.last else f"{name} {self.first}-{self.last}"
+        stages = f"{self.first}" if self.first == self.last else f"{self.first}-{self.last}"
+        return f"{name} {stages}, {self.device}" if self.device else f"{name} {stages}"
 
     def joined(self, other: StageMemory) -> StageMemory:
         """Both together; ``other`` holds the stages that follow."""
         worst = max(self.worst, other.worst, key=_fullness)
-        return StageMemory(self.first, other.last, self.ranks + other.ranks, worst)
+        return StageMemory(self.first, other.last, self.ranks + other.ranks, worst, self.device)
 
 
 def called(entry: Entry) -> str:
@@ -44,23 +47,42 @@ def called(entry: Entry) -> str:
 
 
 def stage_memory(peaks: Sequence[Entry], most: int) -> list[StageMemory]:
-    """At most ``most`` rows over all stages, in order.
+    """At most ``most`` rows over all stages, in order; at least one for every sort of devices.
 
-    Classes of one stage are one row. Where the rows are too many, equal neighbours become one; if that is not
-    enough, neighbours are taken together in equal numbers.
+    Classes of one stage on equal devices are one row. Where the rows are too many, equal neighbours become
+    one; if that is not enough, neighbours are taken together in equal numbers.
     """
-    stages: dict[int, StageMemory] = {}
+    mixed = _mixed(peaks)
+    stages: dict[tuple[int, str], StageMemory] = {}
     for entry in peaks:
-        stage = entry["stage"]
-        row = StageMemory(stage, stage, entry["ranks"], entry)
-        stages[stage] = stages[stage].joined(row) if stage in stages else row
-    rows = [stages[stage] for stage in sorted(stages)]
-    if len(rows) > most:
-        rows = _equal_together(rows)
-    if len(rows) > most:
-        size = -(-len(rows) // most)
-        rows = [_together(rows[start : start + size]) for start in range(0, len(rows), size)]
-    return rows
+        stage, device = entry["stage"], entry["device"]
+        row = StageMemory(stage, stage, entry["ranks"], entry, device if stage in mixed else "")
+        known = stages.get((stage, device))
+        stages[stage, device] = known.joined(row) if known else row
+    rows = [stages[key] for key in sorted(stages)]
+    if len(rows) <= most:
+        return rows
+    by_device: dict[str, list[StageMemory]] = {}
+    for row in rows:
+        by_device.setdefault(row.worst["device"], []).append(row)
+    found = [_equal_together(each) for each in by_device.values()]
+    size = 1
+    while sum(-(-len(each) // size) for each in found) > max(most, len(found)):
+        size += 1
+    return [_together(each[start : start + size]) for each in found for start in range(0, len(each), size)]
+
+
+def _mixed(peaks: Sequence[Entry]) -> set[int]:
+    """Stages whose ranks do not all run on equal devices."""
+    devices: dict[int, set[str]] = {}
+    for entry in peaks:
+        devices.setdefault(entry["stage"], set()).add(entry["device"])
+    return {stage for stage, found in devices.items() if len(found) > 1}
+
+
+def scale(rows: Sequence[StageMemory]) -> float:
+    """How many times the memory of its device a whole bar stands for: 1, or more where more is needed."""
+    return max(1.0, *(_fullness(row.worst) for row in rows))
 
 
 def labels(rows: Sequence[StageMemory]) -> list[str]:
@@ -72,10 +94,13 @@ def labels(rows: Sequence[StageMemory]) -> list[str]:
 
 def against(rows: Sequence[StageMemory]) -> str:
     """What the bars are to be measured by."""
-    capacities = sorted({row.worst["capacity"] for row in rows})
+    capacities = {row.worst["device"]: row.worst["capacity"] for row in rows}
     together = any(row.first != row.last for row in rows)
     more = "; of stages taken together the fullest" if together else ""
-    return f"against {' or '.join(map(units.size, capacities))} per device{more}"
+    if len(set(capacities.values())) == 1:
+        return f"against {units.size(*set(capacities.values()))} per device{more}"
+    listed = ", ".join(f"{units.size(size)} of {device}" for device, size in capacities.items())
+    return f"each against its own device: {listed}{more}"
 
 
 def _fullness(entry: Entry) -> float:

@@ -10,6 +10,7 @@ from typing import Any
 from simcluster import units
 from simcluster.report.hosts import overfull
 from simcluster.report.stages import called
+from simcluster.report.verdict import shouted, verdict
 
 Document = Mapping[str, Any]
 
@@ -30,7 +31,7 @@ def misfit(summary: Document) -> Misfit | None:
     """If devices or hosts have too little memory: which, from when on, by how much, and the largest that was
     alive.
     """
-    over = [entry for entry in summary["peak_memory_bytes"] if not entry["fits"]]
+    over = [entry for entry in summary["peak_memory_bytes"] if verdict(entry) == "does not fit"]
     hosts = overfull(summary)
     if not over:
         return Misfit(f"DOES NOT FIT: {hosts}", (), ()) if hosts else None
@@ -53,7 +54,7 @@ def misfit(summary: Document) -> Misfit | None:
 def fullest(documents: Document) -> Document | None:
     """Of what is told of memory by stage, that of the fullest device; None in files of earlier versions."""
     found = documents.get("memory", ())
-    return max(found, key=lambda each: (each["allocated"] + each["outside"]) / each["capacity"], default=None)
+    return max(found, key=lambda each: (each["reserved"] + each["outside"]) / each["capacity"], default=None)
 
 
 def fragments(entry: Document) -> float:
@@ -159,7 +160,7 @@ def tenants(summary: Document) -> list[list[str]]:
     """Per scenario on the cluster: name, hosts, step alone and shared, slowdown, what it waits longer for."""
     return [
         [
-            each["name"] + ("" if each["fits"] else " (DOES NOT FIT)"),
+            each["name"] + ("" if verdict(each) == "fits" else f" ({shouted(each)})"),
             _hosts(each),
             units.seconds(each["step_time_alone_s"]),
             units.seconds(each["step_time_s"]),

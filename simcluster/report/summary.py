@@ -15,7 +15,7 @@ from simcluster.report.answer import answered, infers, remarks, simulated
 from simcluster.report.headline import headline
 from simcluster.report.hosts import HOST_COLUMNS, hosts
 from simcluster.report.parts import cut, memory
-from simcluster.report.stages import StageMemory, against, labels, stage_memory
+from simcluster.report.stages import StageMemory, against, labels, scale, stage_memory
 from simcluster.report.statements import (
     TENANT_FIGURES,
     communication,
@@ -29,6 +29,7 @@ from simcluster.report.statements import (
     useful,
     waiting,
 )
+from simcluster.report.verdict import room, tight, verdict
 from simcluster.trace import Run
 
 MOST_STAGES = 8
@@ -72,6 +73,9 @@ def _title(text: str, note: str) -> Text:
 def _misfit(found: Document, width: int) -> Iterator[RenderableType]:
     over = misfit(found)
     if over is None:
+        if close := tight(found):
+            where = _indented(Text("\n".join(close[1:]), "yellow"))
+            yield Group(Text(close[0], "bold yellow"), where)
         return
     told: list[RenderableType] = [Text(over.sentence, "bold red")]
     if over.details:
@@ -125,20 +129,20 @@ def _cut(found: Document, title: str, width: int, colour: bool) -> RenderableTyp
 
 
 def _memory(documents: Document, width: int, colour: bool) -> RenderableType:
-    """A bar per stage against the capacity of its device, and what its allocator reserves."""
+    """A bar per stage against the capacity of its device, what its allocator reserves, and what is left."""
     found = documents["summary"]
-    rows = stage_memory(found["peak_memory_bytes"], MOST_STAGES if found["fits"] else MOST_STAGES - 2)
-    names, remarks = labels(rows), [_remark(row, width) for row in rows]
-    scale = max(max(row.worst["total"], row.worst["capacity"]) for row in rows)
-    room = max(10, width - 26 - max(map(len, names)) - max(map(len, remarks)))
+    most = MOST_STAGES if verdict(found) == "fits" else MOST_STAGES - 2
+    rows = stage_memory(found["peak_memory_bytes"], most)
+    names, remarks, whole = labels(rows), [_remark(row, width) for row in rows], scale(rows)
+    wide = max(10, width - 26 - max(map(len, names)) - max(map(len, remarks)))
     cells: list[list[Cell]] = []
     for name, row, remark in zip(names, rows, remarks, strict=True):
-        worst, over = row.worst, not row.worst["fits"]
+        worst, over = row.worst, verdict(row.worst) == "does not fit"
         parts, limit = memory(worst["breakdown"]), worst["capacity"]
         cells.append(
             [
                 name,
-                bar(parts, room, scale=scale, limit=limit, colour=colour),
+                bar(parts, wide, scale=whole * limit, limit=limit, colour=colour),
                 Text(units.size(worst["total"]), "bold red" if over else ""),
                 f"{100 * worst['total'] / limit:.0f} %",
                 Text(remark, "red" if over else "dim"),
@@ -149,13 +153,13 @@ def _memory(documents: Document, width: int, colour: bool) -> RenderableType:
         _title("Memory at its peak", against(rows)),
         _indented(legend(memory(categories), width - 2, colour=colour)),
         table(["", "", Column(quantity=True), Column(quantity=True), ""], cells, indent=2),
-        *(_indented(Text(line, "dim")) for line in (reserved(documents),) if line),
+        *(_indented(Text(line, "dim")) for line in (reserved(documents), room(found)) if line),
     )
 
 
 def _remark(row: StageMemory, width: int) -> str:
     """The biggest categories of a stage, or how much is too much."""
-    if not row.worst["fits"]:
+    if verdict(row.worst) == "does not fit":
         return f"{units.size(row.worst['excess'])} too much"
     count = 2 if width >= 118 else 1 if width >= 80 else 0
     parts = sorted(memory(row.worst["breakdown"]), key=lambda part: -part.value)[:count]

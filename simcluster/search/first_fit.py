@@ -17,11 +17,14 @@ from typing import Any
 
 from simcluster.cluster import Cluster, ClusterSpec
 from simcluster.document import validate_data
+from simcluster.engine.spec import RunSpec
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.model import Model
 from simcluster.model.spec import ModelSpec
+from simcluster.plan.framework import IDEAL, FrameworkSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
+from simcluster.simulation.verdict import MemoryUse, MemoryVerdict, deciding, headroom
 from simcluster.work import DType
 
 TOKENS = 4 * 2**20
@@ -31,39 +34,38 @@ SEQUENCE = 4096
 """Tokens of a sequence where neither the user nor a table of positions says it."""
 
 
-FRAMEWORK = "ideal"
-"""The framework profile that plans are tried with."""
-
-
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a user asks for: names of the catalogs, and sizes where the usual ones will not do."""
+    """What a user asks for: names of the catalogs, and sizes where the usual ones will not do.
+
+    ``framework`` is the profile that plans are tried with: ideal gives a bound of what is needed.
+    """
 
     model: str
     cluster: str
     hosts: int
     seq_len: int | None = None
     global_batch: int | None = None
+    framework: str = IDEAL
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One candidate: its scenario as plain data, and what became of it.
 
-    ``needed`` are bytes on the fullest device (at least that many, if not ``simulated``); ``refused`` says
-    why the plan is impossible, if it is.
+    ``use`` is that of the device that decides (at least that, if not ``simulated``); ``refused`` says why the
+    plan is impossible, if it is.
     """
 
     data: Mapping[str, Any]
-    needed: int
-    capacity: int
+    use: MemoryUse
     simulated: bool
     refused: str = ""
 
     @property
     def fits(self) -> bool:
-        """Whether it was simulated and stays within every device's memory."""
-        return self.simulated and self.needed <= self.capacity
+        """Whether it was simulated and every device has the memory it needs, and its headroom."""
+        return self.simulated and self.use.verdict is MemoryVerdict.FITS
 
     @property
     def plan(self) -> str:
@@ -89,7 +91,7 @@ class FirstFit:
         """Of those that were simulated, else of all possible ones, the one that lacks least."""
         possible = [attempt for attempt in self.attempts if not attempt.refused]
         simulated = [attempt for attempt in possible if attempt.simulated]
-        return min(simulated or possible, key=lambda attempt: attempt.needed, default=None)
+        return min(simulated or possible, key=lambda attempt: attempt.use.lacking, default=None)
 
 
 def first_fit(start: Start, watch: Callable[[Attempt], None] | None = None) -> FirstFit:
@@ -115,6 +117,7 @@ class _Search:
         cluster = {"use": start.cluster, "hosts": start.hosts}
         self.cluster: Cluster = _checked("--cluster", cluster, ClusterSpec).build()
         self.model: Model = _checked("--model", {"use": start.model}, ModelSpec).build(Path())
+        self.headroom = headroom(_checked("--framework", {"use": start.framework}, FrameworkSpec), RunSpec())
         longest = self.model.longest
         self.seq_len = start.seq_len or self.model.sequence or min(SEQUENCE, longest or SEQUENCE)
         if longest is not None and self.seq_len > longest:
@@ -138,7 +141,7 @@ class _Search:
         possible = [(tensor, stages, self.batch(tensor, stages)) for tensor, stages in sizes]
         for layers in ("none", "all"):
             for tensor, stages, batch in possible:
-                hopeless = self.least(tensor, stages) > self.cluster.host.device.memory
+                hopeless = self.least(tensor, stages) + self.headroom > self.cluster.host.device.memory
                 if batch and not (hopeless and layers == "all"):
                     yield self.scenario(tensor, stages, batch, layers)
         if not any(batch for _, _, batch in possible):
@@ -182,7 +185,7 @@ class _Search:
             "simcluster": 1,
             "name": f"{start.model} on {count} {self.cluster.host.device.name}",
             "cluster": {"use": start.cluster, "hosts": start.hosts},
-            "framework": FRAMEWORK,
+            "framework": start.framework,
             "model": {"use": start.model},
             "training": {
                 "global_batch": batch,
@@ -199,14 +202,14 @@ class _Search:
         capacity = self.cluster.host.device.memory
         mesh = data["parallel"]["mesh"]
         least = self.least(mesh.get("tensor", 1), mesh.get("pipeline", 1))
-        if least > capacity:
-            return Attempt(data, least, capacity, simulated=False)
+        bound = MemoryUse(least, 0, capacity, self.headroom)
+        if bound.verdict is not MemoryVerdict.FITS:
+            return Attempt(data, bound, simulated=False)
         try:
             summary = simulate(Scenario.of(data)).documents["summary"]
         except PlanError as error:
-            return Attempt(data, least, capacity, simulated=False, refused=error.problems[0].message)
-        fullest = max(summary["peak_memory_bytes"], key=lambda each: each["total"] - each["capacity"])
-        return Attempt(data, fullest["total"], fullest["capacity"], simulated=True)
+            return Attempt(data, bound, simulated=False, refused=error.problems[0].message)
+        return Attempt(data, deciding(summary), simulated=True)
 
     def least(self, tensor: int, stages: int) -> int:
         """A lower bound on the bytes of the fullest device: parameters, gradients and states, evenly spread.

@@ -27,6 +27,7 @@ from simcluster.program import Program
 from simcluster.program.calls import HostCalls
 from simcluster.simulation.bucket_lines import best_buckets
 from simcluster.simulation.probe import Probe
+from simcluster.simulation.verdict import MemoryRule
 
 Lower = Callable[[Plan], Program]
 
@@ -46,7 +47,9 @@ Choice = tuple[tuple[str, Buckets | None], ...]
 """(operation, its buckets; None: the profile's) of every operation that is searched."""
 
 
-def searched(plan: Plan, cluster: Cluster, lower: Lower, host: HostCalls, *, search: bool = True) -> Plan:
+def searched(
+    plan: Plan, cluster: Cluster, lower: Lower, host: HostCalls, rule: MemoryRule, *, search: bool = True
+) -> Plan:
     """The plan with the buckets of the fastest step, and a note on what was compared; as it is if it leaves
     nothing to be searched.
 
@@ -59,7 +62,7 @@ def searched(plan: Plan, cluster: Cluster, lower: Lower, host: HostCalls, *, sea
         usual = _with_buckets(plan, fusion, dict.fromkeys(fusion.searched))
         note = "search for buckets: the best are found by simulation; this plan has the framework profile's"
         return replace(usual, notes=(*plan.notes, note))
-    return _Search(plan, fusion, cluster, lower, host).best()
+    return _Search(plan, fusion, cluster, lower, host, rule).best()
 
 
 def _with_buckets(plan: Plan, fusion: Fusion, buckets: Mapping[str, Buckets | None]) -> Plan:
@@ -69,7 +72,7 @@ def _with_buckets(plan: Plan, fusion: Fusion, buckets: Mapping[str, Buckets | No
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """A plan, the bytes by which it exceeds the memory of a device, the time of its step (ns), and how many
+    """A plan, the bytes that a device lacks for it to fit, the time of its step (ns), and how many
     entries of streams were timed.
     """
 
@@ -91,6 +94,7 @@ class _Search:
     cluster: Cluster
     lower: Lower
     host: HostCalls
+    rule: MemoryRule
     known: dict[Choice, _Trial] = field(default_factory=dict)
 
     def best(self) -> Plan:
@@ -151,7 +155,7 @@ class _Search:
         """A step with some buckets."""
         plan = _with_buckets(self.plan, self.fusion, dict(choice))
         probe = Probe.of(plan, self.lower(plan), self.cluster, self.host)
-        excess = max(0, *probe.excesses(self.cluster).values())
+        excess = max(0, *probe.excesses(self.cluster, self.rule).values())
         self.known[choice] = _Trial(plan, excess, probe.timing.end, probe.timing.num_events)
         return probe
 

@@ -20,6 +20,7 @@ from simcluster.simulation.bucket_search import searched
 from simcluster.simulation.classes import classes_on_links
 from simcluster.simulation.offload_search import offloaded
 from simcluster.simulation.recompute_search import fitted
+from simcluster.simulation.verdict import MemoryRule
 from simcluster.work import DType
 
 
@@ -48,6 +49,7 @@ def planned(scenario: Scenario, *, search: bool = True) -> Plan:
     try:
         cluster = scenario.cluster
         spec = scenario.spec
+        rule = MemoryRule.of(scenario.framework, spec.run)
 
         def made(again: RecomputeSpec, away: OffloadSpec) -> Plan:
             return make_plan(
@@ -62,10 +64,12 @@ def planned(scenario: Scenario, *, search: bool = True) -> Plan:
 
         def with_recompute(again: RecomputeSpec) -> Plan:
             make = partial(made, again)
-            return offloaded(spec.parallel.offload, make, cluster, lowered, host_calls, search=search)
+            away = spec.parallel.offload
+            return offloaded(away, make, cluster, lowered, host_calls, rule, search=search)
 
-        plan = fitted(spec.parallel.recompute, with_recompute, cluster, lowered, host_calls, search=search)
-        return searched(plan, cluster, lowered, host_calls(plan), search=search)
+        again = spec.parallel.recompute
+        plan = fitted(again, with_recompute, cluster, lowered, host_calls, rule, search=search)
+        return searched(plan, cluster, lowered, host_calls(plan), rule, search=search)
     except SimclusterError as error:
         raise scenario.located(error) from None
 

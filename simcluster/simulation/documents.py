@@ -21,12 +21,12 @@ from simcluster.plan.told import fusion_told, told
 from simcluster.program.calls import Calls
 from simcluster.program.instruction import HOST
 from simcluster.simulation.build import Built, host_calls
-from simcluster.simulation.held import held, totals
+from simcluster.simulation.held import held, judged, totals
 from simcluster.simulation.host_memory import host_memory
 from simcluster.simulation.layouts import layouts
 from simcluster.simulation.reached import reached
 from simcluster.simulation.startup import startup
-from simcluster.simulation.summary import program_of, summarise
+from simcluster.simulation.summary import peaks, program_of, summarise, swept_peaks
 from simcluster.trace import Table
 from simcluster.work import DType
 
@@ -34,9 +34,11 @@ from simcluster.work import DType
 def documents(built: Built, timing: Timing, account: Table, gaps: Table) -> dict[str, Any]:
     """Documents by name, all of them JSON-able."""
     hosts = host_memory(built, timing)
-    summary = summarise(built, timing, account, gaps, hosts)
+    tops = peaks(built, account) if timing.swept is None else swept_peaks(built, timing.swept)
+    found = held(built, account, tops)
+    summary = summarise(built, timing, gaps, hosts, judged(built, tops, found))
     return {
-        "summary": summary | totals(found := held(built, account, summary["peak_memory_bytes"])),
+        "summary": summary | totals(found),
         "memory": found,
         "host_memory": [each.over_time(timing.end) for each in hosts],
         "scenario": built.scenario.spec.model_dump(mode="json", exclude_unset=True),
@@ -245,6 +247,7 @@ def _framework(built: Built) -> list[str]:
     alone, one_stage = plan.batch_ways == 1, plan.num_stages == 1
     interleaved, by_chunks = built.scenario.framework.p2p_interleaved is not None, plan.chain.num_chunks > 1
     idle = {
+        "storage.headroom": spec.run.headroom is not None,
         "gradients": plan.gradients is DType.FP32 or spec.task.formats.gradients is not None,
         "main_gradients": plan.master in (None, plan.gradients),
         "weights": plan.compute is DType.FP32

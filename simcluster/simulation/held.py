@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from simcluster.engine import PoolRules, reserve
-from simcluster.engine.account import OUTSIDE
-from simcluster.plan.allocator import AllocatorSpec, PoolSpec
 from simcluster.simulation.alive import by_name
 from simcluster.simulation.build import Built
+from simcluster.simulation.verdict import MemoryRule, MemoryUse, outside
 from simcluster.trace import Table
 
 SHOWN = 24
@@ -19,26 +17,54 @@ SHOWN = 24
 
 
 MOST_CLASSES = 128
-"""Classes of which one per stage is told."""
+"""Classes of which one per stage and sort of devices is told, whatever the profile."""
 
 
 def held(built: Built, account: Table, peaks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Per stage, of the class that holds most there: bytes allocated, reserved, outside, and what is alive.
+    """Per stage and sort of devices, of the fullest class there: bytes allocated, reserved, outside, alive.
 
     ``allocated`` is what the framework's tensors take at their peak, ``reserved`` what its allocator has
     taken from the device for them (equal where the profile names none), ``outside`` what the runtime and the
     communication library hold besides. ``reserved_over_time`` has (seconds, bytes) from when on more is
-    reserved. Of a run of very many different ranks, whose accounts are not kept, only the fullest is told.
+    reserved. Of a run of very many different ranks, whose accounts are not kept, only the fullest is told
+    where there is no allocator to replay.
     """
-    fullest: dict[int, Mapping[str, Any]] = {}
+    rule = MemoryRule.of(built.scenario.framework, built.scenario.spec.run)
+    fullest: dict[tuple[int, str], Mapping[str, Any]] = {}
     for entry in peaks:
-        known = fullest.get(entry["stage"])
-        if known is None or entry["total"] > known["total"]:
-            fullest[entry["stage"]] = entry
-    chosen = [fullest[stage] for stage in sorted(fullest)]
-    if len(peaks) > MOST_CLASSES:
-        chosen = [max(chosen, key=lambda entry: int(entry["total"]))]
-    return [_held(built, account.among("class", entry["class"]), entry) for entry in chosen]
+        known = fullest.get(_sort(entry))
+        if known is None or _fullness(entry) > _fullness(known):
+            fullest[_sort(entry)] = entry
+    chosen = [fullest[sort] for sort in sorted(fullest)]
+    if len(peaks) > MOST_CLASSES and not rule.pools:
+        chosen = [max(chosen, key=_fullness)]
+    return [_held(built, rule, account.among("class", entry["class"]), entry) for entry in chosen]
+
+
+def judged(
+    built: Built, peaks: Sequence[dict[str, Any]], found: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """The peaks with their verdicts; ``found`` is what ``held`` tells of them.
+
+    The allocator was replayed for the fullest class of a stage and sort of devices; the others there are
+    taken to have as much in fragments.
+    """
+    rule = MemoryRule.of(built.scenario.framework, built.scenario.spec.run)
+    fragments = {_sort(entry): max(0, entry["reserved"] - entry["allocated"]) for entry in found}
+    uses = [
+        MemoryUse(entry["total"], fragments.get(_sort(entry), 0), entry["capacity"], rule.headroom)
+        for entry in peaks
+    ]
+    return [entry | use.document() for entry, use in zip(peaks, uses, strict=True)]
+
+
+def _sort(entry: Mapping[str, Any]) -> tuple[int, str]:
+    """The stage of a class, and its device."""
+    return entry["stage"], entry["device"]
+
+
+def _fullness(entry: Mapping[str, Any]) -> float:
+    return float(entry["total"]) / float(entry["capacity"])
 
 
 def totals(found: Sequence[Mapping[str, Any]]) -> dict[str, int]:
@@ -49,29 +75,25 @@ def totals(found: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     }
 
 
-def _held(built: Built, rows: Table, entry: Mapping[str, Any]) -> dict[str, Any]:
-    name = built.scenario.framework.storage.allocator
-    outside = sum(
-        int(rows["bytes"][rows["buffer"] == number].sum())
-        for number, buffer in enumerate(rows.names["buffer"])
-        if buffer in OUTSIDE
-    )
-    allocated = entry["total"] - outside
+def _held(built: Built, rule: MemoryRule, rows: Table, entry: Mapping[str, Any]) -> dict[str, Any]:
+    beside = outside(rows)
+    allocated = entry["total"] - beside
     found: dict[str, Any] = {
         "stage": entry["stage"],
         "class": entry["class"],
         "rank": entry["rank"],
+        "device": entry["device"],
         "capacity": entry["capacity"],
-        "allocator": name,
+        "allocator": built.scenario.framework.storage.allocator,
         "allocated": allocated,
         "reserved": allocated,
-        "outside": outside,
+        "outside": beside,
+        "headroom": rule.headroom,
         "time_s": entry["time_s"],
         "alive": _living(rows),
     }
-    if name is not None:
-        steps = built.scenario.spec.run.steps
-        kept = reserve(rows, [rules(pool) for pool in AllocatorSpec.load(name).pools], steps)
+    kept = rule.reserved(rows, built.scenario.spec.run.steps)
+    if kept is not None:
         found |= {
             "reserved": kept.reserved,
             "reserved_over_time": [
@@ -80,23 +102,6 @@ def _held(built: Built, rows: Table, entry: Mapping[str, Any]) -> dict[str, Any]
             ],
         }
     return found
-
-
-def rules(pool: PoolSpec) -> PoolRules:
-    """A pool as the replay takes it."""
-
-    def size(given: float | None) -> float:
-        return float("inf") if given is None else given
-
-    return PoolRules(
-        largest=size(pool.largest),
-        rounded=round(pool.rounded),
-        segment=round(pool.segment),
-        own_segment=size(pool.own_segment),
-        granule=round(pool.granule),
-        remainder=round(pool.remainder),
-        expandable=pool.expandable,
-    )
 
 
 def _living(rows: Table) -> list[dict[str, Any]]:

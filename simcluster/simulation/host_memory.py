@@ -16,6 +16,7 @@ from simcluster.engine import ClassTiming, Timing, instruction_times, memory
 from simcluster.engine.account import CATEGORIES, used
 from simcluster.model import Place
 from simcluster.simulation.build import Built
+from simcluster.simulation.verdict import MemoryUse
 from simcluster.trace import Table
 
 Ints = NDArray[np.int64]
@@ -52,9 +53,9 @@ class HostMemory:
             "breakdown": {
                 name: int(size[category == number].sum()) for number, name in enumerate(CATEGORIES)
             },
-            "fits": total <= capacity,
+            **MemoryUse(total, 0, capacity).document(),
         }
-        if not found["fits"]:
+        if total > capacity:
             first = int(np.argmax(self.level > capacity))
             found |= {"exceeded_at_s": float(self.times[first]) * 1e-9, "excess": total - capacity}
         return found

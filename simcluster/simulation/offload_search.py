@@ -23,6 +23,7 @@ from simcluster.plan.offloading import CATEGORIES
 from simcluster.program import Program, Scope
 from simcluster.program.calls import HostCalls
 from simcluster.simulation.probe import Probe
+from simcluster.simulation.verdict import MemoryRule
 
 Make = Callable[[OffloadSpec], Plan]
 
@@ -36,6 +37,7 @@ def offloaded(
     cluster: Cluster,
     lower: Callable[[Plan], Program],
     host: Callable[[Plan], HostCalls],
+    rule: MemoryRule,
     *,
     search: bool = True,
 ) -> Plan:
@@ -49,7 +51,7 @@ def offloaded(
     if not search:
         plan = make(spec.model_copy(update={"auto": False}))
         return _noted(plan, "what leaves the devices is found by simulation; in this plan nothing does")
-    return _Search(spec, make, cluster, lower, host).best()
+    return _Search(spec, make, cluster, lower, host, rule).best()
 
 
 def _noted(plan: Plan, text: str) -> Plan:
@@ -76,6 +78,7 @@ class _Search:
     cluster: Cluster
     lower: Callable[[Plan], Program]
     host: Callable[[Plan], HostCalls]
+    rule: MemoryRule
     tried: list[_Trial] = field(default_factory=list)
 
     def best(self) -> Plan:
@@ -121,9 +124,9 @@ class _Search:
         plan = self.make(self.spec.model_copy(update={"auto": False, **chosen}))
         probe = Probe.of(plan, self.lower(plan), self.cluster, self.host(plan))
         excess = max(
-            over + self.cluster.device(rank).memory - self._limit(self.cluster.device(rank).memory)
-            for stage, over in probe.excesses(self.cluster).items()
-            for rank in [self._rank(probe, stage)]
+            lacking + (memory - self.rule.headroom) - self._limit(memory)
+            for stage, lacking in probe.excesses(self.cluster, self.rule).items()
+            for memory in [self.cluster.device(self._rank(probe, stage)).memory]
         )
         self.tried.append(_Trial(shares, probe, excess))
         return self.tried[-1]
@@ -133,9 +136,10 @@ class _Search:
         return next(rank for rank in probe.classes.representatives if probe.program.stage_of(rank) == stage)
 
     def _limit(self, memory: int) -> int:
-        """What a device with so much memory may hold."""
+        """What a device with so much memory may hold: what is asked for, and no more than fits."""
         asked = self.spec.max_device_memory
-        return round(min(memory, memory if asked is None else asked) * self.spec.hbm_ratio)
+        wanted = round(min(memory, memory if asked is None else asked) * self.spec.hbm_ratio)
+        return min(wanted, memory - self.rule.headroom)
 
     def _told(self, trial: _Trial) -> Plan:
         parts = [

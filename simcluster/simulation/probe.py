@@ -19,6 +19,7 @@ from simcluster.program.calls import HostCalls
 from simcluster.program.instruction import COMPUTE, Execution
 from simcluster.program.phases import MEASURE, NORM, REDUCE, UPDATE
 from simcluster.simulation.classes import classes_on_links
+from simcluster.simulation.verdict import MemoryRule
 
 Ints = NDArray[np.int64]
 
@@ -47,8 +48,8 @@ class Probe:
         )
         return cls(plan, program, classes, timing)
 
-    def excesses(self, cluster: Cluster) -> dict[int, int]:
-        """Stage -> the most bytes by which a device's memory is exceeded, below zero where some are left.
+    def excesses(self, cluster: Cluster, rule: MemoryRule) -> dict[int, int]:
+        """Stage -> the most bytes that a device lacks for the plan to fit, below zero where some are left.
 
         One class of every part and device is looked at.
         """
@@ -61,9 +62,9 @@ class Probe:
             device = cluster.device(rank)
             mine = self.timing.classes[index]
             account = memory(self.program, [part], [device], [mine], [instruction_times(mine)])
-            excess = int(np.cumsum(account["bytes"]).max(initial=0)) - device.memory
+            lacking = rule.use(account, device.memory).lacking
             stage = self.program.stage_of(rank)
-            found[stage] = max(excess, found.get(stage, excess))
+            found[stage] = max(lacking, found.get(stage, lacking))
         return found
 
     def stages(self) -> Iterator[StageProbe]:

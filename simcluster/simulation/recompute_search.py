@@ -24,6 +24,7 @@ from simcluster.program.calls import HostCalls
 from simcluster.program.phases import FORWARD
 from simcluster.simulation.probe import Probe
 from simcluster.simulation.recompute_ladder import WHOLE, Rung, ladder
+from simcluster.simulation.verdict import MemoryRule
 
 Make = Callable[[RecomputeSpec], Plan]
 
@@ -37,6 +38,7 @@ def fitted(
     cluster: Cluster,
     lower: Callable[[Plan], Program],
     host: Callable[[Plan], HostCalls],
+    rule: MemoryRule,
     *,
     search: bool = True,
 ) -> Plan:
@@ -50,7 +52,7 @@ def fitted(
         plan = make(spec.model_copy(update={"layers": "none"}))
         note = "recompute auto: what is recomputed is found by simulation; this plan recomputes nothing"
         return replace(plan, notes=(*plan.notes, note))
-    return _Search(spec, make, cluster, lower, host).best()
+    return _Search(spec, make, cluster, lower, host, rule).best()
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ class _Search:
     cluster: Cluster
     lower: Callable[[Plan], Program]
     host: Callable[[Plan], HostCalls]
+    rule: MemoryRule
     stages: list[list[str]] = field(default_factory=list)
     ladders: dict[str, list[Rung]] = field(default_factory=dict)
     known: dict[RecomputeSpec, _Trial] = field(default_factory=dict)
@@ -190,7 +193,7 @@ class _Search:
     def _run(self, spec: RecomputeSpec) -> tuple[_Trial, Probe]:
         plan = self.make(spec)
         probe = Probe.of(plan, self.lower(plan), self.cluster, self.host(plan))
-        excesses = probe.excesses(self.cluster)
+        excesses = probe.excesses(self.cluster, self.rule)
         excess = tuple(excesses[stage] for stage in range(plan.num_stages))
         self.known[spec] = _Trial(spec, plan, probe.timing.end, excess)
         return self.known[spec], probe

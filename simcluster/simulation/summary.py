@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster import units
 from simcluster.collectives import Operation
 from simcluster.engine import Timing
 from simcluster.engine.account import CATEGORIES
@@ -27,6 +28,7 @@ from simcluster.simulation.build import Built, host_calls
 from simcluster.simulation.dispatched import dispatched
 from simcluster.simulation.flops import Flops, forward_flops, matrix_flops
 from simcluster.simulation.host_memory import HostMemory
+from simcluster.simulation.verdict import RULE, verdict_of
 from simcluster.trace import Table
 from simcluster.work import Kernel
 
@@ -36,9 +38,13 @@ _CUT = ("compute_s", "slowed_s", "host_s", "pipeline_wait_s", "offload_wait_s", 
 
 
 def summarise(
-    built: Built, timing: Timing, account: Table, gaps: Table, hosts: Sequence[HostMemory]
+    built: Built,
+    timing: Timing,
+    gaps: Table,
+    hosts: Sequence[HostMemory],
+    memory: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """The result document, SI units, numbers as numbers.
+    """The result document, SI units, numbers as numbers; ``memory`` are the peaks with their verdicts.
 
     Times are per step; figures without suffix are means over ranks, ``_max`` the largest of any class.
     ``host_memory_bytes``, only where anything is offloaded, has what hosts hold for their devices.
@@ -60,7 +66,6 @@ def summarise(
         step * group.num_devices * group.host.device.peak[plan.matmul] for group in built.cluster.groups
     )
     cut = _Cut.of(built, timing, gaps)
-    memory = peaks(built, account) if timing.swept is None else swept_peaks(built, timing.swept)
     beside = [each.peak() for each in hosts]
     done = _executed_flops(built) * (1 / steps)
     wait, compute = cut.mean(cut.parts["pipeline_wait_s"]), cut.mean(cut.parts["compute_s"])
@@ -85,7 +90,8 @@ def summarise(
         "peak_memory_bytes": memory,
         "peak_memory_bytes_max": max(each["total"] for each in memory),
         **({"host_memory_bytes": beside} if beside else {}),
-        "fits": all(each["fits"] for each in (*memory, *beside)),
+        **verdict_of(memory, beside),
+        "verdict_rule": RULE,
         "num_ranks": ranks,
         "num_classes": len(built.classes),
         "num_events": timing.num_events,
@@ -274,7 +280,7 @@ def _sent(built: Built, each: Instruction) -> float:
 
 
 def peaks(built: Built, account: Table) -> list[dict[str, Any]]:
-    """Per class: the peak, when it was, what it was made of, and whether it fits."""
+    """Per class: the peak, when it was, what it was made of, and by how much it exceeds the device."""
     found = []
     for index in range(len(built.classes)):
         rows = account.where(account["class"] == index)
@@ -310,7 +316,7 @@ def swept_peaks(built: Built, swept: Swept) -> list[dict[str, Any]]:
                 index = int(stage.columns[column])
                 entry = _peak(built, index, int(most.total[column]), int(most.time[column]))
                 entry["breakdown"] = dict(breakdown)
-                if not entry["fits"]:
+                if entry["total"] > entry["capacity"]:
                     batches = rows.micro_batches[held.rows]
                     living = living or alive(rows.buffers[held.rows], sizes, batches, names)
                     entry |= _excess(entry, int(most.exceeded[column]), living)
@@ -333,7 +339,6 @@ def _peak(built: Built, index: int, total: int, time: int) -> dict[str, Any]:
         "capacity": device.memory,
         "time_s": float(time) * 1e-9,
         "breakdown": {},
-        "fits": total <= device.memory,
     }
 
 
@@ -361,6 +366,11 @@ def assumptions(built: Built) -> list[dict[str, str]]:
     found = [{"name": a.name, "value": a.value, "source": a.source} for a in built.cluster.assumptions]
     framework = built.scenario.framework
     found.append({"name": "framework", "value": built.scenario.framework.name, "source": framework.source})
+    headroom = framework.storage.headroom
+    given = built.scenario.spec.run.headroom
+    if given is None and headroom is not None and headroom.provenance == "assumed":
+        told = units.size(headroom.value)
+        found.append({"name": "headroom", "value": told, "source": headroom.source})
     ranks = built.classes.representatives
     devices = dict.fromkeys(map(built.cluster.device, ranks))
     bare = dict.fromkeys(device.name for device in devices if device.communication is None)

@@ -14,8 +14,10 @@ from simcluster.errors import PlanError
 from simcluster.program import Flows
 from simcluster.simulation.build import Built
 from simcluster.simulation.classes import classes_together
+from simcluster.simulation.held import held, judged
 from simcluster.simulation.summary import peaks, waited
 from simcluster.simulation.timed import accounted, gaps_of, timed, timed_together
+from simcluster.simulation.verdict import verdict_of
 
 MOST_ENTRIES = 10**8
 """Entries of streams run for one scenario while others last: some minutes."""
@@ -81,7 +83,9 @@ def _figures(each: Lodged) -> dict[str, Any]:
     """Times are per step of its own ``run.steps``, waits means over ranks."""
     built, alone = each.built, each.alone
     steps = built.scenario.spec.run.steps
-    memory = peaks(built, accounted(built, each.timing))
+    account = accounted(built, each.timing)
+    tops = peaks(built, account)
+    memory = judged(built, tops, held(built, account, tops))
     hosts = built.cluster.hosts
     assert hosts is not None
     return {
@@ -96,7 +100,7 @@ def _figures(each: Lodged) -> dict[str, Any]:
         "waits_s": waited(built, each.timing, gaps_of(built, each.timing)),
         "waits_alone_s": waited(alone, each.timing_alone, gaps_of(alone, each.timing_alone)),
         "peak_memory_bytes_max": max(entry["total"] for entry in memory),
-        "fits": all(entry["fits"] for entry in memory),
+        **verdict_of(memory),
     }
 
 

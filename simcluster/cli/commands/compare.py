@@ -37,6 +37,7 @@ def compare(
     from simcluster.cli.terminal import has_colour, note, out, out_json
     from simcluster.errors import ScenarioError
     from simcluster.report import comparison_page, comparison_text
+    from simcluster.report.verdict import verdict
 
     if html is not None and (problems := refused_file("--html", html)):
         raise ScenarioError(*problems)
@@ -50,4 +51,5 @@ def compare(
     if html is not None:
         write_bytes(html, comparison_page(found).encode())
         note(f"written: {html}")
-    return ExitCode.DONE if all(side.summary["fits"] for side in found.sides) else ExitCode.FAILED
+    over = any(verdict(side.summary) == "does not fit" for side in found.sides)
+    return ExitCode.FAILED if over else ExitCode.DONE

@@ -21,10 +21,12 @@ def explain(
     settings: Settings = None,
     json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> ExitCode:
-    """Say what a plan's memory is made of and, if it does not fit, which changes would make it fit.
+    """Say what a plan's memory is made of and, unless it fits, which changes would make it fit.
 
     Recomputation, optimizer sharding, smaller micro-batches and other meshes: of each the nearest that fits,
-    simulated, with its cost in time; several together if none alone is enough. Exit code 1 if nothing fits.
+    simulated, with its cost in time; several together if none alone is enough. A plan fits if a device has
+    room for all that is reserved and for the headroom (run.headroom, by default the framework profile's);
+    what is tight is no remedy. Exit code 1 if the plan does not fit and nothing would.
     """
     from simcluster.cli.progress_line import progress_line
     from simcluster.cli.terminal import has_colour, out, out_json
@@ -40,4 +42,4 @@ def explain(
         out_json(orjson.dumps(explanation_document(found), option=orjson.OPT_INDENT_2) + b"\n")
     else:
         out(explanation_text(found, colour=has_colour()), drawn=True)
-    return ExitCode.DONE if found.present.fits or found.fitting else ExitCode.FAILED
+    return ExitCode.FAILED if found.hopeless else ExitCode.DONE

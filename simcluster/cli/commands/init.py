@@ -12,6 +12,7 @@ from simcluster.cli.options import completed
 
 EXAMPLES = (
     "simcluster init --model llama3-70b --cluster dgx-h100 --hosts 32 -o plan.yaml",
+    "simcluster init --model llama3-70b --cluster dgx-h100 --hosts 32 --framework megatron-core",
     "simcluster init --model gpt3-175b --cluster dgx-a100 --hosts 64 --global-batch 1536",
     "simcluster init --model llama3-8b --cluster atlas-800t-a2 --hosts 1 --seq-len 8192",
 )
@@ -35,6 +36,14 @@ def init(
         int | None,
         typer.Option(metavar="N", min=1, help="Sequences per step; about 4 million tokens if not given."),
     ] = None,
+    framework: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="The framework profile that plans are tried with; ideal is a bound.",
+            autocompletion=completed("frameworks"),
+        ),
+    ] = "ideal",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the scenario there.")
     ] = None,
@@ -43,8 +52,8 @@ def init(
     """Write a commented scenario whose plan fits into memory.
 
     Tensor parallelism grows up to the devices of a host, then the pipeline grows, then all layers are
-    recomputed; the rest is data parallelism with ZeRO-1. The first such plan that fits is written: a plan to
-    begin with, not the fastest. Exit code 1, with the nearest miss, if none fits.
+    recomputed; the rest is data parallelism with ZeRO-1. The first such plan that fits is written, not one
+    that is tight: a plan to begin with, not the fastest. Exit code 1, with the nearest miss, if none fits.
     """
     from simcluster.cli.begun import begin
     from simcluster.cli.target import Target
@@ -52,4 +61,4 @@ def init(
 
     target = Target(output, force)
     target.check()
-    return begin(Start(model, cluster, hosts, seq_len, global_batch), target)
+    return begin(Start(model, cluster, hosts, seq_len, global_batch, framework), target)

@@ -24,12 +24,12 @@ FIGURES = dict.fromkeys(METRICS, 1.0) | {
 }
 
 
-def made(*, program="same", fits=True, name="small", **figures):
+def made(*, program="same", fits=True, verdict=None, name="small", **figures):
     """A run with these figures, the others as above."""
     documents = {
         "plan": {"name": name},
         "provenance": {"program": program},
-        "summary": FIGURES | figures | {"fits": fits},
+        "summary": FIGURES | figures | {"fits": fits} | ({"verdict": verdict} if verdict else {}),
     }
     return Run(Table({}), Table({}), Table({}), Table({}), documents)
 

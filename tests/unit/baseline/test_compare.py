@@ -68,6 +68,22 @@ def test_fitting_is_judged_whatever_the_figures_say():
     assert Outcome("a.yaml", old, old).status is Status.SAME
 
 
+def test_what_becomes_tight_is_worse_but_not_by_the_rule_of_an_older_version():
+    fits, tight, over = (
+        Record.of(made(fits=said == "fits", verdict=said)) for said in ("fits", "tight", "does not fit")
+    )
+    order = (fits, tight, over)
+    for before, old in enumerate(order):
+        for after, new in enumerate(order):
+            expected = {-1: Status.BETTER, 0: Status.SAME, 1: Status.WORSE}
+            sign = (after > before) - (after < before)
+            assert Outcome("a.yaml", old, new).status is expected[sign]
+    earlier = Record.of(made(fits=True))
+    assert earlier.verdict is None
+    assert Outcome("a.yaml", earlier, tight).status is Status.SAME
+    assert Outcome("a.yaml", earlier, over).status is Status.WORSE
+
+
 def test_other_ends():
     assert Outcome("a.yaml", None, OLD).status is Status.NEW
     assert Outcome("a.yaml", OLD).status is Status.MISSING

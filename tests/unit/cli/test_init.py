@@ -20,6 +20,19 @@ def test_what_is_written_fits(simcluster, here):
     assert simcluster("lint", "plan.yaml").code == 0
 
 
+def test_a_framework_may_be_chosen(simcluster, here):
+    code, out, _ = simcluster(*SMALL)
+    assert code == 0
+    assert "ideal is a bound" in " ".join(out.replace("#", " ").split())
+    code, out, _ = simcluster(*SMALL, "--framework", "megatron-core")
+    assert code == 0
+    assert Document.parse(out).data["framework"] == "megatron-core"
+    assert "a bound" not in out and "2.00 GiB to be left" in " ".join(out.replace("#", " ").split())
+    code, _, err = simcluster(*SMALL, "--framework", "megatron-cor")
+    assert code == 2
+    assert "--framework megatron-cor: unknown framework" in err and "megatron-core" in err
+
+
 def test_every_line_is_explained(simcluster, here):
     code, out, _ = simcluster(*SMALL)
     assert code == 0

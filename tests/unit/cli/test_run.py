@@ -161,6 +161,22 @@ def test_what_does_not_fit_fails_and_the_json_is_whole(simcluster, here):
     assert found | {"wall_s": 0} == json.loads((here / "out" / "result.json").read_text()) | {"wall_s": 0}
 
 
+def test_what_is_tight_is_said_first_and_is_no_failure(simcluster, small, here):
+    room = ("--set", "run.headroom=64 TiB")
+    code, out, err = simcluster("run", small, *room)
+    assert code == 0
+    assert out.startswith("TIGHT: 8 of 8 ranks")
+    assert "headroom 64.0 TiB" in " ".join(out.split())
+    assert "the rule: it fits if" in out
+    assert "simcluster explain" in err
+    code, out, err = simcluster("run", small, "--json", "-", *room)
+    found = json.loads(out)
+    assert (code, found["verdict"], found["fits"]) == (0, "tight", False)
+    assert "small: TIGHT: 8 of 8 ranks" in err
+    code, out, err = simcluster("compare", small, small, *room)
+    assert (code, out.count("TIGHT")) == (0, 2)
+
+
 def test_one_misfit_among_several_fails(simcluster, small, here):
     (here / "cramped.yaml").write_text(CRAMPED)
     code, out, _ = simcluster("run", "cramped.yaml", small)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from simcluster.engine.pool import CachingAllocator
 from simcluster.plan.allocator import AllocatorSpec
-from simcluster.simulation.held import rules
+from simcluster.simulation.verdict import rules
 
 MIB = 1 << 20
 

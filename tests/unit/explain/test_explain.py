@@ -12,6 +12,7 @@ from simcluster.explain.trial import Trial
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate
 from simcluster.simulation.documents import plan_document
+from simcluster.simulation.verdict import MemoryUse, MemoryVerdict
 
 SMALL = "2100 MiB"
 
@@ -56,10 +57,10 @@ def test_every_offer_was_simulated_and_fits(found):
     for each in found.fitting:
         summary = simulate(scenario(SMALL).changed(each.changes)).documents["summary"]
         assert summary["fits"]
-        assert summary["peak_memory_bytes_max"] == each.needed
+        assert summary["peak_memory_bytes_max"] == each.use.needed
         assert summary["step_time_s"] == each.step
-    steps = [each.step for each in found.fitting]
-    assert steps == sorted(steps)
+    left = [each.use.left for each in found.fitting]
+    assert left == sorted(left, reverse=True)
 
 
 def test_the_nearest_turn_is_offered(found):
@@ -69,7 +70,7 @@ def test_the_nearest_turn_is_offered(found):
     assert key == "parallel.recompute"
     count = int(text.removeprefix("{layers: ").removesuffix("}"))
     less = scenario(SMALL).changed(((key, f"{{layers: {count - 1}}}"),))
-    assert needed(less) > 2100 << 20 >= again.needed
+    assert needed(less) > 2100 << 20 >= again.use.needed
     (batch,) = (each for each in found.fitting if each.kinds == ("micro-batch",))
     ((key, size),) = batch.changes
     more = scenario(SMALL).changed(((key, str(2 * int(size))),))
@@ -89,11 +90,11 @@ def test_nothing_helps():
     assert not found.fitting
     (together,) = (each for each in found.failing if len(each.kinds) > 1)
     assert len(together.kinds) == 5  # one of the mesh, one of recomputation
-    assert together.needed < min(
-        each.needed for each in found.failing if len(each.kinds) == 1 and not each.refused
+    assert together.use.needed < min(
+        each.use.needed for each in found.failing if len(each.kinds) == 1 and not each.refused
     )
     assert "What would not" in explanation_text(found)
-    lacks = [each.needed for each in found.failing if not each.refused]
+    lacks = [each.use.lacking for each in found.failing if not each.refused]
     assert lacks == sorted(lacks)
 
 
@@ -103,7 +104,7 @@ def test_a_turn_that_is_impossible_gives_way_to_a_smaller_one():
 
         def run(self, kinds, changes):
             turn = int(changes[0][1])
-            return Trial(tuple(kinds), changes, 1.0, 9 - turn, 8, "no" if turn == 3 else "")
+            return Trial(tuple(kinds), changes, 1.0, MemoryUse(9 - turn, 0, 8), "no" if turn == 3 else "")
 
     tried = nearest(Stub(), "knob", [(("key", str(turn)),) for turn in range(4)])
     assert tried[-1].changes == (("key", "1"),)
@@ -119,7 +120,8 @@ def test_a_knob_that_may_save_less_when_turned_further_is_turned_in_order():
 
         def run(self, kinds, changes):
             turn = int(changes[0][1])
-            return Trial(tuple(kinds), changes, 1.0, 8 if turn == self.fits else 9 + turn, 8)
+            held = 8 if turn == self.fits else 9 + turn
+            return Trial(tuple(kinds), changes, 1.0, MemoryUse(held, 0, 8))
 
     turns = [(("key", str(turn)),) for turn in range(3)]
     assert [each.changes for each in nearest(Stub(1), "pipeline", turns)] == turns[:2]
@@ -154,10 +156,38 @@ def test_the_mesh_keeps_its_order_and_its_size():
 
 def test_the_document_says_the_same(found):
     told = json.loads(json.dumps(explanation_document(found)))
-    assert not told["fits"]
+    assert told["verdict"] == "does not fit" and not told["fits"]
     assert [each["fits"] for each in told["changes"]] == sorted(
         (each["fits"] for each in told["changes"]), reverse=True
     )
     text = explanation_text(found)
     for each in told["changes"]:
         assert all(setting.split("=")[0] in text for setting in each["set"])
+
+
+def torch(memory, **run):
+    """The same under a profile whose allocator keeps fragments, with a headroom of a few bytes."""
+    spec = scenario(memory).spec.model_dump(mode="json", exclude_unset=True)
+    return Scenario.of(spec | {"framework": "megatron-core", "run": {"headroom": "1 MiB"} | run})
+
+
+def test_what_is_tight_is_no_remedy():
+    """Tensors fit where their fragments do not: that is told, and only what has room for both is offered."""
+    entry = max(
+        simulate(torch("60 GiB")).documents["summary"]["peak_memory_bytes"], key=lambda each: each["total"]
+    )
+    assert entry["fragments"] > 2
+    found = explained(torch(f"{entry['total'] + entry['fragments'] // 2} B"))
+    assert found.present.use.verdict is MemoryVerdict.TIGHT
+    assert "It is tight" in explanation_text(found)
+    assert found.fitting and not found.hopeless
+    for each in found.trials:
+        held = simulate(torch(f"{found.present.use.capacity} B").changed(each.changes)).documents["summary"]
+        assert (each in found.fitting) == (held["verdict"] == "fits")
+
+
+def test_a_remedy_is_no_longer_one_where_it_leaves_less_than_the_headroom():
+    found = explained(torch(SMALL))
+    (batch,) = (each for each in found.fitting if each.kinds == ("micro-batch",))
+    asked = explained(torch(SMALL, headroom=f"{batch.use.left + 1} B"))
+    assert batch.changes not in [each.changes for each in asked.fitting]

@@ -2,11 +2,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcluster.report.stages import against, labels, stage_memory
+from simcluster.report.stages import against, labels, scale, stage_memory
 
 
-def entry(stage, total, ranks=8, capacity=100, index=0):
-    return {"class": index, "stage": stage, "rank": 0, "ranks": ranks, "total": total, "capacity": capacity}
+def entry(stage, total, ranks=8, capacity=100, index=0, device="gpu"):
+    return {
+        "class": index,
+        "stage": stage,
+        "rank": 0,
+        "ranks": ranks,
+        "device": device,
+        "total": total,
+        "capacity": capacity,
+    }
 
 
 def test_classes_of_a_stage_are_one_row_with_the_fullest():
@@ -49,3 +57,32 @@ def test_nothing_is_left_out_and_the_worst_stays_visible(totals, most):
 def test_sixteen_different_stages_are_taken_together_in_order(most):
     rows = stage_memory([entry(stage, 90 - 5 * stage) for stage in range(16)], most)
     assert len(rows) <= most and rows[0].worst["total"] == 90
+
+
+def test_devices_of_a_stage_are_rows_of_their_own_each_against_its_own_memory():
+    rows = stage_memory([entry(0, 73, device="large"), entry(0, 57, capacity=60, device="small")], 8)
+    assert [row.label for row in rows] == ["stage 0, large", "stage 0, small"]
+    assert against(rows) == "each against its own device: 100 B of large, 60 B of small"
+    assert scale(rows) == 1.0
+    assert scale(stage_memory([entry(0, 90, capacity=60)], 8)) == 1.5
+
+
+SIZES = {"large": 100, "small": 60}
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(sorted(SIZES)), st.integers(1, 60)), min_size=1, max_size=40),
+    st.integers(2, 10),
+)
+def test_of_every_sort_of_devices_the_fullest_stays_visible(held, most):
+    peaks = [
+        entry(index // 2, total, capacity=SIZES[device], device=device)
+        for index, (device, total) in enumerate(held)
+    ]
+    rows = stage_memory(peaks, most)
+    assert len(rows) <= most
+    assert sum(row.ranks for row in rows) == 8 * len(held)
+    for device in {device for device, _ in held}:
+        top = max(total for other, total in held if other == device)
+        mine = [row for row in rows if row.worst["device"] == device]
+        assert max(row.worst["total"] for row in mine) == top

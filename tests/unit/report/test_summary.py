@@ -189,6 +189,34 @@ def test_what_fits_says_nothing_of_fitting(run):
     assert "FIT" not in summary_text(run, width=100) and "too much" not in summary_text(run, width=100)
 
 
+def test_ideal_is_called_a_bound(run):
+    assert "framework profile ideal (a bound, not an estimate)" in summary_text(run, width=120)
+    plan = {**run.documents["plan"], "framework": "ddp"}
+    assert "bound" not in dict(headline({**run.documents, "plan": plan}))["model"]
+
+
+def test_what_is_left_is_said(run):
+    found = run.documents["summary"]
+    worst = max(found["peak_memory_bytes"], key=lambda entry: entry["total"])
+    needs = f"{units.size(worst['total'])} of {units.size(worst['capacity'])}"
+    told = f"Fits: stage {worst['stage']} needs {needs}; {units.size(worst['left'])} left"
+    assert told in summary_text(run, width=120)
+
+
+def test_the_bars_of_a_mixed_cluster_have_scales_of_their_own():
+    """A bar is as full as its own device, whatever others have."""
+    found = simulate(Scenario.load(SCENARIOS / "mixed-h100-ascend-cpu.yaml"))
+    text = summary_text(found, width=120)
+    assert "Fits: stage 1 on ascend-910b-313t needs" in text
+    peaks = {each["device"]: each for each in found.documents["summary"]["peak_memory_bytes"]}
+    for device in ("h100-sxm", "ascend-910b-313t"):
+        (line,) = (line for line in text.split("\n") if line.startswith(f"  stage 1, {device} "))
+        drawn = re.search(r"[█▓▒░#=+x*:·]{10,}", line)[0]
+        share = peaks[device]["total"] / peaks[device]["capacity"]
+        assert len(drawn.rstrip("·")) / len(drawn) == pytest.approx(share, abs=0.02)
+        assert f"{100 * share:.0f} %" in line
+
+
 def test_names_are_not_read_as_markup(misfit):
     assert "\n[red]<b>\n" in summary_text(misfit, width=100)
 

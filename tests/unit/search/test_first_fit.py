@@ -49,7 +49,7 @@ def test_what_is_chosen_fits_and_what_came_before_does_not():
     for attempt in found.attempts:
         run = simulate(Scenario.of(attempt.data)).documents["summary"]
         assert run["fits"] == attempt.fits
-        assert run["peak_memory_bytes_max"] >= attempt.needed
+        assert run["peak_memory_bytes_max"] >= attempt.use.needed
 
 
 def test_the_bound_is_below_what_simulation_finds():
@@ -104,7 +104,7 @@ def test_nothing_fits():
     found = first_fit(Start("gpt3-175b", "dgx-a100", 1, global_batch=8))
     assert found.chosen is None
     assert found.nearest is not None
-    assert found.nearest.needed > found.nearest.capacity
+    assert found.nearest.use.lacking > 0
     assert not any(attempt.fits for attempt in found.attempts)
 
 
