@@ -241,6 +241,10 @@ class Cluster:
         """The host of each rank, in the shape of ``ranks``."""
         return self._places.hosts(self.devices_of(ranks))
 
+    def pods_of(self, ranks: Ranks) -> Ranks:
+        """The pod of each rank, in the shape of ``ranks``; its host where there are none."""
+        return self._places.pods(self.devices_of(ranks))
+
     def host_of(self, kinds: tuple[int, ...]) -> Host:
         """The host of these kinds: of several one with the slower figures of all, as collectives see it."""
         if kinds not in self._together:

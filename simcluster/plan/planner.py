@@ -25,6 +25,7 @@ from simcluster.plan.in_slices import check_axes, check_slices, in_slices, slice
 from simcluster.plan.inference_spec import InferenceSpec, samples
 from simcluster.plan.inputs import check_inputs
 from simcluster.plan.limits import check_passes, check_rates, check_tensors, too_large
+from simcluster.plan.mesh_order import better_order
 from simcluster.plan.multi_copy import abreast, copies_told, share
 from simcluster.plan.notes import followed, notes, padded, without_effect
 from simcluster.plan.offload import staying
@@ -306,6 +307,10 @@ class LayoutPlanner(Planner):
         yield from staying(graph, self.offload, self.mesh)
         yield from without_effect(self.parallel, graph, self.sharding)
         yield from idle(self.parallel.fused, graph, self.sharding)
+        num_micro_batches = self.batches.most * self.slices
+        yield from better_order(
+            graph, self.mesh, self.roles, self.cluster, self.algorithms, num_micro_batches
+        )
         yield from hints(
             self.cluster,
             self.mesh,
