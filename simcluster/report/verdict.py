@@ -36,8 +36,8 @@ def fullest(summary: Document) -> Document:
 def memory_figure(summary: Document) -> tuple[str, str]:
     """The peak of the fullest device, and what it is: of how much, on which device, and the verdict."""
     entry = fullest(summary)
-    share = units.percent(entry["total"] / entry["capacity"])
-    told = f"peak memory, {share} of {units.size(entry['capacity'])} on {entry['device']}: {shouted(summary)}"
+    device = f", {entry['device']}" if is_mixed(summary) else ""
+    told = f"peak memory of {units.size(entry['capacity'])}{device}: {shouted(summary)}"
     return units.size(entry["total"]), told
 
 
