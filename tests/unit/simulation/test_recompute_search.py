@@ -134,7 +134,7 @@ def test_every_stage_climbs_to_the_first_position_that_fits(drops, data):
     for each in drops:
         start = data.draw(st.integers(-50, sum(each) + 50))
         curves.append([start - sum(each[:position]) for position in range(END + 1)])
-    search = Imagined(RecomputeSpec(layers="auto"), None, None, None, None).imagine(curves)
+    search = Imagined(RecomputeSpec(layers="auto"), None, None, None, None, None).imagine(curves)
     nothing = _Trial(None, None, 0, tuple(curve[0] for curve in curves))
     found = search._climbed(nothing, most=3)
     wanted = tuple(
