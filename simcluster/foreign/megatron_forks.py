@@ -74,7 +74,9 @@ MEANINGS: Mapping[str, Meaning] = {
     "geglu": switch("model.activation", "geglu"),
     "gelu_tanh": switch("model.activation", "geglu"),
     "recompute_activation_function": lost("activation functions keep what they are given"),
-    "recompute_activation_function_num_layers": lost("activation functions keep what they are given"),
+    "recompute_activation_function_num_layers": lost(
+        "activation functions keep what they are given", unless=(None, 0, "0")
+    ),
     "recompute_norm": lost("norms keep what they are given"),
     "adaptive_recompute_device_swap": lost("what is recomputed is what the other arguments say"),
     "moe_tp_extend_ep": switch("expert_tensor", 1),
@@ -91,8 +93,8 @@ MEANINGS: Mapping[str, Meaning] = {
     "pipeline_model_parallel_blocks": _blocks,
     "pipeline_model_parallel_method": lost("stages of equal size are simulated", unless=("block", None)),
     # slime
-    "rollout_batch_size": lost(_ROLLOUTS),
-    "rollout_num_gpus": lost(_ROLLOUTS),
+    "rollout_batch_size": lost(_ROLLOUTS, unless=()),
+    "rollout_num_gpus": lost(_ROLLOUTS, unless=()),
     "colocate": lost(_ROLLOUTS),
     "use_dynamic_batch_size": lost("every micro-batch has the size that --micro-batch-size says"),
 }

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from simcluster.errors import Problem, ScenarioError, nearest
 from simcluster.foreign.shell.arithmetic import LONGEST, evaluated, with_names
 from simcluster.foreign.shell.conditions import Holds, Operand, either, holds, matches, opposite
 from simcluster.foreign.shell.field import Command, Field, Here, Piece, Script, common, flags_in
@@ -34,6 +35,9 @@ _TESTS = {"[": "]", "[[": "]]", "test": ""}
 _RESULTS: Mapping[str, Holds] = {"true": True, ":": True, "false": False}
 _SETTING = ("let", "read", "readarray", "mapfile", "getopts", "unset")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_USED = re.compile(r"\$\{?[#!]?([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*])")
+_WRITTEN = re.compile(r"\b([A-Za-z_][A-Za-z0-9_]*)\+?=")
+_COUNTED = re.compile(r"\(\((.*?)\)\)", re.S)
 _SHELLS = ("bash", "sh", "zsh")
 _DEEPEST = 100
 _MOST_ASKED = 10
@@ -43,8 +47,9 @@ _MOST_ASKED = 10
 def read_script(text: str, name: str, given: Mapping[str, str]) -> Script:
     """The commands of a script; ``given`` are variables that win over what the script says.
 
-    Raises ScenarioError for text that is no shell script, with the line.
+    Raises ScenarioError for text that is no shell script, with the line, and for variables it does not have.
     """
+    _check_given(given, text)
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     expander = _Expander(name, given)
     for statement in statements(text, name):
@@ -355,6 +360,19 @@ def _dollars(text: str) -> Iterator[Part]:
     """The parts of the inside of ``$((...))``."""
     if '"' not in text and "\\" not in text:
         yield from WordReader(text, "", depth=1).quoted("\0")
+
+
+def _check_given(given: Mapping[str, str], text: str) -> None:
+    """ScenarioError for names that the script neither sets nor uses: they would be ignored."""
+    used = {*_USED.findall(text), *_WRITTEN.findall(text)}
+    used |= {name for inside in _COUNTED.findall(text) for name in _NAME.findall(inside)}
+    problems = [
+        Problem(f"the script has no variable '{name}'", where="--var", hint=nearest(name, used))
+        for name in given
+        if name not in used
+    ]
+    if problems:
+        raise ScenarioError(*problems)
 
 
 def _nameable(name: str) -> bool:

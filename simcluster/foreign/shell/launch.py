@@ -51,7 +51,9 @@ def find_launch(script: Script, text: str, marks: frozenset[str], noun: str) -> 
             Problem(
                 f"this script starts {noun} in {len(distinct)} places, on lines {lines}",
                 where=script.name,
-                hint="keep one of them in a copy of the script",
+                hint="keep one of them in a copy of the script"
+                if all(command.sure for command in distinct.values())
+                else "say with --var what decides which one runs, or keep one in a copy of the script",
             )
         )
     batch = flags(_batch_lines(text), script)
@@ -131,10 +133,11 @@ def _missing(missing: Sequence[str], script: Script) -> str:
         return ""
     first = missing[0]
     name = first.strip("${}").partition("[")[0]
-    named = name if name.isidentifier() or name.isdecimal() else "NAME"
+    if not (name.isidentifier() or name.isdecimal()):
+        return f"the file leaves open what {first} is: only a shell could tell"
     reason = script.reasons.get(first, "")
     why = f", {reason}" if reason else ""
-    return f"the file leaves open what {first} is{why}; give --var {named}=VALUE"
+    return f"the file leaves open what {first} is{why}; give --var {name}=VALUE"
 
 
 def _name(each: Field) -> str:

@@ -127,6 +127,22 @@ def test_conditions_on_known_words_are_decided(text, expected):
     assert words(text)[-1][-1] == expected
 
 
+def test_a_given_variable_that_is_not_there_is_refused():
+    with pytest.raises(ScenarioError, match="the script has no variable 'NUM_LAYER'") as caught:
+        read_script("a --num-layers ${NUM_LAYERS}", "s.sh", {"NUM_LAYER": "2"})
+    assert "did you mean 'NUM_LAYERS'?" in str(caught.value)
+    for text in (
+        "a $X",
+        "a ${X[@]}",
+        "a $(((X+1)*2))",
+        "X=1",
+        "X+=(1)",
+        "a ${X:-1}",
+        "if ((X > 1)); then b; fi",
+    ):
+        read_script(text, "s.sh", {"X": "2"})
+
+
 def test_what_a_condition_takes_for_empty_is_remarked():
     script = read_script("[ -z $TP ] && TP=2", "s.sh", {})
     told = "s.sh:1: TP is not set in this file, and taken as empty; --var TP=... sets it"
