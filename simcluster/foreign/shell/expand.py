@@ -74,6 +74,7 @@ class _Expander:
             return
         runs = self.flow.runs(statement.joined)
         if runs is False:
+            self.script.skipped.update(each.name for each in statement.assignments)
             return
         condition = "" if runs else self.told(self.flow.on(statement.joined), statement.line)
         for assignment in statement.assignments:

@@ -83,7 +83,8 @@ class Script:
     """A script whose variables are filled in as far as its text tells.
 
     ``reasons`` says of words that are not known why; ``documents`` are the files that it writes itself,
-    ``sourced`` the last file that it reads besides.
+    ``sourced`` the last file that it reads besides; ``skipped`` are
+    variables that are set where nothing runs.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Script:
     reasons: dict[str, str] = field(default_factory=dict)
     documents: dict[str, Here] = field(default_factory=dict)
     sourced: str = ""
+    skipped: set[str] = field(default_factory=set)
 
 
 def flags_in(before: Sequence[Field], after: Sequence[Field]) -> bool:

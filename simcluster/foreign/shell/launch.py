@@ -120,11 +120,21 @@ def flags(fields: Iterable[Field], script: Script) -> list[Flag]:
             close()
             current, values, head = None, [], ""
             where = f"{script.name}:{each.line}"
-            found.append(Flag(text, None, text, where, plain(_missing([text], script), 200)))
+            found.append(Flag(text, None, text, where, plain(_unset(text, script), 200)))
         elif current is not None:
             values.append(each)
     close()
     return found
+
+
+def _unset(word: str, script: Script) -> str:
+    """What is said of a whole word that is not known; nothing of one that is empty as the script runs."""
+    name = word.strip("${}").partition("[")[0]
+    if word in script.reasons or not (name.isidentifier() or name.isdecimal()):
+        return _missing([word], script)
+    if name in script.skipped:
+        return ""
+    return f"nothing in this file sets it, and it is taken as empty; --var {name}=... says what it holds"
 
 
 def _missing(missing: Sequence[str], script: Script) -> str:

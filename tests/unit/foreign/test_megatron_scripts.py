@@ -418,6 +418,18 @@ def test_a_word_that_nothing_sets_is_told_and_not_charged_to_the_argument_before
     assert fates(found, "${EXTRA_ARGS[@]}") == fates(found, "${te_options}") == [Fate.UNKNOWN]
 
 
+def test_a_word_that_is_set_where_nothing_runs_is_empty():
+    text = f"""OFFLOAD=false
+if [ $OFFLOAD != false ]; then options="--optimizer-cpu-offload"; fi
+{LINE} ${{options}} ${{others}}"""
+    found = read(text)
+    assert fates(found, "${options}") == [Fate.EFFECTLESS]
+    ((fate, reason),) = [
+        (each.fate, each.reason) for each in found.untranslated if each.flag.name == "${others}"
+    ]
+    assert fate is Fate.UNKNOWN and "taken as empty; --var others=..." in reason
+
+
 def test_a_model_in_a_file_that_is_read_besides_is_asked_for_in_these_words():
     text = """source models/qwen3-4B.sh
 torchrun --nproc_per_node 8 train.py --micro-batch-size 1 ${MODEL_ARGS[@]} --global-batch-size 64"""
