@@ -133,6 +133,8 @@ def _mpt(config: Config) -> Mapping[str, Any]:
     if config.get("no_bias"):
         found |= {"bias": False, "norm_bias": False}
     ratio, hidden = config.get("expansion_ratio"), config.get("d_model")
+    if ratio is not None and type(ratio) not in (int, float):
+        raise Refused(f"expansion_ratio must be a positive number, not {ratio!r}")
     if ratio is not None and isinstance(hidden, int):
         found["ffn"] = ratio * hidden
     return found

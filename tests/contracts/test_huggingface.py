@@ -409,6 +409,7 @@ BLOOM, MPT = config_of("bloom-176b"), config_of("mpt-7b")
         ),
         (MPT | {"attn_config": {"qk_ln": True}}, "attn_config.qk_ln true is not supported; only false", ""),
         (MPT | {"attn_config": {"clip_qkv": 6}}, "attn_config.clip_qkv 6 is not supported; only null", ""),
+        (MPT | {"expansion_ratio": {}}, "expansion_ratio must be a positive number, not {}", ""),
         (MPT | {"learned_pos_emb": False}, "learned_pos_emb false is not supported; only true", ""),
     ],
 )

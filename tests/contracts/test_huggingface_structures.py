@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+import json
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simcluster.document import validate_data
 from simcluster.errors import ScenarioError
-from tests.contracts.test_huggingface import load
+from simcluster.model.spec import ModelSpec
+from tests.contracts.test_huggingface import config_of, load
 from tests.contracts.test_models import built
 
 
@@ -135,3 +141,54 @@ def test_a_config_that_cannot_be_used_says_why(tmp_path, config, beside, message
     with pytest.raises(ScenarioError) as caught:
         load(tmp_path, config, **beside)
     assert message in str(caught.value)
+
+
+NAMES = (
+    "llama3-8b",
+    "mistral-7b",
+    "mixtral-8x7b",
+    "qwen3-30b-a3b",
+    "deepseek-v3",
+    "gpt2",
+    "opt-125m",
+    "mpt-7b",
+)
+CONFIGS = [BERT, T5, VIT, RESNET, *map(config_of, NAMES), config_of("bloom-176b")]
+MORE = ("layer_types", "mlp_layer_types", "rope_parameters", "rope_scaling", "num_local_experts", "id2label")
+VALUES = [
+    None,
+    True,
+    0,
+    -1,
+    2,
+    1.5,
+    "x",
+    [],
+    [1],
+    ["full_attention"],
+    ["dense", "sparse"],
+    {},
+    {"type": "yarn"},
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("configs")
+
+
+@given(st.data())
+def test_no_value_of_any_key_fails_in_another_way(folder, data):
+    """A model, or an error in words."""
+    config = dict(data.draw(st.sampled_from(CONFIGS)))
+    keys = st.sampled_from([*config, *MORE])
+    config |= data.draw(st.dictionaries(keys, st.sampled_from(VALUES), min_size=1, max_size=2))
+    (folder / "config.json").write_text(json.dumps(config))
+    spec = validate_data(
+        {"hf": "config.json", "image": 224} if "depths" in config else {"hf": "config.json"}, ModelSpec
+    )
+    try:
+        spec.build(folder)
+    except ScenarioError as error:
+        assert all(problem.message for problem in error.problems)
+    spec.remarks(folder)
