@@ -122,8 +122,8 @@ class Recorder(Replay):
         super().__init__(*args)
         self.made: defaultdict[str, dict[int, np.ndarray]] = defaultdict(dict)
 
-    def _write(self, event: Any, index: int, array: np.ndarray, **how: Any) -> None:
-        super()._write(event, index, array, **how)
+    def _note(self, event: Any, index: int, array: np.ndarray) -> None:
+        super()._note(event, index, array)
         self.made[event.code.slots[index].name].setdefault(event.rank, array)
 
 

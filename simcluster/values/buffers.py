@@ -11,7 +11,7 @@ from simcluster.errors import SimulationError
 from simcluster.model import Array, Place
 from simcluster.program import Program, Scope, Slot
 from simcluster.program.phases import FORWARD
-from simcluster.values.events import Event, Key
+from simcluster.values.events import Event, Key, Made
 from simcluster.values.exchange import local_part
 from simcluster.values.source import Source
 from simcluster.values.traffic import Feeding
@@ -37,13 +37,18 @@ class Buffers:
             self._held[rank] = dict(self._residents(rank))
 
     def read(self, event: Event, index: int, place: Place = Place.DEVICE) -> Array:
-        """What is in a slot, as an instruction reads it that has its operands at a place."""
+        """What is in a slot, as an instruction reads it that has its operands at a place.
+
+        Of what the instruction makes itself, it reads what it has made so far.
+        """
         slot = event.code.slots[index]
         if slot.place is not place:
             raise SimulationError(
                 f"{event.label} reads {slot.name} on the {place}, but it lies on the {slot.place}"
             )
         key, held = self._key(event, index), self._held[event.rank]
+        if key in event.made:
+            return self._with(event, key, event.made[key])
         found = held.get(key)
         if found is None and slot.feed and event.code.phase == FORWARD:
             found = held[key] = self._fed(event, slot)
@@ -52,10 +57,10 @@ class Buffers:
             raise SimulationError(f"{event.label} reads {slot.name}, which {was}")
         return found
 
-    def write(
+    def make(
         self, event: Event, index: int, array: Array, *, adds: bool, place: Place = Place.DEVICE
-    ) -> Array:
-        """Puts an array into a slot, or adds it to what is there; gives what the slot holds then."""
+    ) -> None:
+        """What an instruction will have put into a slot, or added to what is there, when it ends."""
         slot = event.code.slots[index]
         if slot.place is not place:
             raise SimulationError(
@@ -65,16 +70,34 @@ class Buffers:
             raise SimulationError(
                 f"{event.label} makes {slot.name} of shape {array.shape}, not {slot.type.shape}"
             )
-        key, held = self._key(event, index), self._held[event.rank]
-        if adds and slot.scope is Scope.MICRO_BATCH:
-            array = held[key] + array if key in held else array
-        elif adds:
+        key = self._key(event, index)
+        before = event.made.get(key)
+        if adds and before is not None:
+            array, adds = before.array + array, before.adds
+        event.made[key] = Made(index, array, adds)
+
+    def write(self, event: Event) -> Iterator[tuple[int, Array]]:
+        """Puts all that an instruction has made where it belongs: slots and what they hold then."""
+        for key, made in event.made.items():
+            array = self._held[event.rank][key] = self._with(event, key, made)
+            if made.adds:
+                self._fresh[event.rank, key] = event.step
+            yield made.slot, array
+        event.made.clear()
+
+    def _with(self, event: Event, key: Key, made: Made) -> Array:
+        """What a buffer holds when something is put into it or added to it now."""
+        slot, before = event.code.slots[made.slot], self._held[event.rank].get(key)
+        if not made.adds:
+            return made.array
+        if slot.scope is Scope.MICRO_BATCH:
+            return made.array if before is None else before + made.array
+        if self._fresh.get((event.rank, key)) != event.step:
             # The first term of a step replaces what the step before left.
-            if self._fresh.get((event.rank, key)) == event.step:
-                array = held[key] + array
-            self._fresh[event.rank, key] = event.step
-        held[key] = array
-        return array
+            return made.array
+        if before is None:
+            raise SimulationError(f"{event.label} adds to {slot.name}, which was released")
+        return before + made.array
 
     def drop(self, event: Event) -> None:
         """Releases what an instruction is the last one to use."""

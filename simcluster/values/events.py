@@ -1,15 +1,16 @@
-"""The order of a replay: every instruction of every rank as the trace says it started, and who meets."""
+"""The order of a replay: when every instruction of every rank begins and ends, and who meets."""
 
 from __future__ import annotations
 
+import enum
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from simcluster.layout import Mesh
-from simcluster.model import Place
+from simcluster.model import Array, Place
 from simcluster.program import Action, Code, Execution, Instruction, PartProgram, Program
 from simcluster.program.instruction import SENDER_OF, with_next
 from simcluster.trace import Table
@@ -22,10 +23,20 @@ ALONE = (Action.COMPUTE, Action.COPY)
 
 
 @dataclass(frozen=True, slots=True)
+class Made:
+    """What an instruction puts into a slot, or adds to what is there."""
+
+    slot: int
+    array: Array
+    adds: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Event:
-    """One instruction of one execution on one rank.
+    """One instruction of one execution on one rank, from ``start`` to ``end`` in nanoseconds.
 
     ``keys`` are those of the buffers that the execution has used so far, by slot, for all its instructions.
+    ``made`` is what the instruction has made and nobody else sees before its end.
     """
 
     rank: int
@@ -36,6 +47,9 @@ class Event:
     step: int
     instruction: Instruction
     keys: dict[int, Key]
+    start: int
+    end: int
+    made: dict[Key, Made] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -46,16 +60,40 @@ class Event:
 
 
 def events(program: Program, spans: Table) -> Iterator[Event]:
-    """Those of an unfolded run, by start, rank, stream and place in the code."""
-    order = np.lexsort((spans["instruction"], spans["stream"], spans["class"], spans["start"]))
-    columns = [spans[name][order].tolist() for name in ("class", "code", "execution", "step", "instruction")]
+    """Those of an unfolded run, by start, rank, stream and place on the stream."""
+    tie = ("instruction", "execution", "stream", "class", "start")
+    order = np.lexsort([spans[name] for name in tie])
+    names = ("class", "code", "execution", "step", "instruction", "start", "end")
+    columns = [spans[name][order].tolist() for name in names]
     parts = [program.parts[program.part_of(rank)] for rank in range(program.mesh.num_ranks)]
     keys: defaultdict[tuple[int, int], dict[int, Key]] = defaultdict(dict)
-    for rank, index, number, step, instruction in zip(*columns, strict=True):
+    for rank, index, number, step, instruction, start, end in zip(*columns, strict=True):
         part, code = parts[rank], program.codes[index]
         execution = part.executions[number % len(part.executions)]
         run = code.instructions[instruction]
-        yield Event(rank, part, code, execution, number, step, run, keys[rank, number])
+        yield Event(rank, part, code, execution, number, step, run, keys[rank, number], start, end)
+
+
+class Moment(enum.IntEnum):
+    """What of an event happens at a time; of one time in this order.
+
+    What takes no time may read what has just ended, and be read by what begins.
+    """
+
+    END = 0
+    WHOLE = 1
+    START = 2
+
+
+def moments(happened: Sequence[Event]) -> Iterator[tuple[int, Moment]]:
+    """The starts and ends of events by number, in the order in which they happen; ties as events stand."""
+    found = []
+    for index, event in enumerate(happened):
+        if event.start == event.end:
+            found.append((event.start, Moment.WHOLE, index))
+        else:
+            found += [(event.start, Moment.START, index), (event.end, Moment.END, index)]
+    return ((index, moment) for _, moment, index in sorted(found))
 
 
 def meetings(program: Program, happened: Sequence[Event]) -> dict[int, list[int]]:

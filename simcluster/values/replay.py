@@ -1,12 +1,13 @@
-"""The replay: every instruction of every rank on arrays, in the order in which the trace says it started.
+"""The replay: every instruction of every rank on arrays, at the times that the trace says.
 
-What is read has to be there (see ``buffers``), so a schedule that breaks a dependency fails here. So does an
+An instruction reads when it starts and writes when it ends, so what starts in between does not see it. What
+is read has to be there (see ``buffers``), so a schedule that breaks a dependency fails here. So does an
 instruction that says it moves other than it does: the bytes that are timed are those of the arrays.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -27,7 +28,7 @@ from simcluster.program.phases import FORWARD, REDUCE
 from simcluster.program.relocate import way_of
 from simcluster.trace import Table
 from simcluster.values.buffers import Buffers
-from simcluster.values.events import ALONE, Event, events, meetings, numbers_of_groups
+from simcluster.values.events import ALONE, Event, Moment, events, meetings, moments, numbers_of_groups
 from simcluster.values.exchange import exchange, routed, sliced, without_padding
 from simcluster.values.source import Source
 from simcluster.values.traffic import Feeding, check_collective, crossed
@@ -81,21 +82,37 @@ class Replay:
         ]
         happened = list(events(self.program, self.spans))
         met = meetings(self.program, happened)
-        done: set[int] = set()
-        for index, event in enumerate(happened):
-            if index in done:
+        arrived: Counter[int] = Counter()
+        for index, moment in moments(happened):
+            if moment is Moment.END:
+                self._finish(happened[index])
                 continue
-            if event.instruction.action in ALONE:
-                if event.instruction.operation == Way.TO_DEVICE and not event.instruction.calls:
-                    self._inputs.copied[event.rank] = event.instruction.num_bytes
-                self._compute(event)
-                self._buffers.drop(event)
-                continue
-            done.update(met[index])
-            self._meet([happened[member] for member in met[index]])
+            first, *others = members = met.get(index, [index])
+            arrived[first] += 1
+            if arrived[first] > len(others):
+                together = [happened[member] for member in members]
+                self._perform(together)
+                for event in together if moment is Moment.WHOLE else ():
+                    self._finish(event)
         self._inputs.check()
 
     # -- instructions -----------------------------------------------------------------------------------
+
+    def _perform(self, members: Sequence[Event]) -> None:
+        """What an instruction makes of what is there when it starts, for all who take part in it."""
+        first = members[0]
+        if first.instruction.action not in ALONE:
+            self._meet(members)
+            return
+        if first.instruction.operation == Way.TO_DEVICE and not first.instruction.calls:
+            self._inputs.copied[first.rank] = first.instruction.num_bytes
+        self._compute(first)
+
+    def _finish(self, event: Event) -> None:
+        """Writes what an instruction has made, and releases what it is the last one to use."""
+        for index, array in self._buffers.write(event):
+            self._note(event, index, array)
+        self._buffers.drop(event)
 
     def _compute(self, event: Event) -> None:
         for call in event.instruction.calls:
@@ -117,7 +134,7 @@ class Replay:
                 with np.errstate(all="ignore") if padded else nullcontext():
                     made = call.operator.evaluate(arrays, region)
             for position, (index, array) in enumerate(zip(call.outputs, made, strict=True)):
-                self._write(event, index, array, adds=position in call.adds, place=place)
+                self._buffers.make(event, index, array, adds=position in call.adds, place=place)
             if isinstance(call.operator, OptimizerOperator):
                 self._record(event, call, call.operator, place)
             if isinstance(call.operator, Greedy):
@@ -134,7 +151,8 @@ class Replay:
         for position, (source, target) in enumerate(zip(call.inputs, call.outputs, strict=True)):
             array = self._buffers.read(event, source, relocation.source)
             moved += event.code.slots[source].type.dtype.num_bytes(array.size)
-            self._write(event, target, array, adds=position in call.adds, place=relocation.target)
+            adds = position in call.adds
+            self._buffers.make(event, target, array, adds=adds, place=relocation.target)
         if moved != each.num_bytes:
             raise SimulationError(f"{event.label} counts {each.num_bytes:,} bytes, but {moved:,} are copied")
 
@@ -181,8 +199,6 @@ class Replay:
                 each = event.instruction
                 operation, parts = Operation(each.operation), self._parts(event)
                 check_collective(event.label, operation, each.num_bytes, len(ordered), moved, parts)
-        for event in members:
-            self._buffers.drop(event)
 
     def _exchange(self, members: Sequence[Event], number: int) -> int:
         """Performs a collective's exchange of one tensor; the bytes that cross between ranks."""
@@ -208,7 +224,7 @@ class Replay:
             moved = kind.dtype.num_bytes(crossed(movement, arrays, results))
         for event, call, results in zip(members, calls, made, strict=True):
             for position, (index, array) in enumerate(zip(call.outputs, results, strict=True)):
-                self._write(event, index, array, adds=position in call.adds)
+                self._buffers.make(event, index, array, adds=position in call.adds)
         return moved
 
     def _along(
@@ -239,14 +255,12 @@ class Replay:
         moved = sender.code.slots[index].type.dtype.num_bytes(array.size)
         for event in (sender, receiver):
             check_collective(event.label, Operation.SEND_RECEIVE, event.instruction.num_bytes, 2, moved)
-        self._write(receiver, receiver.instruction.calls[0].outputs[0], array, adds=False)
+        self._buffers.make(receiver, receiver.instruction.calls[0].outputs[0], array, adds=False)
 
     # -- what is compared -------------------------------------------------------------------------------
 
-    def _write(
-        self, event: Event, index: int, array: Array, *, adds: bool, place: Place = Place.DEVICE
-    ) -> None:
-        array = self._buffers.write(event, index, array, adds=adds, place=place)
+    def _note(self, event: Event, index: int, array: Array) -> None:
+        """Keeps what was written if it is a loss or a state that the forward pass updates."""
         slot, step = event.code.slots[index], event.step
         if event.code.phase == FORWARD and slot.category is Category.OPTIMIZER:
             # What stands in the padding of a state is nobody's.

@@ -8,12 +8,14 @@ from functools import cache
 import numpy as np
 import pytest
 
+from simcluster.engine import record, run
 from simcluster.layout import Kind, Layout, Movement
 from simcluster.model import Operator
 from simcluster.plan import make_plan
-from simcluster.program import COMPUTE, Action, Call, Scope
-from simcluster.simulation.build import lowered
+from simcluster.program import COMPUTE, Action, Call, Scope, partition
+from simcluster.simulation.build import host_calls, lowered
 from simcluster.simulation.verify import proved
+from simcluster.values.events import events
 from tests.scenarios import TINY, TINY_GPT, scenario, under
 
 MESH = {"pipeline": 2, "data": 2, "tensor": 2}
@@ -308,6 +310,49 @@ def test_an_activation_that_is_released_before_its_backward():
         return with_code(program, backward, replace(later, instructions=instructions))
 
     assert is_caught("megatron", release)
+
+
+def started(name, program):
+    """(rank, execution, instruction) -> when it started and ended, of every instruction of one step."""
+    plan, cluster = planned(name)
+    classes = partition(program, cluster, unfold=True)
+    timing = run(
+        program, cluster, classes, dispatch=plan.dispatch, algorithms=plan.algorithms, host=host_calls(plan)
+    )
+    parts = [program.part_of(rank) for rank in classes.representatives]
+    happened = events(program, record(program, parts, timing.classes).table())
+    return {(each.rank, each.number, id(each.instruction)): (each.start, each.end) for each in happened}
+
+
+def too_early(name):
+    """Programs in which an instruction no longer waits for a collective, and so starts while it runs."""
+    program = program_of(name)
+    for code, each in enumerate(program.codes):
+        for index, reader in enumerate(each.instructions):
+            for other in reader.after:
+                collective = each.instructions[other]
+                read = {*collective.writes} & {*reader.reads}
+                if collective.action is not Action.COLLECTIVE or not read:
+                    continue
+                rest = tuple(before for before in reader.after if before != other)
+                free = replace(reader, after=rest)
+                changed = with_instruction(program, code, index, free)
+                times = started(name, changed)
+                pairs = [
+                    (times[rank, number, id(collective)], start)
+                    for (rank, number, which), (start, _) in times.items()
+                    if which == id(free)
+                ]
+                if all(first < start < last for (first, last), start in pairs):
+                    yield f"{each.name}.{reader.name}", changed
+
+
+@pytest.mark.parametrize("name", ["megatron", "megatron_sp zero"])
+def test_what_starts_while_a_collective_runs_cannot_read_its_result(name):
+    found = dict(too_early(name))
+    assert len(found) >= 3
+    for reader, changed in found.items():
+        assert is_caught(name, lambda program, changed=changed: changed), reader
 
 
 def test_a_partial_sum_that_is_added_twice():
