@@ -7,6 +7,7 @@ from typing import Any
 
 from simcluster.document import validate_data
 from simcluster.errors import PlanError
+from simcluster.plan.framework import FrameworkSpec
 from simcluster.plan.schedule import Schedule
 from simcluster.plan.schedule_spec import ScheduleSpec, schedules
 from simcluster.scenario import Scenario
@@ -147,7 +148,10 @@ OVERLAP: dict[str, dict[str, Any]] = {
         "prefetch": 0,
     },
     "in buckets": {
-        "reduction": {"bucket": "whole", "limit": {"bytes": "2 KiB"}},
+        "reduction": {
+            "bucket": "whole",
+            "limit": {"bytes": "2 KiB", "elements": None, "elements_per_rank": 0},
+        },
         "prefetch": 2,
         "weights": "cast_twice",
         "recompute": "needed",
@@ -155,6 +159,23 @@ OVERLAP: dict[str, dict[str, Any]] = {
         "p2p_scatter": True,
     },
 }
+FRAMEWORKS: dict[str, tuple[str, ...]] = {
+    "ideal": ("ideal",),
+    "ddp": ("ddp",),
+    "deepspeed-zero": ("deepspeed-zero",),
+    "fsdp": ("fsdp", "llm-foundry", "torchtitan"),
+    "megatron-lm-2021": ("megatron-lm-2021", "megatron-deepspeed"),
+    "megatron-lm-2022": ("megatron-lm-2022",),
+    "megatron-core": ("megatron-core", "megatron-core-local", "nemo"),
+    "mindspeed-llm": ("mindspeed-llm",),
+    "mindformers": ("mindformers",),
+    "mindspore-graph": ("mindspore-graph",),
+    "mindspore-pynative": ("mindspore-pynative",),
+}
+"""Profiles, each with those that are another one of it in detail."""
+
+UNFUSED = {name for name in FrameworkSpec.entries() if FrameworkSpec.load(name).attention == "unfused"}
+
 MAIN: dict[str, list[Any]] = {
     "schedule": sorted(schedules()),
     "sharding": [*SHARDINGS],
@@ -182,6 +203,8 @@ DETAILS: dict[str, list[Any]] = {
     "model": [*MODELS],
     "precision": [*PRECISIONS],
     "overlap": [*OVERLAP],
+    "framework": [*FRAMEWORKS],
+    "variant": [0, 1, 2],
     "layers": ["even", "uneven"],
     "micro_batches": [1, 3],
     "copies": [1, 2],
@@ -241,7 +264,20 @@ def scenario(row: Row) -> Scenario:
             },
         }
     )
-    return under(which, **OVERLAP[row["overlap"]])
+    (profile,) = profiles_of(row)
+    return under(which, **{"use": profile, **OVERLAP[row["overlap"]]})
+
+
+def profiles_of(row: Row) -> list[str]:
+    """The profiles that a row may be under: one as soon as it is complete."""
+    named = [FRAMEWORKS[row["framework"]]] if "framework" in row else FRAMEWORKS.values()
+    variants = [row["variant"]] if "variant" in row else [0, 1, 2]
+    return sorted({each[variant % len(each)] for each in named for variant in variants})
+
+
+def unfused(row: Row) -> bool:
+    """Whether products, softmax and their gradients are kernels of their own, whatever else is chosen."""
+    return row.get("overlap") == "in buckets" or set(profiles_of(row)) <= UNFUSED
 
 
 def axes_of(row: Row) -> dict[str, Any]:
@@ -360,6 +396,20 @@ ONCE_WRONG: dict[str, Row] = {
         "axes": "pipeline 2, data 2, expert 2",
         "model": "llama, tied",
         "precision": "bf16",
+        "host": "lookups",
+    },
+    "terms that slices have for one sum on a disk are added one after another": {
+        "schedule": "seqvpp",
+        "sharding": "level 3, groups of 2",
+        "offload": "everything",
+        "axes": "tensor 2 sp, data 2, pipeline 2",
+        "framework": "mindformers",
+    },
+    "a bucket has gradients that are made on the host, behind their sum": {
+        "sharding": "level 1, accumulated in shards",
+        "offload": "everything",
+        "axes": "pipeline 3, tensor 2 sp",
+        "framework": "mindspeed-llm",
         "host": "lookups",
     },
     "what halves of a backward share is booked alike": {

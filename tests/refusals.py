@@ -15,6 +15,7 @@ from tests.compositions import (
     shards_weights,
     sliced,
     stages_of,
+    unfused,
 )
 from tests.covering import Row
 
@@ -48,12 +49,12 @@ REFUSALS = (
     ),
     Refusal(
         "Products, softmax and their gradients need whole keys: only one kernel takes them in turns.",
-        lambda row: row.get("overlap") == "in buckets" and axes_of(row).get("context") == "ring",
+        lambda row: unfused(row) and axes_of(row).get("context") == "ring",
         "nothing in this model takes turns over parts of a sequence",
     ),
     Refusal(
         "Products, softmax and their gradients need whole keys: only one kernel takes them slice by slice.",
-        lambda row: row.get("overlap") == "in buckets" and sliced(row),
+        lambda row: unfused(row) and sliced(row),
         "takes no slices of sequences: it works on all keys",
     ),
     Refusal(

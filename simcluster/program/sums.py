@@ -33,7 +33,8 @@ def with_sums(
     for place, each in enumerate(executions):
         code = codes.codes[each.code]
         sums = {index: buffer(each.instance, name) for index, name in read_back.get(each.code, ())}
-        first = frozenset(index for index, name in sums.items() if name not in begun)
+        made_first = {name: index for index, name in reversed(sums.items()) if name not in begun}
+        first = frozenset(made_first.values())
         begun.update(sums.values())
         if sums.keys() - first:
             each = replace(each, after=(*each.after, (maker, 0)))

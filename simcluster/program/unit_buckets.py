@@ -7,11 +7,12 @@ collective. What it reads and makes lives as long as it would if its layer gathe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from simcluster.layout import Mesh, Movement
-from simcluster.model import Block, Graph, Instance, Node, Phase, Value
+from simcluster.model import Block, Graph, Instance, Node, Phase, Place, Relocation, Value
 from simcluster.model.operators.cast import Cast
 from simcluster.plan.conduct import SINGLE, Buckets, Fusion
 from simcluster.plan.fusion_ids import ALONE
@@ -124,8 +125,7 @@ class _Maker:
         own, chains = self.known[block.name]
         owners = {block.gradients[name]: name for name in block.parameters if name in block.gradients}
         for chain in chains:
-            held = [value for node in chain for value in (*node.inputs, *node.outputs)]
-            names = {value: self.naming(instance.name, value) for value in held}
+            names = {value: self.naming(instance.name, value) for value in _held(chain)}
             self.values.update({name: block.values[value] for value, name in names.items()})
             self.lives.update({name: own[value] for value, name in names.items()})
             ends = [owners.get(value, value) for value in (chain[0].inputs[0], chain[-1].outputs[0])]
@@ -166,12 +166,13 @@ class _Maker:
             by_end[node.outputs[0]] = chain
         if self.phase is Phase.SCATTER:
             ready = readiness(block)
-            return sorted(chains, key=lambda chain: ready[chain[0].inputs[0]])
+            # What the backward makes stands anywhere in a chain: first, or behind a sum that is brought.
+            return sorted(chains, key=lambda chain: max(ready.get(value, -1) for value in _held(chain)))
         return chains[:: -1 if self.phase is Phase.REGATHER else 1]
 
     def bucket(self, number: int, groups: Sequence[Sequence[Part]], at: str) -> Bucket:
         """The block that moves some groups, those of each together."""
-        nodes = tuple(
+        nodes = _in_turn(
             node
             for place, group in enumerate(groups)
             for node in step_by_step([part.nodes for part in group], f"{place}." if place else "")
@@ -179,6 +180,30 @@ class _Maker:
         held = {value: self.values[value] for node in nodes for value in node.inputs + node.outputs}
         block = Block(f"{_NAMES[self.phase]}.{number}", (), (), (), (), held, nodes)
         return Bucket(block, at, {value: self.lives[value] for value in held})
+
+
+def _in_turn(nodes: Iterable[Node]) -> tuple[Node, ...]:
+    """The nodes of a bucket in which every sum on a disk is back there before it is read for another term.
+
+    A bucket may hold several terms of one sum, as those of the slices of a sequence.
+    """
+    kept: list[Node] = []
+    turns: dict[str, str] = {}
+    later: dict[str, list[Node]] = {}
+    for node in nodes:
+        source, target = node.inputs[0], node.outputs[0]
+        if node.phase is Phase.SCATTER and isinstance(node.operator, Relocation):
+            ends = {node.operator.source: source, node.operator.target: target}
+            total, held = ends.get(Place.DISK), ends[Place.HOST]
+            if total and turns.setdefault(total, held) != held:
+                later.setdefault(held, []).append(node)
+                continue
+        kept.append(node)
+    return (*kept, *itertools.chain(*later.values()))
+
+
+def _held(chain: Sequence[Node]) -> Iterator[str]:
+    return (value for node in chain for value in (*node.inputs, *node.outputs))
 
 
 def _renamed(node: Node, instance: str, names: Mapping[str, str]) -> Node:

@@ -1,4 +1,4 @@
-"""Everything that composes, with everything else: schedules, sharding, recomputation, axes, formats.
+"""Everything that composes, with everything else: schedules, sharding, recomputation, axes, profiles.
 
 Each composition computes what one device computes, in the bytes that its instructions say (both shown by
 ``verify``); takes the same time folded and unfolded; and releases all that it allocates. In CI every two
@@ -17,11 +17,12 @@ import pytest
 
 from simcluster.errors import SimclusterError
 from simcluster.model import Place
+from simcluster.plan.framework import FrameworkSpec
 from simcluster.plan.schedule_spec import schedules
 from simcluster.simulation import prepare
 from simcluster.simulation.build import lowered, planned
 from simcluster.simulation.verify import proved, verified
-from tests.compositions import COMMON, DETAILS, MAIN, ONCE_WRONG, USUAL, scenario
+from tests.compositions import COMMON, DETAILS, MAIN, ONCE_WRONG, USUAL, profiles_of, scenario
 from tests.covering import covering
 from tests.refusals import REFUSALS, legal
 from tests.unit.simulation.test_folding import assert_built_so_folded_is_unfolded
@@ -66,8 +67,9 @@ def closes(program, unfolded) -> None:
         assert held == {each.name: each.num_bytes for each in here}
 
 
-def test_every_schedule_is_composed_and_every_two_choices_meet_unless_they_are_refused():
+def test_every_schedule_and_profile_is_composed_and_every_two_choices_meet_unless_they_are_refused():
     assert set(MAIN["schedule"]) == set(schedules())
+    assert {name for row in ROWS for name in profiles_of(row)} == set(FrameworkSpec.entries())
     for one, two in itertools.combinations(FACTORS, 2):
         met = [(row[one], row[two]) for row in ROWS]
         for pair in itertools.product(FACTORS[one], FACTORS[two]):
