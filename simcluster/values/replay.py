@@ -194,6 +194,7 @@ class Replay:
             ordered = sorted(members, key=lambda event: self.mesh.index(event.rank, axes))
             if len(ordered) != self.mesh.product(axes):
                 raise SimulationError(f"{members[0].label} misses members of its group")
+            _check_alike(ordered)
             moved = sum(self._exchange(ordered, number) for number in range(len(first.calls)))
             for event in ordered:
                 each = event.instruction
@@ -286,3 +287,24 @@ class Replay:
         ):
             if position is not None:
                 into[event.step, name].append(self._held(event, operands[position], place))
+
+
+def _check_alike(members: Sequence[Event]) -> None:
+    """SimulationError if those who meet in a collective are not all in the same one."""
+    first = _exchanged(members[0])
+    for event in members[1:]:
+        if _exchanged(event) != first:
+            raise SimulationError(
+                f"{event.label} meets {members[0].label}, which moves something else: members of a group "
+                "need one order of what they do together"
+            )
+
+
+def _exchanged(event: Event) -> list[tuple[object, ...]]:
+    """Of every tensor of a collective how it moves, and what of it every member brings alike."""
+    slots = event.code.slots
+    return [
+        (call.operator, *(() if call.operator.kind in ROUTED else (slots[each].type for each in call.inputs)))
+        for call in event.instruction.calls
+        if isinstance(call.operator, Movement)
+    ]

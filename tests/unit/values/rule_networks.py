@@ -6,22 +6,25 @@ computes something else than one device.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
-from hypothesis import Phase, given, seed, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from simcluster.model import TensorType
 from simcluster.model.builder import BlockBuilder
 from simcluster.model.operators.cross_entropy import CrossEntropy
+from simcluster.model.operators.elementwise import Elementwise
 from simcluster.model.operators.extreme import Extreme
 from simcluster.model.operators.matmul import Matmul
 from simcluster.model.operators.pointwise import Add
+from simcluster.model.operators.reduction import SumTo
 from simcluster.plan import make_plan
 from simcluster.simulation.verify import proved
 from simcluster.values import Oracle, Source
 from simcluster.work import DType
-from tests.random_graphs import BATCH, CLASSES, SEQ, WIDTH, Network
+from tests.random_graphs import BATCH, CLASSES, EVEN, SEQ, WIDTH, Network
 from tests.scenarios import TINY, scenario, under
 from tests.unit.simulation.test_random_graphs import CASES, plan_of
 from tests.unit.simulation.test_written_strategies import FORMS
@@ -94,6 +97,36 @@ SCENARIOS = {
         "interleaved", redistribution={"kind": "mindspore", "enable_alltoall": True}
     ),
     "numbers as mindspore": lambda: written("numbers", redistribution="mindspore"),
+    "padded": lambda: scenario(
+        {"data": 2, "tensor": 2},
+        micro_batches=1,
+        micro_batch=3,
+        uneven="pad",
+        recipe="megatron",
+        optimizer_sharding={"zero": 1},
+        model={**SMALL, "hidden": 15, "heads": 3, "kv_heads": 3, "head_dim": 4, "ffn": 21},
+        training={"seq_len": 7},
+        strategies=[
+            {"match": "layers.*.mlp.{up,activation}", "split": {"batch": ["data", "tensor"]}},
+            {"match": "layers.*.mlp.norm", "split": {"batch": "data", "seq": "tensor"}},
+            {"match": "head.{logits,loss}", "split": {"batch": [], "seq": "data", "vocab": "tensor"}},
+        ],
+    ),
+    "shares of the batch": lambda: scenario(
+        {"data": 2, "tensor": 2},
+        model=SMALL,
+        recipe="megatron",
+        training={"global_batch": 3, "batch_shares": {"data": [2, 1]}},
+    ),
+    "several ties over stages": lambda: scenario(
+        {"pipeline": 2}, micro_batches=2, model=SMALL_T5, recipe="data"
+    ),
+    "copies in shards": lambda: scenario(
+        {"data": 2},
+        micro_batches=2,
+        model={**SMALL_GPT, "tied": True},
+        optimizer_sharding={"zero": 2},
+    ),
     "added apart": lambda: under(
         scenario({"data": 2, "tensor": 2}, micro_batches=2, model=SMALL, recipe="megatron"),
         accumulate=[],
@@ -102,10 +135,11 @@ SCENARIOS = {
 }
 
 
-def by_hand(write):
+def by_hand(write, sharding=None):
     """The plan of a network on axes a and b, which ``write`` adds to a block that has ``x``.
 
-    It gives the last value with its labels, and the split of every operator by name.
+    It gives the last value with its labels, and the split of every operator by name. What does not divide is
+    padded.
     """
     build = BlockBuilder("net", DType.FP32)
     build.feed("x", TensorType((BATCH, SEQ, WIDTH), DType.FP32))
@@ -119,7 +153,8 @@ def by_hand(write):
         {"match": f"layers.0.{node.name}", "split": {"batch": [], **splits.get(node.name, {})}}
         for node in build.nodes
     ]
-    return plan_of(Network(build.block(outputs={}, loss=loss)), rules, "sgd", None, 2)
+    sizes = replace(EVEN, uneven=True)
+    return plan_of(Network(build.block(outputs={}, loss=loss)), rules, "sgd", sharding, 2, sizes)
 
 
 def matmul(build, name, x, labels, weight, outer):
@@ -169,6 +204,18 @@ def extremes(build):
     return x, ("batch", "inner"), {"largest": {"seq": ["a", "b"]}}
 
 
+def padded_rows(build):
+    """Sums and extremes over a dim that does not divide, of what is not zero in its padding."""
+    x, labels = matmul(build, "in", "x", ROWS, build.parameter("w0", (WIDTH, 5)), "inner")
+    shape = build.values[x].type.shape
+    half = build.add("half", Elementwise("sigmoid", (labels,), labels), x)
+    below = build.add("below", Elementwise("neg", (labels,), labels), half)
+    total = build.add("total", SumTo(labels, labels[:2], 0.5, shape), half)
+    largest = build.add("largest", Extreme(labels, labels[:2], "max"), below)
+    splits = {name: {"inner": ["b"]} for name in ("in", "half", "below", "total", "largest")}
+    return build.add("sum", Add(labels[:2]), total, largest), labels[:2], splits
+
+
 def fan_out(build):
     """A value that two read and whose gradients meet, under different strategies."""
     x, labels = matmul(build, "in", "x", ROWS, build.parameter("w0", (WIDTH, 8)), "inner")
@@ -178,7 +225,8 @@ def fan_out(build):
     return build.add("sum", Add(seen), one, two), seen, splits
 
 
-WRITTEN = (joined, in_use, twice, extremes, fan_out)
+WRITTEN = (joined, in_use, twice, extremes, padded_rows, fan_out)
+SHARDED = {"twice in shards": (twice, {"zero": 2})}
 
 
 @cache
@@ -192,7 +240,13 @@ def drawn(count: int = 24):
     def take(drawn, optimizer, sharding, micro_batches):
         keep(drawn=drawn, optimizer=optimizer, sharding=sharding, micro_batches=micro_batches)
 
-    seed(11)(settings(max_examples=count, database=None, phases=[Phase.generate])(given(**CASES)(take)))()
+    rules = settings(
+        max_examples=count,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    seed(11)(rules(given(**CASES)(take)))()
     return found
 
 
@@ -209,6 +263,8 @@ def plans():
     """(name, how it is planned) of all networks, small ones first."""
     for write in WRITTEN:
         yield write.__name__, lambda write=write: by_hand(write)
+    for name, (write, sharding) in SHARDED.items():
+        yield name, lambda write=write, sharding=sharding: by_hand(write, sharding)
     for number in range(len(drawn())):
         yield f"random {number}", lambda number=number: of_drawn(number)
     for name in SCENARIOS:

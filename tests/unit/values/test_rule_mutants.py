@@ -11,8 +11,9 @@ from simcluster.simulation.build import lowered
 from tests.unit.values.layout_mutants import DIMS, INFERENCE, MOVEMENTS
 from tests.unit.values.plan_mutants import COSTLY, GRADIENTS, SHARDER
 from tests.unit.values.rule_networks import fault_of, plans
+from tests.unit.values.uneven_mutants import PADDING, SHARES, TIES, WRITERS
 
-WRONG = [*MOVEMENTS, *DIMS, *INFERENCE, *SHARDER, *GRADIENTS]
+WRONG = [*MOVEMENTS, *DIMS, *INFERENCE, *SHARDER, *GRADIENTS, *PADDING, *SHARES, *TIES, *WRITERS]
 
 SHOWN_BY = {
     "halos lie on the other side": "pictures",
@@ -29,6 +30,14 @@ SHOWN_BY = {
     "gradients of tied copies are not summed": "tied over stages",
     "a kernel that adds is left out": "added apart",
     **{str(each): "interleaved as mindspore" for each in INFERENCE},
+    **{str(each): "padded" for each in PADDING},
+    **{str(each): "shares of the batch" for each in SHARES},
+    **{str(each): "several ties over stages" for each in TIES},
+    **{str(each): "copies in shards" for each in WRITERS},
+    "every neutral element is zero": "padded_rows",
+    "all padding counts as zero": "padded_rows",
+    "gradients keep what is in their padding": "padded_rows",
+    "of several writers of a shard the first counts": "twice in shards",
     "parts of shared gradients are reduced each": "shared among layers",
     "results are sent on unreduced": "shared among layers",
 }
