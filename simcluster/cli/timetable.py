@@ -85,7 +85,9 @@ class DrawnSchedule:
             timetable = found.timetable(num_stages, count)
             return cls(name, timetable, found.chain(num_stages), lengths, count, found.num_slices)
         except PlanError as error:
-            raise ScenarioError(*(Problem(each.message, hint=each.hint) for each in error.problems)) from None
+            place = name if "text" in written else ""
+            problems = (Problem(each.message, hint=each.hint, where=place) for each in error.problems)
+            raise ScenarioError(*problems) from None
 
     @property
     def title(self) -> str:

@@ -75,7 +75,9 @@ Timetable = tuple[tuple[Action, ...], ...]
 
 
 def parse(text: str) -> Timetable:
-    """The timetable written one line per stage, actions apart by blanks."""
+    """The timetable written one line per stage, actions apart by blanks; PlanError for what is none."""
+    if not text.strip():
+        raise PlanError("there is no action", hint="write a line for each stage, such as F0 F1 B0 B1")
     return tuple(tuple(Action.parse(word) for word in line.split()) for line in text.strip().splitlines())
 
 

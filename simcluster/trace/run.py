@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -113,15 +114,20 @@ class Run:
                         f"it holds {units.size(content)}; at most {units.size(MOST_BYTES)} are read"
                     )
                 found = orjson.loads(archive.read("format.json"))
-                if found.get("simcluster_run") != FORMAT:
+                if not isinstance(found, dict) or found.get("simcluster_run") != FORMAT:
                     raise TraceError(f"{path} was saved in another format: {found}")
                 tables = {name: _read(archive, name) for name in _TABLES}
                 recording = Recording(**{name: _read(archive, f"recording.{name}") for name in _RECORDED})
                 return cls(recording, **tables, documents=orjson.loads(archive.read("documents.json")))
-        except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        except _UNREADABLE as error:
             raise TraceError(f"{path} is not a saved run: {error}") from error
 
 
+_UNREADABLE = (
+    *(OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error),
+    # What zipfile says of members that are compressed, or encrypted, as those of no run are.
+    *(NotImplementedError, RuntimeError),
+)
 _TABLES = ("memory", "waits", "ranks")
 _RECORDED = tuple(each.name for each in fields(Recording))
 

@@ -106,3 +106,13 @@ def test_what_a_file_says_wrong_is_said(simcluster, tmp_path):
     assert "'X0' is no action" in simcluster("schedule", file).err
     file.write_text("F0 B0\nB0 F0\n")
     assert "cannot run to its end: stage 0 at B0; stage 1 at B0" in simcluster("schedule", file).err
+
+
+@pytest.mark.parametrize(
+    "text", ["F0 X0\n", "F0 B0\nB0 F0\n", "F0 F1\n", "F0 B0\nF1 B1\n", "\n", "F0 B0 \xe9\n"]
+)
+def test_the_file_that_is_wrong_is_named(simcluster, here, text):
+    (here / "mine.txt").write_text(text, encoding="latin-1")
+    code, out, err = simcluster("schedule", "mine.txt")
+    assert (code, out) == (2, "")
+    assert err.startswith("mine.txt"), err

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import random
 import time
 import zipfile
+import zlib
 from copy import deepcopy
 from dataclasses import replace
 
@@ -52,6 +54,31 @@ def test_a_saved_run_says_the_class_of_every_rank_and_who_follows(tmp_path):
     for wrong in (4, -1):
         with pytest.raises(TraceError, match=f"there is no rank {wrong}; the run has 4, from 0 on"):
             again.classes_of([0, wrong])
+
+
+def damages(whole):
+    """The file with one bit turned in many places, or a member encrypted or compressed as none is."""
+    rng = random.Random(0)
+    anywhere = ((rng.randrange(len(whole)), rng.randrange(8)) for _ in range(300))
+    member = whole.index(b"PK\x01\x02")
+    for at, bit in [(member + 8, 0), (member + 10, 1), *anywhere]:
+        damaged = bytearray(whole)
+        damaged[at] ^= 1 << bit
+        yield bytes(damaged)
+
+
+def test_a_damaged_run_is_read_or_refused(tmp_path):
+    path = tmp_path / "run.simrun"
+    simulate(scenario({"tensor": 2})).repeatable.save(path)
+    refused = set()
+    for damaged in damages(path.read_bytes()):
+        path.write_bytes(damaged)
+        try:
+            Run.load(path)
+        except TraceError as error:
+            assert str(error).startswith(f"{path} ")
+            refused.add(type(error.__cause__))
+    assert {zlib.error, RuntimeError, NotImplementedError} <= refused
 
 
 @pytest.mark.parametrize("content", [b"", b"no zip", b"PK\x05\x06" + bytes(18)])
