@@ -1,15 +1,14 @@
-"""What lint finds in one scenario: its plan, what is wrong with it, or why it cannot be looked at here."""
+"""What lint finds in one scenario: its plan, what is wrong with it, or why it cannot be looked at here.
+
+The process that hands scenarios out to others looks at none itself, and imports no more than it needs.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simcluster.baseline import bounds
 from simcluster.cli.exit_code import ExitCode
-from simcluster.cli.planned import planned_text
 from simcluster.errors import SimclusterError
-from simcluster.scenario import Scenario
-from simcluster.simulation import prepare
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +42,11 @@ class Linted:
 
 def linted(asked: Asked) -> Linted:
     """A scenario read, planned and lowered; nothing is simulated."""
+    from simcluster.baseline import bounds
+    from simcluster.cli.planned import planned_text
+    from simcluster.scenario import Scenario
+    from simcluster.simulation import prepare
+
     try:
         scenario = Scenario.load(asked.path, asked.changes)
         bounds(scenario)

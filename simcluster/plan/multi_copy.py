@@ -34,6 +34,8 @@ def abreast(timetable: Timetable, copies: int) -> Timetable:
 
     Copy c of micro-batch i is number ``i * copies + c``: of two, F3 becomes F6&F7 and F3&B1 F6&F7&B2&B3.
     """
+    if copies == 1:
+        return timetable
     return tuple(tuple(_abreast(action, copies) for action in actions) for actions in timetable)
 
 
