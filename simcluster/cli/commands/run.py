@@ -49,8 +49,8 @@ def run(
 
     With tenants, other scenarios on the same cluster, also how much slower each is than alone.
 
-    Exit code 1 if one does not fit into memory or breaks its own bounds. The JSON of several scenarios is a
-    list.
+    Exit code 1 if one does not fit into memory or breaks its own bounds; one that is tight says so first. The
+    JSON of several scenarios is a list.
     """
     from simcluster.cli.outputs import Outputs
     from simcluster.cli.session import Session
