@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -210,8 +211,12 @@ def _assumed(cluster: Cluster) -> list[str]:
     return [each.name for each in cluster.assumptions if each.name.split(".")[1] in _CARRIERS]
 
 
+_LETTER = re.compile(r"([\d.]+)\s*([kKmMgGtT])")
+"""A size whose unit is a letter alone, which counts by 1,024 here."""
+
+
 def _sizes(text: str) -> list[int]:
-    """Bytes from ``1KiB..8GiB`` (doubled) or ``1KiB,3MiB``; ValueError says what is wrong."""
+    """Bytes from ``1KiB..8GiB`` (doubled), ``1KiB,3MiB`` or ``1K..8G``; ValueError says what is wrong."""
     if ".." in text:
         first, last = map(_bytes, text.split("..", 1))
         if first > last:
@@ -221,7 +226,9 @@ def _sizes(text: str) -> list[int]:
 
 
 def _bytes(text: str) -> int:
-    found = units.parse(text, units.Dimension.BYTES)
+    letter = _LETTER.fullmatch(text.strip())
+    written = f"{letter[1]}{letter[2].upper()}iB" if letter else text
+    found = units.parse(written, units.Dimension.BYTES)
     if found < 1 or found % 1:
         raise ValueError(f"'{text.strip()}' is no whole number of bytes, at least one")
     if found > MOST_BYTES:

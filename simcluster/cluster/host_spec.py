@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.resources.abc import Traversable
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
@@ -255,6 +255,15 @@ class HostSpec(CatalogSection):
         """The shipped hosts."""
         return data_files("simcluster.cluster.hosts")
 
+    @classmethod
+    def hint(cls, name: str) -> str:
+        """Of a device's name the hosts that have it."""
+        if name not in DeviceSpec.entries():
+            return super().hint(name)
+        having = [host for host in cls.entries() if name in _names(cls.entry(host)["device"])]
+        hosts = f"hosts that have it: {', '.join(having)}" if having else "no host of the catalog has it"
+        return f"{name} is a device; {hosts}"
+
     def build(self) -> Host:
         """The host."""
         own = self.device.links
@@ -306,3 +315,8 @@ def _rate(figure: Figure[Bandwidth] | None) -> float:
 def _protocol(name: str, spec: ProtocolSpec) -> Protocol:
     hops, shares = (spec.host_hop, spec.network_hop), (spec.host_share, spec.network_share)
     return Protocol(name, spec.base, hops, shares, spec.own)
+
+
+def _names(device: Any) -> tuple[Any, ...]:
+    """The catalog's name of a device as a host has it: the name itself, or one with changes."""
+    return (device,) if isinstance(device, str) else (device.get("use"),)

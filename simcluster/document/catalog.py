@@ -41,10 +41,15 @@ class CatalogSection(Section):
         """The catalog's files by name."""
 
     @classmethod
+    def hint(cls, name: str) -> str:
+        """What to say to a name that no entry has: the nearest one, or known ones."""
+        return nearest(name, cls.entries())
+
+    @classmethod
     def load(cls, name: str) -> Self:
         """The entry called ``name``; ScenarioError, with the nearest name, if there is none."""
         if name not in cls.entries():
-            raise ScenarioError(f"unknown {cls.noun} '{name}'", hint=nearest(name, cls.entries()))
+            raise ScenarioError(f"unknown {cls.noun} '{name}'", hint=cls.hint(name))
         return validate_data({"use": name}, cls)
 
     @classmethod
@@ -77,7 +82,7 @@ class CatalogSection(Section):
             return written
         name = written["use"]
         if name not in cls.entries():
-            raise Refused(f"unknown {cls.noun} '{name}'", path="use", hint=nearest(name, cls.entries()))
+            raise Refused(f"unknown {cls.noun} '{name}'", path="use", hint=cls.hint(name))
         entry = {**cls.entry(name), "borrowed": None}
         reason = written.get("borrowed")
         return changed(_borrowed(entry, f"{reason} (as {name}: ") if reason else entry, written)

@@ -5,7 +5,7 @@ Renaming comes before validation. Nodes keep their marks, so an error points at 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,9 +39,13 @@ class OtherNameSpec(Section):
 
 @dataclass(frozen=True, slots=True)
 class OtherNames:
-    """Key path as a tool writes it -> the tool, and what it stands for."""
+    """Key path as a tool writes it -> the tool, and what it stands for.
+
+    ``besides`` reads other names that are no fixed key paths, behind these.
+    """
 
     names: Mapping[str, tuple[str, OtherNameSpec]]
+    besides: Callable[[Node], Node] | None = None
 
     def read(self, document: Document) -> Document:
         """The document with its own keys only.
@@ -93,7 +97,7 @@ class OtherNames:
         problems += self._left(root)
         if problems:
             raise ScenarioError(*problems)
-        return root
+        return root if self.besides is None else self.besides(root)
 
     def _left(self, root: Node) -> list[Problem]:
         """What is left of mappings that only the other tool has."""

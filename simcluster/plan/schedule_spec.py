@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import MISSING, fields
 from typing import Any, ClassVar, Literal
 
-from pydantic import AliasChoices, Field, model_validator
+from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from simcluster.document import Name, PositiveInt, Refused, Section
 from simcluster.errors import PlanError, nearest
@@ -54,6 +54,15 @@ class ScheduleSpec(Section):
     @classmethod
     def _expand(cls, written: Any) -> Any:
         return {"kind": written} if isinstance(written, str) else written
+
+    @field_validator("kind", mode="before")
+    @classmethod
+    def _spelled(cls, written: Any) -> Any:
+        """A kind however it is spelled: 1F1B, GPipe, ZB-V."""
+        if not isinstance(written, str):
+            return written
+        found = written.lower().replace("-", "_")
+        return found if found in schedules() else written
 
     @model_validator(mode="after")
     def _is_known(self) -> ScheduleSpec:

@@ -7,6 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from simcluster.document import Document, OtherNames, OtherNameSpec, json_schema, validate_data
+from simcluster.scenario.axis_names import with_long_names
 from simcluster.scenario.spec import ScenarioSpec
 
 _TABLE = "aliases.yaml"
@@ -21,7 +22,8 @@ def aliases() -> OtherNames:
             name: (tool, validate_data(meant, OtherNameSpec, f"{_TABLE}: {name}"))
             for tool, names in Document.parse(text, _TABLE).data.items()
             for name, meant in names.items()
-        }
+        },
+        with_long_names,
     )
 
 

@@ -38,8 +38,8 @@ def collective(
         str,
         typer.Option(
             metavar="FROM..TO",
-            help="Doubled from FROM as long as TO is not exceeded; or a list: 1KiB,3MiB; or parts: "
-            "the bytes that the file of --parts has.",
+            help="Doubled from FROM as long as TO is not exceeded; or a list: 1KiB,3MiB; or parts: the bytes "
+            "that the file of --parts has. K, M and G alone count by 1,024.",
         ),
     ] = "1KiB..8GiB",
     algorithm: Annotated[

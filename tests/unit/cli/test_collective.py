@@ -160,3 +160,11 @@ def test_a_page_shows_plot_and_table(simcluster, tmp_path):
     assert text.count("<rect") == text.count("<tr") - 1 > 5
     code, _, err = simcluster("collective", "all_reduce", *TWO, "--html", tmp_path)
     assert code == 2 and "this is a folder" in err
+
+
+def test_letters_alone_count_by_1024(simcluster):
+    group = ("collective", "all_reduce", "--cluster", "dgx-h100", "--csv", "--sizes")
+    assert simcluster(*group, "1M..4m").out == simcluster(*group, "1MiB..4MiB").out
+    assert simcluster(*group, "512K,1G").out == simcluster(*group, "512KiB,1GiB").out
+    code, _, err = simcluster(*group, "1..X")
+    assert code == 2 and "--sizes 1..X" in err
