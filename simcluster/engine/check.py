@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from simcluster.engine.fabric import NEVER, Links
 from simcluster.engine.flights import Flights, Flown
-from simcluster.engine.overload import SLACK, Demand, first_overload
+from simcluster.engine.overload import SLACK, Demand, first_overload, with_instants
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -111,29 +111,34 @@ class _Check:
         return np.asarray((users > 1) & (level > self.links.capacity * (1 - SLACK)))
 
     def _demand(self, watched: NDArray[np.bool_]) -> Demand:
-        """What loads the links to be watched, and when."""
-        links, starts, ends, rates = [], [], [], []
+        """What loads the links to be watched, and when: bytes that take no nanosecond, that instant."""
+        tracks, links, starts, ends, rates = [], [], [], [], []
         for each, flown in zip(self.flights, self._flown, strict=True):
             phase, link, load = self._entries(flown.vector, watched)
             if not link.size:
                 continue
             begun = each.starts[:, flown.leader[phase]]
+            tracks.append(np.broadcast_to(each.track[flown.leader[phase]], begun.shape).ravel())
             links.append(np.broadcast_to(link, begun.shape).ravel())
             starts.append((begun + flown.begin[phase]).ravel())
             ends.append((begun + flown.end[phase]).ravel())
             rates.append(np.broadcast_to(flown.rate[phase] * load, begun.shape).ravel())
-        for other in self.links.background:
+        for number, other in enumerate(self.links.background):
             _, link, load = self._entries(np.array([other.vector]), watched)
+            tracks.append(np.full(len(link), -1 - number))
             links.append(link)
             starts.append(np.full(len(link), other.begin))
             ends.append(np.full(len(link), NEVER if other.end is None else other.end))
             rates.append(load * min(other.rate, self.links.rates[other.vector]))
         none = np.zeros(0, dtype=np.int64)
-        return Demand(
-            np.concatenate([none, *links]),
-            np.concatenate([none, *starts]),
-            np.concatenate([none, *ends]),
-            np.concatenate([np.zeros(0), *rates]),
+        return with_instants(
+            np.concatenate([none, *tracks]),
+            Demand(
+                np.concatenate([none, *links]),
+                np.concatenate([none, *starts]),
+                np.concatenate([none, *ends]),
+                np.concatenate([np.zeros(0), *rates]),
+            ),
         )
 
     def _entries(self, vector: Ints, watched: NDArray[np.bool_]) -> tuple[Ints, Ints, Floats]:

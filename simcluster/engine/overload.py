@@ -49,6 +49,34 @@ class Overload:
     demand: float
 
 
+def with_instants(track: Ints, demand: Demand) -> Demand:
+    """The demand in which what is over in less than a nanosecond takes its rate for one.
+
+    So few bytes are over at the instant at which they start if they have a link for themselves; whoever is on
+    it then makes them last. ``track`` [rows] is equal where one row is over before the next one starts: of
+    what a track does to a link at one instant, and then, the most counts.
+    """
+    brief = demand.end <= demand.start
+    if not brief.any():
+        return demand
+    # What the same track goes on with at that instant is beside them.
+    near = np.flatnonzero(np.isin(demand.start, demand.start[brief]))
+    near = near[np.lexsort((demand.start[near], demand.link[near], track[near]))]
+    keys = np.stack([track[near], demand.link[near], demand.start[near]])
+    first = np.flatnonzero(np.append(True, (np.diff(keys, axis=1) != 0).any(axis=0)))
+    instant = np.logical_or.reduceat(brief[near], first)
+    most = np.maximum.reduceat(demand.rate[near], first)
+    at = near[first][instant]
+    start = demand.start.copy()
+    start[near[np.repeat(instant, np.diff(np.append(first, len(near))))]] += 1
+    return Demand(
+        np.append(demand.link, demand.link[at]),
+        np.append(start, demand.start[at]),
+        np.append(demand.end, demand.start[at] + 1),
+        np.append(demand.rate, most[instant]),
+    )
+
+
 def first_overload(demand: Demand, capacity: Floats) -> Overload | None:
     """The first overload of all links, of the lowest link where several begin at once; None if there is none.
 

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from simcluster.engine.overload import Demand, Overload, first_overload
+from simcluster.engine.overload import Demand, Overload, first_overload, with_instants
 
 
 def demand(*rows):
@@ -66,3 +66,33 @@ def test_against_looking_at_every_instant(found, capacity):
             if level > capacity[link] and wanted is None:
                 wanted = Overload(time, link, level)
     assert first_overload(demand(*found), np.array(capacity)) == wanted
+
+
+def test_what_takes_no_nanosecond_meets_who_is_there():
+    """It shares the link with who is on it then, but neither with who is gone nor with its own next phase."""
+    there = (0, 0, 10, 1.0)
+    for at, wanted in ((9, Overload(9, 0, 2.0)), (10, None), (0, Overload(0, 0, 2.0))):
+        found = with_instants(np.array([0, 1]), demand(there, (0, at, at, 1.0)))
+        assert first_overload(found, np.array([1.0])) == wanted
+    phases = [(0, 3, 3, 1.0), (0, 3, 3, 0.5), (0, 3, 4, 1.0), (0, 4, 4, 1.0)]
+    assert first_overload(with_instants(np.zeros(4, dtype=np.int64), demand(*phases)), np.ones(1)) is None
+
+
+@given(st.lists(st.integers(0, 9), min_size=20, max_size=20), rows)
+def test_instants_against_looking_at_every_one(tracks, found):
+    """At every instant a track takes the most that it asks for then."""
+    given_rows = [(link, start, max(start, end), rate) for link, start, end, rate in found]
+    track = np.array(tracks[: len(found)], dtype=np.int64)
+    asked = {}
+    for owner, (link, start, end, rate) in zip(tracks, given_rows, strict=False):
+        for time in range(start, max(end, start + 1)):
+            asked.setdefault((owner, link, time), []).append((rate, start, end > start))
+    # One row of a track is over before the next one starts.
+    assume(all(len({start for _, start, _ in each}) == 1 for each in asked.values()))
+    assume(all(sum(lasts for *_, lasts in each) <= 1 for each in asked.values()))
+    level = {}
+    for (_, link, time), each in asked.items():
+        level[link, time] = level.get((link, time), 0.0) + max(rate for rate, *_ in each)
+    over = sorted((time, link) for (link, time), rate in level.items() if rate > 1)
+    overload = first_overload(with_instants(track, demand(*given_rows)), np.ones(4))
+    assert (overload and (overload.time, overload.link)) == (over[0] if over else None)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.plan.spec import FrameworkSpec, RecipeSpec
+from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from simcluster.simulation.build import prepare
 from simcluster.simulation.classes import classes_on_links
@@ -100,6 +101,27 @@ def test_groups_that_lie_differently_split_classes():
     which = scenario({"data": 4, "tensor": 3}, devices=4, model=model, micro_batches=2)
     assert len(prepare(which).classes) > 1
     assert_folded_is_unfolded(which)
+
+
+def test_copies_that_take_no_nanosecond_alone():
+    """16 bytes beside a gather of weights on the way to a device: shared, they take one."""
+    data = {
+        "simcluster": 1,
+        "name": "small copies",
+        "cluster": {"host": {"use": "dgx-h200", "devices": 1}, "hosts": 9},
+        "framework": "mindformers",
+        "model": {
+            "family": "bert",
+            "layers": 4,
+            "hidden": 32,
+            "heads": 4,
+            "vocab": 32,
+            "max_positions": 16,
+        },
+        "training": {"global_batch": 108, "micro_batch": 3, "seq_len": 8},
+        "parallel": {"mesh": {"data": 9}, "recipe": "fsdp", "offload": {"parameters": "host"}},
+    }
+    assert_folded_is_unfolded(Scenario.of(data))
 
 
 def test_tied_embeddings_join_the_ends_of_the_pipeline():
