@@ -17,7 +17,7 @@ from simcluster.cluster.joined import TRUNK
 from simcluster.cluster.topology import Topology
 from simcluster.document import Section, names_file, validate_data
 from simcluster.draw import Cell, Column, shown, table
-from simcluster.errors import Problem, ScenarioError
+from simcluster.errors import Problem, ScenarioError, SimclusterError
 from simcluster.plan.limits import MOST_RANKS
 from simcluster.scenario import Scenario
 
@@ -39,7 +39,10 @@ class Drawn:
         if names_file(name):
             changes = [] if hosts is None else [("cluster.hosts", str(hosts))]
             scenario = Scenario.load(name, changes)
-            spec, cluster = scenario.spec.cluster, scenario.cluster.whole or scenario.cluster
+            try:
+                spec, cluster = scenario.spec.cluster, scenario.cluster.whole or scenario.cluster
+            except SimclusterError as error:
+                raise scenario.located(error) from None
         else:
             HostSpec.load(name)
             spec = validate_data({"use": name, "hosts": hosts or 1}, ClusterSpec)

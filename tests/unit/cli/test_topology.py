@@ -7,7 +7,7 @@ import re
 import pytest
 
 from simcluster.cluster import host_names
-from tests.unit.cli.texts import SMALL
+from tests.unit.cli.texts import SMALL, but
 
 
 def test_the_table_and_a_path(simcluster):
@@ -75,3 +75,12 @@ def test_the_links_of_a_million_hosts_are_not_drawn(simcluster, small):
     assert " ".join(err.split()) == f"--hosts 1000000: {told}"
     code, _, err = simcluster("topology", small, "--hosts", 10**12)
     assert code == 2 and "the links of at most 1,048,576 are shown" in err
+
+
+def test_a_scenario_whose_cluster_cannot_be_is_named_with_the_place(simcluster, here):
+    changes = "hosts: 4, changes: [{link: host 0.network, bandwidth: 0.5}]"
+    (here / "wrong.yaml").write_text(but("hosts: 4", changes))
+    code, out, err = simcluster("topology", "wrong.yaml")
+    assert (code, out) == (2, "")
+    assert err.startswith("wrong.yaml:4:")
+    assert "no link is called 'host 0.network'" in err
