@@ -11,8 +11,8 @@ Three generators, and what must hold of whatever they make:
                  exit code 0, 1 or 2, and a refusal names the file (attempt.py)
     mutants.py   rules of planning, lowering, timing and replaying, each with one thing changed in the syntax
                  tree. Every one is caught: by a scenario of trials/ of which the properties above no longer
-                 hold, by the recorded figures of a shipped scenario, or by a test that is named; or it is
-                 equivalent, for the reason that mutants.json gives (hunt.py)
+                 hold or the recorded figures move, by the figures of a shipped scenario, or by a test that is
+                 named; or it is equivalent, for the reason that mutants.json gives (hunt.py)
 
 What failed is played again by itself:
 
@@ -73,12 +73,12 @@ def show_mutant(key: str) -> str:
 
 def record(count: str = str(ALL_MUTANTS)) -> str:
     """Draws so many mutants of what scenarios run, and records what catches them; gives the others."""
-    ran = {catcher: running(catcher) for catcher in catchers()}
+    ran = sorted((running(catcher) for catcher in catchers()), key=lambda each: each.rank)
     known = {key: caught for key, caught in recorded().items() if named(key) is not None}
-    lines = set[tuple[str, int]]().union(*ran.values())
+    lines = set[tuple[str, int]]().union(*(each.lines for each in ran))
     drawn = [each for each in in_order() if each.line in lines][: int(count)]
     asked = {
-        each.key: [catcher for catcher in catchers() if each.line in ran[catcher]]
+        each.key: [one.catcher for one in ran if each.line in one.lines]
         for each in drawn
         if each.key not in known
     }

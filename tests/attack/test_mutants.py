@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from tests.attack.hunt import EQUIVALENT, hunted, recorded
+from simcluster.simulation import simulate
+from tests.attack.hunt import EQUIVALENT, TRIALS, catchers, fault_of, hunted, recorded, trial, trials
 from tests.attack.mutants import named
+from tests.golden.test_goldens import figures_of
 
 FEW, AT_ONCE = 10, 10
 MOST_EQUIVALENT = 0.25
@@ -30,6 +34,15 @@ def test_a_few_mutants_are_caught():
     caught(0, FEW)
 
 
+@pytest.mark.parametrize("name", trials())
+def test_figures_of_small_scenarios(name, request):
+    if request.config.getoption("--update-baselines"):
+        found = figures_of(simulate(trial(name)))
+        (TRIALS / f"{name}.json").write_text(json.dumps(found, indent=2) + "\n")
+        return
+    assert not fault_of(f"figures {name}")
+
+
 def test_what_is_recorded_is_there_and_gives_reasons():
     known = recorded()
     reasons = [each for each in known.values() if each.startswith(EQUIVALENT)]
@@ -42,3 +55,9 @@ def test_what_is_recorded_is_there_and_gives_reasons():
 @pytest.mark.parametrize("first", range(0, len(recorded()), AT_ONCE))
 def test_many_mutants_are_caught(first):
     caught(first, AT_ONCE)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("catcher", catchers())
+def test_what_catches_mutants_holds_without_them(catcher):
+    assert not fault_of(catcher)

@@ -21,7 +21,10 @@ SHIPPED = sorted(Path("scenarios").glob("*.yaml"))
 
 
 def figures(path):
-    run = simulate(Scenario.load(path))
+    return figures_of(simulate(Scenario.load(path)))
+
+
+def figures_of(run):
     summary = run.documents["summary"]
     return {
         "program": run.documents["provenance"]["program"],
