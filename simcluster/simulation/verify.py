@@ -14,6 +14,7 @@ from simcluster.errors import SimclusterError, SimulationError
 from simcluster.model import Model
 from simcluster.model.operators.fp8 import E4M3, E5M2
 from simcluster.plan import Plan, make_plan
+from simcluster.plan.schedule import FORWARD
 from simcluster.printable import printable
 from simcluster.program import Program, partition
 from simcluster.report import verification_text
@@ -186,9 +187,23 @@ def proved(
         assert model is not None, "one device generates with a model"
         return _generated(plan, model, replay, source, tolerance), ""
     rows = plan.batches.rows(plan.mesh, plan.batch_axes, plan.micro_batch) if plan.batches.axis else None
-    oracle = Oracle(plan.logical, plan.update, source, plan.num_micro_batches, plan.clip, rows)
+    orders = _forward_orders(plan)
+    oracle = Oracle(plan.logical, plan.update, source, plan.num_micro_batches, plan.clip, rows, orders)
     expected = oracle.run(STEPS)
     return compare(replay, expected, plan.update, tolerance), ""
+
+
+def _forward_orders(plan: Plan) -> dict[str, list[int]]:
+    """Instance -> its micro-batches in the order in which its stage takes them forward.
+
+    With unequal shares of the batch that is the order of those that have the most of them.
+    """
+    timetable = max(plan.timetables, key=lambda stages: sum(map(len, stages)))
+    orders: dict[tuple[int, int, int], list[int]] = {}
+    for stage, actions in enumerate(timetable):
+        for half in (half for action in actions for half in action.halves if half.kind == FORWARD):
+            orders.setdefault((stage, half.chunk, half.slice), []).append(half.micro_batch)
+    return {each.name: orders.get((each.stage, each.chunk, each.slice), []) for each in plan.graph.instances}
 
 
 def _generated(

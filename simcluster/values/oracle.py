@@ -44,12 +44,33 @@ class StepValues:
     states: Mapping[str, Array] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class _Pass:
+    """One micro-batch, or one run of its samples, on its way through the graph.
+
+    ``crossing`` are the values between instances, ``forwards`` the instances that it went through with their
+    values.
+    """
+
+    micro_batch: int
+    run: tuple[int, int] | None
+    crossing: dict[str, Array] = field(default_factory=dict)
+    forwards: list[tuple[Instance, Block, dict[str, Array]]] = field(default_factory=list)
+
+    def region(self, instance: Instance, step: int, seed: int) -> Region:
+        """What the operators of an instance are told about where they work."""
+        starts = {BATCH: self.run[0]} if self.run else {}
+        sizes = {BATCH: self.run[1] - self.run[0]} if self.run else {}
+        return Region(starts, step + 1, seed, instance.name, self.micro_batch, sizes)
+
+
 @dataclass
 class Oracle:
     """Trains a differentiated graph on one device; ``clip`` bounds the norm of all gradients together.
 
     ``rows`` are, per micro-batch, the runs (first, behind the last) of its samples that are trained, all of
-    them unless told otherwise.
+    them unless told otherwise. ``orders`` are, by instance, the micro-batches as they go forward, 0, 1, ...
+    unless told otherwise: in that order they update states, such as running statistics.
     """
 
     graph: Graph
@@ -58,6 +79,7 @@ class Oracle:
     num_micro_batches: int
     clip: float | None = None
     rows: Sequence[Sequence[tuple[int, int]]] | None = None
+    orders: Mapping[str, Sequence[int]] = field(default_factory=dict)
     _weights: dict[str, Array] = field(default_factory=dict)
     _states: dict[str, tuple[Array, ...]] = field(default_factory=dict)
     _running: dict[str, Array] = field(default_factory=dict)
@@ -79,12 +101,16 @@ class Oracle:
         return [self._step(step) for step in range(num_steps)]
 
     def _step(self, step: int) -> StepValues:
-        loss = 0.0
         by_rows = set(self._by_rows())
         gradients = {name: np.zeros_like(self._weights[name]) for name in self._states if name not in by_rows}
-        for micro_batch in range(self.num_micro_batches):
-            for run in (None,) if self.rows is None else self.rows[micro_batch]:
-                loss += self._micro_batch(step, micro_batch, gradients, run)
+        passes = [
+            _Pass(micro_batch, run)
+            for micro_batch in range(self.num_micro_batches)
+            for run in ((None,) if self.rows is None else self.rows[micro_batch])
+        ]
+        loss = sum(self._forward(instance, each, step) for instance, each in self._forwards(passes))
+        for each in passes:
+            self._backwards(each, step, gradients)
         if self.clip is not None:
             squares = np.asarray(sum((each * each).sum() for each in gradients.values()))
             factor = clip_factor(squares, self.clip)
@@ -118,35 +144,38 @@ class Oracle:
             for name in self.graph.block_of(instance).row_gradients:
                 yield self.graph.canonical(f"{instance.name}.{name}")
 
-    def _micro_batch(
-        self, step: int, micro_batch: int, gradients: dict[str, Array], run: tuple[int, int] | None
-    ) -> float:
-        """The loss of a micro-batch, or of a run of its samples; adds to the gradients."""
-        loss = 0.0
-        starts = {BATCH: run[0]} if run else {}
-        sizes = {BATCH: run[1] - run[0]} if run else {}
-        crossing: dict[str, Array] = {}
-        kept: list[tuple[Instance, Block, dict[str, Array]]] = []
+    def _forwards(self, passes: Sequence[_Pass]) -> Iterator[tuple[Instance, _Pass]]:
+        """Every instance with every pass, in its order."""
         for instance in self.graph.instances:
-            block = self.graph.block_of(instance)
-            values = self._inputs(instance, block, crossing, step, micro_batch, run)
-            region = Region(starts, step + 1, self.source.seed, instance.name, micro_batch, sizes)
-            _evaluate([node for node in block.nodes if node.phase is Phase.FORWARD], values, region)
-            self._keep(instance, block, values, run)
-            crossing.update({instance.output(name): values[name] for name in block.outputs})
-            loss += float(values[block.loss]) if block.loss is not None else 0.0
-            kept.append((instance, block, values))
+            order = self.orders.get(instance.name) or range(self.num_micro_batches)
+            for each in sorted(passes, key=lambda each: order.index(each.micro_batch)):
+                yield instance, each
+
+    def _forward(self, instance: Instance, each: _Pass, step: int) -> float:
+        """What an instance adds to the loss; updates its states."""
+        block = self.graph.block_of(instance)
+        values = self._inputs(instance, block, each.crossing, step, each.micro_batch, each.run)
+        nodes = [node for node in block.nodes if node.phase is Phase.FORWARD]
+        _evaluate(nodes, values, each.region(instance, step, self.source.seed))
+        self._keep(instance, block, values, each.run)
+        each.crossing.update({instance.output(name): values[name] for name in block.outputs})
+        each.forwards.append((instance, block, values))
+        return float(values[block.loss]) if block.loss is not None else 0.0
+
+    def _backwards(self, each: _Pass, step: int, gradients: dict[str, Array]) -> None:
+        """Adds what a pass gives to the gradients; its values are let go."""
         returned: dict[str, Array] = {}
-        for instance, block, values in reversed(kept):
+        while each.forwards:
+            instance, block, values = each.forwards.pop()
             for name in block.outputs:
                 values[block.gradients[name]] = returned[instance.output(name)]
-            region = Region(starts, step + 1, self.source.seed, instance.name, micro_batch, sizes)
+            region = each.region(instance, step, self.source.seed)
             self._backward(instance, block, values, gradients, region)
             for inner, outer in zip(block.inputs, instance.inputs, strict=True):
                 if inner in block.gradients:
                     found = values[block.gradients[inner]]
                     returned[outer] = returned[outer] + found if outer in returned else found
-        return loss
+        each.crossing.clear()
 
     def _inputs(
         self,

@@ -162,6 +162,22 @@ def test_formats(precision, recipe, recompute):
     assert found.agrees, found.first_difference or found.fault
 
 
+def test_running_statistics_are_updated_in_the_order_of_forwards():
+    text = "F1 F0 I1 B0 W1\nF1 F0 I1 B0 W1"
+    network = {"family": "resnet", "blocks": [2], "image": 16, "classes": 6, "width": 4, "version": "v1"}
+    which = Scenario.of(
+        {
+            "simcluster": 1,
+            "name": "ResNet",
+            "cluster": {"host": {"use": "atlas-800", "devices": 4, "network": {"nics": 1}}, "hosts": 1},
+            "model": network,
+            "training": {"global_batch": 16, "micro_batch": 4, "seq_len": 1, "precision": "fp16"},
+            "parallel": {"mesh": {"data": 2, "pipeline": 2}, "schedule": {"kind": "text", "text": text}},
+        }
+    )
+    verify(which).check()
+
+
 def test_casts_to_fp8_change_values():
     """They are no copies: the same plan in bf16 has another loss."""
     losses = []
