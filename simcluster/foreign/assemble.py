@@ -192,9 +192,12 @@ class _Assembly:
             facts.unsupported(
                 flag, f"its {context} ranks work on different sequences instead of parts of one"
             )
+        axes = ("pipeline", "context", "tensor", "expert", "expert_tensor")
+        if impossible := [axis for axis in axes if facts.get(axis, 1) < 1]:
+            for axis in impossible:
+                facts.wrong(facts.flag(axis), "expected a number of ranks, at least 1")
+            return
         model = {axis: facts.get(axis, 1) for axis in ("pipeline", "context", "tensor")}
-        if any(size < 1 for size in model.values()):
-            return  # said by validation below the axis
         ways, left = divmod(devices, math.prod(model.values()))
         shown = " x ".join(f"{axis} {size}" for axis, size in model.items() if size > 1)
         if left or not ways:

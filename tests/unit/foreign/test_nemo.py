@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from simcluster.errors import ScenarioError
@@ -68,6 +70,18 @@ def test_virtual_stages():
     ]
     assert bool(lost) == (found.data["parallel"]["schedule"]["kind"] == "1f1b")
     assert all(each.fate is Fate.UNSUPPORTED for each in lost)
+
+
+@pytest.mark.parametrize("kind", ["tensor_model", "pipeline_model", "context"])
+@pytest.mark.parametrize("size", [0, -1])
+def test_axes_without_ranks_are_refused_with_their_line(kind, size):
+    text = f"  {kind}_parallel_size: 1\n" if kind == "context" else ""
+    text = text_of("gpt_nemo1.yaml").replace("  tensor_model_par", f"{text}  tensor_model_par", 1)
+    wrong = re.sub(f"({kind}_parallel_size:) [0-9]+", f"\\1 {size}", text, count=1)
+    with pytest.raises(
+        ScenarioError, match=rf"n\.yaml:\d+: .*: {size}: expected a number of ranks, at least 1"
+    ):
+        read(wrong)
 
 
 def test_query_groups_count_without_a_switch():
