@@ -47,8 +47,10 @@ NO_FUNCTIONS = (
     "title",
     "text",
     "html",
+    "hint",
+    "_notes",
 )
-"""Functions of words, and checks: without them nothing that is right becomes wrong."""
+"""Functions of words, and checks: without them nothing that is right becomes wrong. Validators are, too."""
 
 Change = Callable[[ast.AST], Iterator[ast.AST]]
 
@@ -153,7 +155,8 @@ def _functions(tree: ast.AST, prefix: str) -> Iterator[tuple[str, ast.FunctionDe
         elif isinstance(node, ast.FunctionDef):
             name = node.name
             words = name.startswith("__") or any(each in name for each in NO_FUNCTIONS)
-            if not words:
+            checks = any("validator" in ast.unparse(each) for each in node.decorator_list)
+            if not words and not checks:
                 yield f"{prefix}{name}", node
 
 
