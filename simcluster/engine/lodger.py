@@ -67,7 +67,9 @@ class Progress:
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Keeps the cyclic garbage collector still: events live briefly and hold no cycles worth looking for."""
+    """Keeps the cyclic garbage collector still: events and instructions are many and hold no cycles worth
+    looking for.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -7,6 +7,7 @@ from functools import partial
 
 from simcluster.cluster import Cluster
 from simcluster.engine import Fabric
+from simcluster.engine.lodger import no_collection
 from simcluster.errors import SimclusterError
 from simcluster.plan import Plan, make_plan
 from simcluster.plan.limits import check_passes
@@ -74,6 +75,7 @@ def planned(scenario: Scenario, *, search: bool = True) -> Plan:
         raise scenario.located(error) from None
 
 
+@no_collection()
 def prepare(scenario: Scenario, *, unfold: bool = False, search: bool = True) -> Built:
     """Plans and lowers a scenario and its tenants; errors point into their files. ``search`` as in
     ``planned``.
