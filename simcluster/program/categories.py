@@ -39,13 +39,15 @@ def crossing(role: Role) -> Category:
 class Categories:
     """The categories of a block's values, the same in all of its codes.
 
-    ``copies`` are those of values that are copied between places, ``moved`` what movements make.
+    ``copies`` are those of values that are copied between places, ``moved`` what movements make,
+    ``scattered`` the gradients of which shards are made, which a bucket does in a block of its own.
     """
 
     block: Block
     uses: Uses
     copies: Mapping[str, Category]
     moved: frozenset[str]
+    scattered: frozenset[str]
 
     @classmethod
     def of(cls, block: Block, uses: Uses) -> Categories:
@@ -53,7 +55,10 @@ class Categories:
         moved = {
             value for node in block.nodes if isinstance(node.operator, Movement) for value in node.outputs
         }
-        return cls(block, uses, _of_copies(block), frozenset(moved))
+        scatters = [node for node in block.nodes if node.phase is Phase.SCATTER]
+        scattered = {value for node in scatters for value in node.inputs}
+        scattered -= {value for node in scatters for value in node.outputs}
+        return cls(block, uses, _of_copies(block), frozenset(moved), frozenset(scattered))
 
     def category(self, value: str) -> Category:
         """What a value is booked under."""
@@ -63,7 +68,8 @@ class Categories:
         if value in self.copies:
             return self.copies[value]
         lasting = self.uses.scope(value) is Scope.MICRO_BATCH and role in (Role.ACTIVATION, Role.FEED)
-        if lasting or role in (Role.GATHERED, Role.SUM) or self.uses.border(value):
+        crosses = self.uses.border(value) or value in self.scattered
+        if lasting or role in (Role.GATHERED, Role.SUM) or crosses:
             return crossing(role)
         return Category.COMMUNICATION if value in self.moved else Category.TEMPORARY
 

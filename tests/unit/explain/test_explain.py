@@ -154,7 +154,8 @@ def test_the_mesh_keeps_its_order_and_its_size():
     assert turns["pipeline"] == ((("parallel.mesh", "{pipeline: 2, data: 1}"),),)
 
 
-def test_the_document_says_the_same(found):
+def test_the_document_says_the_same(found, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")  # narrower, long settings are cut over two lines
     told = json.loads(json.dumps(explanation_document(found)))
     assert told["verdict"] == "does not fit" and not told["fits"]
     assert [each["fits"] for each in told["changes"]] == sorted(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from simcluster.errors import SimclusterError, SimulationError
 from simcluster.program import Category, Scope, check
 from simcluster.simulation import prepare, simulate
-from tests.scenarios import TINY, scenario
+from tests.scenarios import TINY, scenario, under
 
 ONE_KEY = {**TINY, "kv_heads": 1}
 T5 = {"family": "t5", "encoder_layers": 3, "decoder_layers": 1, "hidden": 32, "heads": 4, "vocab": 100}
@@ -58,7 +58,21 @@ def lowest(memory):
 @pytest.mark.parametrize("name", PLANS)
 def test_nothing_is_released_that_was_not_booked_so(name):
     mesh, more = PLANS[name]
-    run = simulate(scenario(mesh, **more))
+    assert_books_balance(scenario(mesh, **more))
+
+
+@pytest.mark.parametrize("framework", ["nemo", "mindspeed-llm"])
+def test_what_a_bucket_scatters_is_released_as_its_layer_books_it(framework):
+    """Gradients of the tables that layers share arrive by a movement, in the layers' own block."""
+    t5 = {**T5, "encoder_layers": 1, "decoder_layers": 3}
+    sharding = {"zero": 3}
+    which = scenario({"pipeline": 2, "data": 2}, model=t5, host="dgx-h100", optimizer_sharding=sharding)
+    assert_books_balance(under(which, use=framework))
+
+
+def assert_books_balance(which):
+    """Nothing falls below zero, and what micro-batches book they release."""
+    run = simulate(which)
     assert lowest(run.memory) == 0
     grown = run.memory.where(run.memory["micro_batch"] >= 0)
     assert not np.bincount(grown["category"], weights=grown["bytes"]).any()
