@@ -134,6 +134,9 @@ class LayoutPlanner(Planner):
         self.slices = 1 if self.inference else schedule.num_slices
         check_axes(self.slices, self.roles.resolve((SEQUENCE,), self.mesh))
         self.length = slice_length(self.task.seq_len, self.slices)
+        if self.slices > 1 and (refusal := self.model.refuses(self.length)):
+            refusal += f", as each of {self.slices} slices has"
+            raise PlanError(refusal, path="parallel.schedule.slices")
         self.layers = self._layers(self.once)
         self.batch_axes = self.roles.resolve((BATCH,), self.mesh)
         copies = self.parallel.copies

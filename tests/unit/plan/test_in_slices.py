@@ -165,3 +165,9 @@ def test_dropout_draws_what_whole_sequences_draw():
     }
     for extra in (model, LLAMA | {"window": 300}, LLAMA | {"tied": True, "qk_norm": True}):
         assert verify(scenario(model=extra, seq_len=16)).agrees
+
+
+def test_a_network_of_one_length_takes_no_slices():
+    network = {"family": "vit", "layers": 3, "hidden": 32, "heads": 4, "image": 12, "patch": 4, "classes": 6}
+    with pytest.raises(SimclusterError, match="are 10 tokens, not 5, as each of 2 slices has"):
+        prepare(scenario("seqpipe", seq_len=10, model=network))
