@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from simcluster.cluster.family import Block, Family, Numbers
 from simcluster.cluster.link import Link
-from simcluster.cluster.reduction import Reduction, ReductionSpec
+from simcluster.cluster.reduction import Reduction, SwitchReductionSpec
 from simcluster.document import Figure, Refused, Section
 
 
@@ -63,7 +63,7 @@ class NetworkFabricSpec(Section):
 class ReducingSpec(NetworkFabricSpec):
     """A kind of fabric whose switches may add up what passes them."""
 
-    reduces: Figure[ReductionSpec] | None = None
+    reduces: Figure[SwitchReductionSpec] | None = None
     """What its switches add up on the way (SHARP); nothing, if nothing is written."""
 
     def check_tree(self, ecmp: str) -> None:

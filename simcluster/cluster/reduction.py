@@ -33,7 +33,7 @@ class Reduction:
         return ""
 
 
-class ReductionSpec(Section):
+class SwitchReductionSpec(Section):
     """``{operations: [all_reduce], formats: [bf16, fp32], rate: 400 Gbps}``."""
 
     operations: Annotated[tuple[Literal["all_reduce", "barrier"], ...], Field(min_length=1)]

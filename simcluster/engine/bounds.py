@@ -8,14 +8,14 @@ every class, or closer ones if the times of all classes agree to them.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.engine.account import Moments
-from simcluster.engine.lanes import Lane
+from simcluster.engine.lanes import Lane, kernels
 from simcluster.engine.timed import NOTHING
 
 Ints = NDArray[np.int64]
@@ -65,19 +65,6 @@ class Bounds:
                     highs[:2, :, mine] = self.latest[number][entries][None]
                     highs[2][:, mine] = self.ready[number][entries]
         return low, high
-
-
-def kernels(lanes: Sequence[Lane]) -> Iterator[tuple[int, Ints]]:
-    """(entry, its end by column) of the compute stream, once more from the ends of the others."""
-    lane = next(lane for lane in lanes if lane.drops)
-    now = np.zeros(lane.stage.shape, dtype=np.int64)
-    for index, (stream, position) in enumerate(zip(lane.waits, lane.positions, strict=True)):
-        if stream != NOTHING:
-            awaited = lanes[stream].ends[position - 1]
-            assert awaited is not None
-            now = np.maximum(now, awaited)
-        now = lane.after(index, now)
-        yield index, now
 
 
 def bounds(lanes: Sequence[Lane]) -> Bounds:

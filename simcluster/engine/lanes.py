@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -110,6 +110,19 @@ def lanes_of(stage: Stage, places: Mapping[tuple[int, int, int], Rendezvous]) ->
             )
         )
     return lanes
+
+
+def kernels(lanes: Sequence[Lane]) -> Iterator[tuple[int, Ints]]:
+    """(entry, its end by column) of the compute stream, once more from the ends of the others."""
+    lane = next(lane for lane in lanes if lane.drops)
+    now = np.zeros(lane.stage.shape, dtype=np.int64)
+    for index, (stream, position) in enumerate(zip(lane.waits, lane.positions, strict=True)):
+        if stream != NOTHING:
+            awaited = lanes[stream].ends[position - 1]
+            assert awaited is not None
+            now = np.maximum(now, awaited)
+        now = lane.after(index, now)
+        yield index, now
 
 
 def _readers(stage: Stage, number: int) -> list[int]:

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from simcluster.engine.account import Account
 from simcluster.engine.beside import Beside
-from simcluster.engine.bounds import Bounds, bounds, kernels
-from simcluster.engine.lanes import Lane
+from simcluster.engine.bounds import Bounds, bounds
+from simcluster.engine.lanes import Lane, kernels
 from simcluster.engine.timed import NOTHING
 
 Ints = NDArray[np.int64]

@@ -16,11 +16,10 @@ import simpy
 from numpy.typing import NDArray
 
 from simcluster.cluster.communication import Taken
-from simcluster.engine.bounds import kernels
 from simcluster.engine.fabric import Links, Transfer
 from simcluster.engine.flows import Network
 from simcluster.engine.kinds import Kinds
-from simcluster.engine.lanes import Lane
+from simcluster.engine.lanes import Lane, kernels
 from simcluster.engine.stage import Stage
 from simcluster.engine.streams import (
     Communications,

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from simcluster.layout import Mesh
-from simcluster.plan.framework import BucketSpec, FrameworkSpec, StorageSpec
+from simcluster.plan.framework import BucketSpec, FrameworkMemorySpec, FrameworkSpec
 from simcluster.plan.fusion import BucketsSpec, FusionSpec
 from simcluster.plan.fusion_ids import USUAL
 from simcluster.plan.sharding import Sharding
@@ -171,7 +171,7 @@ class Conduct:
     gather_once: bool = False
     fusion: Fusion | None = None
     apart: bool = False
-    storage: StorageSpec = StorageSpec()
+    storage: FrameworkMemorySpec = FrameworkMemorySpec()
     late_updates: bool = False
 
     @classmethod

@@ -60,7 +60,7 @@ class BucketSpec(Section):
         return self
 
 
-class ReductionSpec(Section):
+class GradientReductionSpec(Section):
     """How parameter gradients are summed over the data-parallel ranks, once per step."""
 
     overlap: bool = True
@@ -80,7 +80,7 @@ class ReductionSpec(Section):
     """Memory held for buckets under way, in buckets of the limit's size."""
 
     @model_validator(mode="after")
-    def _is_consistent(self) -> ReductionSpec:
+    def _is_consistent(self) -> GradientReductionSpec:
         if self.limit is not None and self.bucket != "whole":
             raise Refused("a limit cuts the whole buffer: it goes with bucket: whole", path="limit")
         if self.buffers and self.limit is None:
@@ -103,7 +103,7 @@ class GraphsSpec(Section):
     """How many kernels ahead of its first reader an all-gather may start inside; as everywhere if absent."""
 
 
-class StorageSpec(Section):
+class FrameworkMemorySpec(Section):
     """How memory is handed to tensors, and what kernels take besides their results."""
 
     allocator: Name | None = None
@@ -133,7 +133,7 @@ class StorageSpec(Section):
     Absent: nothing. The scenario's ``run.headroom`` wins."""
 
     @model_validator(mode="after")
-    def _allocator_is_known(self) -> StorageSpec:
+    def _allocator_is_known(self) -> FrameworkMemorySpec:
         if self.allocator is not None and self.allocator not in AllocatorSpec.entries():
             hint = nearest(self.allocator, AllocatorSpec.entries())
             raise Refused(f"unknown allocator '{self.allocator}'", path="allocator", hint=hint)
@@ -202,7 +202,7 @@ class FrameworkSpec(CatalogSection):
     """Whether casts to fp8 also write a transposed copy, for products that sum over another dim of an operand
     than its last, as Hopper's matrix units demand."""
 
-    reduction: ReductionSpec = ReductionSpec()
+    reduction: GradientReductionSpec = GradientReductionSpec()
     """Summing gradients over the data-parallel ranks."""
 
     gather: Literal["overlapped", "exposed"] = "overlapped"
@@ -239,7 +239,7 @@ class FrameworkSpec(CatalogSection):
     logits: Literal["fp32", "compute"] = "compute"
     """Number format in which the loss reads logits and keeps them for its backward."""
 
-    storage: StorageSpec = StorageSpec()
+    storage: FrameworkMemorySpec = FrameworkMemorySpec()
     """Memory that is not said by the mathematics."""
 
     @classmethod

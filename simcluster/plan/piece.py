@@ -14,38 +14,10 @@ from simcluster.document.pattern import matches
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.model import Block, Graph, Instance, Node, Phase
 from simcluster.plan.framework import FrameworkSpec
-from simcluster.plan.rule import Entry, Operands, Rule
+from simcluster.plan.subgraph_rule import Shard
 
 EVERYTHING = "*"
 """The name of a piece that is made of unlike parts of its block."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """What is asked of a piece; ``match`` are its operators or modules, ``path`` is where it is written.
-
-    ``inputs`` and ``outputs`` are the layouts at its border, ``parameters`` those of parameters, by name.
-    ``level`` says what propagation inside looks for.
-    """
-
-    match: str
-    inputs: Operands | None
-    outputs: Operands | None
-    parameters: tuple[tuple[str, tuple[Entry, ...]], ...]
-    device: str | None
-    level: int
-    path: str
-
-    @property
-    def source(self) -> str:
-        """What strategies that it fixes are said to come from."""
-        return f"shard({self.match})"
-
-    @property
-    def rule(self) -> Rule:
-        """Everything that it names, as if one operator had all these operands."""
-        operands = (*(self.inputs or ()), *(dims for _, dims in self.parameters))
-        return Rule(self.match, (), self.source, self.path, operands, self.outputs)
 
 
 @dataclass(frozen=True, slots=True)

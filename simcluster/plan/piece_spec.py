@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AliasChoices, BeforeValidator, Field
 
 from simcluster.document import Name, Section
-from simcluster.plan.piece import Shard
 from simcluster.plan.strategy_spec import OperandsField, WrittenEntry, operands, read_tuple
+from simcluster.plan.subgraph_rule import Shard
 
 DeviceKind = Literal["Ascend", "GPU", "CPU"]
 

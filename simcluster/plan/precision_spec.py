@@ -7,12 +7,16 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from pydantic import Field, model_validator
 
 from simcluster.document import Name, Refused, Section
-from simcluster.plan.quantise import PRODUCTS
+from simcluster.plan.place import LAYERS
 
 FloatName = Literal["fp32", "fp16", "bf16"]
 MatmulName = Literal["fp32", "tf32", "fp16", "bf16", "fp8"]
 _NARROWER: dict[str, tuple[str, ...]] = {"fp32": ("tf32",), "fp16": ("fp8",), "bf16": ("fp8",)}
 """The formats, beside their own, in which matrix units may multiply tensors of a format."""
+
+PRODUCTS = (LAYERS,)
+"""The operators whose products run in fp8 unless the scenario says otherwise: those of the layers, not those
+of embedding and head."""
 
 
 class Fp8Spec(Section):

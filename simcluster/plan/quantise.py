@@ -20,13 +20,7 @@ from simcluster.document.pattern import matches
 from simcluster.errors import PlanError
 from simcluster.model import Block, Graph, Node, Operator, Phase, Role, TensorType, Value
 from simcluster.model.operators.fp8 import E4M3, E5M2, Fp8Cast
-from simcluster.plan.place import LAYERS
 from simcluster.work import DType
-
-PRODUCTS = (LAYERS,)
-"""The operators whose products run in fp8 unless the scenario says otherwise: those of the layers, not those
-of embedding and head."""
-
 
 _GRADIENTS = (Role.GRADIENT, Role.SUM)
 

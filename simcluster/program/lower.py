@@ -12,7 +12,7 @@ from functools import partial
 
 from simcluster.layout import Kind, Mesh, Movement
 from simcluster.model import Block, Node, Operator, Place, Relocation, Role
-from simcluster.plan.framework import StorageSpec
+from simcluster.plan.framework import FrameworkMemorySpec
 from simcluster.plan.fuse import kernel_nodes
 from simcluster.plan.piece import USUAL_GRAPHS, Graphs
 from simcluster.plan.redistribute import collective_bytes, routed_parts
@@ -70,7 +70,7 @@ class Lowering:
     tf32: bool = False
     graphs: Graphs = USUAL_GRAPHS
     attention: int | None = None
-    storage: StorageSpec = StorageSpec()
+    storage: FrameworkMemorySpec = FrameworkMemorySpec()
     segments: bool = False
 
 

@@ -1,6 +1,6 @@
 """What memory the buffers of a block take: what stays inside kernels, what shares a tensor, what they hold.
 
-How much of it a framework spares or wastes is a matter of its profile (``StorageSpec``).
+How much of it a framework spares or wastes is a matter of its profile (``FrameworkMemorySpec``).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 from simcluster.layout import Mesh
 from simcluster.model import Block, Node, Operator, Phase, TensorType, Value
 from simcluster.model.operators.chunks import Chunks, Together
-from simcluster.plan.framework import StorageSpec
+from simcluster.plan.framework import FrameworkMemorySpec
 from simcluster.plan.fuse import kernel_nodes
 from simcluster.plan.redistribute import part_type
 from simcluster.program.instruction import Action, Instruction, Scope, Slot
@@ -40,7 +40,7 @@ def _readers(value: str, nodes: Sequence[Node]) -> int:
 
 
 def whole_sizes(
-    block: Block, forward: Sequence[Node], mesh: Mesh, storage: StorageSpec, uses: Uses
+    block: Block, forward: Sequence[Node], mesh: Mesh, storage: FrameworkMemorySpec, uses: Uses
 ) -> dict[str, int]:
     """The bytes of values whose buffers are one tensor, where they are not their own.
 
@@ -76,7 +76,7 @@ def views(block: Block, uses: Uses) -> dict[str, int]:
     return found
 
 
-def _made_together(forward: Sequence[Node], storage: StorageSpec, uses: Uses) -> Iterator[list[str]]:
+def _made_together(forward: Sequence[Node], storage: FrameworkMemorySpec, uses: Uses) -> Iterator[list[str]]:
     """What kernels of several results make, of families whose results are one tensor; of those that go in
     chunks, what these are put together to.
     """
@@ -95,7 +95,7 @@ def _made_together(forward: Sequence[Node], storage: StorageSpec, uses: Uses) ->
 
 
 def stored(
-    instructions: Sequence[Instruction], slots: Sequence[Slot], storage: StorageSpec, phase: str
+    instructions: Sequence[Instruction], slots: Sequence[Slot], storage: FrameworkMemorySpec, phase: str
 ) -> Iterator[Instruction]:
     """The instructions with what they hold while they run, and those that write over what they read."""
     copies = [each for each in instructions if each.action is Action.COPY]

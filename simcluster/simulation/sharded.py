@@ -12,8 +12,9 @@ from simcluster.errors import ScenarioError
 from simcluster.layout import MindSporeLayout
 from simcluster.model import Operator
 from simcluster.plan.borders import dims_of
-from simcluster.plan.piece import Shard, marked
+from simcluster.plan.piece import marked
 from simcluster.plan.spec import ParallelSpec
+from simcluster.plan.subgraph_rule import Shard
 from simcluster.scenario import Scenario
 from simcluster.work import DType
 

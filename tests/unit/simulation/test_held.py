@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from simcluster.plan.framework import StorageSpec
+from simcluster.plan.framework import FrameworkMemorySpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 
@@ -34,7 +34,7 @@ def written(**options):
 def run(storage=None, **options):
     scenario = Scenario.of(written(**options))
     if storage is not None:
-        profile = scenario.spec.framework.model_copy(update={"storage": StorageSpec(**storage)})
+        profile = scenario.spec.framework.model_copy(update={"storage": FrameworkMemorySpec(**storage)})
         scenario = replace(scenario, spec=scenario.spec.model_copy(update={"framework": profile}))
     return simulate(scenario)
 
@@ -168,4 +168,4 @@ def test_workspaces_are_the_devices_own():
 
 def test_an_unknown_allocator_is_refused():
     with pytest.raises(ValueError, match="unknown allocator 'torhc'"):
-        StorageSpec(allocator="torhc")
+        FrameworkMemorySpec(allocator="torhc")
