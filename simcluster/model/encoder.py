@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from simcluster.model.builder import BlockBuilder
 from simcluster.model.graph import Block, Graph, Instance
 from simcluster.model.layers import HIDDEN, Layers, linear
-from simcluster.model.model import Model, Ways
+from simcluster.model.model import Model
 from simcluster.model.operator import TensorType
 from simcluster.model.operators.activation import Gelu, Tanh
 from simcluster.model.operators.cast import Cast
@@ -24,6 +24,7 @@ from simcluster.model.operators.embedding import Embedding, Positions
 from simcluster.model.operators.gather import First, Gather
 from simcluster.model.operators.matmul import Matmul
 from simcluster.model.operators.pointwise import Add, Bias
+from simcluster.model.shard_counts import ShardCounts
 from simcluster.work import DType
 
 _PICKED = ("batch", "picked", "hidden")
@@ -93,7 +94,7 @@ class Encoder(Model):
         """Attention in one kernel or several, logits in the type of activations or another."""
         return replace(self, flash=flash, logits=logits)
 
-    def shrunk(self, layers: int, ways: Ways, *, padded: bool) -> Encoder:
+    def shrunk(self, layers: int, ways: ShardCounts, *, padded: bool) -> Encoder:
         """Small sizes that divide as these do; half of the positions are predicted, so that some repeat."""
         vocab = ways("vocab", 32)
         return replace(

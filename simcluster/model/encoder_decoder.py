@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 from simcluster.model.builder import BlockBuilder
 from simcluster.model.graph import Block, Graph, Instance
 from simcluster.model.layers import HIDDEN, K_WEIGHT, LOGITS, Q_WEIGHT, Layers
-from simcluster.model.model import Model, Ways
+from simcluster.model.model import Model
 from simcluster.model.operator import TensorType
 from simcluster.model.operators.cast import Cast
 from simcluster.model.operators.cross_entropy import CrossEntropy
 from simcluster.model.operators.embedding import Embedding
 from simcluster.model.operators.matmul import Matmul
 from simcluster.model.operators.relative_bias import RelativeBias
+from simcluster.model.shard_counts import ShardCounts
 from simcluster.work import DType
 
 _MEMORY = ("batch", "keys", "hidden")
@@ -81,7 +82,7 @@ class EncoderDecoder(Model):
         """Attention in one kernel or several, logits in the type of activations or another."""
         return replace(self, flash=flash, logits=logits)
 
-    def shrunk(self, layers: int, ways: Ways, *, padded: bool) -> EncoderDecoder:
+    def shrunk(self, layers: int, ways: ShardCounts, *, padded: bool) -> EncoderDecoder:
         """Small sizes that divide as these do; each side keeps its share of the layers, at least one."""
         vocab = ways("vocab", 32)
         encoder = min(max(1, round(layers * self.encoder_layers / self.num_layers)), layers - 1)

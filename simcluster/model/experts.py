@@ -13,7 +13,6 @@ from fractions import Fraction
 
 from simcluster.model.builder import BlockBuilder
 from simcluster.model.layers import FFN, GATED, HIDDEN, PLAIN, linear
-from simcluster.model.model import Ways
 from simcluster.model.operators.activation import Activation, Gate
 from simcluster.model.operators.dispatch import Combine, Dispatch, Filled, SeatWeights, seats
 from simcluster.model.operators.matmul import Matmul
@@ -21,6 +20,7 @@ from simcluster.model.operators.pointwise import Add
 from simcluster.model.operators.reshape import Reshape
 from simcluster.model.operators.router import Route, Seats, tokens
 from simcluster.model.operators.weighed import Weighed
+from simcluster.model.shard_counts import ShardCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Experts:
         factor = Fraction(str(1.0 if self.capacity_factor is None else self.capacity_factor))
         return math.ceil(factor * self.top_k * seq_len / self.count)
 
-    def shrunk(self, layers: int, ways: Ways) -> Experts:
+    def shrunk(self, layers: int, ways: ShardCounts) -> Experts:
         """Few small experts that divide as these do, in some of ``layers`` layers.
 
         Where none drops a token, each has a place for every token: in values the router says how many come.

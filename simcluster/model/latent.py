@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 from simcluster.model.builder import BlockBuilder
 from simcluster.model.layers import HIDDEN, KEY, QUERY, linear
-from simcluster.model.model import Ways
 from simcluster.model.operators.join_heads import JoinHeads
 from simcluster.model.operators.norm import RmsNorm
 from simcluster.model.operators.rotary import Rotary
+from simcluster.model.shard_counts import ShardCounts
 
 Labels = tuple[str, ...]
 
@@ -39,7 +39,7 @@ class Latent:
         """Elements of a head of queries and keys."""
         return self.nope_dim + self.rope_dim
 
-    def shrunk(self, ways: Ways) -> Latent:
+    def shrunk(self, ways: ShardCounts) -> Latent:
         """Small sizes that stay different and divide as these do."""
         return replace(
             self,

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Protocol
 
 from simcluster.model.generation import Generation
 from simcluster.model.graph import Graph
+from simcluster.model.shard_counts import ShardCounts
 from simcluster.work import DType
-
-
-class Ways(Protocol):
-    """Into how many parts a plan splits iteration dims."""
-
-    def __call__(self, dim: str, times: int = 1) -> int:
-        """A size for ``dim``: so many times its parts, or one less where the plan pads it."""
-        ...
 
 
 class Model(ABC):
@@ -133,7 +125,7 @@ class Model(ABC):
         return self
 
     @abstractmethod
-    def shrunk(self, layers: int, ways: Ways, *, padded: bool) -> Model:
+    def shrunk(self, layers: int, ways: ShardCounts, *, padded: bool) -> Model:
         """The same structure with ``layers`` layers and sizes as small as proving values needs.
 
         Sizes come from ``ways``: what was divided still divides, what was padded still has to be.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Self
 
-from simcluster.model.model import Model, Ways
+from simcluster.model.model import Model
+from simcluster.model.shard_counts import ShardCounts
 from simcluster.work import DType
 
 
@@ -31,6 +32,6 @@ class OnePiece(Model):
         """The same: it says how everything is computed."""
         return self
 
-    def shrunk(self, layers: int, ways: Ways, *, padded: bool) -> Self:
+    def shrunk(self, layers: int, ways: ShardCounts, *, padded: bool) -> Self:
         """The same: what its sizes depend on is unknown, so that only the batch can shrink."""
         return self

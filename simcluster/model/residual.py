@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from simcluster.model.builder import BlockBuilder
 from simcluster.model.graph import Block, Graph, Instance
 from simcluster.model.layers import linear
-from simcluster.model.model import Model, Ways
+from simcluster.model.model import Model
 from simcluster.model.operator import TensorType
 from simcluster.model.operators.activation import Relu
 from simcluster.model.operators.batch_norm import BatchNorm
@@ -23,6 +23,7 @@ from simcluster.model.operators.convolution import Conv2d
 from simcluster.model.operators.cross_entropy import CrossEntropy
 from simcluster.model.operators.pointwise import Add
 from simcluster.model.operators.pooling import GlobalAveragePool, MaxPool2d
+from simcluster.model.shard_counts import ShardCounts
 from simcluster.model.statistics import Statistics
 from simcluster.model.windows import PICTURE, Windows
 from simcluster.work import DType
@@ -96,7 +97,7 @@ class ResidualNetwork(Model):
         """The same: it has no attention, and too few logits for a type of their own."""
         return self
 
-    def shrunk(self, layers: int, ways: Ways, *, padded: bool) -> ResidualNetwork:
+    def shrunk(self, layers: int, ways: ShardCounts, *, padded: bool) -> ResidualNetwork:
         """As many stages as there are blocks for, with narrow blocks and small pictures that divide alike."""
         stages = min(layers, len(self.blocks))
         blocks = tuple(layers // stages + (stage < layers % stages) for stage in range(stages))

@@ -10,8 +10,9 @@ from simcluster.model.dimensions import Dimensions
 from simcluster.model.generation import Generation, Past
 from simcluster.model.graph import Block, Graph, Instance
 from simcluster.model.layers import GATED
-from simcluster.model.model import Model, Ways
+from simcluster.model.model import Model
 from simcluster.model.operator import TensorType
+from simcluster.model.shard_counts import ShardCounts
 from simcluster.work import DType
 
 _TIED = ("embedding.tokens.weight", "head.logits.weight")
@@ -65,7 +66,7 @@ class Transformer(Dimensions, Model):
             return self
         return replace(self, experts=replace(self.experts, slices=count))
 
-    def shrunk(self, layers: int, ways: Ways, *, padded: bool) -> Transformer:
+    def shrunk(self, layers: int, ways: ShardCounts, *, padded: bool) -> Transformer:
         """Small sizes that divide as these do; grouped heads stay grouped, windows shorter than sequences."""
         # What latent keys share is shared by more than one head.
         kv_heads = min(self.kv_heads, ways("heads", 2 if self.latent else 1))

@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 from simcluster.model.builder import BlockBuilder
 from simcluster.model.graph import Block, Graph, Instance
 from simcluster.model.layers import Layers, linear
-from simcluster.model.model import Model, Ways
+from simcluster.model.model import Model
 from simcluster.model.operator import TensorType
 from simcluster.model.operators.cross_entropy import CrossEntropy
 from simcluster.model.operators.embedding import Positions
 from simcluster.model.operators.gather import First
 from simcluster.model.operators.prepend import Prepend
+from simcluster.model.shard_counts import ShardCounts
 from simcluster.work import DType
 
 _PATCHES = ("batch", "patches", "pixels")
@@ -92,7 +93,7 @@ class VisionTransformer(Model):
         """Attention in one kernel or several; its logits are too few to have a type of their own."""
         return replace(self, flash=flash)
 
-    def shrunk(self, layers: int, ways: Ways, *, padded: bool) -> VisionTransformer:
+    def shrunk(self, layers: int, ways: ShardCounts, *, padded: bool) -> VisionTransformer:
         """Small sizes that divide as these do, with a grid whose tokens divide."""
         split = ways("seq")
         grid = next((size for size in range(2, 2 + split) if (size * size + 1) % split == 0), self.grid)

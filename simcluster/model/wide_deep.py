@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from simcluster.model.builder import BlockBuilder
 from simcluster.model.graph import Block, Graph, Instance
 from simcluster.model.layers import linear
-from simcluster.model.model import Model, Ways
+from simcluster.model.model import Model
 from simcluster.model.operator import UNIT, TensorType
 from simcluster.model.operators.activation import Relu
 from simcluster.model.operators.binary_cross_entropy import BinaryCrossEntropy
@@ -24,6 +24,7 @@ from simcluster.model.operators.embedding import Embedding
 from simcluster.model.operators.pointwise import Bias
 from simcluster.model.operators.reduction import SumTo
 from simcluster.model.operators.reshape import Reshape
+from simcluster.model.shard_counts import ShardCounts
 from simcluster.work import DType
 
 _IDS = ("batch", "fields")
@@ -84,7 +85,7 @@ class WideDeep(Model):
         """The same: it has no attention, and one logit only."""
         return self
 
-    def shrunk(self, layers: int, ways: Ways, *, padded: bool) -> WideDeep:
+    def shrunk(self, layers: int, ways: ShardCounts, *, padded: bool) -> WideDeep:
         """Few rows and narrow layers that divide as these do."""
         inner = max(ways("in"), ways("out"))
         return replace(
