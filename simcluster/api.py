@@ -21,14 +21,15 @@ from numpy.typing import NDArray
 from simcluster import simulation, units
 from simcluster.errors import TraceError, nearest
 from simcluster.printable import printable
-from simcluster.report import columns, html, result_json, summary_text, write_perfetto
-from simcluster.report.verdict import fullest, shouted
+from simcluster.report import html, result_json, summary_text, write_perfetto
+from simcluster.report import tables as columns
+from simcluster.report.content.memory_verdict import fullest, shouted
 from simcluster.scenario import Scenario
 from simcluster.simulation import Verification
-from simcluster.simulation.predicted import predicted
-from simcluster.simulation.sharded import Entry, GraphPiece, Operand, ShardedGraph
+from simcluster.simulation.views.predict_layout import predicted
+from simcluster.simulation.views.sharded_graph import Entry, GraphPiece, Operand, ShardedGraph
 from simcluster.trace import WALL_TIME, Run, Table
-from simcluster.trace.atomic import atomic
+from simcluster.trace.atomic_files import atomic
 
 if TYPE_CHECKING:
     import polars

@@ -7,9 +7,9 @@ from typing import Any
 
 from simcluster.document import validate_data
 from simcluster.errors import PlanError
-from simcluster.plan.framework import FrameworkSpec
-from simcluster.plan.schedule import Schedule
-from simcluster.plan.schedule_spec import ScheduleSpec, schedules
+from simcluster.plan.pipeline.schedule import Schedule
+from simcluster.plan.spec.framework import FrameworkSpec
+from simcluster.plan.spec.schedule_spec import ScheduleSpec, schedules
 from simcluster.scenario import Scenario
 from tests.covering import Row
 from tests.hosts import figure, host

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from simcluster.engine import record, run
+from simcluster.analysis import record
+from simcluster.engine import run
 from simcluster.program import partition
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare

@@ -14,8 +14,8 @@ from simcluster.cluster import Cluster, ClusterSpec
 from simcluster.document import validate_data
 from simcluster.layout import Dims, Layout, Mesh
 from simcluster.model import Block, Graph, Instance, Node, Operator, Phase, Role, TensorType, Value
-from simcluster.plan.chain import Chain
-from simcluster.plan.schedule import Timetable
+from simcluster.plan.pipeline.schedule import Timetable
+from simcluster.plan.pipeline.virtual_stages import Chain
 from simcluster.program import Program, build
 from simcluster.work import DType, Kernel, Work
 

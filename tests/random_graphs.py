@@ -11,25 +11,25 @@ from hypothesis import strategies as st
 
 from simcluster.layout import refusal
 from simcluster.model import Graph, Instance, Model, Operator, TensorType
-from simcluster.model.builder import BlockBuilder
-from simcluster.model.operator import UNIT
+from simcluster.model.graph.block_builder import BlockBuilder
+from simcluster.model.graph.operator import UNIT
 from simcluster.model.operators.activation import Gelu, Relu, Tanh
 from simcluster.model.operators.concat import Concat
 from simcluster.model.operators.cross_entropy import CrossEntropy
-from simcluster.model.operators.dispatch import SEATED, SEATS, Combine, Dispatch, SeatWeights
 from simcluster.model.operators.dropout import Dropout
 from simcluster.model.operators.elementwise import Elementwise
-from simcluster.model.operators.extreme import Extreme
 from simcluster.model.operators.matmul import Matmul
+from simcluster.model.operators.min_max import Extreme
 from simcluster.model.operators.norm import LayerNorm, RmsNorm
 from simcluster.model.operators.pointwise import Add, Bias
 from simcluster.model.operators.reduction import SumTo
 from simcluster.model.operators.reshape import Reshape
 from simcluster.model.operators.router import Route, Seats
+from simcluster.model.operators.router_weighted import Weighed
 from simcluster.model.operators.slice import Slice
 from simcluster.model.operators.softmax import SoftmaxOver
+from simcluster.model.operators.token_dispatch import SEATED, SEATS, Combine, Dispatch, SeatWeights
 from simcluster.model.operators.transpose import Transpose
-from simcluster.model.operators.weighed import Weighed
 from simcluster.work import DType
 
 Labels = tuple[str, ...]

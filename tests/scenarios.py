@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from simcluster.document import validate_data
-from simcluster.plan.framework import FrameworkSpec
+from simcluster.plan.spec.framework import FrameworkSpec
 from simcluster.scenario import Scenario
-from simcluster.simulation.build import planned
-from simcluster.simulation.shrink import Shrunk, shrink
+from simcluster.simulation.compose.build import planned
+from simcluster.simulation.verification.shrink_scenario import Shrunk, shrink
 
 TINY = {"layers": 4, "hidden": 32, "heads": 8, "kv_heads": 4, "ffn": 64, "vocab": 128}
 TINY_GPT = {"family": "gpt", "layers": 4, "hidden": 32, "heads": 4, "vocab": 100, "max_positions": 16}

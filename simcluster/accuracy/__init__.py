@@ -5,7 +5,7 @@ print(accuracy_text(predictions, num_worst=10))
 """
 
 from simcluster.accuracy.hardware import HardwareSpec, known_hardware
-from simcluster.accuracy.predict import HOST_COPY, OPERATIONS, Prediction, predict
+from simcluster.accuracy.prediction import HOST_COPY, OPERATIONS, Prediction, predict
 from simcluster.accuracy.report import accuracy_csv, accuracy_markdown, accuracy_text
 from simcluster.accuracy.row import MeasuredRow, read_rows
 from simcluster.accuracy.summary import (

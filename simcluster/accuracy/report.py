@@ -11,7 +11,7 @@ from rich.text import Text
 
 from simcluster import units
 from simcluster.accuracy.hardware import known_hardware
-from simcluster.accuracy.predict import PRICED, Prediction
+from simcluster.accuracy.prediction import PRICED, Prediction
 from simcluster.accuracy.row import COLUMNS
 from simcluster.accuracy.summary import (
     FIGURES,

@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from simcluster.accuracy.predict import Prediction
+from simcluster.accuracy.prediction import Prediction
 
 LARGE_BYTES = 16 << 20
 

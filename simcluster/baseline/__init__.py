@@ -4,9 +4,9 @@ report = check(["scenarios/"], "baseline.json", tolerances="step_time=1%")
 report.passed, report
 """
 
-from simcluster.baseline.bounds import Bound, bounds, judged
-from simcluster.baseline.check import check
+from simcluster.baseline.regression_check import check
 from simcluster.baseline.report import CheckReport
+from simcluster.baseline.scenario_bounds import Bound, bounds, judged
 from simcluster.baseline.tolerance import Tolerances
 
 __all__ = ["Bound", "CheckReport", "Tolerances", "bounds", "check", "judged"]

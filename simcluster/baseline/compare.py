@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from simcluster.baseline.bounds import Bound
 from simcluster.baseline.figure import JUDGED, Good, good
 from simcluster.baseline.record import Record
+from simcluster.baseline.scenario_bounds import Bound
 from simcluster.baseline.tolerance import Tolerance, Tolerances
 from simcluster.errors import SimclusterError
 from simcluster.simulation.answer import ANSWER_METRICS

@@ -13,12 +13,12 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from simcluster.analysis.memory_usage.memory_verdict import MemoryVerdict
 from simcluster.baseline.compare import Drift, Outcome, Status, Verdict
 from simcluster.baseline.figure import readings, short
 from simcluster.draw.screen import screen_width, shown
-from simcluster.draw.table import Cell, Column, table
+from simcluster.draw.text_tables import Cell, Column, table
 from simcluster.printable import printable
-from simcluster.simulation.verdict import MemoryVerdict
 
 WIDE = 80
 """Columns of a screen that has room for the tolerances."""

@@ -12,8 +12,8 @@ from typer.main import get_command
 
 from simcluster._version import __version__
 from simcluster.cli import commands
-from simcluster.cli.exit_code import ExitCode
-from simcluster.cli.terminal import complain, give_up, note, out
+from simcluster.cli.output.exit_code import ExitCode
+from simcluster.cli.output.terminal import complain, give_up, note, out
 from simcluster.errors import SimclusterError
 
 EXAMPLES = """\b

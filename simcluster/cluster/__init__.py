@@ -7,23 +7,23 @@ cluster.placement([0, 8, 16, 24])
 
 from simcluster.cluster.catalog import device_names, host_names, load_cluster, load_device, load_host
 from simcluster.cluster.cluster import Assumption, Cluster
-from simcluster.cluster.device import Device
-from simcluster.cluster.device_spec import DeviceSpec
-from simcluster.cluster.dispatch import DEVICES_OWN, Dispatch
-from simcluster.cluster.fleet import Fleet
-from simcluster.cluster.group import HostGroup
-from simcluster.cluster.host import Host, Protocol
-from simcluster.cluster.host_spec import HostSpec
-from simcluster.cluster.inside import CORE
-from simcluster.cluster.link import Fabric, Island, Level, Link, Network, Pod, Reach, Wiring
-from simcluster.cluster.placement import Placement
-from simcluster.cluster.placements import placements_of
-from simcluster.cluster.price import Price, nanoseconds
-from simcluster.cluster.processing import KernelOnCores, Processing
-from simcluster.cluster.spec import ClusterSpec, HostGroupSpec
-from simcluster.cluster.speed import NOMINAL, Speed
-from simcluster.cluster.topology import Routes, Topology
-from simcluster.cluster.ways import Way, way_links
+from simcluster.cluster.device.device import Device
+from simcluster.cluster.device.device_array import Fleet
+from simcluster.cluster.device.dispatch_time import DEVICES_OWN, Dispatch
+from simcluster.cluster.device.price import Price, nanoseconds
+from simcluster.cluster.device.speed import NOMINAL, Speed
+from simcluster.cluster.host.host import Host, Protocol
+from simcluster.cluster.host.host_graph import CORE
+from simcluster.cluster.host.processors import KernelOnCores, Processing
+from simcluster.cluster.interconnect.group_placement import Placement
+from simcluster.cluster.interconnect.link import Fabric, Island, Level, Link, Network, Pod, Reach, Wiring
+from simcluster.cluster.mesh_placements import placements_of
+from simcluster.cluster.spec.cluster_spec import ClusterSpec, HostGroupSpec
+from simcluster.cluster.spec.device_spec import DeviceSpec
+from simcluster.cluster.spec.host_spec import HostSpec
+from simcluster.cluster.topology.host_group import HostGroup
+from simcluster.cluster.topology.host_paths import Way, way_links
+from simcluster.cluster.topology.topology import Routes, Topology
 
 __all__ = [
     "CORE",

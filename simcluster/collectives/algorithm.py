@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import ClassVar
 
+from simcluster.collectives.group_site import Site
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.site import Site
 from simcluster.collectives.step import Routine
 from simcluster.registry import kinds
 

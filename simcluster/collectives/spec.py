@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pydantic import model_validator
 
-from simcluster.collectives.cost import refused_name
+from simcluster.collectives.cost.algorithm_cost import refused_name
+from simcluster.collectives.cost.algorithm_selection import AUTO, Override, Selection, Wanted
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.selection import AUTO, Override, Selection, Wanted
 from simcluster.document import Name, PositiveInt, Refused, Section
 
 

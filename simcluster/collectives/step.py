@@ -1,6 +1,6 @@
 """The steps of an algorithm as arrays: who sends which chunks to whom, and what waits for what.
 
-One description serves values (``perform`` moves chunks by it), loads on links (``loads``) and time
+One description serves values (``run_on_arrays`` moves chunks by it), loads on links (``traffic``) and time
 (``cost``). Ranks are numbered as ``Site`` numbers them; ids from ``Site.num_ranks`` on are its switches.
 """
 

@@ -10,7 +10,7 @@ from simcluster.document.document import Document
 from simcluster.document.figure import Figure, Provenance
 from simcluster.document.file import check_readable, content_of, names_file, real_path, text_of
 from simcluster.document.json_file import json_object
-from simcluster.document.other_names import OtherNames, OtherNameSpec
+from simcluster.document.key_aliases import OtherNames, OtherNameSpec
 from simcluster.document.quantity import Bandwidth, Bytes, Compute, Duration, Frequency, Quantity
 from simcluster.document.schema import json_schema
 from simcluster.document.section import (

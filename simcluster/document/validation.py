@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from simcluster.document.complaint import (
+from simcluster.document.document import Document
+from simcluster.document.error_messages import (
     Complaint,
     is_about_form,
     misfit,
@@ -20,7 +21,6 @@ from simcluster.document.complaint import (
     sentence,
     unknown_key,
 )
-from simcluster.document.document import Document
 from simcluster.document.shape import Shape
 from simcluster.document.tree import Key, keys_of, spelled
 from simcluster.document.wording import LIST, MAPPING, kind_of

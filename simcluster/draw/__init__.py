@@ -3,15 +3,15 @@
 ``draw.area`` is imported by its own name: it alone needs NumPy, which a list on the terminal does not.
 """
 
-from simcluster.draw.bar import bar, flow, legend
 from simcluster.draw.grid import TONES, schedule_grid
-from simcluster.draw.layers import Box, Line, Row, layers
 from simcluster.draw.markup import Markup, html_legend, html_table, section, swatch
+from simcluster.draw.schedule_slots import Slot, slots
 from simcluster.draw.screen import screen_width, shown
-from simcluster.draw.slots import Slot, slots
-from simcluster.draw.stacks import Stack, stacks
-from simcluster.draw.table import Cell, Column, table
-from simcluster.draw.timeline import Block, timeline
+from simcluster.draw.svg_bars import Stack, stacks
+from simcluster.draw.svg_timeline import Block, timeline
+from simcluster.draw.text_bars import bar, flow, legend
+from simcluster.draw.text_tables import Cell, Column, table
+from simcluster.draw.tier_diagram import Box, Line, Row, layers
 from simcluster.draw.tone import Part, Tone, total
 
 __all__ = [

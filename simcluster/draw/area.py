@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster import units
-from simcluster.draw.stacks import LIMIT
 from simcluster.draw.svg import CHARACTER, Canvas, instant, number, ticks
+from simcluster.draw.svg_bars import LIMIT
 from simcluster.draw.tone import Tone
 
 TOP, BOTTOM, FONT_SIZE = 10, 22, 10

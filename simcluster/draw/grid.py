@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from rich.text import Text
 
-from simcluster.draw.slots import LENGTHS, Slot, slots
+from simcluster.draw.schedule_slots import LENGTHS, Slot, slots
 from simcluster.draw.tone import BLUE, EMPTY, GREEN, GREY, ORANGE, PURPLE, TEAL, Tone
 
 TONES: Mapping[str, Tone] = MappingProxyType(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from simcluster.draw.svg import FONT
-from simcluster.draw.table import Column
+from simcluster.draw.text_tables import Column
 from simcluster.draw.tone import Tone
 
 _PLAIN = "border:0;background:none;vertical-align:top"

@@ -5,15 +5,9 @@ from simcluster.engine.engine import run, run_together
 from simcluster.engine.fabric import Background, CapacityChange, Fabric, Links, Phase, Transfer
 from simcluster.engine.loaded import fabric, fabrics
 from simcluster.engine.lodger import Lodger, Progress
-from simcluster.engine.memory import memory
-from simcluster.engine.pool import PoolRules
-from simcluster.engine.record import record
-from simcluster.engine.reserve import Reserve, reserve
-from simcluster.engine.spans import instruction_times
 from simcluster.engine.swept import Method
 from simcluster.engine.timing import ClassTiming, Timing
 from simcluster.engine.vectors import Vectors
-from simcluster.engine.waits import waits
 
 __all__ = [
     "Background",
@@ -25,19 +19,12 @@ __all__ = [
     "Lodger",
     "Method",
     "Phase",
-    "PoolRules",
     "Progress",
-    "Reserve",
     "Timing",
     "Transfer",
     "Vectors",
     "fabric",
     "fabrics",
-    "instruction_times",
-    "memory",
-    "record",
-    "reserve",
     "run",
     "run_together",
-    "waits",
 ]

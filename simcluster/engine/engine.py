@@ -15,7 +15,7 @@ import simpy
 from numpy.typing import NDArray
 
 from simcluster.cluster import DEVICES_OWN, Cluster, Dispatch
-from simcluster.cluster.communication import Taken
+from simcluster.cluster.device.communication_kernels import Taken
 from simcluster.collectives import AUTOMATIC, Selection
 from simcluster.engine.deadlock import HEADING, LATE, STILL, stuck
 from simcluster.engine.fabric import NO_LINKS, Fabric, Links
@@ -41,8 +41,8 @@ from simcluster.engine.swept import Method, swept
 from simcluster.engine.timing import ClassTiming, Timing
 from simcluster.errors import PlanError, SimulationError
 from simcluster.program import COMPUTE, Action, Classes, Instruction, Program
-from simcluster.program.calls import FREE_CALLS, HostCalls
-from simcluster.program.instruction import SENDER_OF
+from simcluster.program.communication.host_calls import FREE_CALLS, HostCalls
+from simcluster.program.isa.instruction import SENDER_OF
 
 Ints = NDArray[np.int64]
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from simcluster.engine.timed import NOTHING, TimedCode, Track
 from simcluster.program import Execution, Program, Scope
-from simcluster.program.instruction import COMPUTE, SENDER_OF, TRANSFER_STREAMS
-from simcluster.program.makers import made
+from simcluster.program.isa.instruction import COMPUTE, SENDER_OF, TRANSFER_STREAMS
+from simcluster.program.isa.producers import made
 
 Ints = NDArray[np.int64]
 

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from simcluster.cluster import Cluster
-from simcluster.cluster.price import nanoseconds
+from simcluster.cluster.device.price import nanoseconds
 from simcluster.collectives import Choice, Operation, routine
 from simcluster.engine.choices import Choices
 from simcluster.engine.fabric import Background, CapacityChange, Fabric, Late, Links, Phase, Transfer
 from simcluster.engine.vectors import GRAIN, Vectors
 from simcluster.program import Action, Classes, Instruction
-from simcluster.program.instruction import sends, with_next
-from simcluster.program.loading import Key, Loaded, phase_key
-from simcluster.program.structure import Loads
-from simcluster.program.symmetry import TRANSFERS, Axes
+from simcluster.program.communication.program_loads import Key, Loaded, phase_key
+from simcluster.program.isa.instruction import sends, with_next
+from simcluster.program.symmetry.coloured_graph import Loads
+from simcluster.program.symmetry.rank_classes import TRANSFERS, Axes
 
 
 def fabric(loaded: Loaded, choices: Choices) -> Fabric:

@@ -16,8 +16,8 @@ from simcluster.engine.fabric import Fabric
 from simcluster.engine.prices import Prices
 from simcluster.engine.streams import Stream
 from simcluster.program import Classes, Program
-from simcluster.program.calls import FREE_CALLS, Calls, HostCalls
-from simcluster.program.wanted import Wants
+from simcluster.program.communication.collective_overrides import Wants
+from simcluster.program.communication.host_calls import FREE_CALLS, Calls, HostCalls
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,17 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cluster import Cluster, Device, Dispatch, Fleet, Placement
-from simcluster.cluster.communication import SCALE, Taken
-from simcluster.cluster.price import nanoseconds
+from simcluster.cluster.device.communication_kernels import SCALE, Taken
+from simcluster.cluster.device.price import nanoseconds
 from simcluster.engine.ahead import waits_for_host
 from simcluster.engine.choices import Choices
 from simcluster.engine.fabric import NEVER, Fabric, Transfer
 from simcluster.engine.pace import PARTS
 from simcluster.engine.timed import Priced, TimedCode, timed
 from simcluster.program import Action, Classes, Code, Instruction, Program
-from simcluster.program.calls import Calls
-from simcluster.program.graphs import dispatched
-from simcluster.program.instruction import with_next
+from simcluster.program.communication.host_calls import Calls
+from simcluster.program.isa.instruction import with_next
+from simcluster.program.lowering.graph_launch import dispatched
 
 Ints = NDArray[np.int64]
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from simcluster.analysis.memory_usage.memory_verdict import MemoryVerdict
 from simcluster.explain.knobs import knobs, nearest
 from simcluster.explain.trial import Trial, Trials, trial_of
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
-from simcluster.simulation.verdict import MemoryVerdict
 from simcluster.trace import Run
 
 

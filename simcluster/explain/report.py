@@ -9,10 +9,10 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from simcluster import units
+from simcluster.analysis.memory_usage.memory_verdict import RULE, MemoryUse, MemoryVerdict
 from simcluster.draw import Column, shown, table
 from simcluster.explain.explanation import Explanation
 from simcluster.explain.trial import Trial
-from simcluster.simulation.verdict import RULE, MemoryUse, MemoryVerdict
 
 ROWS = 12
 """Entries of the live set that are shown."""

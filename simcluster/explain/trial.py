@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from simcluster.analysis.memory_usage.memory_verdict import MemoryUse, MemoryVerdict, deciding
 from simcluster.errors import SimclusterError
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
-from simcluster.simulation.verdict import MemoryUse, MemoryVerdict, deciding
 from simcluster.trace import Run
 
 Changes = tuple[tuple[str, str], ...]

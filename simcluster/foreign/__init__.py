@@ -3,9 +3,9 @@
 The formats themselves are in ``simcluster.foreign.formats``.
 """
 
-from simcluster.foreign.flag import Fate, Flag, Untranslated
-from simcluster.foreign.importer import Given, Imported, Importer, importer, importers
-from simcluster.foreign.translate import told, translate, translated_text
+from simcluster.foreign.file_translation import told, translate, translated_text
+from simcluster.foreign.importer_interface import Given, Imported, Importer, importer, importers
+from simcluster.foreign.reading.flag import Fate, Flag, Untranslated
 
 __all__ = [
     "Fate",

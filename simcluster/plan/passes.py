@@ -7,32 +7,32 @@ from dataclasses import dataclass, field
 
 from simcluster.layout import Layout, Mesh
 from simcluster.model import Graph
-from simcluster.plan.accumulate import ALL, accumulate
-from simcluster.plan.cast import cast_again, cast_weights
-from simcluster.plan.chunks import in_chunks
-from simcluster.plan.clip import clip
-from simcluster.plan.copies import once_per_step, per_use, repeated
-from simcluster.plan.decompose import decompose_updates
-from simcluster.plan.differentiate import differentiate
-from simcluster.plan.enclose import enclose
-from simcluster.plan.formats import Formats
-from simcluster.plan.framework import FrameworkSpec
-from simcluster.plan.fuse import fuse
-from simcluster.plan.offload import away, offload
-from simcluster.plan.offloading import Offload
-from simcluster.plan.on_host import on_host
-from simcluster.plan.optimize import OptimizerPlan, optimize
-from simcluster.plan.overlap_spec import OverlapSpec
-from simcluster.plan.quantise import quantise
-from simcluster.plan.recompute import recompute, recomputed_layers
-from simcluster.plan.recompute_spec import RecomputeSpec
-from simcluster.plan.redistribute import Router
-from simcluster.plan.saved_slices import slice_inputs
-from simcluster.plan.selective import recompute_operators
-from simcluster.plan.shard import shard
-from simcluster.plan.sharding import Sharding
-from simcluster.plan.split import split_backward
-from simcluster.plan.strategies import Strategies
+from simcluster.plan.autodiff.backward_split import split_backward
+from simcluster.plan.autodiff.differentiation import differentiate
+from simcluster.plan.autodiff.gradient_accumulation import ALL, accumulate
+from simcluster.plan.execution.kernel_fusion import fuse
+from simcluster.plan.offload.host_operators import on_host
+from simcluster.plan.offload.offload_passes import away, offload
+from simcluster.plan.optimizer.gradient_clipping import clip
+from simcluster.plan.optimizer.optimizer_step import OptimizerPlan, optimize
+from simcluster.plan.optimizer.update_decomposition import decompose_updates
+from simcluster.plan.overlap.collective_matmul import in_chunks
+from simcluster.plan.precision.formats import Formats
+from simcluster.plan.precision.fp8_casts import once_per_step, per_use, repeated
+from simcluster.plan.precision.fp8_matmuls import quantise
+from simcluster.plan.precision.weight_casts import cast_again, cast_weights
+from simcluster.plan.recompute.distributed_saved_activations import slice_inputs
+from simcluster.plan.recompute.layer_recompute import recompute, recomputed_layers
+from simcluster.plan.recompute.selective_recompute import recompute_operators
+from simcluster.plan.redistribution.redistribution_planner import Router
+from simcluster.plan.rules.offload_rule import Offload
+from simcluster.plan.sharding.graph_sharding import shard
+from simcluster.plan.spec.framework import FrameworkSpec
+from simcluster.plan.spec.optimizer_sharding import Sharding
+from simcluster.plan.spec.overlap_spec import OverlapSpec
+from simcluster.plan.spec.recompute_spec import RecomputeSpec
+from simcluster.plan.strategies.assignment import Strategies
+from simcluster.plan.subgraphs.backward_subgraphs import enclose
 
 
 def differentiated(placed: Graph, formats: Formats) -> Graph:

@@ -9,19 +9,19 @@ from simcluster.cluster import Dispatch
 from simcluster.collectives import Selection
 from simcluster.layout import Mesh
 from simcluster.model import Graph
-from simcluster.model.generation import Generation
-from simcluster.model.updates import Rules
-from simcluster.plan.batches import Batches
-from simcluster.plan.chain import Chain
-from simcluster.plan.conduct import Conduct
-from simcluster.plan.inputs import Inputs
-from simcluster.plan.offloading import Offload
-from simcluster.plan.piece import Graphs, Pieces
-from simcluster.plan.recompute_spec import RecomputeSpec
-from simcluster.plan.routing import BALANCED, Routing
-from simcluster.plan.schedule import Timetable
-from simcluster.plan.sharding import Sharding
-from simcluster.plan.strategies import Strategies
+from simcluster.model.layers.generation import Generation
+from simcluster.model.optimizer_rules import Rules
+from simcluster.plan.data.batch_shares import Batches
+from simcluster.plan.data.input_pipeline import Inputs
+from simcluster.plan.execution.execution_policy import Conduct
+from simcluster.plan.pipeline.schedule import Timetable
+from simcluster.plan.pipeline.virtual_stages import Chain
+from simcluster.plan.rules.expert_routing import BALANCED, Routing
+from simcluster.plan.rules.offload_rule import Offload
+from simcluster.plan.spec.optimizer_sharding import Sharding
+from simcluster.plan.spec.recompute_spec import RecomputeSpec
+from simcluster.plan.strategies.assignment import Strategies
+from simcluster.plan.subgraphs.subgraph import Graphs, Pieces
 from simcluster.work import DType
 
 

@@ -1,8 +1,8 @@
 """The Program: instruction codes, executions per part, symmetry classes, and the checker."""
 
-from simcluster.program.build import build
-from simcluster.program.check import check
-from simcluster.program.instruction import (
+from simcluster.program.assembly.build_program import build
+from simcluster.program.checker import check
+from simcluster.program.isa.instruction import (
     COMPUTE,
     Action,
     Call,
@@ -13,10 +13,10 @@ from simcluster.program.instruction import (
     Scope,
     Slot,
 )
-from simcluster.program.part import ONCE
-from simcluster.program.program import PartProgram, Program, Resident
-from simcluster.program.structure import Loads
-from simcluster.program.symmetry import (
+from simcluster.program.isa.program import PartProgram, Program, Resident
+from simcluster.program.stages.stage_context import ONCE
+from simcluster.program.symmetry.coloured_graph import Loads
+from simcluster.program.symmetry.rank_classes import (
     Classes,
     Flows,
     Group,

@@ -1,15 +1,15 @@
 """A Run -> something a person or a script reads; one file, one format."""
 
-from simcluster.report.comparison import Comparison
-from simcluster.report.comparison_html import comparison_html, comparison_page
-from simcluster.report.comparison_text import comparison_text
-from simcluster.report.html import html
-from simcluster.report.layouts import layouts_text
-from simcluster.report.perfetto import write_perfetto
-from simcluster.report.result_json import result_json
-from simcluster.report.summary import summary, summary_text
-from simcluster.report.verification import verification_text
-from simcluster.report.weights import weights_text
+from simcluster.report.comparison.comparison import Comparison
+from simcluster.report.comparison.html_bars import comparison_html, comparison_page
+from simcluster.report.comparison.text_bars import comparison_text
+from simcluster.report.json_result import result_json
+from simcluster.report.notebook.result_sections import html
+from simcluster.report.perfetto.trace_file import write_perfetto
+from simcluster.report.terminal.layouts import layouts_text
+from simcluster.report.terminal.summary_screen import summary, summary_text
+from simcluster.report.terminal.verification import verification_text
+from simcluster.report.terminal.weight_layouts import weights_text
 
 __all__ = [
     "Comparison",

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from simcluster.document import Refused
 from simcluster.errors import Problem
-from simcluster.plan.inference_spec import InferenceSpec, Task
-from simcluster.plan.spec import ParallelSpec, TrainingSpec
+from simcluster.plan.spec.inference_spec import InferenceSpec, Task
+from simcluster.plan.spec.parallel_spec import ParallelSpec, TrainingSpec
 
 _OF_TRAINING = (
     "parameter_broadcast",

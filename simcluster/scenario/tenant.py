@@ -7,13 +7,13 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from simcluster.cluster import ClusterSpec
-from simcluster.cluster.indices import IndexList, listed, told
+from simcluster.cluster.spec.index_lists import IndexList, listed, told
 from simcluster.collectives import CollectivesSpec
 from simcluster.document import Name, Refused, Section, Unsupported
 from simcluster.engine.spec import RunSpec
-from simcluster.model.spec import ModelSpec
-from simcluster.plan.framework import IDEAL, FrameworkSpec
-from simcluster.plan.spec import ParallelSpec, TrainingSpec
+from simcluster.model.spec.model_spec import ModelSpec
+from simcluster.plan.spec.framework import IDEAL, FrameworkSpec
+from simcluster.plan.spec.parallel_spec import ParallelSpec, TrainingSpec
 
 
 class GuestSpec(Section):

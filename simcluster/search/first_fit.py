@@ -15,16 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from simcluster.analysis.memory_usage.memory_verdict import MemoryUse, MemoryVerdict, deciding, headroom
 from simcluster.cluster import Cluster, ClusterSpec
 from simcluster.document import validate_data
 from simcluster.engine.spec import RunSpec
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.model import Model
-from simcluster.model.spec import ModelSpec
-from simcluster.plan.framework import IDEAL, FrameworkSpec
+from simcluster.model.spec.model_spec import ModelSpec
+from simcluster.plan.spec.framework import IDEAL, FrameworkSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
-from simcluster.simulation.verdict import MemoryUse, MemoryVerdict, deciding, headroom
 from simcluster.work import DType
 
 TOKENS = 4 * 2**20

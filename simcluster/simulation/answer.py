@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.analysis.metrics.model_flops import Flops, forward_flops
 from simcluster.model import Graph
-from simcluster.model.generation import Generation
+from simcluster.model.layers.generation import Generation
 from simcluster.program import COMPUTE, Category
-from simcluster.simulation.build import Built
-from simcluster.simulation.flops import Flops, forward_flops
+from simcluster.simulation.compose.build import Built
 from simcluster.simulation.recorded import Recorded
 from simcluster.trace import Asked, Recording, Table
 

@@ -6,8 +6,8 @@ from collections import Counter
 
 import numpy as np
 
-from simcluster.program.graphs import dispatched as runs_kernels
-from simcluster.simulation.build import Built
+from simcluster.program.lowering.graph_launch import dispatched as runs_kernels
+from simcluster.simulation.compose.build import Built
 
 
 def dispatched(built: Built) -> dict[str, float]:

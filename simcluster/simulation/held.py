@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from simcluster.simulation.alive import by_name
-from simcluster.simulation.build import Built
-from simcluster.simulation.verdict import MemoryRule, MemoryUse, outside
+from simcluster.analysis.memory_usage.live_set import by_name
+from simcluster.analysis.memory_usage.memory_verdict import MemoryRule, MemoryUse, outside
+from simcluster.simulation.compose.build import Built
 from simcluster.trace import Table
 
 SHOWN = 24

@@ -8,9 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from simcluster.engine import ClassTiming, Timing, instruction_times, memory, record, waits
+from simcluster.analysis import instruction_times, memory, record, waits
+from simcluster.engine import ClassTiming, Timing
 from simcluster.errors import TraceError
-from simcluster.simulation.build import Built
+from simcluster.simulation.compose.build import Built
 from simcluster.trace import Asked, Recording, Table
 
 MOST_EXPANDED = 2**23

@@ -11,24 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster import units
+from simcluster.analysis.memory_usage.allocation_log import CATEGORIES
+from simcluster.analysis.memory_usage.allocation_log import account as engine_account
+from simcluster.analysis.memory_usage.live_set import alive
+from simcluster.analysis.memory_usage.memory_verdict import RULE, verdict_of
+from simcluster.analysis.memory_usage.peak_memory import peaks as engine_peaks
+from simcluster.analysis.metrics.model_flops import Flops, forward_flops, matrix_flops
+from simcluster.analysis.timeline.idle_gaps import IDLE, PIPELINE_WAIT
+from simcluster.analysis.timeline.instruction_spans import Vocabulary
+from simcluster.analysis.timeline.step_breakdown import cut, cut_of
 from simcluster.collectives import Operation
 from simcluster.engine import Timing
-from simcluster.engine.account import CATEGORIES
-from simcluster.engine.account import account as engine_account
-from simcluster.engine.cut import cut, cut_of
-from simcluster.engine.peaks import peaks as engine_peaks
-from simcluster.engine.spans import Vocabulary
 from simcluster.engine.sweep import Swept
-from simcluster.engine.waits import IDLE, PIPELINE_WAIT
 from simcluster.program import Action, Category, Code, Instruction
-from simcluster.program.calls import Calls
-from simcluster.program.instruction import HOST, INPUT, OFFLOAD, stream_axes
-from simcluster.simulation.alive import alive
-from simcluster.simulation.build import Built, host_calls
+from simcluster.program.communication.host_calls import Calls
+from simcluster.program.isa.instruction import HOST, INPUT, OFFLOAD, stream_axes
+from simcluster.simulation.compose.build import Built, host_calls
 from simcluster.simulation.dispatched import dispatched
-from simcluster.simulation.flops import Flops, forward_flops, matrix_flops
 from simcluster.simulation.host_memory import HostMemory
-from simcluster.simulation.verdict import RULE, verdict_of
 from simcluster.trace import Table
 from simcluster.work import Kernel
 

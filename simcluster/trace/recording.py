@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.errors import TraceError
-from simcluster.trace.stretched import stretch
+from simcluster.trace.slowed_kernels import stretch
 from simcluster.trace.table import Table
 
 Ints = NDArray[np.int64]

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from simcluster import units
 from simcluster.document import Refused, check_readable
 from simcluster.errors import TraceError
-from simcluster.trace.asked import Asked
-from simcluster.trace.atomic import atomic
+from simcluster.trace.atomic_files import atomic
+from simcluster.trace.lazy_recording import Asked
 from simcluster.trace.recording import COMPUTE, Recording
 from simcluster.trace.table import Table
 

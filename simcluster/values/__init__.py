@@ -1,7 +1,7 @@
 """A Program on arrays: replayed in a trace's order on every simulated device, compared with one device."""
 
-from simcluster.values.compare import Comparison, Tolerance, compare, compare_generated
-from simcluster.values.generated import GenerationOracle
+from simcluster.values.comparison import Comparison, Tolerance, compare, compare_generated
+from simcluster.values.generation_oracle import GenerationOracle
 from simcluster.values.oracle import Oracle, StepValues
 from simcluster.values.replay import Replay
 from simcluster.values.source import Source

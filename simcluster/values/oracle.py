@@ -23,8 +23,8 @@ from simcluster.model import (
     Role,
 )
 from simcluster.model.operators.clip import clip_factor
-from simcluster.model.operators.rows import RowUpdate
-from simcluster.model.updates import Rules
+from simcluster.model.operators.sparse_updates import RowUpdate
+from simcluster.model.optimizer_rules import Rules
 from simcluster.values.source import Source
 
 BATCH = "batch"

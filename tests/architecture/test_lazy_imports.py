@@ -9,24 +9,27 @@ import sys
 
 import pytest
 
-from simcluster.cli.commands import _IN_ORDER
+from simcluster.cli.commands import names
 
 HEAVY = ("numpy", "simpy", "ruamel", "orjson", "rustworkx")
 ROOMS = (
+    "analysis",
     "api",
     "baseline",
     "cluster",
     "collectives",
     "document",
     "engine",
+    "explain",
     "model",
     "plan",
     "report",
     "scenario",
     "search",
     "simulation",
+    "tuning",
 )
-COMMANDS = [module.__name__.rpartition(".")[2].removesuffix("_") for module in _IN_ORDER]
+COMMANDS = names()
 
 REPORT = """
 import json, sys

@@ -25,7 +25,7 @@ import pytest
 
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate
-from simcluster.simulation.simulate import carry_out
+from simcluster.simulation.run_scenario import carry_out
 from simcluster.trace import Run
 from tests.attack.mutants import PACKAGES, in_order, named, plant
 from tests.attack.properties import check_run

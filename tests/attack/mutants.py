@@ -20,17 +20,17 @@ from types import CodeType, FunctionType
 
 import simcluster
 
-PACKAGES = ("plan", "program", "engine", "values", "collectives", "layout")
-"""Where the rules are: of planning, lowering, timing and replaying."""
+PACKAGES = ("analysis", "plan", "program", "engine", "values", "collectives", "layout")
+"""Where the rules are: of planning, lowering, timing and replaying, and what times mean."""
 ROOT = Path(simcluster.__file__).parent
 NO_RULES = (
     "spec",
     "hints",
-    "told",
+    "profile_description",
     "notes",
     "limits",
     "deadlock",
-    "possible",
+    "schedule_validation",
     "kernel_order",
     "names",
     "mindspore",

@@ -11,8 +11,8 @@ from typing import Any
 
 from simcluster.document import validate_data
 from simcluster.errors import SimclusterError
-from simcluster.plan.framework import FrameworkSpec
-from simcluster.plan.schedule_spec import ScheduleSpec, schedules
+from simcluster.plan.spec.framework import FrameworkSpec
+from simcluster.plan.spec.schedule_spec import ScheduleSpec, schedules
 from tests.attack.models import FAMILIES, USUAL, Section, Wanted, sequence, some
 from tests.compositions import CONSTANTS, CORE, HOSTED, OFFLOAD, RECOMPUTE, SHARDINGS, ULYSSES, scheduled
 from tests.hosts import host

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from simcluster.engine.rank_classes import classes_on_links
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare
-from simcluster.simulation.build import Built
-from simcluster.simulation.classes import classes_on_links
-from simcluster.simulation.simulate import carry_out
-from simcluster.simulation.verify import verified
+from simcluster.simulation.compose.build import Built
+from simcluster.simulation.run_scenario import carry_out
+from simcluster.simulation.verification.single_device_comparison import verified
 from simcluster.trace import Run
 from tests.unit.simulation.test_folding import assert_every_rank_is_its_class
 

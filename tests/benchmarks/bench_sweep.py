@@ -14,7 +14,7 @@ import pytest
 
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate
-from simcluster.simulation.timed import timed
+from simcluster.simulation.compose.engine_run import timed
 
 
 def scenario(host: str, hosts: int) -> Scenario:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from simcluster.layout import Mesh
-from simcluster.program.colouring import refined
-from simcluster.program.structure import Loads, Meetings, Structure
-from simcluster.program.symmetry import pipeline_pairs
+from simcluster.program.symmetry.coloured_graph import Loads, Meetings, Structure
+from simcluster.program.symmetry.equitable_partition import refined
+from simcluster.program.symmetry.rank_classes import pipeline_pairs
 
 HOSTS_PER_LEAF = 32
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simcluster import units
-from simcluster.model.spec import ModelSpec
+from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.scenario import Scenario
 from simcluster.search.first_fit import Start, first_fit
 from simcluster.simulation import simulate

@@ -17,11 +17,11 @@ import pytest
 
 from simcluster.errors import SimclusterError
 from simcluster.model import Place
-from simcluster.plan.framework import FrameworkSpec
-from simcluster.plan.schedule_spec import schedules
+from simcluster.plan.spec.framework import FrameworkSpec
+from simcluster.plan.spec.schedule_spec import schedules
 from simcluster.simulation import prepare
-from simcluster.simulation.build import lowered, planned
-from simcluster.simulation.verify import proved, verified
+from simcluster.simulation.compose.build import lowered, planned
+from simcluster.simulation.verification.single_device_comparison import proved, verified
 from tests.compositions import COMMON, DETAILS, MAIN, ONCE_WRONG, USUAL, profiles_of, scenario
 from tests.covering import covering
 from tests.refusals import REFUSALS, legal

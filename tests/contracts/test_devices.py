@@ -20,7 +20,7 @@ from simcluster.cluster import (
     load_device,
     load_host,
 )
-from simcluster.cluster.device_spec import FloatType, Streaming
+from simcluster.cluster.spec.device_spec import FloatType, Streaming
 from simcluster.collectives import Operation, all_algorithms, collective_time
 from simcluster.document import Figure, Section
 from simcluster.work import DType, Kernel, Work

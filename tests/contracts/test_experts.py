@@ -15,7 +15,7 @@ import pytest
 from simcluster.errors import PlanError
 from simcluster.layout import Kind, Movement
 from simcluster.model import Phase
-from simcluster.plan.spec import FrameworkSpec, RecipeSpec
+from simcluster.plan.spec.parallel_spec import FrameworkSpec, RecipeSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
 

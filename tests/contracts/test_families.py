@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import pytest
 
 from simcluster.model import Phase
-from simcluster.model.spec import ModelSpec
-from simcluster.plan.spec import FrameworkSpec
+from simcluster.model.spec.model_spec import ModelSpec
+from simcluster.plan.spec.parallel_spec import FrameworkSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate, verify
-from simcluster.simulation.build import prepare
+from simcluster.simulation.compose.build import prepare
 from tests.contracts.test_pipelines import p2p_of
 from tests.contracts.test_recipes import SINGLE
 from tests.covering import covering

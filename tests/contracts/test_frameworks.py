@@ -11,12 +11,12 @@ import pytest
 from simcluster.layout import Movement
 from simcluster.model import Operator
 from simcluster.model.operators.pointwise import Accumulate
-from simcluster.plan.framework import IDEAL, FrameworkSpec
-from simcluster.plan.told import told
+from simcluster.plan.diagnostics.profile_description import told
+from simcluster.plan.spec.framework import IDEAL, FrameworkSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
-from simcluster.simulation.build import planned
-from simcluster.simulation.verify import verified
+from simcluster.simulation.compose.build import planned
+from simcluster.simulation.verification.single_device_comparison import verified
 from tests.contracts.test_recipes import label
 from tests.covering import covering
 from tests.scenarios import TINY, TINY_GPT, scenario, under

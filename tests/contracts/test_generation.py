@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from simcluster.model.generation import Generation
-from simcluster.model.spec import ModelSpec
+from simcluster.model.layers.generation import Generation
+from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.work import DType
 
 ASKED = Generation(prompt=4, tokens=3, steps=(1, 2), flights=1, dtype=DType.BF16)

@@ -9,7 +9,7 @@ import pytest
 
 from simcluster.document import validate_data
 from simcluster.errors import ScenarioError
-from simcluster.model.spec import ModelSpec
+from simcluster.model.spec.model_spec import ModelSpec
 from tests.contracts.test_models import ENTRIES, built, counted
 
 

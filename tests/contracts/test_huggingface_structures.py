@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from simcluster.document import validate_data
 from simcluster.errors import ScenarioError
-from simcluster.model.spec import ModelSpec
+from simcluster.model.spec.model_spec import ModelSpec
 from tests.contracts.test_huggingface import config_of, load
 from tests.contracts.test_models import built
 

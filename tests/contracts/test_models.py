@@ -7,8 +7,8 @@ import pytest
 
 from simcluster.document import validate_data
 from simcluster.model import Region, Role, Transformer
-from simcluster.model.spec import ModelSpec
-from simcluster.plan.differentiate import differentiate
+from simcluster.model.spec.model_spec import ModelSpec
+from simcluster.plan.autodiff.differentiation import differentiate
 from simcluster.values import Source
 from simcluster.work import DType
 

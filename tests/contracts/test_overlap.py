@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.plan.chunks import chunked
+from simcluster.plan.overlap.collective_matmul import chunked
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
 from tests.covering import covering

@@ -12,8 +12,8 @@ import pytest
 
 from simcluster.document import validate_data
 from simcluster.errors import PlanError, SimclusterError
-from simcluster.plan.schedule import render
-from simcluster.plan.schedule_spec import ScheduleSpec, schedules
+from simcluster.plan.pipeline.schedule import render
+from simcluster.plan.spec.schedule_spec import ScheduleSpec, schedules
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
 from tests.covering import covering

@@ -16,8 +16,8 @@ import pytest
 
 from simcluster.layout import Movement
 from simcluster.model import Phase
-from simcluster.plan.schedule_spec import schedules
-from simcluster.plan.spec import FrameworkSpec, RecipeSpec
+from simcluster.plan.spec.parallel_spec import FrameworkSpec, RecipeSpec
+from simcluster.plan.spec.schedule_spec import schedules
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, verify
 from tests.contracts.test_pipelines import p2p_of

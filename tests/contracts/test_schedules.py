@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 from simcluster.errors import PlanError
-from simcluster.plan.schedule import Schedule, check, parse, peaks, render
+from simcluster.plan.pipeline.schedule import Schedule, check, parse, peaks, render
 from simcluster.plan.schedules.text import Text
 from simcluster.registry import kinds
 

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from simcluster.accuracy.hardware import HardwareSpec, hardware_of
-from simcluster.accuracy.runs.cards import host_rate
+from simcluster.accuracy.runs.inter_host_rate import host_rate
 from simcluster.accuracy.runs.row import MeasuredRun
 from simcluster.accuracy.runs.words import FrameworkWords, known_words
 from simcluster.accuracy.table import whole
 from simcluster.cluster import Host, load_cluster
 from simcluster.errors import PlanError
-from simcluster.plan.recompute_spec import in_blocks
-from simcluster.plan.strategy_spec import by_heads
+from simcluster.plan.spec.recompute_spec import in_blocks
+from simcluster.plan.spec.strategy_spec import by_heads
 
 _SIZES = ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab")
 _NEEDED = ("layers", "hidden", "heads", "vocab", "seq_len", "num_devices", "micro_batch", "global_batch")

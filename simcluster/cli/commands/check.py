@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from simcluster.cli.exit_code import ExitCode
+from simcluster.cli.output.exit_code import ExitCode
 
 EXAMPLES = (
     "simcluster check scenarios/ --baseline baseline.json --update      make or renew it",
@@ -45,9 +45,9 @@ def check(
     {min: 45 %}}.
     """
     from simcluster.baseline import check
-    from simcluster.cli.outputs import refused_file
-    from simcluster.cli.progress_line import progress_line
-    from simcluster.cli.terminal import complain, has_colour, out
+    from simcluster.cli.output.progress import progress_line
+    from simcluster.cli.output.result_files import refused_file
+    from simcluster.cli.output.terminal import complain, has_colour, out
     from simcluster.errors import ScenarioError
     from simcluster.scenario import Scenario
     from simcluster.simulation import simulate

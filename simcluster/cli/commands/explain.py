@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from simcluster.cli.exit_code import ExitCode
-from simcluster.cli.options import OneScenario, Settings, changes
+from simcluster.cli.arguments.options import OneScenario, Settings, changes
+from simcluster.cli.output.exit_code import ExitCode
 
 EXAMPLES = (
     "simcluster explain plan.yaml",
@@ -28,8 +28,8 @@ def explain(
     room for all that is reserved and for the headroom (run.headroom, by default the framework profile's);
     what is tight is no remedy. Exit code 1 if the plan does not fit and nothing would.
     """
-    from simcluster.cli.progress_line import progress_line
-    from simcluster.cli.terminal import has_colour, out, out_json
+    from simcluster.cli.output.progress import progress_line
+    from simcluster.cli.output.terminal import has_colour, out, out_json
     from simcluster.explain import explained, explanation_document, explanation_text
     from simcluster.scenario import Scenario
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from simcluster.cli.exit_code import ExitCode
-from simcluster.cli.options import Scenarios, Settings, changes
+from simcluster.cli.arguments.options import Scenarios, Settings, changes
+from simcluster.cli.output.exit_code import ExitCode
 
 EXAMPLES = (
     "simcluster verify scenarios/quickstart.yaml",
@@ -33,8 +33,8 @@ def verify(
     Each plan is shrunk to at most 64 ranks and run for two steps in values; loss, gradients and updated
     weights are compared with one device. Exit code 1 if they disagree.
     """
-    from simcluster.cli.progress_line import progress_line
-    from simcluster.cli.terminal import complain, has_colour, out
+    from simcluster.cli.output.progress import progress_line
+    from simcluster.cli.output.terminal import complain, has_colour, out
     from simcluster.errors import SimclusterError
     from simcluster.report import verification_text
     from simcluster.scenario import Scenario

@@ -10,10 +10,10 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from simcluster.cluster.family import Block, Family, Numbers
-from simcluster.cluster.network import Crossing, Lay, NetworkFabric, NetworkFabricSpec
-from simcluster.cluster.placement import told_apart
-from simcluster.cluster.tiers import hashed
+from simcluster.cluster.interconnect.group_placement import told_apart
+from simcluster.cluster.interconnect.link_families import Block, Family, Numbers
+from simcluster.cluster.interconnect.network_fabric import Crossing, Lay, NetworkFabric, NetworkFabricSpec
+from simcluster.cluster.interconnect.switch_tiers import hashed
 from simcluster.document import (
     Bandwidth,
     Duration,

@@ -7,11 +7,11 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.collectives.algorithm import Algorithm
+from simcluster.collectives.group_site import Site
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.paths import chains
-from simcluster.collectives.site import Site
+from simcluster.collectives.patterns.rings_and_chains import chains
+from simcluster.collectives.patterns.trees import climb, depth, single_tree
 from simcluster.collectives.step import Cut, Routine
-from simcluster.collectives.trees import climb, depth, single_tree
 
 
 class BinaryTree(Algorithm):

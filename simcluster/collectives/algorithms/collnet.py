@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from simcluster.collectives.algorithm import Algorithm
-from simcluster.collectives.in_switch import through_network
+from simcluster.collectives.group_site import Site
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.rounds import everyone
-from simcluster.collectives.site import Site
+from simcluster.collectives.patterns.rounds import everyone
+from simcluster.collectives.patterns.switch_reduction import through_network
+from simcluster.collectives.patterns.two_level import INSIDE
 from simcluster.collectives.step import Cut, Routine
-from simcluster.collectives.two_level import INSIDE
 
 
 class Collnet(Algorithm):

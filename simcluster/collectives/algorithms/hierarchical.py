@@ -6,11 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from simcluster.collectives.group_site import Site
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.rounds import around, everyone, star
-from simcluster.collectives.site import Site
+from simcluster.collectives.patterns.rounds import around, everyone, star
+from simcluster.collectives.patterns.two_level import BETWEEN, INSIDE, TwoLevel, fan
 from simcluster.collectives.step import Cut, Exchange, Ints, Routine, Sends, Step
-from simcluster.collectives.two_level import BETWEEN, INSIDE, TwoLevel, fan
 
 
 class Hierarchical(TwoLevel):

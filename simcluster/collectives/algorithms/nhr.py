@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from simcluster.collectives.rounds import uneven_ring
+from simcluster.collectives.patterns.rounds import uneven_ring
+from simcluster.collectives.patterns.two_level import BETWEEN, TwoLevel
 from simcluster.collectives.step import Ints, Step
-from simcluster.collectives.two_level import BETWEEN, TwoLevel
 
 
 class Nhr(TwoLevel):

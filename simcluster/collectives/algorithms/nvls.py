@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from simcluster.collectives.algorithm import Algorithm
-from simcluster.collectives.in_switch import gathered, spread, through_network
+from simcluster.collectives.group_site import Site
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.site import Site
+from simcluster.collectives.patterns.switch_reduction import gathered, spread, through_network
 from simcluster.collectives.step import Cut, Routine
 
 

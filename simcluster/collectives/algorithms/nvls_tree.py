@@ -8,11 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.collectives.algorithm import Algorithm
-from simcluster.collectives.in_switch import gathered, spread
+from simcluster.collectives.group_site import Site
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.site import Site
+from simcluster.collectives.patterns.switch_reduction import gathered, spread
+from simcluster.collectives.patterns.trees import climb, depth, double_tree
 from simcluster.collectives.step import Cut, Routine
-from simcluster.collectives.trees import climb, depth, double_tree
 
 
 class NvlsTree(Algorithm):

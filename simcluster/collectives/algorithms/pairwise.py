@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.collectives.algorithm import Algorithm
+from simcluster.collectives.group_site import Site
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.site import Site
 from simcluster.collectives.step import Cut, Exchange, Routine
 
 

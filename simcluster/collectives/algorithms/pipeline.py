@@ -7,11 +7,11 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.collectives.algorithm import Algorithm
+from simcluster.collectives.group_site import Site
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.rounds import around
-from simcluster.collectives.site import Site
+from simcluster.collectives.patterns.rounds import around
+from simcluster.collectives.patterns.two_level import by_column
 from simcluster.collectives.step import Ints, Routine, Sends, Step
-from simcluster.collectives.two_level import by_column
 
 
 class Pipeline(Algorithm):

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from simcluster.collectives.algorithm import Algorithm
+from simcluster.collectives.group_site import Site
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.paths import chains
-from simcluster.collectives.site import Site
+from simcluster.collectives.patterns.rings_and_chains import chains
+from simcluster.collectives.patterns.trees import climb, depth, double_tree
 from simcluster.collectives.step import Cut, Routine
-from simcluster.collectives.trees import climb, depth, double_tree
 
 
 class Tree(Algorithm):

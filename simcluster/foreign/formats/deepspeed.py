@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simcluster.foreign.deepspeed_auto import AUTO, filled
-from simcluster.foreign.deepspeed_offload import STAGE, offload
-from simcluster.foreign.deepspeed_offload import meaning as offload_meaning
-from simcluster.foreign.facts import Facts, Meaning
-from simcluster.foreign.flag import Flag
-from simcluster.foreign.importer import Given, Importer
-from simcluster.foreign.inert import inert
-from simcluster.foreign.meaning import (
+from simcluster.foreign.deepspeed.auto_values import AUTO, filled
+from simcluster.foreign.deepspeed.host_offload import STAGE, offload
+from simcluster.foreign.deepspeed.host_offload import meaning as offload_meaning
+from simcluster.foreign.importer_interface import Given, Importer
+from simcluster.foreign.megatron.arguments import ZERO
+from simcluster.foreign.reading.flag import Flag
+from simcluster.foreign.reading.settings_files import read_json
+from simcluster.foreign.translation.facts import Facts, Meaning
+from simcluster.foreign.translation.flag_readers import (
     boolean,
     clip,
     effectless,
@@ -22,9 +23,8 @@ from simcluster.foreign.meaning import (
     states,
     switch,
 )
-from simcluster.foreign.megatron_arguments import ZERO
-from simcluster.foreign.profile import of_profile, say_framework
-from simcluster.foreign.settings import read_json
+from simcluster.foreign.translation.framework_profile import of_profile, say_framework
+from simcluster.foreign.translation.ignored import inert
 
 _INERT = inert("deepspeed")
 _ON_DEVICE = (

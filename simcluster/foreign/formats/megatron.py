@@ -6,24 +6,24 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from simcluster.errors import Problem, ScenarioError
-from simcluster.foreign import megatron_model as model
-from simcluster.foreign.deepspeed_offload import offload as zero_offload
-from simcluster.foreign.facts import Facts, Meaning, without_effect
-from simcluster.foreign.flag import Flag
+from simcluster.foreign.deepspeed.host_offload import offload as zero_offload
 from simcluster.foreign.formats.deepspeed import meaning_of as setting_of
 from simcluster.foreign.formats.deepspeed import sharding
-from simcluster.foreign.importer import Given, Importer
-from simcluster.foreign.launcher import understand_launcher
-from simcluster.foreign.megatron_arguments import MARKS, PROFILED, meaning_of
-from simcluster.foreign.megatron_families import MEANINGS as FAMILIES
-from simcluster.foreign.megatron_families import structure
-from simcluster.foreign.megatron_forks import MEANINGS as FORKS
-from simcluster.foreign.megatron_forks import partition
-from simcluster.foreign.megatron_offload import offload
-from simcluster.foreign.megatron_program import program
-from simcluster.foreign.mixture import mixture
-from simcluster.foreign.settings import read_json
-from simcluster.foreign.shell import Script, find_launch, read_script
+from simcluster.foreign.importer_interface import Given, Importer
+from simcluster.foreign.megatron import combined_arguments as model
+from simcluster.foreign.megatron.arguments import MARKS, PROFILED, meaning_of
+from simcluster.foreign.megatron.entry_script import program
+from simcluster.foreign.megatron.fork_arguments import MEANINGS as FORKS
+from simcluster.foreign.megatron.fork_arguments import partition
+from simcluster.foreign.megatron.host_offload import offload
+from simcluster.foreign.megatron.launcher import understand_launcher
+from simcluster.foreign.megatron.model_families import MEANINGS as FAMILIES
+from simcluster.foreign.megatron.model_families import structure
+from simcluster.foreign.reading.flag import Flag
+from simcluster.foreign.reading.settings_files import read_json
+from simcluster.foreign.reading.shell import Script, find_launch, read_script
+from simcluster.foreign.translation.facts import Facts, Meaning, without_effect
+from simcluster.foreign.translation.mixture_of_experts import mixture
 
 _CONFIG = "--deepspeed_config"
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from simcluster.foreign.beyond import EVALUATION
-from simcluster.foreign.facts import Choice, Facts, Meaning
-from simcluster.foreign.flag import Fate, Flag, Untranslated
-from simcluster.foreign.importer import Given, Importer
-from simcluster.foreign.inert import inert
-from simcluster.foreign.meaning import (
+from simcluster.foreign.importer_interface import Given, Importer
+from simcluster.foreign.mindformers.host_offload import meaning_of as offload_meaning
+from simcluster.foreign.mindformers.host_offload import offload
+from simcluster.foreign.mindformers.model_section import MODEL, SECTION, model
+from simcluster.foreign.mindformers.recompute import meaning_of, recomputation
+from simcluster.foreign.reading.flag import Fate, Flag, Untranslated
+from simcluster.foreign.reading.settings_files import read_settings
+from simcluster.foreign.translation.facts import Choice, Facts, Meaning
+from simcluster.foreign.translation.flag_readers import (
     effectless,
     lost,
     number,
@@ -22,13 +25,10 @@ from simcluster.foreign.meaning import (
     switch,
     word,
 )
-from simcluster.foreign.mindformers_model import MODEL, SECTION, model
-from simcluster.foreign.mindformers_offload import meaning_of as offload_meaning
-from simcluster.foreign.mindformers_offload import offload
-from simcluster.foreign.mindformers_recompute import meaning_of, recomputation
-from simcluster.foreign.mixture import DEEPSEEK, mixture
-from simcluster.foreign.profile import of_profile, say_framework
-from simcluster.foreign.settings import read_settings
+from simcluster.foreign.translation.framework_profile import of_profile, say_framework
+from simcluster.foreign.translation.ignored import inert
+from simcluster.foreign.translation.mixture_of_experts import DEEPSEEK, mixture
+from simcluster.foreign.translation.unsupported_features import EVALUATION
 
 _INERT = inert("mindformers")
 _LEVELS = {

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simcluster.foreign import megatron_model as megatron
-from simcluster.foreign import nemo_words as words
-from simcluster.foreign.facts import Facts, Meaning
-from simcluster.foreign.importer import Given, Importer
-from simcluster.foreign.inert import inert
-from simcluster.foreign.meaning import (
+from simcluster.foreign.importer_interface import Given, Importer
+from simcluster.foreign.megatron import combined_arguments as megatron
+from simcluster.foreign.megatron import nemo_arguments as words
+from simcluster.foreign.megatron.arguments import ZERO, meaning_of
+from simcluster.foreign.megatron.host_offload import offload
+from simcluster.foreign.megatron.model_families import MEANINGS as FAMILIES
+from simcluster.foreign.megatron.model_families import structure
+from simcluster.foreign.reading.settings_files import read_settings
+from simcluster.foreign.translation.facts import Facts, Meaning
+from simcluster.foreign.translation.flag_readers import (
     effectless,
     embedding_dropout,
     fraction,
@@ -23,13 +27,9 @@ from simcluster.foreign.meaning import (
     switch,
     word,
 )
-from simcluster.foreign.megatron_arguments import ZERO, meaning_of
-from simcluster.foreign.megatron_families import MEANINGS as FAMILIES
-from simcluster.foreign.megatron_families import structure
-from simcluster.foreign.megatron_offload import offload
-from simcluster.foreign.mixture import mixture
-from simcluster.foreign.profile import of_profile, say_framework
-from simcluster.foreign.settings import read_settings
+from simcluster.foreign.translation.framework_profile import of_profile, say_framework
+from simcluster.foreign.translation.ignored import inert
+from simcluster.foreign.translation.mixture_of_experts import mixture
 
 _INERT = inert("nemo")
 _SECTIONS = (

@@ -10,17 +10,17 @@ from pathlib import Path
 
 from simcluster.document import Refused
 from simcluster.errors import Problem, nearest
-from simcluster.model.builder import BlockBuilder
-from simcluster.model.graph import Block, Graph, Instance
-from simcluster.model.one_piece import OnePiece
-from simcluster.model.onnx.arrangement import ARRANGEMENT
-from simcluster.model.onnx.file import FileNode, Input, OnnxFile, read
-from simcluster.model.onnx.folding import FOLDS
-from simcluster.model.onnx.pictures import PICTURES
-from simcluster.model.onnx.pointwise import POINTWISE
-from simcluster.model.onnx.products import PRODUCTS
-from simcluster.model.onnx.writer import Known, Tensor, Writer, translators
-from simcluster.model.operator import TensorType
+from simcluster.model.families.single_block import OnePiece
+from simcluster.model.graph.block_builder import BlockBuilder
+from simcluster.model.graph.graph import Block, Graph, Instance
+from simcluster.model.graph.operator import TensorType
+from simcluster.model.onnx.block_writer import Known, Tensor, Writer, translators
+from simcluster.model.onnx.constant_folding import FOLDS
+from simcluster.model.onnx.elementwise_operators import POINTWISE
+from simcluster.model.onnx.image_operators import PICTURES
+from simcluster.model.onnx.matmul_and_reductions import PRODUCTS
+from simcluster.model.onnx.onnx_file import FileNode, Input, OnnxFile, read
+from simcluster.model.onnx.shape_operators import ARRANGEMENT
 from simcluster.model.operators.binary_cross_entropy import BinaryCrossEntropy
 from simcluster.model.operators.cross_entropy import CrossEntropy
 from simcluster.work import DType

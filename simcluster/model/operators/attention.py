@@ -14,13 +14,13 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import Array, Decomposition, Gradient, Operator, Region, Tape, TensorType
+from simcluster.model.attributes.attention_scores import LABELS, Scores
+from simcluster.model.graph.operator import Array, Decomposition, Gradient, Operator, Region, Tape, TensorType
+from simcluster.model.graph.zigzag_order import Zigzag
 from simcluster.model.operators.contraction import contract
 from simcluster.model.operators.dropout import drawn
 from simcluster.model.operators.ring_attention import ring_backward, ring_forward
 from simcluster.model.operators.slice_attention import SliceAttention
-from simcluster.model.order import Zigzag
-from simcluster.model.scores import LABELS, Scores
 from simcluster.work import DType, Kernel, Work
 
 _QUERY = ("batch", "seq", "heads", "group", "head_dim")

@@ -14,7 +14,9 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import Array, Decomposition, Gradient, Region, Tape, TensorType
+from simcluster.model.attributes.batch_norm_statistics import CHANNELS, Statistics
+from simcluster.model.attributes.sliding_windows import PICTURE
+from simcluster.model.graph.operator import Array, Decomposition, Gradient, Region, Tape, TensorType
 from simcluster.model.operators.batch_norm_passes import (
     BatchNormalise,
     BatchNormGradSums,
@@ -22,8 +24,6 @@ from simcluster.model.operators.batch_norm_passes import (
     BatchNormOperator,
     BatchNormSums,
 )
-from simcluster.model.statistics import CHANNELS, Statistics
-from simcluster.model.windows import PICTURE
 from simcluster.work import Work
 
 

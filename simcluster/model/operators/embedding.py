@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import (
+from simcluster.model.graph.operator import (
     Array,
     Gradient,
     Operator,
@@ -20,8 +20,8 @@ from simcluster.model.operator import (
     memory_bound,
     unit_dims,
 )
-from simcluster.model.operators.rows import RowGradient
-from simcluster.model.order import Zigzag, positions
+from simcluster.model.graph.zigzag_order import Zigzag, positions
+from simcluster.model.operators.sparse_updates import RowGradient
 from simcluster.work import Kernel, Work
 
 Labels = tuple[str, ...]

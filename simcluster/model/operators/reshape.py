@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from simcluster.layout import Dims
-from simcluster.model.operator import (
+from simcluster.model.graph.operator import (
     UNIT,
     Array,
     Gradient,

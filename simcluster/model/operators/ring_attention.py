@@ -19,7 +19,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims, Kind, Movement
-from simcluster.model.operator import (
+from simcluster.model.graph.operator import (
     Array,
     Decomposition,
     Operator,

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import Array, Gradient, Operator, Region, Tape, TensorType, memory_bound
-from simcluster.model.order import Zigzag, positions
+from simcluster.model.graph.operator import Array, Gradient, Operator, Region, Tape, TensorType, memory_bound
+from simcluster.model.graph.zigzag_order import Zigzag, positions
 from simcluster.work import Kernel, Work
 
 Labels = tuple[str, ...]

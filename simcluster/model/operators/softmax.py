@@ -9,7 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.operator import (
+from simcluster.model.attributes.attention_scores import LABELS, Scores
+from simcluster.model.graph.operator import (
     Array,
     Decomposition,
     Gradient,
@@ -19,11 +20,10 @@ from simcluster.model.operator import (
     TensorType,
     memory_bound,
 )
+from simcluster.model.graph.zigzag_order import Zigzag
 from simcluster.model.operators.elementwise import Elementwise
-from simcluster.model.operators.extreme import Extreme
+from simcluster.model.operators.min_max import Extreme
 from simcluster.model.operators.reduction import SumTo
-from simcluster.model.order import Zigzag
-from simcluster.model.scores import LABELS, Scores
 from simcluster.work import Kernel, Work
 
 Labels = tuple[str, ...]

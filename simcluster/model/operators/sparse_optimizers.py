@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from simcluster.model.operator import Array
+from simcluster.model.graph.operator import Array
 from simcluster.model.operators.optimizer import Adam, Update
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from simcluster.errors import PlanError, Problem
 from simcluster.layout import Kind
-from simcluster.model.written import Entry
-from simcluster.plan.manual.calls import told
+from simcluster.model.families.custom_graph import Entry
+from simcluster.plan.manual.collective_calls import told
+from simcluster.plan.manual.entries_by_rank import Scripts
 from simcluster.plan.manual.exchange_calls import (
     AROUND,
     EXCHANGES,
@@ -25,7 +26,6 @@ from simcluster.plan.manual.exchange_calls import (
     sized,
 )
 from simcluster.plan.manual.groups import Axes, Groups
-from simcluster.plan.manual.scripts import Scripts
 
 End = tuple[int, int]
 """The other's place in the group, and a key: what one gives under it, the other gets under it."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from simcluster.errors import PlanError
-from simcluster.plan.chain import Chain
-from simcluster.plan.rounds import interleaved
-from simcluster.plan.schedule import Action, Schedule
+from simcluster.plan.pipeline.interleaved_order import interleaved
+from simcluster.plan.pipeline.schedule import Action, Schedule
+from simcluster.plan.pipeline.virtual_stages import Chain
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from simcluster.plan.chain import Chain
-from simcluster.plan.rounds import interleaved, spread
-from simcluster.plan.schedule import Action, Schedule
+from simcluster.plan.pipeline.interleaved_order import interleaved, spread
+from simcluster.plan.pipeline.schedule import Action, Schedule
+from simcluster.plan.pipeline.virtual_stages import Chain
 
 
 @dataclass(frozen=True)

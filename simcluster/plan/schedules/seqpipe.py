@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from simcluster.plan.rounds import interleaved
-from simcluster.plan.schedule import Action, Schedule
+from simcluster.plan.pipeline.interleaved_order import interleaved
+from simcluster.plan.pipeline.schedule import Action, Schedule
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from simcluster.errors import PlanError
-from simcluster.plan.rounds import ChunksInSlices, in_cycles
-from simcluster.plan.schedule import Action
+from simcluster.plan.pipeline.interleaved_order import ChunksInSlices, in_cycles
+from simcluster.plan.pipeline.schedule import Action
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from simcluster.plan.rounds import ChunksInSlices, in_cycles
-from simcluster.plan.schedule import Action
+from simcluster.plan.pipeline.interleaved_order import ChunksInSlices, in_cycles
+from simcluster.plan.pipeline.schedule import Action
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A schedule that the scenario writes out: a line per stage, in the grammar of ``plan/schedule.py``."""
+"""A schedule that the scenario writes out: a line per stage, in the grammar of ``plan.pipeline.action``."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import ClassVar
 
 from simcluster.errors import PlanError
-from simcluster.plan.chain import Chain
-from simcluster.plan.schedule import Action, Schedule, Timetable, parse
+from simcluster.plan.pipeline.schedule import Action, Schedule, Timetable, parse
+from simcluster.plan.pipeline.virtual_stages import Chain
 
 FOLDED = "folded"
 

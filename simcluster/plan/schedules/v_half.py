@@ -8,8 +8,8 @@ from functools import cache
 from itertools import count
 from typing import ClassVar
 
-from simcluster.plan.chain import Chain
-from simcluster.plan.schedule import FORWARD, INPUTS, WEIGHTS, Action, Schedule
+from simcluster.plan.pipeline.schedule import FORWARD, INPUTS, WEIGHTS, Action, Schedule
+from simcluster.plan.pipeline.virtual_stages import Chain
 
 PERIOD = 6
 """Passes of a micro-batch on every stage: forward, backward and weight gradients of two chunks."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from simcluster.plan.chain import Chain
-from simcluster.plan.folding import Line
-from simcluster.plan.schedule import Action, Schedule
+from simcluster.plan.pipeline.schedule import Action, Schedule
+from simcluster.plan.pipeline.v_shape import Line
+from simcluster.plan.pipeline.virtual_stages import Chain
 
 
 class ZeroBubbleV(Schedule):

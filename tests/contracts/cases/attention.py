@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from simcluster.model.attributes.attention_scores import Scores
+from simcluster.model.graph.zigzag_order import Zigzag
 from simcluster.model.operators.attention import Attention, AttentionGrad
 from simcluster.model.operators.relative_bias import RelativeBias, RelativeBiasGrad
 from simcluster.model.operators.ring_attention import AttentionTurn, AttentionTurnGrad, MergeTurns
 from simcluster.model.operators.rotary import Rotary
 from simcluster.model.operators.slice_attention import SliceAttention, SliceAttentionGrad
 from simcluster.model.operators.softmax import Softmax, SoftmaxGrad
-from simcluster.model.order import Zigzag
-from simcluster.model.scores import Scores
 from tests.contracts.operator_case import WHOLE, Case, Draw, normal
 
 _QUERY = ("batch", "seq", "heads", "group", "head_dim")

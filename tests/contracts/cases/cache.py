@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from simcluster.model.operators.cache import CachedAttention, CacheWrite, Greedy
-from simcluster.model.scores import Scores
+from simcluster.model.attributes.attention_scores import Scores
+from simcluster.model.operators.kv_cache import CachedAttention, CacheWrite, Greedy
 from tests.contracts.operator_case import Case, normal
 
 _KEY = ("batch", "seq", "heads", "head_dim")

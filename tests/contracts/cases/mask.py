@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simcluster.model.operators.mask import Mask
+from simcluster.model.operators.padding_mask import Mask
 from tests.contracts.operator_case import Case, normal
 
 _X = ("batch", "seq", "hidden")

@@ -6,10 +6,10 @@ import numpy as np
 
 from simcluster.model.operators.activation import Relu, Swiglu
 from simcluster.model.operators.attention import Attention, AttentionGrad
-from simcluster.model.operators.dispatch import Combine, Dispatch, SeatWeights, SeatWeightsGrad
 from simcluster.model.operators.join_heads import JoinHeads, JoinHeadsGrad
 from simcluster.model.operators.router import Route, RouteGrad, Seats
-from simcluster.model.operators.weighed import Weighed, WeighedGrad
+from simcluster.model.operators.router_weighted import Weighed, WeighedGrad
+from simcluster.model.operators.token_dispatch import Combine, Dispatch, SeatWeights, SeatWeightsGrad
 from tests.contracts.operator_case import WHOLE, Case, Draw, normal
 
 EXPERTS, CAPACITY, CHOICES = 8, 8, 8

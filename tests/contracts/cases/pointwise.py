@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from simcluster.model.attributes.attention_scores import LABELS as SCORES
 from simcluster.model.operators.cast import Cast
 from simcluster.model.operators.dropout import Dropout, DropoutGrad
 from simcluster.model.operators.fp8 import E5M2, Fp8Cast
 from simcluster.model.operators.pointwise import Accumulate, Add, Bias
-from simcluster.model.scores import LABELS as SCORES
 from simcluster.work import DType
 from tests.contracts.operator_case import Case, Draw, normal
 

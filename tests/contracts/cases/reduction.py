@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simcluster.model.operators.extreme import Extreme
+from simcluster.model.operators.min_max import Extreme
 from simcluster.model.operators.reduction import Spread, SumTo
 from simcluster.model.operators.softmax import SoftmaxOver, SoftmaxOverGrad
 from simcluster.model.operators.top_k import TopK, TopKGrad

@@ -9,8 +9,8 @@ import numpy as np
 from simcluster.model.operators.clip import ClipFactor, ScaleGradient, SumOfSquares
 from simcluster.model.operators.lamb import Lamb, LambDirection, LambStep
 from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, Sgd
-from simcluster.model.operators.rows import RowGradient, RowUpdate
 from simcluster.model.operators.sparse_optimizers import Ftrl, LazyAdam
+from simcluster.model.operators.sparse_updates import RowGradient, RowUpdate
 from simcluster.work import DType
 from tests.contracts.operator_case import Case, Draw, ids_and, normal
 

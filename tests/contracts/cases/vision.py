@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from simcluster.model.attributes.batch_norm_statistics import Statistics
+from simcluster.model.attributes.sliding_windows import Windows
 from simcluster.model.operators.batch_norm import BatchNorm, BatchNormGrad
 from simcluster.model.operators.batch_norm_passes import (
     BatchNormalise,
@@ -19,8 +21,6 @@ from simcluster.model.operators.pooling import (
     MaxPool2d,
     MaxPool2dGrad,
 )
-from simcluster.model.statistics import Statistics
-from simcluster.model.windows import Windows
 from tests.contracts.operator_case import WHOLE, Case, Draw, normal
 
 _SIDE = 16

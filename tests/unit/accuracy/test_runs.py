@@ -18,7 +18,7 @@ from simcluster.accuracy.runs import (
     runs_text,
     scenario_of,
 )
-from simcluster.accuracy.runs.cards import host_rate
+from simcluster.accuracy.runs.inter_host_rate import host_rate
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate

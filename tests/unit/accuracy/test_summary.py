@@ -17,7 +17,7 @@ from simcluster.accuracy import (
     unsupported,
     worst,
 )
-from simcluster.accuracy.predict import Prediction
+from simcluster.accuracy.prediction import Prediction
 from simcluster.accuracy.row import COLUMNS, MeasuredRow
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from simcluster.baseline.search import scenario_files
+from simcluster.baseline.file_search import scenario_files
 from simcluster.errors import ScenarioError
 from tests.unit.baseline.runs import write
 

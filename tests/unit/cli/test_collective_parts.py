@@ -10,7 +10,7 @@ import pytest
 
 from simcluster.cluster import load_cluster
 from simcluster.collectives import Operation, Parts, collective_time
-from simcluster.collectives.imbalance import Imbalance
+from simcluster.collectives.traffic.imbalance import Imbalance
 
 V = Operation.ALL_TO_ALL_V
 TWO = ("--cluster", "dgx-h100", "--hosts", 2)

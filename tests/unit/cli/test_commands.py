@@ -7,9 +7,9 @@ import json
 import pytest
 
 from simcluster._version import __version__
-from simcluster.cli.entries import FAMILIES
-from simcluster.cli.families import FOLDERS
-from simcluster.cli.titles import titles
+from simcluster.cli.arguments.catalog_folders import FOLDERS
+from simcluster.cli.commands.catalog.entries import FAMILIES
+from simcluster.cli.commands.catalog.overview import titles
 from simcluster.scenario import Scenario, scenario_schema
 from simcluster.simulation import Verification, prepare
 from tests.unit.cli.texts import CRAMPED, SMALL, but

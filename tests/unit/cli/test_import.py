@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.cli.commands.import_ import FORMATS
+from simcluster.cli.commands.import_.command import FORMATS
 from simcluster.document import Document
 from simcluster.foreign import importers
 from tests.unit.foreign.samples import text_of

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from simcluster.cli import commands
-from simcluster.simulation.probe import Probe
+from simcluster.tuning.trial_run import Probe
 from tests.unit.cli.texts import SMALL, but
 
 ROOT = Path(__file__).parents[3]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from simcluster.cli import session
+from simcluster.cli.commands.run import session
 from tests.unit.cli.texts import SMALL
 
 UNWRITABLE = Path("/proc/self")

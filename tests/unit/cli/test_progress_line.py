@@ -6,8 +6,8 @@ import types
 
 import pytest
 
-from simcluster.cli import progress_line as module
-from simcluster.cli.progress_line import line, progress_line
+from simcluster.cli.output import progress as module
+from simcluster.cli.output.progress import line, progress_line
 from simcluster.engine import Progress
 
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from simcluster.api import Result
-from simcluster.cli import session
+from simcluster.cli.commands.run import session
 from simcluster.document import Document
 from simcluster.errors import SimulationError
 from simcluster.trace import Run

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.plan.schedule import render
-from simcluster.plan.schedule_spec import schedules
+from simcluster.plan.pipeline.schedule import render
+from simcluster.plan.spec.schedule_spec import schedules
 
 
 def test_a_schedule_is_drawn_with_what_stages_wait_and_hold(simcluster):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.cli.written import scenario_text
+from simcluster.cli.commands.run.scenario_yaml import scenario_text
 from simcluster.document import Document
 from simcluster.scenario import Scenario
 from tests.unit.cli.texts import SMALL

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from simcluster.cluster.family import Numbers
-from simcluster.cluster.topology import Routes, Topology
+from simcluster.cluster.interconnect.link_families import Numbers
+from simcluster.cluster.topology.topology import Routes, Topology
 
 
 def names(topology: Topology, src: int, dst: int) -> list[str]:

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from simcluster.cluster import load_device
-from simcluster.cluster.attention import AttentionModel
-from simcluster.cluster.curve import Curve
+from simcluster.cluster.device.attention import AttentionModel
+from simcluster.cluster.device.efficiency_curve import Curve
 from simcluster.work import DType, Kernel, Work
 
 MODEL = AttentionModel(

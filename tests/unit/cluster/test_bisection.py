@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from simcluster.cluster import load_cluster
-from simcluster.cluster.bisection import bisection
+from simcluster.cluster.topology.bisection_bandwidth import bisection
 from tests.unit.cluster.test_networks import EXAMPLES, cluster
 
 CARD = 48.5e9

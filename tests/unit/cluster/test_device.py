@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcluster.cluster import Device, Price, load_device, nanoseconds
-from simcluster.cluster.attention import AttentionModel
-from simcluster.cluster.curve import Curve
-from simcluster.cluster.gemm import GemmModel
+from simcluster.cluster.device.attention import AttentionModel
+from simcluster.cluster.device.efficiency_curve import Curve
+from simcluster.cluster.device.gemm import GemmModel
 from simcluster.errors import PlanError
 from simcluster.work import DType, Kernel, Work
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcluster.cluster import load_device
-from simcluster.cluster.gemm import GemmModel
+from simcluster.cluster.device.gemm import GemmModel
 from simcluster.work import DType, Kernel, Work
 
 PLAIN = GemmModel(units=10, sustained=0.5, tiles=((64, 64),), traffic=0, ramp=0, align=2, misaligned=1.0)

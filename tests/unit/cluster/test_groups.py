@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.cluster import Cluster, ClusterSpec, Reach, load_cluster
-from simcluster.cluster.bisection import bisection
-from simcluster.cluster.joined import JoinedTopology
+from simcluster.cluster.topology.bisection_bandwidth import bisection
+from simcluster.cluster.topology.multi_group import JoinedTopology
 from simcluster.collectives import Operation, collective_time
 from simcluster.document import Document, validate, validate_data
 from simcluster.errors import ScenarioError

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simcluster.cluster import Cluster
-from simcluster.cluster.link_changes import LinkChangeSpec
+from simcluster.cluster.topology.link_changes import LinkChangeSpec
 from simcluster.document import validate_data
 from simcluster.errors import PlanError, ScenarioError
 from tests.unit.cluster.routed import connected

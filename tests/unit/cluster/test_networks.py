@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.cluster import Cluster, ClusterSpec
-from simcluster.cluster.network_choice import network_kinds
+from simcluster.cluster.spec.network_choice import network_kinds
 from simcluster.document import validate_data
 from simcluster.errors import ScenarioError
 from tests.unit.cluster.routed import connected, names

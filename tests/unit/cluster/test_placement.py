@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcluster.cluster import Reach, load_cluster
-from simcluster.cluster.placement import appearing
+from simcluster.cluster.interconnect.group_placement import appearing
 
 
 @given(st.integers(1, 5), st.data())

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.cluster import ClusterSpec, host_names, load_cluster
-from simcluster.cluster.reduction import Format
+from simcluster.cluster.interconnect.in_network_reduction import Format
 from simcluster.document import validate_data
 from simcluster.errors import ScenarioError
 from simcluster.work import DType

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from simcluster.cluster import Cluster, Protocol, Wiring, load_cluster
 from simcluster.collectives import Operation, Wanted, collective_time
-from simcluster.collectives.paths import packing
+from simcluster.collectives.patterns.rings_and_chains import packing
 from simcluster.errors import PlanError
 from tests.contracts.collective_cases import CUBE_MESH
 from tests.unit.collectives.test_cost import (

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.cluster import Cluster, ClusterSpec
-from simcluster.collectives import Operation, all_algorithms, grouped, loads, routine, site
-from simcluster.collectives.loads import normal, phases
+from simcluster.collectives import Operation, all_algorithms, loads, routine, site
+from simcluster.collectives.traffic import group_loads as grouped
+from simcluster.collectives.traffic.link_loads import normal, phases
 from simcluster.document import validate_data
 from tests.contracts.collective_cases import PAIRS
 

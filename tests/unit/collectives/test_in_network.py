@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.cluster import Cluster, Protocol, load_cluster
-from simcluster.cluster.group import HostGroup
+from simcluster.cluster.interconnect.in_network_reduction import Reduction
 from simcluster.cluster.networks.leaf_spine import LeafSpine
 from simcluster.cluster.networks.switch import Switch
-from simcluster.cluster.reduction import Reduction
+from simcluster.cluster.topology.host_group import HostGroup
 from simcluster.collectives import Operation, Wanted, collective_time, loads, routine, site
-from simcluster.collectives.loads import phases
+from simcluster.collectives.traffic.link_loads import phases
 from simcluster.errors import PlanError
 from tests.unit.cluster.test_networks import EXAMPLES, cluster
 from tests.unit.cluster.test_reduction import REDUCES, TREES

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from simcluster.cluster import load_cluster
 from simcluster.collectives import Operation, Routine, Site, all_algorithms, loads, routine, site
-from simcluster.collectives.loads import GRAIN, phases
 from simcluster.collectives.step import Exchange, Sends
+from simcluster.collectives.traffic.link_loads import GRAIN, phases
 from tests.contracts.collective_cases import PAIRS
 
 CLUSTERS = {

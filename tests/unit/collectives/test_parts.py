@@ -19,8 +19,8 @@ from simcluster.collectives import (
     routine,
     site,
 )
-from simcluster.collectives.imbalance import Imbalance
-from simcluster.collectives.loads import phases
+from simcluster.collectives.traffic.imbalance import Imbalance
+from simcluster.collectives.traffic.link_loads import phases
 from tests.unit.collectives.test_cost import BASE, HOST_HOP, HOST_RATE, NETWORK_HOP, NETWORK_RATE, PLAIN, even
 
 V = Operation.ALL_TO_ALL_V

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simcluster.collectives.trees import ROOT, depth, double_tree
+from simcluster.collectives.patterns.trees import ROOT, depth, double_tree
 
 
 def busiest(hosts: int) -> float:

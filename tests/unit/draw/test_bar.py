@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcluster.draw import Part, bar, flow, legend, tone
-from simcluster.draw.bar import MARK, cells
+from simcluster.draw.text_bars import MARK, cells
 
 TONES = [value for value in vars(tone).values() if isinstance(value, tone.Tone)]
 

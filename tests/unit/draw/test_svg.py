@@ -10,7 +10,7 @@ from simcluster import units
 from simcluster.draw import Block, Part, Stack, stacks, timeline
 from simcluster.draw.area import stacked_area, thinned
 from simcluster.draw.svg import Canvas, ticks
-from simcluster.draw.timeline import FEW
+from simcluster.draw.svg_timeline import FEW
 from simcluster.draw.tone import BLUE, GREEN, ORANGE
 
 SVG = "{http://www.w3.org/2000/svg}"

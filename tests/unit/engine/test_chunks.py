@@ -10,10 +10,10 @@ import pytest
 from simcluster.engine import run
 from simcluster.layout import Dims, Kind, Layout, Mesh, Movement
 from simcluster.model import Block, Graph, Instance, Node, Operator, Phase, Role, TensorType, Value
-from simcluster.plan.chunks import in_chunks
-from simcluster.plan.fuse import fuse
-from simcluster.plan.overlap_spec import OverlapSpec
-from simcluster.plan.schedule import parse
+from simcluster.plan.execution.kernel_fusion import fuse
+from simcluster.plan.overlap.collective_matmul import in_chunks
+from simcluster.plan.pipeline.schedule import parse
+from simcluster.plan.spec.overlap_spec import OverlapSpec
 from simcluster.program import build, partition
 from simcluster.work import DType, Kernel, Work
 from tests.pipelines import quiet_cluster

@@ -8,24 +8,15 @@ import numpy as np
 import pytest
 import simpy
 
-from simcluster.engine import (
-    CapacityChange,
-    Fabric,
-    Links,
-    Phase,
-    Transfer,
-    Vectors,
-    instruction_times,
-    run,
-    waits,
-)
+from simcluster.analysis import instruction_times, waits
+from simcluster.engine import CapacityChange, Fabric, Links, Phase, Transfer, Vectors, run
 from simcluster.engine.fabric import NO_LINKS
 from simcluster.engine.flows import Network
 from simcluster.engine.streams import Communications, Kernels, Meeting, Stream, run_kernels, run_transfers
 from simcluster.errors import SimulationError
 from simcluster.program import COMPUTE, Action
-from simcluster.program.instruction import RECV_PREV, SEND_NEXT
-from simcluster.simulation.build import prepare
+from simcluster.program.isa.instruction import RECV_PREV, SEND_NEXT
+from simcluster.simulation.compose.build import prepare
 from tests.scenarios import scenario
 
 GB = 1e9

@@ -7,8 +7,8 @@ import pytest
 from simcluster.engine import run
 from simcluster.layout import Kind, Layout, Mesh, Movement
 from simcluster.model import Block, Graph, Instance, Node, Phase, Role, Value
-from simcluster.plan.multi_copy import abreast
-from simcluster.plan.schedule import parse
+from simcluster.plan.overlap.micro_batch_interleave import abreast
+from simcluster.plan.pipeline.schedule import parse
 from simcluster.program import build, partition
 from tests.pipelines import KIND, Burn, quiet_cluster
 

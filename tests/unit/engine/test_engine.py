@@ -10,7 +10,7 @@ from simcluster.errors import SimulationError
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
 from simcluster.program import Action, partition
 from simcluster.simulation import simulate
-from simcluster.simulation.build import prepare
+from simcluster.simulation.compose.build import prepare
 from tests.pipelines import burning_program, quiet_cluster
 from tests.scenarios import TINY_GPT, scenario
 

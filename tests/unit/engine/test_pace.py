@@ -10,7 +10,7 @@ import simpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.cluster.communication import SCALE, Taken
+from simcluster.cluster.device.communication_kernels import SCALE, Taken
 from simcluster.engine.fabric import NO_LINKS
 from simcluster.engine.flows import Network
 from simcluster.engine.pace import PARTS, Pace, Segment, stretched_times

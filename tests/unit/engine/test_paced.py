@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.cluster.communication import SCALE, Communication, Taken
+from simcluster.cluster.device.communication_kernels import SCALE, Communication, Taken
 from simcluster.engine import Method, beside, paced
 from simcluster.engine.beside import Others, Work, part_ends
 from simcluster.engine.lodger import Lodger
 from simcluster.engine.stage import Stage
 from simcluster.program import Action
-from simcluster.simulation.build import prepare
+from simcluster.simulation.compose.build import prepare
 from tests.scenarios import TINY, TINY_GPT, scenario
 from tests.unit.engine.test_pace import ran, segment
 from tests.unit.engine.test_rest import assert_equal, crowded

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simcluster.engine import instruction_times, record, run, waits
-from simcluster.engine.memory import memory
-from simcluster.plan.schedule import peaks, splits
+from simcluster.analysis import instruction_times, record, waits
+from simcluster.analysis.memory_usage.allocation_table import memory
+from simcluster.engine import run
+from simcluster.plan.pipeline.schedule import peaks, splits
 from simcluster.plan.schedules.gpipe import GPipe
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
 from simcluster.program import partition

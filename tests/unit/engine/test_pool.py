@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcluster.engine.pool import CachingAllocator
-from simcluster.plan.allocator import AllocatorSpec
-from simcluster.simulation.verdict import rules
+from simcluster.analysis.memory_usage.caching_allocator import CachingAllocator
+from simcluster.analysis.memory_usage.memory_verdict import rules
+from simcluster.plan.spec.allocator import AllocatorSpec
 
 MIB = 1 << 20
 

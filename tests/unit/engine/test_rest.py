@@ -20,8 +20,8 @@ from simcluster.engine import (
 )
 from simcluster.engine.fabric import Late
 from simcluster.program import Action
-from simcluster.program.instruction import COMPUTE, RECV_PREV, SEND_NEXT
-from simcluster.simulation.build import prepare
+from simcluster.program.isa.instruction import COMPUTE, RECV_PREV, SEND_NEXT
+from simcluster.simulation.compose.build import prepare
 from tests.scenarios import TINY, TINY_GPT, scenario
 
 JITTER = {"devices": "all", "compute": {"normal": [1.0, 0.1]}}

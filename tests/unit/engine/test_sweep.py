@@ -11,16 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simcluster.analysis import instruction_times, waits
+from simcluster.analysis.timeline.step_breakdown import cut, cut_of
 from simcluster.cluster import Device
-from simcluster.engine import Method, Progress, instruction_times, run, waits
-from simcluster.engine.cut import cut, cut_of
+from simcluster.engine import Method, Progress, run
 from simcluster.errors import SimulationError
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
-from simcluster.plan.spec import FrameworkSpec
+from simcluster.plan.spec.parallel_spec import FrameworkSpec
 from simcluster.program import COMPUTE, Action, partition
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
-from simcluster.simulation.build import host_calls, prepare
+from simcluster.simulation.compose.build import host_calls, prepare
 from tests.pipelines import burning_program, quiet_cluster
 from tests.scenarios import TINY, TINY_GPT, scenario
 

@@ -6,13 +6,13 @@ import json
 
 import pytest
 
+from simcluster.analysis.memory_usage.memory_verdict import MemoryUse, MemoryVerdict
 from simcluster.explain import explained, explanation_document, explanation_text
 from simcluster.explain.knobs import knobs, nearest
 from simcluster.explain.trial import Trial
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate
-from simcluster.simulation.documents import plan_document
-from simcluster.simulation.verdict import MemoryUse, MemoryVerdict
+from simcluster.simulation.views.run_documents import plan_document
 
 SMALL = "2100 MiB"
 

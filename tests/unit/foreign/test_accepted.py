@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.foreign.accepted import accepts, in_order, knows, plans_axis, put
+from simcluster.foreign.assembly.accepted_keys import accepts, in_order, knows, plans_axis, put
 
 
 @pytest.mark.parametrize(

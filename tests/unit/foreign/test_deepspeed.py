@@ -8,7 +8,7 @@ import pytest
 
 from simcluster.errors import ScenarioError
 from simcluster.foreign import Fate, Given, importer, translate
-from simcluster.foreign.accepted import accepts
+from simcluster.foreign.assembly.accepted_keys import accepts
 
 SEQ = (("training.seq_len", "2048"),)
 

@@ -6,13 +6,13 @@ import pytest
 
 from simcluster.errors import ScenarioError
 from simcluster.foreign import Fate, Flag, Given, Imported, importer, importers, translate, translated_text
-from simcluster.foreign.beyond import ADAPTERS, LINEAR_ATTENTION
-from simcluster.foreign.facts import Facts
-from simcluster.foreign.family import ALWAYS, settle
-from simcluster.foreign.inference import inference
-from simcluster.foreign.meaning import refused
-from simcluster.foreign.translate import told
-from simcluster.model.spec import ModelSpec
+from simcluster.foreign.assembly.inference_runs import inference
+from simcluster.foreign.assembly.model_families import ALWAYS, settle
+from simcluster.foreign.file_translation import told
+from simcluster.foreign.translation.facts import Facts
+from simcluster.foreign.translation.flag_readers import refused
+from simcluster.foreign.translation.unsupported_features import ADAPTERS, LINEAR_ATTENTION
+from simcluster.model.spec.model_spec import ModelSpec
 
 LINE = (
     "torchrun --nproc_per_node 8 --nnodes 1 pretrain_gpt.py --num-layers 8 --hidden-size 1024"

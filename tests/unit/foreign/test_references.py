@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcluster.foreign.references import RESOLVERS, followed
+from simcluster.foreign.reading.yaml_references import RESOLVERS, followed
 
 DATA = {"model": {"hidden": 4096, "heads": 32, "half": "${divide:${.hidden}, 2}", "name": "gpt"}, "seed": 7}
 KEYS = {"${model.hidden}": 4096, "${.heads}": 32, "${model.half}": 2048.0, "${training.seed}": 7}

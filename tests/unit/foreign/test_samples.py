@@ -6,9 +6,9 @@ import pytest
 
 from simcluster.document import Document
 from simcluster.foreign import Fate, importer, translate, translated_text
-from simcluster.foreign.accepted import accepts, knows
-from simcluster.model.spec import ModelSpec
-from simcluster.plan.spec import FrameworkSpec
+from simcluster.foreign.assembly.accepted_keys import accepts, knows
+from simcluster.model.spec.model_spec import ModelSpec
+from simcluster.plan.spec.parallel_spec import FrameworkSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare
 from tests.unit.foreign.samples import SAMPLES, text_of

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from simcluster.errors import ScenarioError
-from simcluster.foreign.shell import find_launch, read_script
+from simcluster.foreign.reading.shell import find_launch, read_script
 
 PIECES = st.sampled_from(
     [

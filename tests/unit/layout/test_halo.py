@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from simcluster.errors import PlanError
 from simcluster.layout import Dims, Halo, Kind, Layout, Mesh, Strategy, Window
 from simcluster.model import TensorType
-from simcluster.plan.redistribute import Router, local_bytes
+from simcluster.plan.redistribution.redistribution_planner import Router, local_bytes
 from simcluster.values.exchange import exchange, sliced
 from simcluster.work import DType
 from tests.unit.layout.arrays import position

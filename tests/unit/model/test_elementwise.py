@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from simcluster.model import Region
-from simcluster.model.operator import UNIT, TensorType
+from simcluster.model.graph.operator import UNIT, TensorType
 from simcluster.model.operators.elementwise import FUNCTIONS, THROUGH, Elementwise
 from simcluster.work import DType
 

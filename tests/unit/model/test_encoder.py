@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
+from simcluster.analysis.metrics.model_flops import forward_flops
 from simcluster.document import validate_data
 from simcluster.model import Role, TensorType
-from simcluster.model.encoder import Encoder
+from simcluster.model.families.encoder import Encoder
 from simcluster.model.operators.attention import Attention
 from simcluster.model.operators.cross_entropy import CrossEntropy
-from simcluster.model.spec import ModelSpec
-from simcluster.simulation.flops import forward_flops
+from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.work import DType
 
 SMALL = Encoder(layers=3, hidden=16, heads=4, head_dim=4, ffn=64, vocab=61, max_positions=32)

@@ -5,15 +5,15 @@ import math
 import numpy as np
 import pytest
 
+from simcluster.analysis.metrics.model_flops import forward_flops
 from simcluster.document import validate_data
 from simcluster.errors import ScenarioError
 from simcluster.model import TensorType
-from simcluster.model.encoder_decoder import EncoderDecoder
+from simcluster.model.families.encoder_decoder import EncoderDecoder
 from simcluster.model.operators.attention import Attention
 from simcluster.model.operators.cross_entropy import CrossEntropy
 from simcluster.model.operators.relative_bias import buckets
-from simcluster.model.spec import ModelSpec
-from simcluster.simulation.flops import forward_flops
+from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.work import DType
 
 SMALL = EncoderDecoder(encoder_layers=2, decoder_layers=3, hidden=16, heads=4, head_dim=8, ffn=24, vocab=61)

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simcluster.analysis.metrics.model_flops import forward_flops
 from simcluster.document import validate_data
 from simcluster.errors import ScenarioError
 from simcluster.model import Region
-from simcluster.model.builder import BlockBuilder
-from simcluster.model.experts import Experts
-from simcluster.model.operator import TensorType
+from simcluster.model.graph.block_builder import BlockBuilder
+from simcluster.model.graph.operator import TensorType
+from simcluster.model.layers.mixture_of_experts import Experts
 from simcluster.model.operators.router import Route, Seats
-from simcluster.model.spec import ModelSpec
-from simcluster.simulation.flops import forward_flops
+from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.work import DType
 
 WHOLE = Region({})

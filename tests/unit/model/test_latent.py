@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from simcluster.analysis.metrics.model_flops import forward_flops
 from simcluster.document import validate_data
 from simcluster.model import Region
-from simcluster.model.builder import BlockBuilder
-from simcluster.model.latent import Latent
-from simcluster.model.layers import Attending
-from simcluster.model.operator import TensorType
+from simcluster.model.attributes.attention_scores import Scores
+from simcluster.model.graph.block_builder import BlockBuilder
+from simcluster.model.graph.operator import TensorType
+from simcluster.model.layers.latent_attention import Latent
+from simcluster.model.layers.transformer_layers import Attending
 from simcluster.model.operators.rotary import Rotary
-from simcluster.model.scores import Scores
-from simcluster.model.spec import ModelSpec
-from simcluster.simulation.flops import forward_flops
+from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.work import DType
 
 BATCH, SEQ, HIDDEN, HEADS = 2, 5, 8, 3

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcluster.model import Region
-from simcluster.model.noise import uniform
+from simcluster.model.graph.counter_random import uniform
 
 LABELS = ("batch", "seq", "hidden")
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from simcluster.model import Region, TensorType
-from simcluster.model.operator import memory_bound
+from simcluster.model.graph.operator import memory_bound
 from simcluster.work import DType, Kernel
 
 

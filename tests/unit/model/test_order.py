@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcluster.model import Region
+from simcluster.model.attributes.attention_scores import Scores
+from simcluster.model.graph.zigzag_order import Zigzag, positions
 from simcluster.model.operators.attention import Attention, AttentionGrad
 from simcluster.model.operators.embedding import PositionRows, Positions, PositionsGrad
 from simcluster.model.operators.rotary import Rotary
 from simcluster.model.operators.softmax import Softmax
-from simcluster.model.order import Zigzag, positions
-from simcluster.model.scores import Scores
 
 WHOLE = Region({})
 ORDER = Zigzag(2, 8)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from simcluster.layout import Strategy
 from simcluster.model import Region
-from simcluster.model.operator import UNIT
+from simcluster.model.graph.operator import UNIT
 from simcluster.model.operators.reshape import Reshape
 from tests.contracts.operator_mesh import SMALL
 

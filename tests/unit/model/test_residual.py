@@ -7,18 +7,18 @@ from dataclasses import replace
 
 import pytest
 
+from simcluster.analysis.metrics.model_flops import forward_flops
 from simcluster.document import validate_data
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.layout import Kind, Movement
 from simcluster.model import Phase
 from simcluster.model.operators.batch_norm import BatchNorm
 from simcluster.model.operators.convolution import Conv2d
-from simcluster.model.spec import ModelSpec
+from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.plan import make_plan
 from simcluster.simulation import simulate, verify
-from simcluster.simulation.build import lowered, prepare
-from simcluster.simulation.flops import forward_flops
-from simcluster.simulation.verify import proved
+from simcluster.simulation.compose.build import lowered, prepare
+from simcluster.simulation.verification.single_device_comparison import proved
 from simcluster.work import DType
 from tests.scenarios import scenario
 from tests.unit.simulation.test_folding import assert_folded_is_unfolded

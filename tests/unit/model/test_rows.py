@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from simcluster.model import Region, TensorType
 from simcluster.model.operators.embedding import EmbeddingGrad
 from simcluster.model.operators.optimizer import Adam
-from simcluster.model.operators.rows import RowUpdate
 from simcluster.model.operators.sparse_optimizers import Ftrl, LazyAdam
+from simcluster.model.operators.sparse_updates import RowUpdate
 from simcluster.work import DType, Kernel
 
 STEP = Region({}, step=3)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simcluster.model import Region
-from simcluster.model.scores import Scores, slopes
+from simcluster.model.attributes.attention_scores import Scores, slopes
 
 
 def press(heads):

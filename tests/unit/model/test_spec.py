@@ -4,7 +4,7 @@ import pytest
 
 from simcluster.document import validate_data
 from simcluster.errors import ScenarioError
-from simcluster.model.spec import ModelSpec
+from simcluster.model.spec.model_spec import ModelSpec
 
 SMALL = {"layers": 2, "hidden": 16, "heads": 4, "ffn": 24, "vocab": 64}
 GPT = {"family": "gpt", "layers": 2, "hidden": 16, "heads": 4, "vocab": 64, "max_positions": 8}

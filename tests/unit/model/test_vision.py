@@ -2,16 +2,16 @@ from __future__ import annotations
 
 import pytest
 
+from simcluster.analysis.metrics.model_flops import forward_flops
 from simcluster.document import validate_data
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.model import TensorType
+from simcluster.model.families.vision_transformer import VisionTransformer
 from simcluster.model.operators.attention import Attention
 from simcluster.model.operators.cross_entropy import CrossEntropy
-from simcluster.model.spec import ModelSpec
-from simcluster.model.vision import VisionTransformer
+from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.simulation import verify
-from simcluster.simulation.build import prepare
-from simcluster.simulation.flops import forward_flops
+from simcluster.simulation.compose.build import prepare
 from simcluster.work import DType
 from tests.scenarios import scenario
 

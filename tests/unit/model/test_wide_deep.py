@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import pytest
 
+from simcluster.analysis.metrics.model_flops import forward_flops
 from simcluster.document import validate_data
 from simcluster.errors import PlanError
 from simcluster.layout import Movement
 from simcluster.model import TensorType
-from simcluster.model.spec import ModelSpec
-from simcluster.model.wide_deep import WideDeep
+from simcluster.model.families.wide_deep import WideDeep
+from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.simulation import verify
-from simcluster.simulation.build import prepare
-from simcluster.simulation.flops import forward_flops
+from simcluster.simulation.compose.build import prepare
 from simcluster.work import DType
 from tests.scenarios import scenario
 

@@ -9,8 +9,8 @@ import pytest
 from simcluster.document import validate_data
 from simcluster.errors import ScenarioError
 from simcluster.model import Phase
-from simcluster.model.spec import ModelSpec
-from simcluster.model.written import operator_kinds
+from simcluster.model.families.custom_graph import operator_kinds
+from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import verify
 from simcluster.work import DType

@@ -22,11 +22,11 @@ from simcluster.model import (
     Value,
 )
 from simcluster.model.operators.matmul import Matmul
-from simcluster.plan.differentiate import differentiate
-from simcluster.plan.redistribute import Router
-from simcluster.plan.shard import shard
-from simcluster.plan.sharder import BlockSharder
-from simcluster.plan.strategies import Strategies
+from simcluster.plan.autodiff.differentiation import differentiate
+from simcluster.plan.redistribution.redistribution_planner import Router
+from simcluster.plan.sharding.block_sharder import BlockSharder
+from simcluster.plan.sharding.graph_sharding import shard
+from simcluster.plan.strategies.assignment import Strategies
 from simcluster.work import DType
 from tests.unit.layout.arrays import Tensor, check, moved, part, position
 

@@ -6,10 +6,10 @@ import pytest
 
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.model import Phase, Role
-from simcluster.model.operators.rows import RowUpdate
+from simcluster.model.operators.sparse_updates import RowUpdate
 from simcluster.scenario import Scenario
-from simcluster.simulation.build import prepare
-from simcluster.simulation.verify import verify
+from simcluster.simulation.compose.build import prepare
+from simcluster.simulation.verification.single_device_comparison import verify
 
 GROUPS = [
     {"match": "embedding.wide.*", "kind": "ftrl", "learning_rate": 0.05},

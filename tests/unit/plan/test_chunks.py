@@ -13,10 +13,10 @@ from simcluster.errors import PlanError, SimclusterError
 from simcluster.layout import Kind, Movement
 from simcluster.model import Phase, Region
 from simcluster.model.operators.chunks import Chunks, Together
-from simcluster.model.spec import ModelSpec
+from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.plan import make_plan
-from simcluster.plan.chunks import chunked
-from simcluster.plan.spec import FrameworkSpec, ParallelSpec, TrainingSpec
+from simcluster.plan.overlap.collective_matmul import chunked
+from simcluster.plan.spec.parallel_spec import FrameworkSpec, ParallelSpec, TrainingSpec
 from tests.contracts.operator_cases import cases
 from tests.unit.plan.planned import LLAMA, plan
 

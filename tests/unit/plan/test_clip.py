@@ -9,8 +9,8 @@ from simcluster.layout import Kind, Movement
 from simcluster.model import Phase, Role
 from simcluster.model.operators.clip import ClipFactor, ScaleGradient, SumOfSquares, clip_factor
 from simcluster.model.operators.optimizer import Update
-from simcluster.plan.clip import CLIP, FACTOR, SQUARES
-from simcluster.program.phases import NORM, REDUCE, UPDATE
+from simcluster.plan.optimizer.gradient_clipping import CLIP, FACTOR, SQUARES
+from simcluster.program.lowering.phases import NORM, REDUCE, UPDATE
 from simcluster.simulation import prepare, verify
 from simcluster.values import Oracle, Source
 from tests.scenarios import TINY_GPT, scenario

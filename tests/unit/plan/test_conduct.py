@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from simcluster.document import validate_data
 from simcluster.layout import Mesh
-from simcluster.plan.conduct import FREE, Buckets, Conduct
-from simcluster.plan.framework import BucketSpec, FrameworkSpec
-from simcluster.plan.sharding import Sharding
+from simcluster.plan.execution.execution_policy import FREE, Buckets, Conduct
+from simcluster.plan.spec.framework import BucketSpec, FrameworkSpec
+from simcluster.plan.spec.optimizer_sharding import Sharding
 
 SIZES = st.lists(st.integers(1, 100), max_size=30)
 

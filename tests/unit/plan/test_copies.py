@@ -8,7 +8,7 @@ from simcluster.layout import Movement
 from simcluster.model import Phase, Role
 from simcluster.model.operators.cast import Cast
 from simcluster.model.operators.fp8 import Fp8Cast
-from simcluster.plan.copies import once_per_step, repeated
+from simcluster.plan.precision.fp8_casts import once_per_step, repeated
 from simcluster.simulation import verify
 from simcluster.work import DType
 from tests.scenarios import scenario

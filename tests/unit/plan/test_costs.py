@@ -7,7 +7,7 @@ from simcluster.cluster import Cluster, ClusterSpec
 from simcluster.collectives import Operation, Selection, collective_time
 from simcluster.document import validate_data
 from simcluster.layout import Kind, Mesh, Movement
-from simcluster.plan.costs import movement_cost
+from simcluster.plan.redistribution.nominal_costs import movement_cost
 from simcluster.work import DType, Kernel, Work
 
 SIZE = 1 << 24

@@ -5,7 +5,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcluster.plan.cuts import Line
+from simcluster.plan.execution.bucket_partition import Line
 
 TIMES = st.integers(0, 60)
 

@@ -9,8 +9,8 @@ from simcluster.model.operators.attention import AttentionGrad
 from simcluster.model.operators.cross_entropy import CrossEntropy
 from simcluster.model.operators.optimizer import Sgd
 from simcluster.model.operators.pointwise import Add
-from simcluster.plan.differentiate import differentiate, gradient_name
-from simcluster.plan.place import place
+from simcluster.plan.autodiff.differentiation import differentiate, gradient_name
+from simcluster.plan.pipeline.placement import place
 from simcluster.values import Oracle, Source
 from simcluster.work import DType
 from tests.unit.plan.graphs import GPT, LLAMA, Writer, chain, draw, on_one_device

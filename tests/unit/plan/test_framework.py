@@ -4,8 +4,8 @@ import pytest
 
 from simcluster.document import validate_data
 from simcluster.errors import ScenarioError
-from simcluster.plan.framework import IDEAL, FrameworkSpec
-from simcluster.plan.told import phrase, told
+from simcluster.plan.diagnostics.profile_description import phrase, told
+from simcluster.plan.spec.framework import IDEAL, FrameworkSpec
 
 EVERY = FrameworkSpec.load(IDEAL).settings()
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from simcluster.layout import Movement
 from simcluster.model import Phase
-from simcluster.plan.fuse import fuse, kernel_nodes
-from simcluster.plan.spec import FrameworkSpec
+from simcluster.plan.execution.kernel_fusion import fuse, kernel_nodes
+from simcluster.plan.spec.parallel_spec import FrameworkSpec
 from tests.unit.plan.planned import GPT, LLAMA, plan
 
 PAIRS = FrameworkSpec.load("ideal").fuse

@@ -4,7 +4,7 @@ from simcluster.engine.swept import MANY
 from simcluster.errors import PlanError
 from simcluster.layout import Mesh
 from simcluster.model import Transformer
-from simcluster.plan.limits import (
+from simcluster.plan.diagnostics.size_limits import (
     MOST_LAYERS,
     MOST_PASSES,
     MOST_RANKS,

@@ -10,12 +10,12 @@ from simcluster.layout import Kind, Mesh
 from simcluster.model import Block, Phase
 from simcluster.model.operators.activation import Relu
 from simcluster.model.operators.pointwise import Bias
-from simcluster.plan.cut_axes import cut_axes
-from simcluster.plan.differentiate import differentiate
-from simcluster.plan.redistribute import Router
-from simcluster.plan.rule import Roles, Rule
-from simcluster.plan.shard import shard
-from simcluster.plan.strategies import assign
+from simcluster.plan.autodiff.differentiation import differentiate
+from simcluster.plan.redistribution.redistribution_planner import Router
+from simcluster.plan.rules.strategy_rule import Roles, Rule
+from simcluster.plan.sharding.graph_sharding import shard
+from simcluster.plan.strategies.assignment import assign
+from simcluster.plan.strategies.mesh_subaxes import cut_axes
 from simcluster.work import DType
 from tests.unit.plan.graphs import Writer, chain, check_values, movements_of, router
 from tests.unit.plan.planned import plan

@@ -8,7 +8,7 @@ from simcluster.document import validate_data
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.layout import Movement
 from simcluster.model import Phase
-from simcluster.plan.sharding import OptimizerShardingSpec
+from simcluster.plan.spec.optimizer_sharding import OptimizerShardingSpec
 from simcluster.simulation import prepare, verify
 from tests.scenarios import TINY, TINY_GPT, scenario
 from tests.unit.plan.graphs import told

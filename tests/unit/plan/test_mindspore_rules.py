@@ -10,11 +10,11 @@ from simcluster.layout import Kind
 from simcluster.model import Phase, Role
 from simcluster.model.operators.activation import Relu
 from simcluster.model.operators.embedding import Embedding
-from simcluster.model.operators.extreme import Extreme
+from simcluster.model.operators.min_max import Extreme
 from simcluster.model.operators.reduction import SumTo
 from simcluster.model.operators.reshape import Reshape
-from simcluster.plan.redistribution_spec import RedistributionSpec
-from simcluster.plan.spec import ParallelSpec
+from simcluster.plan.spec.parallel_spec import ParallelSpec
+from simcluster.plan.spec.redistribution_spec import RedistributionSpec
 from simcluster.work import DType
 from tests.unit.plan.graphs import Writer, movements_of, told
 from tests.unit.plan.planned import plan

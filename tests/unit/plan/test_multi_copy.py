@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from simcluster.errors import PlanError
-from simcluster.plan.batches import Batches
-from simcluster.plan.framework import FrameworkSpec
-from simcluster.plan.multi_copy import abreast, copies_told, share
-from simcluster.plan.schedule import check, parse, peaks, render
-from simcluster.plan.schedule_spec import schedules
+from simcluster.plan.data.batch_shares import Batches
+from simcluster.plan.overlap.micro_batch_interleave import abreast, copies_told, share
+from simcluster.plan.pipeline.schedule import check, parse, peaks, render
+from simcluster.plan.spec.framework import FrameworkSpec
+from simcluster.plan.spec.schedule_spec import schedules
 
 
 def test_every_action_is_done_for_all_copies_of_its_micro_batch():

@@ -9,10 +9,10 @@ from simcluster.layout import Digit, Layout, Mesh, MindSporeLayout, Strategy
 from simcluster.model.operators.activation import Gelu
 from simcluster.model.operators.matmul import Matmul
 from simcluster.model.operators.pointwise import Add, Bias
-from simcluster.plan.cut_axes import cut_axes
-from simcluster.plan.operands import Unfit, wish_of
-from simcluster.plan.rule import Roles, Rule
-from simcluster.plan.strategies import assign
+from simcluster.plan.rules.strategy_rule import Roles, Rule
+from simcluster.plan.strategies.assignment import assign
+from simcluster.plan.strategies.mesh_subaxes import cut_axes
+from simcluster.plan.strategies.operand_splits import Unfit, wish_of
 from tests.unit.plan.graphs import Writer, chain
 
 PATH = "parallel.strategies.0"

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.layout import Layout
 from simcluster.model import Phase
-from simcluster.plan.piece import general
-from simcluster.plan.propagate import PROPAGATED
-from simcluster.plan.strategies import DEFAULT
+from simcluster.plan.sharding.propagation import PROPAGATED
+from simcluster.plan.strategies.assignment import DEFAULT
+from simcluster.plan.subgraphs.subgraph import general
 from tests.unit.plan.planned import GPT, LLAMA, plan
 
 MESH = {"data": 2, "tensor": 4}

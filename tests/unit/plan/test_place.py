@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from simcluster.errors import PlanError
 from simcluster.model import Transformer
-from simcluster.plan.place import default_layers, place
+from simcluster.plan.pipeline.placement import default_layers, place
 from simcluster.work import DType
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from simcluster.errors import PlanError
 from simcluster.layout import Strategy
-from simcluster.plan.schedule import render
+from simcluster.plan.pipeline.schedule import render
 from simcluster.work import DType
 from tests.unit.plan.planned import GPT, LLAMA, plan
 

@@ -11,12 +11,12 @@ from simcluster.layout import Mesh, Movement, Strategy
 from simcluster.model import Phase
 from simcluster.model.operators.activation import Relu
 from simcluster.model.operators.pointwise import Add
-from simcluster.plan.cut_axes import cut_axes
-from simcluster.plan.differentiate import differentiate
-from simcluster.plan.propagate import PROPAGATED, propagate
-from simcluster.plan.rule import Roles, Rule
-from simcluster.plan.shard import shard
-from simcluster.plan.strategies import DEFAULT, Strategies, assign
+from simcluster.plan.autodiff.differentiation import differentiate
+from simcluster.plan.rules.strategy_rule import Roles, Rule
+from simcluster.plan.sharding.graph_sharding import shard
+from simcluster.plan.sharding.propagation import PROPAGATED, propagate
+from simcluster.plan.strategies.assignment import DEFAULT, Strategies, assign
+from simcluster.plan.strategies.mesh_subaxes import cut_axes
 from simcluster.work import DType
 from tests.unit.plan.graphs import GPT, LLAMA, Writer, chain, router
 

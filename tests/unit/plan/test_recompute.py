@@ -7,8 +7,8 @@ from simcluster.document import validate_data
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.layout import Layout, Movement
 from simcluster.model import Phase, Role
-from simcluster.plan.recompute import recompute
-from simcluster.plan.recompute_spec import RecomputeSpec
+from simcluster.plan.recompute.layer_recompute import recompute
+from simcluster.plan.spec.recompute_spec import RecomputeSpec
 from simcluster.simulation import simulate, verify
 from tests.scenarios import scenario
 from tests.unit.plan.graphs import told

@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 from simcluster.errors import PlanError
 from simcluster.layout import FLAT, Kind, Layout, Mesh, Movement, inferred, movements
 from simcluster.model import TensorType
-from simcluster.plan.redistribute import Router, collective_bytes, local_bytes, part_type
+from simcluster.plan.redistribution.redistribution_planner import (
+    Router,
+    collective_bytes,
+    local_bytes,
+    part_type,
+)
 from simcluster.work import DType
 from tests.unit.layout.arrays import check, divides, moved, part, spread, tensors
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcluster import shard_rows
-from simcluster.plan.samples import Epoch
+from simcluster.plan.data.distributed_sampler import Epoch
 
 
 def test_ten_rows_for_four_shards():

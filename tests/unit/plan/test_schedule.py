@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcluster.errors import PlanError
-from simcluster.plan.chain import Chain
-from simcluster.plan.schedule import Action, check, parse, peaks, render
+from simcluster.plan.pipeline.schedule import Action, check, parse, peaks, render
+from simcluster.plan.pipeline.virtual_stages import Chain
 from simcluster.plan.schedules.gpipe import GPipe
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
 

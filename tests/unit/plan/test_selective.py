@@ -7,7 +7,7 @@ import pytest
 from simcluster.document import validate_data
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.model import Phase
-from simcluster.plan.spec import RecomputeSpec
+from simcluster.plan.spec.parallel_spec import RecomputeSpec
 from simcluster.simulation import simulate, verify
 from tests.scenarios import TINY, TINY_GPT, scenario
 from tests.unit.plan.graphs import told

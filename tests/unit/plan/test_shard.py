@@ -10,9 +10,9 @@ from simcluster.layout import Kind, Layout, Mesh, Movement, Strategy
 from simcluster.model import Phase
 from simcluster.model.operators.activation import Gelu, Swiglu
 from simcluster.model.operators.pointwise import Add, Bias
-from simcluster.plan.rule import Roles, Rule
-from simcluster.plan.spec import RecipeSpec
-from simcluster.plan.strategies import Strategies, assign
+from simcluster.plan.rules.strategy_rule import Roles, Rule
+from simcluster.plan.spec.parallel_spec import RecipeSpec
+from simcluster.plan.strategies.assignment import Strategies, assign
 from simcluster.work import DType
 from tests.unit.plan.graphs import (
     GPT,

@@ -6,7 +6,7 @@ from simcluster.document import validate_data
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.layout import Layout, Mesh
 from simcluster.model import TensorType
-from simcluster.plan.sharding import OptimizerShardingSpec, Sharding, expanded
+from simcluster.plan.spec.optimizer_sharding import OptimizerShardingSpec, Sharding, expanded
 from simcluster.work import DType
 from tests.unit.plan.planned import plan
 

@@ -6,7 +6,7 @@ import pytest
 
 from simcluster.layout import Layout
 from simcluster.model import Phase, Role
-from simcluster.plan.place import is_layer
+from simcluster.plan.pipeline.placement import is_layer
 from tests.unit.plan.graphs import told
 from tests.unit.plan.planned import plan
 

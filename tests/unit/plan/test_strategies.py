@@ -6,8 +6,8 @@ from simcluster.errors import PlanError
 from simcluster.layout import Mesh, Strategy
 from simcluster.model import Transformer
 from simcluster.model.operators.reshape import Reshape
-from simcluster.plan.rule import Roles, Rule
-from simcluster.plan.strategies import DEFAULT, assign
+from simcluster.plan.rules.strategy_rule import Roles, Rule
+from simcluster.plan.strategies.assignment import DEFAULT, assign
 from simcluster.work import DType
 from tests.unit.plan.graphs import Writer, chain
 

@@ -9,9 +9,9 @@ from simcluster.model import Block, Node, Phase, Role, TensorType, Value
 from simcluster.model.operators.cast import Cast
 from simcluster.model.operators.optimizer import Update
 from simcluster.model.operators.pointwise import Add
-from simcluster.plan.redistribute import Router
-from simcluster.plan.sharding import Sharding
-from simcluster.plan.units import with_units
+from simcluster.plan.optimizer.fsdp_units import with_units
+from simcluster.plan.redistribution.redistribution_planner import Router
+from simcluster.plan.spec.optimizer_sharding import Sharding
 from simcluster.work import DType
 from tests.unit.plan.graphs import MESH
 from tests.unit.plan.planned import GPT, plan

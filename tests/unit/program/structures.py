@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import strategies as st
 
-from simcluster.program.structure import Loads, Meetings, Structure
+from simcluster.program.symmetry.coloured_graph import Loads, Meetings, Structure
 
 
 def rows(*each):

@@ -8,7 +8,7 @@ from simcluster.errors import SimulationError
 from simcluster.plan.schedules.gpipe import GPipe
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
 from simcluster.program import check, partition
-from simcluster.simulation.build import prepare
+from simcluster.simulation.compose.build import prepare
 from tests.pipelines import burning_program, quiet_cluster
 from tests.scenarios import scenario
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 
 from simcluster.errors import SimulationError
-from simcluster.program import colouring
-from simcluster.program.colouring import refined, separate
-from simcluster.program.structure import Loads, Structure
+from simcluster.program.symmetry import equitable_partition as colouring
+from simcluster.program.symmetry.coloured_graph import Loads, Structure
+from simcluster.program.symmetry.equitable_partition import refined, separate
 from tests.unit.program.structures import (
     max_min,
     meetings,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.plan.framework import FrameworkSpec
+from simcluster.plan.spec.framework import FrameworkSpec
 from simcluster.program import Program
 from simcluster.simulation import prepare, verify
 from simcluster.work import Kernel

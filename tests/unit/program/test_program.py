@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from simcluster.program import Category, Scope
-from simcluster.simulation.build import lowered, prepare
+from simcluster.simulation.compose.build import lowered, prepare
 from tests.scenarios import TINY, TINY_GPT, scenario
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from simcluster.layout import Layout, Mesh
 from simcluster.model import TensorType
-from simcluster.model.operators.dispatch import Dispatch
 from simcluster.model.operators.router import Seats
-from simcluster.program.ragged import Extent, RaggedDims, exchanged, filled
+from simcluster.model.operators.token_dispatch import Dispatch
+from simcluster.program.routing.dynamic_shapes import Extent, RaggedDims, exchanged, filled
 from simcluster.work import DType
 from tests.contracts.operator_case import WHOLE
 

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from simcluster.errors import PlanError, ScenarioError
-from simcluster.plan.routing import counts
+from simcluster.plan.rules.expert_routing import counts
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
 

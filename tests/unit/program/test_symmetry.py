@@ -8,8 +8,8 @@ import pytest
 from simcluster.engine import run
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
 from simcluster.program import Loading, partition, pipeline_pairs
-from simcluster.simulation.build import prepare
-from simcluster.simulation.documents import planned
+from simcluster.simulation.compose.build import prepare
+from simcluster.simulation.views.run_documents import planned
 from tests.pipelines import burning_program, quiet_cluster
 from tests.scenarios import TINY, scenario
 from tests.unit.program.structures import rows

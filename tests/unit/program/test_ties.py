@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.program.ties import crossing_ties
+from simcluster.program.buckets.tied_gradients import crossing_ties
 from simcluster.simulation import prepare, verify
 from tests.scenarios import TINY_GPT, scenario, under
 

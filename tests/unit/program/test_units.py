@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcluster.program import Execution
-from simcluster.program.units import with_units
+from simcluster.program.buckets.fsdp_executions import with_units
 
 PHASES = ("gather", "forward", "regather", "backward", "scatter")
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from simcluster.errors import TraceError
-from simcluster.report import columns
+from simcluster.report import tables as columns
 
 
 def test_times_are_seconds_and_names_text(any_run):

@@ -9,7 +9,7 @@ import pytest
 from simcluster import units
 from simcluster.errors import TraceError
 from simcluster.report import Comparison, comparison_html, comparison_page, comparison_text
-from simcluster.report.comparison import signed
+from simcluster.report.comparison.comparison import signed
 from simcluster.simulation import simulate
 from tests.unit.report.conftest import h100
 from tests.unit.report.test_html import Page

@@ -1,6 +1,6 @@
 """What reports read in the documents of a run, and nothing else writes."""
 
-from simcluster.simulation.documents import members
+from simcluster.simulation.views.run_documents import members
 
 
 def test_members_are_named_in_runs():

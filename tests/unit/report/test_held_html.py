@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from simcluster.plan.spec import FrameworkSpec
+from simcluster.plan.spec.parallel_spec import FrameworkSpec
 from simcluster.report import html, summary_text
-from simcluster.report.statements import fullest, reserved
+from simcluster.report.content.statements import fullest, reserved
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from tests.unit.report.conftest import h100

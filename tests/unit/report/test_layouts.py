@@ -3,7 +3,7 @@ import re
 import pytest
 
 from simcluster.report import layouts_text
-from simcluster.report.layouts import together
+from simcluster.report.terminal.layouts import together
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from simcluster import units
-from simcluster.report.headline import headline
-from simcluster.report.summary import summary_text
+from simcluster.report.content.run_header import headline
+from simcluster.report.terminal.summary_screen import summary_text
 from simcluster.simulation import simulate
 from tests.unit.report.conftest import h100
 

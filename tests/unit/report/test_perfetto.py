@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcluster.errors import TraceError
-from simcluster.report import perfetto, write_perfetto
-from simcluster.report.events import WAITS, levels
-from simcluster.report.woven import microseconds
+from simcluster.report import write_perfetto
+from simcluster.report.perfetto import trace_file as perfetto
+from simcluster.report.perfetto.event_blocks import WAITS, levels
+from simcluster.report.perfetto.json_columns import microseconds
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from simcluster.trace import Recording, Run, Table
@@ -282,7 +283,7 @@ def test_nothing_is_left_after_an_error(run, tmp_path, monkeypatch):
             raise OSError(28, "No space left on device")
         return dumps(value, *rest, **options)
 
-    monkeypatch.setattr("simcluster.report.woven.orjson.dumps", broken)
+    monkeypatch.setattr("simcluster.report.perfetto.json_columns.orjson.dumps", broken)
     with pytest.raises(TraceError, match="No space left on device"):
         write_perfetto(run, path)
     assert [each.name for each in tmp_path.iterdir()] == ["trace.json"]
@@ -294,7 +295,7 @@ def test_nothing_is_left_after_an_interruption(run, tmp_path, monkeypatch):
         yield run.documents["plan"]["name"].encode() * 2**20
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("simcluster.report.perfetto.blocks", interrupted)
+    monkeypatch.setattr("simcluster.report.perfetto.trace_file.blocks", interrupted)
     with pytest.raises(KeyboardInterrupt):
         write_perfetto(run, tmp_path / "trace.json.gz")
     assert not list(tmp_path.iterdir())

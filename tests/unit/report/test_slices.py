@@ -1,6 +1,6 @@
 import numpy as np
 
-from simcluster.report.slices import actions, instances, kernels, owners
+from simcluster.report.content.slices import actions, instances, kernels, owners
 
 
 def test_slices_of_a_class_cover_all_its_kernels(any_run):

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcluster.report.stages import against, labels, scale, stage_memory
+from simcluster.report.content.stage_peaks import against, labels, scale, stage_memory
 
 
 def entry(stage, total, ranks=8, capacity=100, index=0, device="gpu"):

@@ -5,8 +5,8 @@ import pytest
 
 from simcluster import units
 from simcluster.report import summary_text
-from simcluster.report.headline import headline
-from simcluster.report.parts import cut, memory
+from simcluster.report.content.bar_parts import cut, memory
+from simcluster.report.content.run_header import headline
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from simcluster.trace import Run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simcluster.cluster import host_names
-from simcluster.cluster.host_spec import HostSpec
+from simcluster.cluster.spec.host_spec import HostSpec
 from simcluster.collectives import Operation, all_algorithms
 from simcluster.document import validate_data
 from simcluster.errors import ScenarioError

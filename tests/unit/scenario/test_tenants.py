@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from simcluster.baseline import bounds
-from simcluster.cli.written import scenario_text
-from simcluster.cluster.indices import listed, told
+from simcluster.cli.commands.run.scenario_yaml import scenario_text
+from simcluster.cluster.spec.index_lists import listed, told
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare
-from simcluster.simulation.documents import plan_document
+from simcluster.simulation.views.run_documents import plan_document
 
 OTHER = """\
 simcluster: 1

@@ -12,7 +12,7 @@ import math
 import numpy as np
 import pytest
 
-from simcluster.plan.spec import FrameworkSpec
+from simcluster.plan.spec.parallel_spec import FrameworkSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 

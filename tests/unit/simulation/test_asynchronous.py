@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simcluster.plan.framework import FrameworkSpec
-from simcluster.report import columns
+from simcluster.plan.spec.framework import FrameworkSpec
+from simcluster.report import tables as columns
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from simcluster.engine import run
 from simcluster.errors import PlanError, SimulationError
 from simcluster.layout import Mesh
-from simcluster.plan.batches import Batches, batches
+from simcluster.plan.data.batch_shares import Batches, batches
 from simcluster.plan.schedules.gpipe import GPipe
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
 from simcluster.program import build, check, partition
-from simcluster.program.phases import REDUCE
-from simcluster.report.headline import headline
+from simcluster.program.lowering.phases import REDUCE
+from simcluster.report.content.run_header import headline
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
-from simcluster.simulation.shrink import small_batches
+from simcluster.simulation.verification.shrink_scenario import small_batches
 from tests.pipelines import burning_graph, quiet_cluster
 from tests.scenarios import TINY_GPT, scenario, shrunk
 

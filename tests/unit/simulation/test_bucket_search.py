@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.simulation import bucket_search, prepare, simulate, verify
-from simcluster.simulation.documents import plan_document
-from simcluster.simulation.timed import timed
+from simcluster.simulation import prepare, simulate, verify
+from simcluster.simulation.compose.engine_run import timed
+from simcluster.simulation.views.run_documents import plan_document
+from simcluster.tuning import bucket_search
 from tests.scenarios import TINY, TINY_GPT, scenario
 
 SEARCH = {"mode": "search"}

@@ -6,11 +6,11 @@ import pytest
 
 from simcluster.document import validate_data
 from simcluster.errors import SimclusterError
-from simcluster.plan.framework import FrameworkSpec
-from simcluster.plan.spec import ParallelSpec
-from simcluster.program.calls import HostCalls
+from simcluster.plan.spec.framework import FrameworkSpec
+from simcluster.plan.spec.parallel_spec import ParallelSpec
+from simcluster.program.communication.host_calls import HostCalls
 from simcluster.simulation import prepare, simulate, verify
-from simcluster.simulation.documents import plan_document
+from simcluster.simulation.views.run_documents import plan_document
 from tests.scenarios import TINY_GPT, scenario, under
 
 CLOSED = {"openstate": False}

@@ -14,8 +14,9 @@ from simcluster.engine import run
 from simcluster.errors import PlanError, TraceError
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
 from simcluster.program import partition
-from simcluster.report import columns, write_perfetto
-from simcluster.report.headline import headline
+from simcluster.report import tables as columns
+from simcluster.report import write_perfetto
+from simcluster.report.content.run_header import headline
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
 from tests.pipelines import burning_program, quiet_cluster
@@ -159,7 +160,7 @@ def test_values_know_no_speeds():
 
 def test_too_many_different_devices_are_refused_in_numbers(monkeypatch):
     for most in ("MOST_PASSES", "MOST_SWEPT"):
-        monkeypatch.setattr(f"simcluster.plan.limits.{most}", 31)
+        monkeypatch.setattr(f"simcluster.plan.diagnostics.size_limits.{most}", 31)
     jitter = [{"devices": "all", "compute": {"normal": [1.0, 0.1]}}]
     prepare(scenario({"data": 8}, micro_batches=1))
     prepare(scenario({"data": 8}, micro_batches=1, changes=[SLOW]))

@@ -10,7 +10,7 @@ from simcluster.collectives import Operation, collective_time
 from simcluster.errors import PlanError
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate
-from simcluster.simulation.layouts import layouts
+from simcluster.simulation.views.operator_layouts import layouts
 from tests.unit.cli.texts import SMALL
 
 DATA = {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from simcluster.analysis.metrics.model_flops import forward_flops
 from simcluster.document import validate_data
-from simcluster.model.spec import ModelSpec
+from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.simulation import simulate
-from simcluster.simulation.flops import forward_flops
 from simcluster.work import DType
 from tests.scenarios import TINY_GPT, scenario
 

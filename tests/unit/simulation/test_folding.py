@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.plan.spec import FrameworkSpec, RecipeSpec
+from simcluster.engine.rank_classes import classes_on_links
+from simcluster.plan.spec.parallel_spec import FrameworkSpec, RecipeSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
-from simcluster.simulation.build import prepare
-from simcluster.simulation.classes import classes_on_links
-from simcluster.simulation.simulate import carry_out
+from simcluster.simulation.compose.build import prepare
+from simcluster.simulation.run_scenario import carry_out
 from tests.scenarios import TINY, TINY_GPT, scenario, under
 
 SHARDINGS = [

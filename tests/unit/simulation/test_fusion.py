@@ -7,10 +7,10 @@ import itertools
 import pytest
 
 from simcluster.errors import PlanError, ScenarioError
-from simcluster.plan.framework import FrameworkSpec
+from simcluster.plan.spec.framework import FrameworkSpec
 from simcluster.simulation import prepare, simulate, verify
-from simcluster.simulation.documents import plan_document
-from simcluster.simulation.layouts import layouts
+from simcluster.simulation.views.operator_layouts import layouts
+from simcluster.simulation.views.run_documents import plan_document
 from tests.scenarios import TINY, TINY_GPT, scenario, under
 
 # With 2^18 vocabulary entries of 32 fp32 numbers, embedding and head are 32 MB each.

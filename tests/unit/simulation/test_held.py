@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from simcluster.plan.framework import FrameworkMemorySpec
+from simcluster.plan.spec.framework import FrameworkMemorySpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 
 GIB = 1 << 30
-RESERVE = sys.modules["simcluster.engine.reserve"]
+RESERVE = sys.modules["simcluster.analysis.memory_usage.allocator_replay"]
 
 
 def written(**options):

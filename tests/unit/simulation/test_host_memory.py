@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from simcluster.engine.account import CATEGORIES
+from simcluster.analysis.memory_usage.allocation_log import CATEGORIES
 from simcluster.report import html
 from simcluster.simulation import simulate
 from simcluster.simulation.host_memory import SPANS, HostMemory

@@ -12,12 +12,12 @@ from simcluster.cluster import load_host
 from simcluster.errors import PlanError
 from simcluster.model import Place, TensorType
 from simcluster.model.operators.optimizer import AdamW
-from simcluster.report.layouts import layouts_text
+from simcluster.report.terminal.layouts import layouts_text
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
-from simcluster.simulation.build import prepare
-from simcluster.simulation.layouts import layouts
-from simcluster.simulation.verify import verify
+from simcluster.simulation.compose.build import prepare
+from simcluster.simulation.verification.single_device_comparison import verify
+from simcluster.simulation.views.operator_layouts import layouts
 from simcluster.work import DType
 from tests.hosts import THREADS, figure, host
 from tests.scenarios import TINY, TINY_GPT

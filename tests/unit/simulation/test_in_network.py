@@ -8,7 +8,7 @@ import pytest
 
 from simcluster.errors import PlanError
 from simcluster.program import Action
-from simcluster.program.wanted import Wants
+from simcluster.program.communication.collective_overrides import Wants
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate
 from tests.unit.simulation.test_folding import assert_folded_is_unfolded

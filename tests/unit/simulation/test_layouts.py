@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simcluster.report.layouts import layouts_text
+from simcluster.report.terminal.layouts import layouts_text
 from simcluster.simulation import prepare
-from simcluster.simulation.layouts import layouts
-from simcluster.simulation.simulate import simulate
+from simcluster.simulation.run_scenario import simulate
+from simcluster.simulation.views.operator_layouts import layouts
 from tests.scenarios import TINY, scenario, under
 
 MESH = {"pipeline": 2, "data": 2}

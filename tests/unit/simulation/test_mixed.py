@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from simcluster.cluster import Cluster, HostGroup, Speed
 from simcluster.engine import run
 from simcluster.errors import PlanError
-from simcluster.plan.hints import proportional
-from simcluster.plan.schedule_spec import schedules
+from simcluster.plan.diagnostics.load_balance_hints import proportional
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
+from simcluster.plan.spec.schedule_spec import schedules
 from simcluster.program import partition
-from simcluster.report.headline import headline
-from simcluster.report.statements import waiting
-from simcluster.report.summary import summary_text
+from simcluster.report.content.run_header import headline
+from simcluster.report.content.statements import waiting
+from simcluster.report.terminal.summary_screen import summary_text
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
 from simcluster.work import DType

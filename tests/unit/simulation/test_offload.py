@@ -9,18 +9,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from simcluster.analysis import instruction_times, memory
 from simcluster.cluster import Way
 from simcluster.collectives import AUTOMATIC, copy_time
-from simcluster.engine import instruction_times, memory
 from simcluster.errors import SimclusterError
 from simcluster.model import Place
 from simcluster.plan import make_plan
 from simcluster.program import Action
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
-from simcluster.simulation.build import lowered, prepare
-from simcluster.simulation.timed import timed
-from simcluster.simulation.verify import proved, verify
+from simcluster.simulation.compose.build import lowered, prepare
+from simcluster.simulation.compose.engine_run import timed
+from simcluster.simulation.verification.single_device_comparison import proved, verify
 from tests.hosts import figure
 from tests.scenarios import shrunk
 from tests.unit.engine.test_sweep import assert_sweep_is_events

@@ -10,7 +10,7 @@ from simcluster.cluster import Way
 from simcluster.collectives import copy_time
 from simcluster.model import Place
 from simcluster.simulation import simulate
-from simcluster.simulation.build import prepare
+from simcluster.simulation.compose.build import prepare
 from tests.unit.simulation.test_offload import copies, peak, scenario
 
 

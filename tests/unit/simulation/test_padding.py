@@ -11,13 +11,13 @@ from simcluster.errors import PlanError
 from simcluster.model import BlockBuilder, TensorType
 from simcluster.model.operators.cross_entropy import CrossEntropy
 from simcluster.model.operators.elementwise import Elementwise
-from simcluster.model.operators.mask import Mask
 from simcluster.model.operators.matmul import Matmul
-from simcluster.plan import padding
-from simcluster.simulation.build import prepare
-from simcluster.simulation.layouts import layouts
-from simcluster.simulation.simulate import simulate
-from simcluster.simulation.verify import proved, verify
+from simcluster.model.operators.padding_mask import Mask
+from simcluster.plan.sharding import padding
+from simcluster.simulation.compose.build import prepare
+from simcluster.simulation.run_scenario import simulate
+from simcluster.simulation.verification.single_device_comparison import proved, verify
+from simcluster.simulation.views.operator_layouts import layouts
 from simcluster.work import DType
 from tests.random_graphs import UNEVEN, Network
 from tests.scenarios import TINY, TINY_GPT, scenario

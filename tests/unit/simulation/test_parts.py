@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from simcluster.collectives import Operation, PartsByGroup, collective_time
-from simcluster.program.instruction import Action
-from simcluster.simulation import build, simulate
-from simcluster.simulation.build import prepare
+from simcluster.program.isa.instruction import Action
+from simcluster.simulation import simulate
+from simcluster.simulation.compose import build
+from simcluster.simulation.compose.build import prepare
 from tests.scenarios import TINY, scenario
 from tests.unit.simulation.test_folding import assert_folded_is_unfolded
 

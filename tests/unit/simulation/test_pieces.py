@@ -11,12 +11,12 @@ import pytest
 import simcluster
 from simcluster import MindSporeLayout, PlanError, ScenarioError
 from simcluster.model import Phase
-from simcluster.plan.spec import FrameworkSpec
+from simcluster.plan.spec.parallel_spec import FrameworkSpec
 from simcluster.program import Action
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate, verify
-from simcluster.simulation.build import planned, prepare
-from simcluster.simulation.strategies import strategies
+from simcluster.simulation.compose.build import planned, prepare
+from simcluster.simulation.views.effective_strategies import strategies
 from tests.scenarios import TINY_GPT, scenario
 
 MLP = "layers.*.mlp"

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from simcluster.cluster import ClusterSpec
 from simcluster.document import validate_data
 from simcluster.model import TensorType
-from simcluster.model.builder import BlockBuilder
+from simcluster.model.graph.block_builder import BlockBuilder
 from simcluster.model.operators.cross_entropy import CrossEntropy
 from simcluster.model.operators.elementwise import Elementwise
 from simcluster.model.operators.matmul import Matmul
 from simcluster.model.operators.norm import LayerNorm
 from simcluster.model.operators.reshape import Reshape
 from simcluster.plan import make_plan
-from simcluster.plan.framework import FrameworkSpec
-from simcluster.plan.spec import ParallelSpec, TrainingSpec
-from simcluster.simulation.verify import proved
+from simcluster.plan.spec.framework import FrameworkSpec
+from simcluster.plan.spec.parallel_spec import ParallelSpec, TrainingSpec
+from simcluster.simulation.verification.single_device_comparison import proved
 from simcluster.work import DType
 from tests.random_graphs import BATCH, EVEN, MESH, UNEVEN, Network, networks
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from simcluster.document import validate_data
 from simcluster.model import Phase
-from simcluster.plan.recompute_spec import RecomputeSpec
+from simcluster.plan.spec.recompute_spec import RecomputeSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
-from simcluster.simulation.recompute_ladder import Rung, _hull, ladder
-from simcluster.simulation.recompute_search import _Search, _Trial
+from simcluster.tuning.recompute_options import Rung, _hull, ladder
+from simcluster.tuning.recompute_search import _Search, _Trial
 from tests.scenarios import TINY_GPT
 
 MODEL = {"layers": 6, "hidden": 64, "heads": 8, "kv_heads": 4, "ffn": 192, "vocab": 128}

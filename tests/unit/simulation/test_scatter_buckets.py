@@ -7,8 +7,8 @@ from collections import Counter, defaultdict
 import pytest
 
 from simcluster.simulation import prepare, simulate, verify
-from simcluster.simulation.documents import plan_document
-from simcluster.simulation.layouts import layouts
+from simcluster.simulation.views.operator_layouts import layouts
+from simcluster.simulation.views.run_documents import plan_document
 from tests.scenarios import TINY, TINY_GPT, scenario, under
 from tests.traffic import carried
 

@@ -6,7 +6,7 @@ import pytest
 
 import simcluster
 from simcluster import MindSporeLayout, PlanError, ScenarioError
-from simcluster.simulation.build import prepare
+from simcluster.simulation.compose.build import prepare
 from tests.scenarios import scenario
 
 MESH = {"data": 2, "tensor": 4}

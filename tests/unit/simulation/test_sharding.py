@@ -7,12 +7,13 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from simcluster.analysis import instruction_times, memory, record
 from simcluster.cluster import ClusterSpec
 from simcluster.document import validate_data
-from simcluster.engine import instruction_times, memory, record, run
+from simcluster.engine import run
 from simcluster.program import Category, build, check, partition
 from simcluster.simulation import simulate
-from simcluster.simulation.build import prepare
+from simcluster.simulation.compose.build import prepare
 from tests.scenarios import TINY, TINY_GPT, scenario
 
 KEPT = {"fsdp": {"reshard_after_forward": False}}
@@ -221,7 +222,7 @@ def test_gathered_weights_are_booked_as_communication():
 
 
 def test_the_expanded_form_is_in_the_plan_document_and_in_the_summary():
-    from simcluster.report.headline import headline
+    from simcluster.report.content.run_header import headline
 
     documents = simulate(scenario({"data": 4}, devices=4, optimizer_sharding="fsdp")).documents
     assert documents["plan"]["optimizer_sharding"] == {

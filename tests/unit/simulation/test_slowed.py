@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simcluster.engine import instruction_times
+from simcluster.analysis import instruction_times
 from simcluster.simulation import simulate
-from simcluster.simulation.build import prepare
-from simcluster.simulation.simulate import timed
-from simcluster.simulation.verify import verify
+from simcluster.simulation.compose.build import prepare
+from simcluster.simulation.run_scenario import timed
+from simcluster.simulation.verification.single_device_comparison import verify
 from tests.scenarios import scenario
 from tests.unit.simulation.test_folding import assert_folded_is_unfolded
 

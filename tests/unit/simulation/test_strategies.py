@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from simcluster.scenario import Scenario
-from simcluster.simulation.build import prepare
-from simcluster.simulation.layouts import layouts
-from simcluster.simulation.strategies import strategies
+from simcluster.simulation.compose.build import prepare
+from simcluster.simulation.views.effective_strategies import strategies
+from simcluster.simulation.views.operator_layouts import layouts
 from tests.scenarios import TINY, TINY_GPT, scenario
 
 MESH = {"pipeline": 2, "data": 2, "tensor": 2}

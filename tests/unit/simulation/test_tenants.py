@@ -12,8 +12,8 @@ from simcluster.errors import PlanError
 from simcluster.program import Action
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
+from simcluster.simulation.compose.engine_run import timed_together
 from simcluster.simulation.tenants import together
-from simcluster.simulation.timed import timed_together
 
 MODEL = {"layers": 2, "hidden": 256, "heads": 8, "ffn": 512, "vocab": 1000}
 TRUNK_SHARE = 4

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from simcluster.layout import Mesh, Strategy
 from simcluster.model.operators.matmul import Matmul
-from simcluster.report.layouts import layouts_text
-from simcluster.simulation.build import prepare
-from simcluster.simulation.layouts import layouts
-from simcluster.simulation.tensor_maps import tensor_maps
+from simcluster.report.terminal.layouts import layouts_text
+from simcluster.simulation.compose.build import prepare
+from simcluster.simulation.views.mindspore_tensor_maps import tensor_maps
+from simcluster.simulation.views.operator_layouts import layouts
 from tests.scenarios import scenario
 
 MATMUL = Matmul(("rows", "inner"), (("inner", "columns"),), (("rows", "columns"),)).dims()

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcluster.plan.spec import FrameworkSpec
+from simcluster.analysis.memory_usage.memory_verdict import MemoryUse, MemoryVerdict, deciding
+from simcluster.plan.spec.parallel_spec import FrameworkSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
-from simcluster.simulation.build import planned
-from simcluster.simulation.verdict import MemoryUse, MemoryVerdict, deciding
+from simcluster.simulation.compose.build import planned
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
 

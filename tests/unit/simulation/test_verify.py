@@ -9,7 +9,7 @@ from simcluster.errors import SimulationError
 from simcluster.plan import make_plan
 from simcluster.scenario import Scenario
 from simcluster.simulation import Verification, prepare, verify
-from simcluster.simulation.shrink import small_mesh
+from simcluster.simulation.verification.shrink_scenario import small_mesh
 from simcluster.values import Comparison, Oracle, Source
 from tests.scenarios import TINY, TINY_GPT, scenario, shrunk
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from simcluster.simulation import prepare, simulate, verify
-from simcluster.simulation.documents import plan_document
-from simcluster.simulation.layouts import layouts
+from simcluster.simulation.views.operator_layouts import layouts
+from simcluster.simulation.views.run_documents import plan_document
 from tests.scenarios import TINY, TINY_GPT, scenario
 from tests.traffic import carried
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.simulation.build import planned, prepare
-from simcluster.simulation.layouts import layouts
-from simcluster.simulation.simulate import simulate
-from simcluster.simulation.strategies import strategies
-from simcluster.simulation.verify import verify
+from simcluster.simulation.compose.build import planned, prepare
+from simcluster.simulation.run_scenario import simulate
+from simcluster.simulation.verification.single_device_comparison import verify
+from simcluster.simulation.views.effective_strategies import strategies
+from simcluster.simulation.views.operator_layouts import layouts
 from tests.scenarios import TINY_GPT, scenario, under
 from tests.unit.simulation.test_folding import assert_folded_is_unfolded
 

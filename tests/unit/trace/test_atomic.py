@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from simcluster.trace.atomic import atomic
+from simcluster.trace.atomic_files import atomic
 
 
 def test_a_file_takes_its_place_at_the_end(tmp_path):

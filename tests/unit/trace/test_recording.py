@@ -3,10 +3,10 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from simcluster.engine import instruction_times, record
+from simcluster.analysis import instruction_times, record
 from simcluster.errors import TraceError
 from simcluster.simulation import prepare, simulate
-from simcluster.simulation.timed import timed
+from simcluster.simulation.compose.engine_run import timed
 from simcluster.trace import Recording, recording
 from tests.scenarios import scenario
 

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from simcluster.layout import FLAT, Dims, Kind, Strategy, inference, movement
-from simcluster.plan import redistribute
+from simcluster.layout import FLAT, Dims, Kind, Strategy, movement
+from simcluster.layout import mindspore_redistribution as inference
+from simcluster.plan.redistribution import redistribution_planner as redistribute
 
 Change = Callable[[Any], Any]
 

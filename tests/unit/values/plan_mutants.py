@@ -9,7 +9,13 @@ from dataclasses import replace
 
 from simcluster.layout import Dims, Kind, movement
 from simcluster.model.operators.pointwise import Add
-from simcluster.plan import accumulate, differentiate, redistribute, shard, sharder, units, versions
+from simcluster.plan.autodiff import differentiation as differentiate
+from simcluster.plan.autodiff import gradient_accumulation as accumulate
+from simcluster.plan.optimizer import fsdp_units as units
+from simcluster.plan.redistribution import redistribution_planner as redistribute
+from simcluster.plan.sharding import block_sharder as sharder
+from simcluster.plan.sharding import graph_sharding as shard
+from simcluster.plan.sharding import sharded_values as versions
 from simcluster.values import exchange
 from tests.unit.values.layout_mutants import Mutant, nothing_passes
 

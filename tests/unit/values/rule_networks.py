@@ -13,15 +13,15 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from simcluster.model import TensorType
-from simcluster.model.builder import BlockBuilder
+from simcluster.model.graph.block_builder import BlockBuilder
 from simcluster.model.operators.cross_entropy import CrossEntropy
 from simcluster.model.operators.elementwise import Elementwise
-from simcluster.model.operators.extreme import Extreme
 from simcluster.model.operators.matmul import Matmul
+from simcluster.model.operators.min_max import Extreme
 from simcluster.model.operators.pointwise import Add
 from simcluster.model.operators.reduction import SumTo
 from simcluster.plan import make_plan
-from simcluster.simulation.verify import proved
+from simcluster.simulation.verification.single_device_comparison import proved
 from simcluster.values import Oracle, Source
 from simcluster.work import DType
 from tests.random_graphs import BATCH, CLASSES, EVEN, SEQ, WIDTH, Network

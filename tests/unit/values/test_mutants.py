@@ -8,13 +8,14 @@ from functools import cache
 import numpy as np
 import pytest
 
-from simcluster.engine import record, run
+from simcluster.analysis import record
+from simcluster.engine import run
 from simcluster.layout import Kind, Layout, Movement
 from simcluster.model import Operator
 from simcluster.plan import make_plan
 from simcluster.program import COMPUTE, Action, Call, Scope, partition
-from simcluster.simulation.build import host_calls, lowered
-from simcluster.simulation.verify import proved
+from simcluster.simulation.compose.build import host_calls, lowered
+from simcluster.simulation.verification.single_device_comparison import proved
 from simcluster.values.events import events
 from tests.scenarios import TINY, TINY_GPT, scenario, under
 

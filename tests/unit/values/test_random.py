@@ -11,7 +11,7 @@ from simcluster.model import Transformer
 from simcluster.model.operators.attention import Attention
 from simcluster.model.operators.dropout import Dropout
 from simcluster.model.operators.optimizer import Sgd
-from simcluster.plan.differentiate import differentiate
+from simcluster.plan.autodiff.differentiation import differentiate
 from simcluster.simulation import verify
 from simcluster.values import Oracle, Source
 from simcluster.values.replay import Replay

@@ -16,8 +16,8 @@ from simcluster.layout import FLAT, Kind, Movement
 from simcluster.plan import make_plan
 from simcluster.program import Action
 from simcluster.scenario import Scenario
-from simcluster.simulation.build import lowered
-from simcluster.simulation.verify import proved
+from simcluster.simulation.compose.build import lowered
+from simcluster.simulation.verification.single_device_comparison import proved
 from simcluster.values.exchange import exchange
 from simcluster.values.traffic import crossed
 from tests.scenarios import TINY, scenario, under

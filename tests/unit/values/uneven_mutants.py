@@ -10,11 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 from simcluster.model import Role
-from simcluster.model.operators.mask import Mask
+from simcluster.model.operators.padding_mask import Mask
 from simcluster.model.operators.pointwise import Add
-from simcluster.plan import padding, units
-from simcluster.plan.batches import Batches
-from simcluster.program import travel
+from simcluster.plan.data.batch_shares import Batches
+from simcluster.plan.optimizer import fsdp_units as units
+from simcluster.plan.sharding import padding
+from simcluster.program.buckets import communication_buckets as travel
 from tests.unit.values.layout_mutants import Mutant
 
 

@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from simcluster.analysis.metrics.model_flops import forward_flops
 from simcluster.document import validate_data
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.layout import Movement
-from simcluster.model.graph import Phase
-from simcluster.model.spec import ModelSpec
+from simcluster.model.graph.graph import Phase
+from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate, verify
-from simcluster.simulation.build import prepare
-from simcluster.simulation.flops import forward_flops
+from simcluster.simulation.compose.build import prepare
 from simcluster.work import DType
 from tests.unit.model.onnx.networks import INT, File, helper, mixture, mlp, pictures, renamed, transformer
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from simcluster.model import Region
-from simcluster.model.graph import Phase
+from simcluster.model.graph.graph import Phase
 from simcluster.model.onnx import load
-from simcluster.model.onnx.arrangement import ARRANGEMENT
-from simcluster.model.onnx.folding import FOLDS
-from simcluster.model.onnx.pictures import PICTURES
-from simcluster.model.onnx.pointwise import POINTWISE
-from simcluster.model.onnx.products import PRODUCTS
+from simcluster.model.onnx.constant_folding import FOLDS
+from simcluster.model.onnx.elementwise_operators import POINTWISE
+from simcluster.model.onnx.image_operators import PICTURES
+from simcluster.model.onnx.matmul_and_reductions import PRODUCTS
+from simcluster.model.onnx.shape_operators import ARRANGEMENT
 from simcluster.work import DType
 from tests.unit.model.onnx.networks import INT, File, mixture, mlp, pictures, transformer
 

@@ -9,7 +9,7 @@ import pytest
 
 from simcluster.cluster import placements_of
 from simcluster.collectives import Operation, collective_time
-from simcluster.program.wanted import Wants
+from simcluster.program.communication.collective_overrides import Wants
 from simcluster.simulation import prepare, simulate
 from tests.manual import CLASSES, IN, arrays, loss, up, written
 

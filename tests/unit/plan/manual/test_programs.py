@@ -10,8 +10,8 @@ import pytest
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
-from simcluster.simulation.layouts import layouts
-from simcluster.simulation.strategies import strategies
+from simcluster.simulation.views.effective_strategies import strategies
+from simcluster.simulation.views.operator_layouts import layouts
 from tests.manual import data_parallel, written
 
 

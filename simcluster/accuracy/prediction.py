@@ -1,0 +1,146 @@
+"""What the simulator says to a published measurement, or why it says nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from simcluster.accuracy.hardware import HardwareSpec, hardware_of, named_hardware
+from simcluster.accuracy.row import MeasuredRow
+from simcluster.cluster import Cluster, load_cluster
+from simcluster.cluster.interconnect.group_placement import Placement
+from simcluster.cluster.interconnect.link_families import Numbers
+from simcluster.collectives import AUTO, Operation, all_algorithms, collective_time, site
+from simcluster.errors import PlanError
+
+HOST_COPY = "h2d"
+"""Host memory to a device's: one link, no collective."""
+
+OPERATIONS = {
+    **{str(operation): operation for operation in Operation},
+    "alltoall": Operation.ALL_TO_ALL,
+    "sendrecv": Operation.SEND_RECEIVE,
+}
+"""Collectives by the names in the files; nccl-tests writes two of them as one word."""
+
+PRICED = frozenset({HOST_COPY, *OPERATIONS})
+"""Operations that can be predicted at all."""
+
+_NAMED = re.compile(r"NCCL_ALGO=(\w+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """A row with what was predicted.
+
+    ``cluster`` is the host of the catalog. Either there is a ``reason`` why nothing was predicted, or
+    ``measured`` and ``predicted`` seconds, ``how`` (algorithm and protocol) and the signed relative
+    ``error`` of the time: +0.1 is predicted 10% too slow.
+    """
+
+    row: MeasuredRow
+    cluster: str = ""
+    measured: float = 0.0
+    predicted: float = 0.0
+    how: str = ""
+    reason: str = ""
+
+    @property
+    def error(self) -> float:
+        """Predicted / measured time - 1."""
+        return self.predicted / self.measured - 1
+
+
+def predict(rows: Iterable[MeasuredRow], cluster: str | None = None) -> list[Prediction]:
+    """A prediction, or the reason for none, for every row, in order.
+
+    ``cluster`` names a host for all of them, instead of the table's. Raises ScenarioError if there is no
+    such host.
+    """
+    chosen = named_hardware(cluster) if cluster else None
+    return [_predicted(row, chosen or hardware_of(row.hardware, row.notes)) for row in rows]
+
+
+def _predicted(row: MeasuredRow, entry: HardwareSpec | None) -> Prediction:
+    if row.operation not in PRICED:
+        return Prediction(row, reason=f"'{row.operation}' is no operation that the simulator prices")
+    if entry is None:
+        return Prediction(row, reason=f"no host of the catalog is known to be '{row.hardware}'")
+    try:
+        if row.operation == HOST_COPY:
+            return _host_copy(row, entry)
+        return _collective(row, entry)
+    except PlanError as error:
+        return Prediction(row, entry.cluster, reason=str(error.problems[0].message))
+
+
+def _host_copy(row: MeasuredRow, entry: HardwareSpec) -> Prediction:
+    host = load_cluster(entry.cluster).host
+    link = host.network.link if entry.apart else host.pcie
+    if link is None:
+        raise PlanError(f"{entry.cluster} has no link from the host's memory to its devices")
+    seconds = link.latency + row.size / link.rate
+    measured = row.seconds or row.size / (row.algbw or row.busbw or 1.0)
+    return Prediction(row, entry.cluster, measured, seconds, "network" if entry.apart else "host link")
+
+
+def _collective(row: MeasuredRow, entry: HardwareSpec) -> Prediction:
+    operation = OPERATIONS[row.operation]
+    cluster, ranks = _placed(row, entry)
+    num_bytes = row.size * (row.num_devices if row.operation in entry.per_rank else 1)
+    if operation is Operation.SEND_RECEIVE and row.num_devices > 2:
+        ranks = _busiest_pair(cluster, ranks)
+    where = cluster.placement(ranks)
+    choice = collective_time(operation, where, num_bytes, cluster, _forced(row, operation, where, cluster))
+    measured = _measured(row, operation, num_bytes)
+    return Prediction(row, entry.cluster, measured, choice.seconds, f"{choice.algorithm} {choice.protocol}")
+
+
+def _forced(row: MeasuredRow, operation: Operation, where: Placement, cluster: Cluster) -> str:
+    """The algorithm that the notes say was forced (``NCCL_ALGO=RING``), if it is known; else ``auto``."""
+    named = _NAMED.search(row.notes)
+    algorithm = all_algorithms().get(named[1].lower()) if named else None
+    return algorithm.kind if algorithm and algorithm.supports(operation, site(where, cluster)) else AUTO
+
+
+def _measured(row: MeasuredRow, operation: Operation, num_bytes: int) -> float:
+    """Seconds: those that were published, else from a rate. Rates count the bytes as nccl-tests does."""
+    if row.seconds is not None:
+        return row.seconds
+    algbw = row.algbw or (row.busbw or 0.0) / operation.bus_factor(row.num_devices)
+    return num_bytes / algbw
+
+
+@cache
+def _loaded(name: str, hosts: int) -> Cluster:
+    return load_cluster(name, hosts)
+
+
+def _placed(row: MeasuredRow, entry: HardwareSpec) -> tuple[Cluster, Numbers]:
+    """The cluster and the ranks' places on it; PlanError where the row does not fit on it."""
+    if row.num_devices < 2:
+        raise PlanError(f"{row.operation} of one device")
+    hosts = row.num_devices if entry.apart else row.num_hosts
+    if row.num_devices % hosts:
+        raise PlanError("devices that do not spread evenly over their hosts")
+    host = _loaded(entry.cluster, 1).host
+    each = row.num_devices // hosts
+    places = entry.places if entry.places and len(entry.places) >= each else range(host.num_devices)
+    if each > len(places):
+        raise PlanError(f"more devices to a host than {entry.cluster} has ({host.num_devices})")
+    stride = host.pod.num_hosts if host.pod and entry.apart else 1
+    first = np.arange(hosts, dtype=np.int64) * stride * host.num_devices
+    ranks = first[:, np.newaxis] + np.array(places[:each], dtype=np.int64)
+    return _loaded(entry.cluster, (hosts - 1) * stride + 1), ranks.ravel()
+
+
+def _busiest_pair(cluster: Cluster, ranks: Numbers) -> Numbers:
+    """Two neighbours of the ring in which every rank sends to the next: across hosts if there are several."""
+    hosts = cluster.hosts_of(ranks)
+    across = np.flatnonzero(hosts[1:] != hosts[:-1])
+    first = int(across[0]) if across.size else 0
+    return ranks[first : first + 2]

@@ -1,0 +1,64 @@
+"""The memory account: when every buffer of every class is allocated and released, and what that adds up to.
+
+Allocation never blocks, so the account follows from the times alone: a buffer is allocated when its writer
+starts (a receive: when it is posted; in place: when it ends) and released when its last reader has ended.
+Which instruction decides is the same for all classes of a stage; their times put it in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, Account, account
+from simcluster.analysis.timeline.instruction_spans import InstructionTimes, Vocabulary
+from simcluster.cluster import Device
+from simcluster.engine.timing import ClassTiming
+from simcluster.model import Place
+from simcluster.program import Program
+from simcluster.trace import Table, concatenated
+
+Ints = NDArray[np.int64]
+
+COLUMNS = ("time", "class", "category", "bytes", "buffer", "micro_batch")
+
+
+def memory(
+    program: Program,
+    parts: Sequence[int],
+    devices: Sequence[Device],
+    timings: Sequence[ClassTiming],
+    times: Sequence[Mapping[int, InstructionTimes]],
+    place: Place = Place.DEVICE,
+) -> Table:
+    """The table of allocations (+bytes) and releases (-bytes), sorted by class and time, releases first.
+
+    ``parts`` and ``devices`` are those of each class; ``place`` is the memory that it is about.
+    """
+    buffers = Vocabulary()
+    known: dict[tuple[int, ...], Account] = {}
+    tables = []
+    for index, timing in enumerate(timings):
+        device = devices[index]
+        key = (parts[index], device.reserved, device.communicator, device.workspace)
+        if key not in known:
+            known[key] = account(program, parts[index], device, timing.linked, buffers, place)
+        tables.append(_table(index, known[key], times[index]))
+    return concatenated(tables, {"category": CATEGORIES, "buffer": list(buffers.names)})
+
+
+def _table(index: int, found: Account, times: Mapping[int, InstructionTimes]) -> Table:
+    time = found.times(times)
+    order = np.lexsort((found.buffers, found.sizes > 0, time))
+    return Table(
+        {
+            "time": time[order],
+            "class": np.full(len(time), index, dtype=np.int32),
+            "category": found.kinds[order].astype(np.int8),
+            "bytes": found.sizes[order],
+            "buffer": found.buffers[order].astype(np.int32),
+            "micro_batch": found.micro_batches[order].astype(np.int32),
+        }
+    )

@@ -1,0 +1,179 @@
+"""The rule by which a plan fits, is tight, or does not fit: every command that says one of these asks here.
+
+A device must hold the tensors of its ranks and what runtime and communicators take beside them, or the plan
+**does not fit**. It **fits** if there is room, too, for what the allocator has reserved beyond its tensors,
+and for the headroom, ``run.headroom`` or that of the framework profile. In between it is **tight**: it may
+run, once cached blocks were given back, or end out of memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from simcluster.analysis.memory_usage.allocation_log import OUTSIDE
+from simcluster.analysis.memory_usage.allocator_replay import Reserve, reserve
+from simcluster.analysis.memory_usage.caching_allocator import PoolRules
+from simcluster.engine.spec import RunSpec
+from simcluster.plan.spec.allocator import AllocatorSpec, PoolSpec
+from simcluster.plan.spec.framework import FrameworkSpec
+from simcluster.trace import Table
+
+RULE = (
+    "it fits if a device has room for all that its allocator reserves, for runtime and communicators, and "
+    "for the headroom; it is tight if only without fragments or headroom, and does not fit otherwise"
+)
+"""The rule in words."""
+
+
+class MemoryVerdict(StrEnum):
+    """Whether memory is enough, from the best to the worst."""
+
+    FITS = "fits"
+    TIGHT = "tight"
+    DOES_NOT_FIT = "does not fit"
+
+    @property
+    def severity(self) -> int:
+        """0 for what fits; the worse, the more."""
+        return list(MemoryVerdict).index(self)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUse:
+    """What a memory has to hold, and what it can, in bytes.
+
+    ``held`` is the most that tensors, runtime and communicators take together, ``fragments`` what the
+    allocator has reserved beyond its tensors, ``headroom`` what is to be left free of ``capacity``.
+    """
+
+    held: int
+    fragments: int
+    capacity: int
+    headroom: int = 0
+
+    @classmethod
+    def of(cls, entry: Mapping[str, Any]) -> MemoryUse:
+        """That of an entry of ``peak_memory_bytes`` or ``host_memory_bytes``."""
+        return cls(entry["total"], entry["fragments"], entry["capacity"], entry["headroom"])
+
+    @property
+    def needed(self) -> int:
+        """What is held and reserved."""
+        return self.held + self.fragments
+
+    @property
+    def left(self) -> int:
+        """What is free then, below zero where something is lacking."""
+        return self.capacity - self.needed
+
+    @property
+    def lacking(self) -> int:
+        """What is lacking for it to fit, headroom and all; zero or less where it fits."""
+        return self.headroom - self.left
+
+    @property
+    def fullness(self) -> float:
+        """What is needed and to be left free, as a share of what there is."""
+        wanted = self.needed + self.headroom
+        return wanted / self.capacity if self.capacity else float(wanted)
+
+    @property
+    def verdict(self) -> MemoryVerdict:
+        """The rule."""
+        if self.held > self.capacity:
+            return MemoryVerdict.DOES_NOT_FIT
+        return MemoryVerdict.TIGHT if self.lacking > 0 else MemoryVerdict.FITS
+
+    def document(self) -> dict[str, Any]:
+        """What entries of ``peak_memory_bytes`` and ``host_memory_bytes`` say of it besides their totals."""
+        return {
+            "fragments": self.fragments,
+            "headroom": self.headroom,
+            "left": self.left,
+            "verdict": str(self.verdict),
+            "fits": self.verdict is MemoryVerdict.FITS,
+        }
+
+
+def deciding(summary: Mapping[str, Any]) -> MemoryUse:
+    """The one of a summary that decides: of the worst verdict the fullest device, by its own size.
+
+    A host only where its verdict is worse than that of every device.
+    """
+    device = _fullest(summary["peak_memory_bytes"])
+    hosts = summary.get("host_memory_bytes")
+    host = _fullest(hosts) if hosts else device
+    return host if host.verdict.severity > device.verdict.severity else device
+
+
+def _fullest(entries: Iterable[Mapping[str, Any]]) -> MemoryUse:
+    return max(map(MemoryUse.of, entries), key=lambda use: (use.verdict.severity, use.fullness))
+
+
+def verdict_of(
+    devices: Sequence[Mapping[str, Any]], hosts: Sequence[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
+    """What a summary says of all memories together, and whether that is that it fits."""
+    found = deciding({"peak_memory_bytes": devices, "host_memory_bytes": hosts}).verdict
+    return {"verdict": str(found), "fits": found is MemoryVerdict.FITS}
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRule:
+    """What a framework reserves, and what is to be left free: no ``pools`` where no allocator is named."""
+
+    pools: tuple[PoolRules, ...]
+    headroom: int
+
+    @classmethod
+    def of(cls, framework: FrameworkSpec, run: RunSpec) -> MemoryRule:
+        """That of a profile, with the headroom of the scenario where it says one."""
+        name = framework.storage.allocator
+        pools = AllocatorSpec.load(name).pools if name is not None else ()
+        return cls(tuple(map(rules, pools)), headroom(framework, run))
+
+    def reserved(self, rows: Table, steps: int) -> Reserve | None:
+        """What the allocator makes of the account of a class; None where no allocator is named."""
+        return reserve(rows, self.pools, steps) if self.pools else None
+
+    def use(self, rows: Table, capacity: int) -> MemoryUse:
+        """That of a class with this account of one step."""
+        held = int(np.cumsum(rows["bytes"]).max(initial=0))
+        kept = self.reserved(rows, 1)
+        fragments = 0 if kept is None else max(0, kept.reserved + outside(rows) - held)
+        return MemoryUse(held, fragments, capacity, self.headroom)
+
+
+def headroom(framework: FrameworkSpec, run: RunSpec) -> int:
+    """Bytes to be left free on every device: as the scenario says, else as the profile does."""
+    if run.headroom is not None:
+        return round(run.headroom)
+    return round(framework.storage.headroom.value) if framework.storage.headroom is not None else 0
+
+
+def outside(rows: Table) -> int:
+    """Bytes of an account that no allocator of a framework knows: runtime and communicators."""
+    numbers = [number for number, name in enumerate(rows.names["buffer"]) if name in OUTSIDE]
+    return int(rows["bytes"][np.isin(rows["buffer"], numbers)].sum())
+
+
+def rules(pool: PoolSpec) -> PoolRules:
+    """A pool as the replay takes it."""
+
+    def size(given: float | None) -> float:
+        return float("inf") if given is None else given
+
+    return PoolRules(
+        largest=size(pool.largest),
+        rounded=round(pool.rounded),
+        segment=round(pool.segment),
+        own_segment=size(pool.own_segment),
+        granule=round(pool.granule),
+        remainder=round(pool.remainder),
+        expandable=pool.expandable,
+    )

@@ -1,0 +1,1 @@
+"""The figures of a run: step time, throughput, MFU, FLOPs, traffic, host dispatch, and those of inference."""

@@ -1,0 +1,64 @@
+"""From the starts of entries to those of instructions, of every execution, by array arithmetic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.engine.timing import ClassTiming
+from simcluster.program import COMPUTE
+from simcluster.trace.slowed_kernels import stretch
+
+Ints = NDArray[np.int64]
+
+
+@dataclass
+class Vocabulary:
+    """Names and the numbers that stand for them."""
+
+    names: dict[str, int] = field(default_factory=dict)
+
+    def number(self, name: str) -> int:
+        """The number of a name, new or known."""
+        return self.names.setdefault(name, len(self.names))
+
+
+@dataclass(frozen=True)
+class InstructionTimes:
+    """Start, end and arrival of every instruction of a code: arrays [executions, instructions]."""
+
+    executions: Ints
+    starts: Ints
+    ends: Ints
+    arrivals: Ints
+
+
+def instruction_times(timing: ClassTiming) -> dict[int, InstructionTimes]:
+    """Code -> when each of its instructions ran, for all executions of a class."""
+    number = {stream.name: index for index, stream in enumerate(timing.linked.streams)}
+    found = {}
+    for code, executions in timing.linked.by_code().items():
+        timed = timing.codes[code]
+        count = len(timed.duration)
+        starts = np.empty((len(executions), count), dtype=np.int64)
+        ends, arrivals = np.empty_like(starts), np.empty_like(starts)
+        for index, stream in enumerate(timed.streams):
+            mine = np.flatnonzero(timed.stream_of == index)
+            where = number[stream]
+            first = timing.linked.bases[executions, where]
+            entries = first[:, None] + timed.entry[mine][None, :]
+            starts[:, mine] = timing.starts[where][entries] + timed.offset[mine][None, :]
+            if stream == COMPUTE:
+                # Several kernels are one entry.
+                begun = starts[:, mine]
+                over = begun + timed.duration[mine][None, :]
+                stretch(timing.stretched, entries, timed.entry[mine], begun, over)
+                starts[:, mine], ends[:, mine] = begun, over
+                arrivals[:, mine] = starts[:, mine]
+            else:
+                ends[:, mine] = timing.ends[where][entries]
+                arrivals[:, mine] = timing.arrivals[where][entries]
+        found[code] = InstructionTimes(executions, starts, ends, arrivals)
+    return found

@@ -1,0 +1,185 @@
+"""From what the engine did to the recording that spans are expanded from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.analysis.timeline.instruction_spans import Vocabulary
+from simcluster.engine.linked import LinkedClass
+from simcluster.engine.timed import NOTHING, TimedCode
+from simcluster.engine.timing import ClassTiming
+from simcluster.program import COMPUTE, Action, Program
+from simcluster.trace import Recording, Table
+
+Ints = NDArray[np.int64]
+
+KINDS = tuple(str(action) for action in Action)
+
+
+def record(program: Program, parts: Sequence[int], timings: Sequence[ClassTiming]) -> Recording:
+    """The recording of a run; ``parts`` are those of each class."""
+    recorder = _Recorder(program)
+    for part, timing in zip(parts, timings, strict=True):
+        recorder.add(part, timing)
+    return recorder.recording()
+
+
+@dataclass
+class _Entries:
+    """The entries of one kind of stream, of all classes one after the other."""
+
+    parts: list[tuple[Ints, Ints, Ints]] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, starts: Ints, ends: Ints, arrivals: Ints) -> int:
+        """Where the new ones begin."""
+        first, self.count = self.count, self.count + len(starts)
+        self.parts.append((starts, ends, arrivals))
+        return first
+
+    def table(self, *names: str) -> Table:
+        """The first columns, under these names."""
+        nothing = np.zeros(0, dtype=np.int64)
+        return Table(
+            {
+                name: np.concatenate([nothing, *(part[number] for part in self.parts)])
+                for number, name in enumerate(names)
+            }
+        )
+
+
+@dataclass
+class _Recorder:
+    """What was seen so far: codes, prices and scripts once, of every class its numbers in them."""
+
+    program: Program
+    codes: dict[int, TimedCode] = field(default_factory=dict)
+    prices: list[TimedCode] = field(default_factory=list)
+    price_of: dict[int, tuple[TimedCode, int]] = field(default_factory=dict)
+    equal_price: dict[tuple[int, bytes, bytes], int] = field(default_factory=dict)
+    scripts: dict[tuple[int, bytes], tuple[int, LinkedClass]] = field(default_factory=dict)
+    classes: list[tuple[int, dict[int, int], dict[str, int]]] = field(default_factory=list)
+    segments: _Entries = field(default_factory=_Entries)
+    transfers: _Entries = field(default_factory=_Entries)
+    stretched: _Entries = field(default_factory=_Entries)
+    streams: Vocabulary = field(default_factory=Vocabulary)
+
+    def add(self, part: int, timing: ClassTiming) -> None:
+        """Records a class."""
+        linked = timing.linked
+        script, _ = self.scripts.setdefault((part, linked.bases.tobytes()), (len(self.scripts), linked))
+        prices = {code: self._price(code, timing.codes[code]) for code in sorted(timing.codes)}
+        first = {}
+        for number, stream in enumerate(linked.streams):
+            starts, ends, arrivals = timing.starts[number], timing.ends[number], timing.arrivals[number]
+            if stream.name == COMPUTE:
+                first[stream.name] = self.segments.add(starts, ends, starts)
+                slowed = timing.stretched
+                self.stretched.add(slowed["entry"] + first[stream.name], slowed["start"], slowed["end"])
+            else:
+                first[stream.name] = self.transfers.add(starts, ends, arrivals)
+        self.classes.append((script, prices, first))
+
+    def _price(self, code: int, timed: TimedCode) -> int:
+        """The number of a code's price, new or known."""
+        if id(timed) not in self.price_of:
+            if code not in self.codes:
+                self.codes[code] = timed
+                for each in self.program.codes[code].instructions:
+                    self.streams.number(each.stream)
+            key = (code, timed.duration.tobytes(), timed.offset.tobytes())
+            number = self.equal_price.setdefault(key, len(self.prices))
+            if number == len(self.prices):
+                self.prices.append(timed)
+            self.price_of[id(timed)] = timed, number
+        return self.price_of[id(timed)][1]
+
+    def recording(self) -> Recording:
+        """Everything recorded."""
+        return Recording(
+            self._codes(),
+            self._prices(),
+            self._executions(),
+            self._classes(),
+            self.segments.table("start", "end"),
+            self.transfers.table("start", "end", "arrival"),
+            self.stretched.table("entry", "start", "end"),
+        )
+
+    def _codes(self) -> Table:
+        names, graphs = Vocabulary(), Vocabulary({"": 0})
+        rows = [
+            (code, at, each, int(timed.entry[at]))
+            for code, timed in self.codes.items()
+            for at, each in enumerate(self.program.codes[code].instructions)
+        ]
+        columns: dict[str, NDArray[Any]] = {
+            "code": np.array([code for code, _, _, _ in rows], dtype=np.int32),
+            "instruction": np.array([at for _, at, _, _ in rows], dtype=np.int32),
+            "stream": np.array([self.streams.number(each.stream) for _, _, each, _ in rows], dtype=np.int16),
+            "kind": np.array([KINDS.index(each.action) for _, _, each, _ in rows], dtype=np.int8),
+            "name": np.array([names.number(each.name) for _, _, each, _ in rows], dtype=np.int32),
+            "graph": np.array([graphs.number(each.piece) for _, _, each, _ in rows], dtype=np.int16),
+            "bytes": np.array([each.bytes_moved for _, _, each, _ in rows], dtype=np.int64),
+            "flops": np.array([each.flops for _, _, each, _ in rows], dtype=np.float64),
+            "entry": np.array([entry for _, _, _, entry in rows], dtype=np.int64),
+        }
+        told = {"stream": list(self.streams.names), "kind": KINDS, "name": list(names.names)}
+        told["graph"] = list(graphs.names)
+        return Table(columns, told)
+
+    def _prices(self) -> Table:
+        lengths = [len(timed.duration) for timed in self.prices]
+        nothing = np.zeros(0, dtype=np.int64)
+        return Table(
+            {
+                "price": np.repeat(np.arange(len(lengths), dtype=np.int32), lengths),
+                "duration": np.concatenate([nothing, *(timed.duration for timed in self.prices)]),
+                "offset": np.concatenate([nothing, *(timed.offset for timed in self.prices)]),
+            }
+        )
+
+    def _executions(self) -> Table:
+        instances, actions = Vocabulary(), Vocabulary()
+        columns: dict[str, list[NDArray[np.integer]]] = {}
+        for script, linked in self.scripts.values():
+            count = len(linked.executions)
+            base = np.full((count, len(self.streams.names)), NOTHING, dtype=np.int64)
+            for number, stream in enumerate(linked.streams):
+                if stream.name in self.streams.names:
+                    base[:, self.streams.number(stream.name)] = linked.bases[:, number]
+            found: dict[str, NDArray[np.integer]] = {
+                "script": np.full(count, script, dtype=np.int32),
+                "code": np.array([each.code for each in linked.executions], dtype=np.int32),
+                "instance": np.array(
+                    [instances.number(each.instance) for each in linked.executions], dtype=np.int32
+                ),
+                "action": np.array(
+                    [actions.number(each.action) for each in linked.executions], dtype=np.int32
+                ),
+                "micro_batch": np.array([each.micro_batch for each in linked.executions], dtype=np.int32),
+                "step": (np.arange(count) // max(1, count // linked.steps)).astype(np.int32),
+                "base": base,
+            }
+            for name, column in found.items():
+                columns.setdefault(name, []).append(column)
+        told = {"instance": list(instances.names), "action": list(actions.names)}
+        return Table({name: np.concatenate(parts) for name, parts in columns.items()}, told)
+
+    def _classes(self) -> Table:
+        order = {code: number for number, code in enumerate(self.codes)}
+        price = np.full((len(self.classes), len(order)), NOTHING, dtype=np.int32)
+        first = np.full((len(self.classes), len(self.streams.names)), NOTHING, dtype=np.int64)
+        for index, (_, prices, begins) in enumerate(self.classes):
+            for code, number in prices.items():
+                price[index, order[code]] = number
+            for name, begin in begins.items():
+                if name in self.streams.names:
+                    first[index, self.streams.number(name)] = begin
+        scripts = np.array([script for script, _, _ in self.classes], dtype=np.int32)
+        return Table({"script": scripts, "price": price, "first": first})

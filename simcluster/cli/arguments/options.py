@@ -1,0 +1,47 @@
+"""Options and arguments that several commands share, and how their text is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated
+
+import typer
+
+from simcluster.cli.arguments.catalog_folders import FOLDERS
+from simcluster.errors import ScenarioError
+
+Scenarios = Annotated[list[str], typer.Argument(metavar="SCENARIO", help="Scenario files.")]
+
+OneScenario = Annotated[str, typer.Argument(metavar="SCENARIO", help="A scenario file.")]
+
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change a value of the scenario; VALUE is YAML. May be repeated.",
+    ),
+]
+
+
+def changes(settings: Sequence[str] | None) -> list[tuple[str, str]]:
+    """The (key path, YAML text) pairs of ``--set`` options; ScenarioError for one without ``=``."""
+    found = []
+    for setting in settings or ():
+        key, equals, text = setting.partition("=")
+        if not equals:
+            message = f"--set {setting}: expected KEY=VALUE, such as parallel.mesh.tensor=4"
+            raise ScenarioError(message)
+        found.append((key.strip(), text))
+    return found
+
+
+def completed(family: str) -> Callable[[str], list[str]]:
+    """A completion of names of the catalog."""
+
+    def names(incomplete: str) -> list[str]:
+        from simcluster.registry import data_files
+
+        return [name for name in data_files(FOLDERS[family]) if name.startswith(incomplete)]
+
+    return names

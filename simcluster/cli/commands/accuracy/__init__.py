@@ -1,0 +1,1 @@
+"""``simcluster accuracy``: the command, and which published rows it shows."""

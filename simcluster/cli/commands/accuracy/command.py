@@ -1,0 +1,71 @@
+"""``simcluster accuracy``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from simcluster.cli.arguments.options import completed
+from simcluster.cli.output.exit_code import ExitCode
+
+EXAMPLES = (
+    "simcluster accuracy collectives.csv --worst 10",
+    "simcluster accuracy collectives.csv --hardware '*H100*' --op all_reduce",
+    "simcluster accuracy training.csv --id 'megatron-*' --jobs 2",
+    "simcluster accuracy ours.csv --cluster dgx-h200 --csv > predicted.csv",
+)
+
+
+def accuracy(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE.csv", help="Measured collectives, or runs.", show_default=False)
+    ],
+    hardware: Annotated[
+        str | None, typer.Option(metavar="PATTERN", help="Only rows whose hardware matches, as '*A100*'.")
+    ] = None,
+    op: Annotated[str | None, typer.Option(metavar="NAME", help="Only rows of this operation.")] = None,
+    id_: Annotated[
+        str | None, typer.Option("--id", metavar="PATTERN", help="Only rows whose id matches.")
+    ] = None,
+    every: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Of these every N-th row, for a quick look.")
+    ] = 1,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Predict all rows on this host of the catalog, not on the one their words name.",
+            autocompletion=completed("hosts"),
+        ),
+    ] = None,
+    worst: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Show the N rows that are farthest off.")
+    ] = 0,
+    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Processes that simulate runs.")] = 1,
+    csv: Annotated[
+        bool, typer.Option("--csv", help="Print every row with its prediction, comma-separated.")
+    ] = False,
+) -> ExitCode:
+    """Compare published collectives, or training runs, with their prediction.
+
+    A file of collectives begins with the titles id,source,op,hardware,num_devices,num_hosts,
+    message_bytes,time_us,algbw_gb_s,busbw_gb_s,notes; sizes and rates count as in nccl-tests. A row needs
+    a time or a rate; a rate without a size is compared at 1 GiB. A file of training runs has the column
+    metric, and those that the message names where they are missing. What cannot be predicted is counted
+    by reason.
+    """
+    from simcluster.accuracy import accuracy_csv, accuracy_text, predict, read_rows
+    from simcluster.accuracy.runs import predict_runs, read_runs, runs_csv, runs_text
+    from simcluster.accuracy.table import titles
+    from simcluster.cli.commands.accuracy.row_filter import chosen
+    from simcluster.cli.output.terminal import has_colour, out
+
+    if "metric" in titles(file):
+        runs = chosen(read_runs(file), hardware, op, id_)[::every]
+        found = predict_runs(runs, cluster, jobs=jobs)
+        out(runs_csv(found) if csv else runs_text(found, worst, colour=has_colour()), drawn=not csv)
+        return ExitCode.DONE
+    rows = predict(chosen(read_rows(file), hardware, op, id_)[::every], cluster)
+    out(accuracy_csv(rows) if csv else accuracy_text(rows, worst, colour=has_colour()), drawn=not csv)
+    return ExitCode.DONE

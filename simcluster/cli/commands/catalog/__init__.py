@@ -1,0 +1,1 @@
+"""``simcluster catalog``: the command, and what it lists."""

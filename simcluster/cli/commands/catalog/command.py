@@ -1,0 +1,73 @@
+"""``simcluster catalog``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from simcluster.cli.arguments.catalog_folders import FOLDERS
+from simcluster.cli.output.exit_code import ExitCode
+
+EXAMPLES = (
+    "simcluster catalog",
+    "simcluster catalog models",
+    "simcluster catalog devices h100-sxm",
+    "simcluster catalog hosts dgx-h100 --json | jq .fabric",
+)
+
+
+def _families(incomplete: str) -> list[str]:
+    return [family for family in FOLDERS if family.startswith(incomplete)]
+
+
+def _names(ctx: typer.Context, incomplete: str) -> list[str]:
+    from simcluster.registry import data_files
+
+    folder = FOLDERS.get(ctx.params.get("family") or "")
+    return [name for name in data_files(folder) if name.startswith(incomplete)] if folder else []
+
+
+def catalog(
+    family: Annotated[
+        str | None,
+        typer.Argument(metavar=f"[{'|'.join(FOLDERS)}]", autocompletion=_families, show_default=False),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", autocompletion=_names, show_default=False)
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the entries as JSON.")] = False,
+) -> ExitCode:
+    """Show the devices, hosts, models and recipes that are shipped.
+
+    With a name, the entry with every figure, where it comes from, and whether it is measured, stated by the
+    vendor or assumed.
+    """
+    from simcluster.cli.commands.catalog.overview import titles, titles_text
+    from simcluster.cli.output.terminal import has_colour, out
+
+    colour = has_colour()
+    if name is None and (json or family is None) and family in (None, *FOLDERS):
+        families = [family] if family else list(FOLDERS)
+        out(_json(titles(families)) if json else titles_text(colour=colour), drawn=not json)
+        return ExitCode.DONE
+    from simcluster.cli.commands.catalog import entries
+
+    if family is not None and name is None and family not in FOLDERS:
+        family, name = entries.family_of(family), family
+    if family is None or name is None:
+        text = entries.listing_text(family or "", colour=colour)
+    else:
+        text = (
+            _json(entries.entry_data(family, name))
+            if json
+            else entries.entry_text(family, name, colour=colour)
+        )
+    out(text, drawn=not json)
+    return ExitCode.DONE
+
+
+def _json(data: dict[str, Any]) -> str:
+    from json import dumps
+
+    return dumps(data, indent=2, ensure_ascii=False)

@@ -1,0 +1,1 @@
+"""``simcluster collective``: the command, its table and its plot."""

@@ -1,0 +1,1 @@
+"""``simcluster compare``: the command, and the runs that it compares."""

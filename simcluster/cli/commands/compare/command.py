@@ -1,0 +1,55 @@
+"""``simcluster compare``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from simcluster.cli.arguments.options import Settings, changes
+from simcluster.cli.output.exit_code import ExitCode
+
+EXAMPLES = (
+    "simcluster compare plan.yaml other.yaml",
+    "simcluster compare plan.yaml other.yaml --html comparison.html",
+    "simcluster compare results/run.simrun plan.yaml      a saved run, and a scenario",
+    "simcluster compare plan.yaml other.yaml --set cluster.hosts=64 --json",
+)
+
+
+def compare(
+    results: Annotated[
+        list[str], typer.Argument(metavar="SCENARIO|RUN", help="Scenario files, or runs that were saved.")
+    ],
+    settings: Settings = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also draw it, as a page for a browser.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+) -> ExitCode:
+    """Show plans side by side: what each bought against the first, in time and in memory, and what it cost.
+
+    Exit code 1 if one of them does not fit into memory.
+    """
+    from simcluster.cli.commands.compare.compared_runs import side_by_side
+    from simcluster.cli.output.result_files import refused_file, write_bytes
+    from simcluster.cli.output.terminal import has_colour, note, out, out_json
+    from simcluster.errors import ScenarioError
+    from simcluster.report import comparison_page, comparison_text
+    from simcluster.report.content.memory_verdict import verdict
+
+    if html is not None and (problems := refused_file("--html", html)):
+        raise ScenarioError(*problems)
+    found = side_by_side(results, changes(settings))
+    if json:
+        import orjson
+
+        out_json(orjson.dumps(found.document(), option=orjson.OPT_INDENT_2) + b"\n")
+    else:
+        out(comparison_text(found, colour=has_colour()), drawn=True)
+    if html is not None:
+        write_bytes(html, comparison_page(found).encode())
+        note(f"written: {html}")
+    over = any(verdict(side.summary) == "does not fit" for side in found.sides)
+    return ExitCode.FAILED if over else ExitCode.DONE

@@ -1,0 +1,1 @@
+"""``simcluster import``: the command, and the files that it reads and writes."""

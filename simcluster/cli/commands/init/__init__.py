@@ -1,0 +1,1 @@
+"""``simcluster init``: the command, and the scenario that it writes."""

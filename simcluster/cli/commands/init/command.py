@@ -1,0 +1,64 @@
+"""``simcluster init``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from simcluster.cli.arguments.options import completed
+from simcluster.cli.output.exit_code import ExitCode
+
+EXAMPLES = (
+    "simcluster init --model llama3-70b --cluster dgx-h100 --hosts 32 -o plan.yaml",
+    "simcluster init --model llama3-70b --cluster dgx-h100 --hosts 32 --framework megatron-core",
+    "simcluster init --model gpt3-175b --cluster dgx-a100 --hosts 64 --global-batch 1536",
+    "simcluster init --model llama3-8b --cluster atlas-800t-a2 --hosts 1 --seq-len 8192",
+)
+
+
+def init(
+    model: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="A model of the catalog.", autocompletion=completed("models")),
+    ],
+    cluster: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="A host of the catalog.", autocompletion=completed("hosts")),
+    ],
+    hosts: Annotated[int, typer.Option(metavar="N", min=1, help="How many of them.")],
+    seq_len: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Tokens per sequence; 4096, or what the model can read."),
+    ] = None,
+    global_batch: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Sequences per step; about 4 million tokens if not given."),
+    ] = None,
+    framework: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="The framework profile that plans are tried with; ideal is a bound.",
+            autocompletion=completed("frameworks"),
+        ),
+    ] = "ideal",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the scenario there.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
+) -> ExitCode:
+    """Write a commented scenario whose plan fits into memory.
+
+    Tensor parallelism grows up to the devices of a host, then the pipeline grows, then all layers are
+    recomputed; the rest is data parallelism with ZeRO-1. The first such plan that fits is written, not one
+    that is tight: a plan to begin with, not the fastest. Exit code 1, with the nearest miss, if none fits.
+    """
+    from simcluster.cli.commands.init.init_scenario import begin
+    from simcluster.cli.output.scenario_target import Target
+    from simcluster.search import Start
+
+    target = Target(output, force)
+    target.check()
+    return begin(Start(model, cluster, hosts, seq_len, global_batch, framework), target)

@@ -1,0 +1,135 @@
+"""A scenario to begin with: its text with a remark on every line, and what was tried on the way to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from simcluster import units
+from simcluster.analysis.memory_usage.memory_verdict import MemoryUse
+from simcluster.cli.output.exit_code import ExitCode
+from simcluster.cli.output.progress import progress_line
+from simcluster.cli.output.scenario_target import Target
+from simcluster.cli.output.terminal import note
+from simcluster.plan.spec.framework import IDEAL
+from simcluster.scenario.written import commented
+from simcluster.search import Attempt, FirstFit, Start, first_fit
+
+_ALWAYS = {
+    "simcluster": "version of the scenario format",
+    "name": "what reports call it",
+    "cluster": "the hardware",
+    "cluster.use": "a host of the catalog: simcluster catalog hosts",
+    "cluster.hosts": "how many of them",
+    "framework": "a profile of the catalog: simcluster catalog frameworks",
+    "model": "what is trained",
+    "model.use": "a model of the catalog, or its dimensions: layers, hidden, heads, ...",
+    "training": "one step",
+    "training.micro_batch": "sequences at a time on each data-parallel rank",
+    "training.precision": "weights and activations; gradients and master copy in fp32",
+    "training.optimizer": "with its usual constants",
+    "parallel": "the plan",
+    "parallel.mesh": "axes, outermost first: ranks of the last one are neighbours",
+    "parallel.mesh.pipeline": "stages, each with its share of the layers",
+    "parallel.mesh.expert": "data-parallel ranks that share the experts of every layer",
+    "parallel.mesh.tensor": "ranks inside a host that share every layer",
+    "parallel.schedule": "how micro-batches go through the stages",
+    "parallel.schedule.kind": "one forward, one backward; or gpipe",
+    "parallel.optimizer_sharding": "ZeRO",
+    "parallel.optimizer_sharding.zero": "optimizer states are spread over the data-parallel ranks",
+    "parallel.recompute": "what the backward computes again instead of keeping",
+}
+_BOUND = (
+    "The profile ideal is a bound, not an estimate: it wastes nothing. With that of your framework "
+    "(--framework), the plan that fits may be another."
+)
+
+_BY_VALUE = {
+    ("framework", IDEAL): "a bound: nothing is wasted; the others: simcluster catalog frameworks",
+    ("parallel.recipe", "megatron_sp"): "tensor and sequence parallelism of transformer layers",
+    ("parallel.recipe", "megatron"): "tensor parallelism of transformer layers",
+    ("parallel.recompute.layers", "none"): "nothing: it fits without; all would save memory for time",
+    ("parallel.recompute.layers", "all"): "every layer keeps only its input; it does not fit otherwise",
+}
+
+
+def begin(start: Start, target: Target) -> ExitCode:
+    """Finds a plan that fits and writes it; says what was tried.
+
+    Exit code 1, and nothing written, if none fits. Raises ScenarioError for wrong names and sizes.
+    """
+    with progress_line(f"{start.model} on {start.hosts} x {start.cluster}", doing="planning"):
+        found = first_fit(start)
+    for attempt in found.attempts:
+        note(f"tried {_told(attempt)}")
+    if found.chosen is None:
+        note(_miss(found))
+        return ExitCode.FAILED
+    target.write(begun_text(start, found, found.chosen))
+    return ExitCode.DONE
+
+
+def begun_text(start: Start, found: FirstFit, chosen: Attempt) -> str:
+    """The scenario with a remark on every line, and the candidates before it."""
+    head = [
+        f"The first plan that fits for {start.model} on {start.hosts} x {start.cluster}: "
+        f"{_needs(chosen.use)} on the fullest device.",
+        *([_BOUND] if start.framework == IDEAL else []),
+        "Tensor parallelism grows up to the devices of a host, then the pipeline grows, then all layers are "
+        "recomputed. A plan to begin with, not the fastest: change it and run it.",
+    ]
+    tail = ["Tried:", *(f"- {_told(attempt)}" for attempt in found.attempts)]
+    return commented(chosen.data, dict(_remarks(chosen.data, start)), head=head, tail=tail)
+
+
+def _remarks(data: Mapping[str, Any], start: Start) -> Iterator[tuple[str, str]]:
+    """A remark for every key path of the scenario."""
+    for path, value in _paths(data, ""):
+        yield path, _BY_VALUE.get((path, str(value))) or _ALWAYS.get(path, "")
+    training, mesh = data["training"], data["parallel"]["mesh"]
+    batch, seq_len, ways = training["global_batch"], training["seq_len"], mesh["data"] * mesh.get("expert", 1)
+    size = training["micro_batch"]
+    steps = batch // ways // size
+    each = f" of {size}" if size > 1 else ""
+    yield (
+        "training.global_batch",
+        f"sequences per step, {units.count(batch * seq_len)} tokens: "
+        f"{ways} ranks x {steps} micro-batches{each}"
+        f"{'' if start.global_batch else '; change it freely'}",
+    )
+    said = "" if start.seq_len else "; change it freely"
+    yield "training.seq_len", f"tokens per sequence{said}"
+    yield "parallel.mesh.data", "what tensor and pipeline leave: each rank trains on its own sequences"
+
+
+def _paths(data: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any]]:
+    for key, value in data.items():
+        name = f"{path}.{key}" if path else key
+        yield name, value
+        if isinstance(value, Mapping):
+            yield from _paths(value, name)
+
+
+def _told(attempt: Attempt) -> str:
+    """One candidate and what became of it."""
+    if attempt.refused:
+        return f"{attempt.plan}: impossible: {attempt.refused}"
+    least = "" if attempt.simulated else "at least "
+    return f"{attempt.plan}: {attempt.use.verdict}, {least}{_needs(attempt.use)}"
+
+
+def _needs(use: MemoryUse) -> str:
+    """``75.2 GiB of 79.1 GiB``, and the headroom to be left, if any."""
+    asked = f" with {units.size(use.headroom)} to be left" if use.headroom else ""
+    return f"{units.size(use.needed)} of {units.size(use.capacity)}{asked}"
+
+
+def _miss(found: FirstFit) -> str:
+    nearest = found.nearest
+    if nearest is None:
+        return "no plan is possible"
+    lacking = units.size(nearest.use.lacking)
+    return (
+        f"no plan fits; the nearest miss is {nearest.plan}, which lacks {lacking} per device. More hosts, "
+        "shorter sequences or a smaller model would fit"
+    )

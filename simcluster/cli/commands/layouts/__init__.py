@@ -1,0 +1,1 @@
+"""``simcluster layouts``: the command, and strategies as YAML."""

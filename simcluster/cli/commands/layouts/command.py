@@ -1,0 +1,92 @@
+"""``simcluster layouts``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from simcluster.cli.arguments.options import OneScenario, Settings, changes
+from simcluster.cli.output.exit_code import ExitCode
+
+EXAMPLES = (
+    "simcluster layouts scenarios/quickstart.yaml",
+    "simcluster layouts plan.yaml --operator 'layers.*.attention.*'",
+    "simcluster layouts plan.yaml --operator 'layers.0.*' --tensor-maps    as MindSpore writes them",
+    "simcluster layouts inference.yaml --predict    how all weights lie (infer_predict_layout)",
+    "simcluster layouts plan.yaml --as-strategies    to paste under parallel: strategies:",
+)
+
+
+def layouts(
+    scenario: OneScenario,
+    operator: Annotated[
+        str | None, typer.Option(metavar="PATTERN", help="Only operators such as 'layers.*.mlp.up'.")
+    ] = None,
+    as_strategies: Annotated[
+        bool, typer.Option("--as-strategies", help="Print the effective strategies as YAML instead.")
+    ] = False,
+    tensor_maps: Annotated[
+        bool,
+        typer.Option(
+            "--tensor-maps",
+            help="Add device matrices and tensor maps as MindSpore has them.",
+        ),
+    ] = False,
+    predict: Annotated[
+        bool,
+        typer.Option(
+            "--predict", help="Print how all weights of an inference lie, as infer_predict_layout does."
+        ),
+    ] = False,
+    settings: Settings = None,
+) -> ExitCode:
+    """Show how every operator is sharded, and why, and what that sends."""
+    from simcluster.cli.output.terminal import has_colour, out
+    from simcluster.errors import ScenarioError
+    from simcluster.report import layouts_text
+    from simcluster.scenario import Scenario
+    from simcluster.simulation import prepare
+    from simcluster.simulation.views.effective_strategies import strategies
+    from simcluster.simulation.views.operator_layouts import layouts
+
+    if as_strategies and operator is not None:
+        raise typer.BadParameter("the strategies are printed whole; leave out --operator")
+    if as_strategies and tensor_maps:
+        raise typer.BadParameter("strategies have no tensor maps; leave out --tensor-maps")
+    if predict and (as_strategies or tensor_maps or operator is not None):
+        raise typer.BadParameter("weights are told whole, by themselves; leave the other options out")
+    loaded = Scenario.load(scenario, changes(settings))
+    if predict:
+        from simcluster.report import weights_text
+        from simcluster.simulation.views.predict_layout import predicted
+
+        out(weights_text(predicted(loaded), colour=has_colour()), drawn=True)
+        return ExitCode.DONE
+    built = prepare(loaded)
+    if as_strategies:
+        from simcluster.cli.commands.layouts.strategies_yaml import strategies_text
+
+        out(strategies_text(strategies(built.plan)))
+    else:
+        document = layouts(built, maps=tensor_maps)
+        if operator is not None and not _occurs(operator, document):
+            message = f"no operator is called '{operator}'"
+            raise ScenarioError(message, hint="write for example 'layers.*.mlp.up', or 'head.*'")
+        for note in built.plan.notes:
+            out(f"note  {note}")
+        out(layouts_text(document, operator, colour=has_colour()), drawn=True)
+    return ExitCode.DONE
+
+
+def _occurs(pattern: str, document: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a pattern fits any operator."""
+    from simcluster.document.pattern import matches
+
+    return any(
+        matches(pattern, f"{instance}.{node['name']}")
+        for block in document
+        for instance in block["names"]
+        for node in block["nodes"]
+    )

@@ -1,0 +1,1 @@
+"""``simcluster lint``: the command, and what it says of a scenario."""

@@ -1,0 +1,47 @@
+"""``simcluster lint``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from simcluster.cli.arguments.options import Scenarios, Settings, changes
+from simcluster.cli.output.exit_code import ExitCode
+
+EXAMPLES = (
+    "simcluster lint scenarios/*.yaml --jobs 2",
+    "simcluster lint plan.yaml --set cluster.hosts=16 --set parallel.mesh.data=auto",
+)
+
+
+def lint(
+    scenarios: Scenarios,
+    settings: Settings = None,
+    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Processes that look at scenarios.")] = 1,
+) -> ExitCode:
+    """Check scenarios and plan them without running them.
+
+    Prints what follows from each (ranks, micro-batches, layers per stage), or everything that is wrong. What
+    'auto' and 'search' would find by simulation is left open. A scenario that needs an extra of simcluster
+    which is not installed is skipped, with a word on it.
+    """
+    from simcluster.cli.commands.lint.lint_result import Asked, linted
+    from simcluster.cli.output.terminal import complain, has_colour, note, out
+    from simcluster.workers import mapped
+
+    changed, worst = tuple(changes(settings)), ExitCode.DONE
+    asked = [Asked(path, changed, has_colour()) for path in scenarios]
+    for path, found in zip(scenarios, mapped(linted, asked, jobs), strict=True):
+        if found is None:
+            complain(f"{path}: the process that looked at it was killed, twice")
+            worst = max(worst, ExitCode.FAILED)
+            continue
+        worst = max(worst, found.code)
+        if found.is_skipped:
+            note(f"{path}: skipped")
+        if found.error is not None:
+            complain(found.error)
+        else:
+            out(found.text, drawn=True)
+    return worst

@@ -1,0 +1,56 @@
+"""What lint finds in one scenario: its plan, what is wrong with it, or why it cannot be looked at here.
+
+The process that hands scenarios out to others looks at none itself, and imports no more than it needs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simcluster.cli.output.exit_code import ExitCode
+from simcluster.errors import SimclusterError
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A scenario file that is to be looked at, and the changes of the command line."""
+
+    path: str
+    changes: tuple[tuple[str, str], ...]
+    colour: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Linted:
+    """What follows from a scenario, as text, or the error."""
+
+    text: str = ""
+    error: SimclusterError | None = None
+
+    @property
+    def is_skipped(self) -> bool:
+        """Whether all that is wrong is an optional dependency that is not installed."""
+        return self.error is not None and bool(self.error.lacks)
+
+    @property
+    def code(self) -> ExitCode:
+        """The exit code that it asks for."""
+        if self.error is None or self.is_skipped:
+            return ExitCode.DONE
+        return ExitCode.of(self.error)
+
+
+def linted(asked: Asked) -> Linted:
+    """A scenario read, planned and lowered; nothing is simulated."""
+    from simcluster.baseline import bounds
+    from simcluster.cli.commands.lint.plan_summary import planned_text
+    from simcluster.scenario import Scenario
+    from simcluster.simulation import prepare
+
+    try:
+        scenario = Scenario.load(asked.path, asked.changes)
+        bounds(scenario)
+        built = prepare(scenario, search=False)
+    except SimclusterError as error:
+        return Linted(error=error)
+    return Linted(planned_text(asked.path, built, colour=asked.colour))

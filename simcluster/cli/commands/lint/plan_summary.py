@@ -1,0 +1,30 @@
+"""What follows from a scenario before anything runs, as text."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from simcluster.draw import Column, shown, table
+from simcluster.report.content.run_header import headline
+from simcluster.simulation import Built
+from simcluster.simulation.views.run_documents import planned
+
+
+def planned_text(path: str, built: Built, *, colour: bool = False) -> str:
+    """``path: ok``, and below it the derived figures of the plan and what the user should know of it."""
+    documents = planned(built)
+    plan = documents["plan"]
+    layers = " + ".join(map(str, plan["layers_per_stage"]))
+    if len(plan["layers_per_stage"]) > 1:
+        layers = f"{layers} = {sum(plan['layers_per_stage'])} in {len(plan['layers_per_stage'])} stages"
+    num_classes, ranks = len(documents["classes"]), built.plan.mesh.num_ranks
+    noun = "class" if num_classes == 1 else "classes"
+    rows = [
+        ("name", plan["name"]),
+        *headline(documents),
+        ("layers", layers),
+        ("ranks", f"{ranks:,} in {num_classes:,} {noun} of equal ranks"),
+        *(("note", note) for note in plan["notes"]),
+    ]
+    head = Text.assemble((path, "bold"), ": ", ("ok", "bold green"))
+    return shown(head, table([Column(style="dim"), Column(wraps=True)], rows, indent=2), colour=colour)

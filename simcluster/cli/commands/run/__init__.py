@@ -1,0 +1,1 @@
+"""``simcluster run``: the command, and a run with its progress and files."""

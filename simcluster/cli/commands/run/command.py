@@ -1,0 +1,61 @@
+"""``simcluster run``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from simcluster.cli.arguments.options import Scenarios, Settings, changes
+from simcluster.cli.output.exit_code import ExitCode
+
+EXAMPLES = (
+    "simcluster run scenarios/quickstart.yaml",
+    "simcluster run plan.yaml --set parallel.mesh.tensor=4 --set parallel.mesh.data=auto",
+    "simcluster run plan.yaml --trace trace.json.gz      open it at ui.perfetto.dev",
+    "simcluster run plan.yaml --trace trace.json.gz --ranks 0,17,4096-4103",
+    "simcluster run plan.yaml --json - | jq .step_time_s",
+    "simcluster run scenarios/*.yaml --out results/      a folder for each",
+)
+
+
+def run(
+    scenarios: Scenarios,
+    settings: Settings = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write result, summary, trace, run and scenario there.")
+    ] = None,
+    trace: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the trace there, for ui.perfetto.dev.")
+    ] = None,
+    ranks: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            help="Trace these ranks, such as 0,17,4096-4103; by default one of each class of equal ranks.",
+        ),
+    ] = None,
+    json: Annotated[
+        str | None,
+        typer.Option(metavar="FILE|-", help="Write the result there; - prints it instead of the summary."),
+    ] = None,
+    unfold: Annotated[
+        bool, typer.Option("--unfold", help="Simulate every rank, not one of each class of equal ranks.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary, no progress.")] = False,
+) -> ExitCode:
+    """Simulate scenarios and say where time, memory and traffic go.
+
+    With tenants, other scenarios on the same cluster, also how much slower each is than alone.
+
+    Exit code 1 if one does not fit into memory or breaks its own bounds; one that is tight says so first. The
+    JSON of several scenarios is a list.
+    """
+    from simcluster.cli.commands.run.session import Session
+    from simcluster.cli.output.result_files import Outputs
+
+    outputs = Outputs(scenarios, out, trace, json, ranks)
+    outputs.check()
+    session = Session.of(outputs, changes(settings), unfold=unfold, quiet=quiet)
+    return session.run()

@@ -1,0 +1,117 @@
+"""One call of ``simcluster run``: all scenarios are read and planned before the first is simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from simcluster import units
+from simcluster.baseline import Bound, bounds, judged
+from simcluster.cli.commands.run.scenario_yaml import scenario_text
+from simcluster.cli.output import terminal
+from simcluster.cli.output.exit_code import ExitCode
+from simcluster.cli.output.progress import progress_line
+from simcluster.cli.output.result_files import Outputs, write_bytes
+from simcluster.errors import PlanError, Problem, ScenarioError
+from simcluster.report import result_json, summary_text
+from simcluster.report.content.host_memory import overfull
+from simcluster.report.content.memory_verdict import tight, verdict
+from simcluster.scenario import Scenario
+from simcluster.simulation import prepare, simulate
+from simcluster.trace import Run
+
+
+@dataclass(frozen=True)
+class Session:
+    """Scenarios that are right, and where their results go."""
+
+    scenarios: Sequence[Scenario]
+    outputs: Outputs
+    changes: Sequence[tuple[str, str]]
+    unfold: bool
+    quiet: bool
+
+    @classmethod
+    def of(
+        cls, outputs: Outputs, changes: Sequence[tuple[str, str]], *, unfold: bool, quiet: bool
+    ) -> Session:
+        """Reads all scenarios; raises one error with the problems of all, before any of them is run."""
+        found, problems = [], list[Problem]()
+        for path in outputs.scenarios:
+            try:
+                scenario = Scenario.load(path, changes)
+                bounds(scenario)
+                outputs.chosen(scenario.spec.num_ranks)
+                if len(outputs.scenarios) > 1:  # one alone is planned when it is simulated
+                    prepare(scenario, unfold=unfold, search=False)
+                found.append(scenario)
+            except (ScenarioError, PlanError) as error:
+                problems += error.problems
+        if problems:
+            raise ScenarioError(*dict.fromkeys(problems))
+        return cls(found, outputs, changes, unfold, quiet)
+
+    def run(self) -> ExitCode:
+        """Simulates, prints and writes; the exit code of the worst."""
+        worst, results = ExitCode.DONE, []
+        for index, scenario in enumerate(self.scenarios):
+            with progress_line(scenario.name, wanted=not self.quiet) as progress:
+                run = simulate(scenario, unfold=self.unfold, progress=progress)
+                text = scenario_text(scenario, self.changes)
+                written = self.outputs.write(index, run, text)
+            results.append(result_json(run))
+            broken = [bound for bound in judged(scenario, run) if not bound.holds]
+            self._say(index, run, broken)
+            said = verdict(run.documents["summary"])
+            if said != "fits":
+                terminal.note(f"what would make it fit: simcluster explain {self.outputs.scenarios[index]}")
+            if not self.quiet:
+                for path in written:
+                    terminal.note(f"written: {path}")
+            if broken or said == "does not fit":
+                worst = ExitCode.FAILED
+        self._write_json(results)
+        return worst
+
+    def _say(self, index: int, run: Run, broken: Sequence[Bound]) -> None:
+        """The summary where it is wanted, else only what is wrong."""
+        name = run.documents["plan"]["name"]
+        if self.quiet or self.outputs.json_to_screen:
+            if told := shortage(run):
+                terminal.note(f"{name}: {told}")
+        else:
+            if index:
+                terminal.out("")
+            terminal.out(summary_text(run, colour=terminal.has_colour()), drawn=True)
+        for bound in broken:
+            terminal.note(f"{name}: expect: {bound}")
+
+    def _write_json(self, results: Sequence[bytes]) -> None:
+        """One object for one scenario, a list of them for several."""
+        content = (
+            results[0] if len(results) == 1 else b"[\n" + b",\n".join(map(bytes.strip, results)) + b"\n]"
+        )
+        content = content.rstrip() + b"\n"
+        if self.outputs.json_to_screen:
+            terminal.out_json(content)
+        elif self.outputs.json_file is not None:
+            write_bytes(self.outputs.json_file, content)
+            if not self.quiet:
+                terminal.note(f"written: {self.outputs.json_file}")
+
+
+def shortage(run: Run) -> str:
+    """One line about the device, or the hosts, that lack memory; nothing if the plan fits."""
+    summary = run.documents["summary"]
+    if close := tight(summary):
+        return "; ".join(close[:2])
+    if verdict(summary) == "fits":
+        return ""
+    over = [each for each in summary["peak_memory_bytes"] if verdict(each) == "does not fit"]
+    if not over:
+        return f"does not fit: {overfull(summary)}"
+    worst = max(over, key=lambda each: each["excess"])
+    return (
+        f"does not fit: stage {worst['stage']} needs {units.size(worst['total'])} of "
+        f"{units.size(worst['capacity'])} on {worst['device']}"
+    )

@@ -1,0 +1,1 @@
+"""``simcluster schedule``: the command, and the drawing of a schedule."""

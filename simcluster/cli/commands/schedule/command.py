@@ -1,0 +1,77 @@
+"""``simcluster schedule``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from simcluster.cli.output.exit_code import ExitCode
+
+EXAMPLES = (
+    "simcluster schedule 1f1b --stages 4 --micro-batches 8",
+    "simcluster schedule interleaved --stages 4 --micro-batches 8 --chunks 3",
+    "simcluster schedule seqpipe --stages 4 --micro-batches 4 --slices 4",
+    "simcluster schedule zb_v --stages 4 --micro-batches 8 --times F=3,I=3,W=2 --html zb_v.html",
+    "simcluster schedule mine.txt --placement folded",
+)
+
+
+def schedule(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME|FILE",
+            help="1f1b, gpipe, interleaved, zb_h1, zb_v, dualpipe_v, seqpipe or another one; or a text file "
+            "with a line for each stage, such as F0 F1 B0 B1.",
+            show_default=False,
+        ),
+    ],
+    stages: Annotated[
+        int | None, typer.Option(metavar="P", min=1, help="Pipeline stages; 4, or as many as the file has.")
+    ] = None,
+    micro_batches: Annotated[
+        int | None, typer.Option(metavar="M", min=1, help="Micro-batches; 8, or as many as the file has.")
+    ] = None,
+    chunks: Annotated[
+        int | None, typer.Option(metavar="V", min=1, help="Pieces of the model on each stage.")
+    ] = None,
+    slices: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Parts of every sequence, where it is cut.")
+    ] = None,
+    placement: Annotated[
+        str | None,
+        typer.Option(metavar="WAY", help="Of a file with chunks: wrapped or folded. Wrapped if not given."),
+    ] = None,
+    times: Annotated[
+        str,
+        typer.Option(
+            metavar="LIST",
+            help="Units of time of a chunk's forward F and of the halves I and W of its backward; B is both.",
+        ),
+    ] = "F=1,I=1,W=1",
+    text: Annotated[bool, typer.Option("--text", help="Print it as a scenario may have it.")] = False,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also draw it, as a page for a browser.")
+    ] = None,
+) -> ExitCode:
+    """Draw a pipeline schedule, without a model: what each stage does when, how long it waits, what it holds.
+
+    Stages are equal, and transfers take no time. An activation is what one micro-batch, or one slice of its
+    sequences, leaves in one chunk, until its backward is over, with both halves. Slices are drawn of equal
+    work, though each attends to those before it. The bubble is what stages wait, over what they work.
+    """
+    from simcluster.cli.commands.schedule.schedule_drawing import DrawnSchedule, schedule_page, schedule_text
+    from simcluster.cli.output.result_files import refused_file, write_bytes
+    from simcluster.cli.output.terminal import has_colour, note, out
+    from simcluster.errors import ScenarioError
+
+    if html is not None and (problems := refused_file("--html", html)):
+        raise ScenarioError(*problems)
+    drawn = DrawnSchedule.of(name, stages, micro_batches, chunks, placement, times, slices)
+    out(drawn.text if text else schedule_text(drawn, colour=has_colour()), drawn=not text)
+    if html is not None:
+        write_bytes(html, schedule_page(drawn).encode())
+        note(f"written: {html}")
+    return ExitCode.DONE

@@ -1,0 +1,224 @@
+"""A pipeline schedule by itself: a grid on the terminal or a page, what stages wait, and what they hold."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+
+from rich.text import Text
+
+from simcluster.document import names_file, text_of, validate_data
+from simcluster.draw import (
+    TONES,
+    Block,
+    Column,
+    Markup,
+    Slot,
+    Tone,
+    html_legend,
+    html_table,
+    schedule_grid,
+    screen_width,
+    section,
+    shown,
+    slots,
+    table,
+    timeline,
+)
+from simcluster.draw.tone import GREY, PURPLE
+from simcluster.errors import PlanError, Problem, ScenarioError
+from simcluster.plan.pipeline.schedule import Timetable, parse, peaks, render
+from simcluster.plan.pipeline.virtual_stages import Chain
+from simcluster.plan.spec.schedule_spec import ScheduleSpec, schedules
+
+_TIMES = re.compile(r"([FIW])=([1-9]\d{0,3})")
+_KINDS = (("F", "forward"), ("B", "backward"), ("W", "weight gradients"))
+_PAIR = ("forward and backward overlapped", PURPLE)
+_FEW = (4, 8)
+"""Stages and micro-batches where nobody says how many."""
+
+MOST_DRAWN = 2**17
+"""Forwards, and as many backwards, of a schedule that is drawn: a quarter of a minute, and 0.4 GB."""
+
+
+@dataclass(frozen=True)
+class DrawnSchedule:
+    """A schedule for so many stages and micro-batches, with the units of time that actions take."""
+
+    name: str
+    timetable: Timetable
+    chain: Chain
+    lengths: Mapping[str, int]
+    num_micro_batches: int
+    num_slices: int = 1
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        stages: int | None,
+        micro_batches: int | None,
+        chunks: int | None,
+        placement: str | None,
+        times: str,
+        slices: int | None = None,
+    ) -> DrawnSchedule:
+        """A schedule by its kind, or one that a file writes out; ScenarioError for what cannot be."""
+        lengths = _lengths(times)
+        given = {"chunks": chunks, "slices": slices, "placement": placement}
+        written: dict[str, object] = {key: value for key, value in given.items() if value is not None}
+        num_stages, count = _FEW
+        if name not in schedules() and names_file(name):
+            text = text_of(name)
+            written |= {"kind": "text", "text": text}
+            num_stages, count = _counted(name, text)
+        else:
+            written["kind"] = name
+        num_stages, count = stages or num_stages, micro_batches or count
+        _check_size({"stages": num_stages, "micro-batches": count, "chunks": chunks, "slices": slices})
+        found = validate_data(written, ScheduleSpec, name).build()
+        try:
+            timetable = found.timetable(num_stages, count)
+            return cls(name, timetable, found.chain(num_stages), lengths, count, found.num_slices)
+        except PlanError as error:
+            place = name if "text" in written else ""
+            problems = (Problem(each.message, hint=each.hint, where=place) for each in error.problems)
+            raise ScenarioError(*problems) from None
+
+    @property
+    def title(self) -> str:
+        """What it is, in a line."""
+        chunks = f" of {self.chain.num_chunks} chunks" if self.chain.num_chunks > 1 else ""
+        slices = f" of {self.num_slices} slices" if self.num_slices > 1 else ""
+        count = self.num_micro_batches
+        return f"{self.name}: {self.chain.num_stages} stages{chunks}, {count} micro-batches{slices}"
+
+    @property
+    def text(self) -> str:
+        """A line for each stage."""
+        return render(self.timetable)
+
+    @cached_property
+    def rows(self) -> list[list[Slot]]:
+        """What each stage does when."""
+        return slots(self.text, self.lengths, self.chain.places)
+
+    @property
+    def end(self) -> int:
+        """The unit of time in which everything is over."""
+        return max(row[-1].end for row in self.rows)
+
+    @property
+    def work(self) -> list[int]:
+        """Units of time that each stage works."""
+        return [sum(slot.length for slot in row) for row in self.rows]
+
+    def figures(self) -> list[list[str]]:
+        """A row per stage: its work, what it waits, and the most activations that it holds."""
+        parts = self.chain.num_chunks * self.num_slices
+        rows = []
+        for stage, (work, most) in enumerate(zip(self.work, peaks(self.timetable), strict=True)):
+            whole = [f"{most / parts:g}"] if parts > 1 else []
+            rows.append([f"stage {stage}", f"{work:,}", f"{self.end - work:,}", f"{most:,}", *whole])
+        return rows
+
+    def columns(self) -> list[Column]:
+        """The titles of the figures."""
+        titles = ["work", "wait", "activations"]
+        parts = " and ".join(
+            name
+            for name, count in (("chunks", self.chain.num_chunks), ("slices", self.num_slices))
+            if count > 1
+        )
+        if parts:
+            titles = ["work", "wait", f"activations of {parts}", "of stages"]
+        return [Column(), *(Column(title, quantity=True) for title in titles)]
+
+    def bubble(self) -> str:
+        """What all stages wait together over what they work, in words."""
+        work = sum(self.work)
+        wait = self.end * len(self.rows) - work
+        return f"{self.end:,} units of time; bubble {wait:,} / {work:,} = {wait / work:.4g} of the work"
+
+
+def schedule_text(drawn: DrawnSchedule, *, colour: bool = False) -> str:
+    """The grid, the figures and the bubble."""
+    grid = schedule_grid(drawn.text, screen_width(), lengths=drawn.lengths, places=drawn.chain.places)
+    figures = table(drawn.columns(), drawn.figures())
+    return shown(Text(drawn.title, "bold"), "", grid, "", figures, "", drawn.bubble(), colour=colour)
+
+
+def schedule_page(drawn: DrawnSchedule) -> str:
+    """A whole HTML page: the picture, the figures and the text."""
+    rows = [
+        (
+            f"stage {stage}",
+            [Block(slot.start, slot.end, slot.label, _look(slot)[1]) for slot in row],
+        )
+        for stage, row in enumerate(drawn.rows)
+    ]
+    looks = dict(_look(slot) for row in drawn.rows for slot in row)
+    picture = Markup(timeline(rows, end=drawn.end, told=lambda time: f"{time:g}"))
+    sections = (
+        section("Timeline", "units of time", html_legend(looks.items()), picture),
+        section("Stages", drawn.bubble(), html_table(drawn.columns(), drawn.figures())),
+        section(
+            "Text",
+            "as parallel.schedule.text",
+            Markup(f'<pre style="overflow-x:auto">{escape(drawn.text)}</pre>'),
+        ),
+    )
+    body = "".join(sections)
+    style = "max-width:1020px;margin:24px auto;font:13px system-ui,sans-serif;line-height:1.45"
+    head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(drawn.title)}</title>'
+    scheme = '<meta name="color-scheme" content="light dark">'
+    return (
+        f'{head}{scheme}<body style="{style}"><h1 style="font-size:17px">{escape(drawn.title)}</h1>{body}\n'
+    )
+
+
+def _look(slot: Slot) -> tuple[str, Tone]:
+    """What an action is called in the legend, and its tone."""
+    if len(slot.kind) > 1:
+        return _PAIR
+    tone = TONES.get(slot.kind, GREY)
+    return next((name for kind, name in _KINDS if TONES[kind] == tone), slot.kind), tone
+
+
+def _check_size(counts: Mapping[str, int | None]) -> None:
+    """ScenarioError if a schedule has more forwards than are drawn."""
+    factors = {name: count for name, count in counts.items() if count}
+    total = math.prod(factors.values())
+    if total > MOST_DRAWN:
+        told = " x ".join(f"{count:,} {name}" for name, count in factors.items())
+        largest = max(factors, key=lambda name: factors[name])
+        message = f"{told} = {total:,} forwards; at most {MOST_DRAWN:,} are drawn"
+        raise ScenarioError(Problem(message, hint=f"use fewer {largest}"))
+
+
+def _lengths(times: str) -> dict[str, int]:
+    """Units of time of F, I, W and B, from ``F=1,I=1,W=1``."""
+    found: dict[str, int] = {"F": 1, "I": 1, "W": 1}
+    for word in times.split(","):
+        match = _TIMES.fullmatch(word.strip())
+        if match is None:
+            message = f"'{word}' is no time of an action"
+            raise ScenarioError(Problem(message, where=f"--times {times}", hint="write F=1,I=1,W=1"))
+        found[match[1]] = int(match[2])
+    return found | {"B": found["I"] + found["W"], "R": found["F"]}
+
+
+def _counted(name: str, text: str) -> tuple[int, int]:
+    """Stages and micro-batches of a text."""
+    try:
+        timetable = parse(text)
+    except PlanError as error:
+        raise ScenarioError(
+            *(Problem(each.message, where=name, hint=each.hint) for each in error.problems)
+        ) from None
+    numbers = [half.micro_batch for row in timetable for action in row for half in action.halves]
+    return len(timetable), 1 + max(numbers, default=0)

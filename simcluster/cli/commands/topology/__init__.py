@@ -1,0 +1,1 @@
+"""``simcluster topology``: the command, its tables and its drawing."""

@@ -1,0 +1,60 @@
+"""``simcluster topology``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from simcluster.cli.arguments.options import completed
+from simcluster.cli.output.exit_code import ExitCode
+
+EXAMPLES = (
+    "simcluster topology dgx-h100 --hosts 64",
+    "simcluster topology dgx-1v --path 0,5",
+    "simcluster topology scenarios/quickstart.yaml --html topology.html",
+)
+
+
+def topology(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME|SCENARIO",
+            help="A host of the catalog, or a scenario file.",
+            autocompletion=completed("hosts"),
+            show_default=False,
+        ),
+    ],
+    hosts: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="How many hosts; 1, or as many as the scenario has."),
+    ] = None,
+    path: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Also show the way from rank A to rank B.")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also draw it, as a page for a browser.")
+    ] = None,
+) -> ExitCode:
+    """Show the links of a cluster: how many, what they carry, where the figures are from.
+
+    Names of links are those that changes of a cluster may use, with * for any number. The bisection bandwidth
+    is what half of the devices can send to the other half at once.
+    """
+    from simcluster.cli.commands.topology.topology_tables import Drawn, topology_text
+    from simcluster.cli.output.result_files import refused_file, write_bytes
+    from simcluster.cli.output.terminal import has_colour, note, out
+    from simcluster.errors import ScenarioError
+
+    if html is not None and (problems := refused_file("--html", html)):
+        raise ScenarioError(*problems)
+    drawn = Drawn.of(name, hosts, path)
+    out(topology_text(drawn, colour=has_colour()), drawn=True)
+    if html is not None:
+        from simcluster.cli.commands.topology.topology_drawing import topology_page
+
+        write_bytes(html, topology_page(drawn).encode())
+        note(f"written: {html}")
+    return ExitCode.DONE

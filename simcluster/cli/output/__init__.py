@@ -1,0 +1,1 @@
+"""What several commands print and write: terminal, progress, result files and exit codes."""

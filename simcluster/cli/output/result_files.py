@@ -1,0 +1,181 @@
+"""Where results go: checked before a simulation starts, written complete or not at all."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.cli.arguments.rank_lists import rank_list
+from simcluster.document import real_path
+from simcluster.errors import Problem, ScenarioError
+from simcluster.report import result_json, summary_text, write_perfetto
+from simcluster.trace import Run
+from simcluster.trace.atomic_files import atomic
+
+STANDARD_OUTPUT = "-"
+
+RESULT, SUMMARY, TRACE, RUN, SCENARIO = (
+    "result.json",
+    "summary.txt",
+    "trace.json.gz",
+    "run.simrun",
+    "scenario.yaml",
+)
+"""The files of a scenario in the folder given by ``--out``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """What ``--out``, ``--trace`` and ``--json`` name, and the scenarios whose results go there.
+
+    ``ranks`` are those whose tracks traces show, as text; by default one of each class.
+    """
+
+    scenarios: Sequence[str]
+    out: Path | None = None
+    trace: Path | None = None
+    json: str | None = None
+    ranks: str | None = None
+
+    @property
+    def json_to_screen(self) -> bool:
+        """Whether standard output belongs to the JSON."""
+        return self.json == STANDARD_OUTPUT
+
+    @property
+    def json_file(self) -> Path | None:
+        """The file of the JSON."""
+        return None if self.json is None or self.json_to_screen else Path(self.json)
+
+    def check(self) -> None:
+        """Raises ScenarioError, with every problem, if something could not be written later."""
+        problems = []
+        if self.trace is not None and len(self.scenarios) > 1:
+            problems.append(
+                Problem("one trace holds one scenario; use --out DIR for several", where="--trace")
+            )
+        if self.ranks is not None and self.trace is None and self.out is None:
+            problems.append(
+                Problem(
+                    "no trace is written to show them in; add --trace FILE", where=f"--ranks {self.ranks}"
+                )
+            )
+        for option, path in (("--trace", self.trace), ("--json", self.json_file)):
+            if path is not None:
+                problems += refused_file(option, path)
+        if self.out is not None and (reason := _refused_folder(self.out)):
+            problems.append(Problem(reason, where=f"--out {self.out}"))
+        problems += self._collisions()
+        if problems:
+            raise ScenarioError(*problems)
+
+    def _collisions(self) -> list[Problem]:
+        """No result may replace a scenario that is read, or another result."""
+        taken = {real_path(path): f"the scenario {path}" for path in self.scenarios}
+        named = [("--trace", self.trace), ("--json", self.json_file)]
+        if self.out is not None:
+            named += [(f"--out {self.out}", folder / SCENARIO) for folder in self.folders()]
+        problems = []
+        for option, path in named:
+            if path is None or (path.exists() and not path.is_file()):
+                continue
+            if (owner := taken.setdefault(real_path(path), option)) != option:
+                problems.append(Problem(f"{path} would replace {owner}", where=option))
+        return problems
+
+    def folders(self) -> list[Path]:
+        """The folder of each scenario below ``--out``: that folder itself if there is only one scenario."""
+        assert self.out is not None
+        if len(self.scenarios) == 1:
+            return [self.out]
+        found: list[Path] = []
+        for scenario in self.scenarios:
+            name, number = Path(scenario).stem, 1
+            while self.out / name in found:
+                number += 1
+                name = f"{Path(scenario).stem}-{number}"
+            found.append(self.out / name)
+        return found
+
+    def chosen(self, num_ranks: int) -> NDArray[np.int64] | None:
+        """The ranks that traces show; ScenarioError if they are no list or one of them does not exist."""
+        if self.ranks is None:
+            return None
+        try:
+            return rank_list(self.ranks, num_ranks)
+        except ValueError as error:
+            raise ScenarioError(Problem(str(error), where=f"--ranks {self.ranks}")) from None
+
+    def write(self, index: int, run: Run, scenario_text: str) -> list[Path]:
+        """Writes the files of one scenario and gives their names: a folder for ``--out``, the trace.
+
+        A run of too many different ranks for one file is left out of the folder, whose files are the same
+        bytes whenever the scenario is simulated.
+        """
+        written = []
+        ranks = self.chosen(len(run.ranks))
+        if self.out is not None:
+            folder = self.folders()[index]
+            folder.mkdir(parents=True, exist_ok=True)
+            same = run.repeatable
+            write_bytes(folder / RESULT, result_json(same))
+            write_bytes(folder / SUMMARY, (summary_text(same, width=100) + "\n").encode())
+            write_bytes(folder / SCENARIO, scenario_text.encode())
+            write_perfetto(run, folder / TRACE, ranks)
+            if run.storable:
+                same.save(folder / RUN)
+            written.append(folder)
+        if self.trace is not None:
+            write_perfetto(run, self.trace, ranks)
+            written.append(self.trace)
+        return written
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Writes a file, complete or not at all."""
+    with atomic(path) as partial:
+        partial.write_bytes(content)
+
+
+_CIRCLE = "this is a link that leads back to itself"
+
+
+def refused_file(option: str, path: Path) -> list[Problem]:
+    """Why the file an option names cannot be written, or nothing."""
+    if path.is_dir():
+        reason = "this is a folder; name a file in it"
+    elif path.exists() and not path.is_file():
+        reason = ""
+    elif real_path(path).is_symlink():
+        reason = _CIRCLE
+    elif not path.parent.exists():
+        reason = f"there is no folder '{path.parent}'"
+    else:
+        reason = _refused_parent(path.parent)
+    return [Problem(reason, where=f"{option} {path}")] if reason else []
+
+
+def _refused_folder(folder: Path) -> str:
+    """Why a folder cannot be made or written to, or nothing."""
+    if folder.exists() and not folder.is_dir():
+        return "this is a file; name a folder"
+    if real_path(folder).is_symlink():
+        return _CIRCLE
+    while not folder.exists():
+        folder = folder.parent
+    return _refused_parent(folder)
+
+
+def _refused_parent(folder: Path) -> str:
+    if not folder.is_dir():
+        return f"'{folder}' is no folder"
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return ""
+    except OSError as error:
+        return f"nothing can be written into '{folder}': {(error.strerror or str(error)).lower()}"

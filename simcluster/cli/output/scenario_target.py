@@ -1,0 +1,41 @@
+"""Where a written scenario goes: to standard output, or to a file that is never replaced unasked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from simcluster.cli.output.result_files import refused_file, write_bytes
+from simcluster.cli.output.terminal import note, out
+from simcluster.errors import Problem, ScenarioError
+
+SCHEMA = "scenario.schema.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """``-o FILE`` and ``--force``."""
+
+    path: Path | None
+    force: bool
+
+    def check(self) -> None:
+        """Raises ScenarioError if the file could not be written, or exists already."""
+        if self.path is None:
+            return
+        if problems := refused_file("-o", self.path):
+            raise ScenarioError(*problems)
+        if self.path.is_file() and not self.force:
+            raise ScenarioError(
+                Problem("this file exists already", where=f"-o {self.path}", hint="--force replaces it")
+            )
+
+    def write(self, text: str) -> None:
+        """Prints or writes the scenario; says where it is and how an editor can help with it."""
+        if self.path is None:
+            out(text.rstrip("\n"))
+            return
+        write_bytes(self.path, text.encode())
+        note(f"written: {self.path}")
+        if not (self.path.parent / SCHEMA).exists():
+            note(f"for hints in an editor: simcluster schema > {self.path.parent / SCHEMA}")

@@ -1,0 +1,73 @@
+"""How long a fused attention kernel's body takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simcluster.cluster.device.efficiency_curve import Curve
+from simcluster.cluster.device.rate import Rate, larger
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionModel:
+    """A fused (flash) attention kernel: one block per head and tile of queries, blocks in waves.
+
+    ``forward``: by head dim, rising: the share of the matrix peak that a full device reaches without a
+    mask, over the number of keys; between two head dims interpolated on their logarithm.
+    ``causal``: speed of the masked kernel, per FLOP it counts, against the unmasked one.
+    ``backward``: speed of the backward kernel against the forward one, per FLOP.
+    ``tile``: queries of one block. ``units``: cores that run blocks. ``earlier``: by release, the speed of
+    older kernels that a framework may still run, against this one; others are as fast.
+    """
+
+    units: int
+    tile: int
+    forward: tuple[tuple[int, Curve], ...]
+    causal: float
+    backward: float
+    earlier: tuple[tuple[int, float], ...] = ()
+
+    def seconds(
+        self,
+        b: int,
+        h: int,
+        sq: int,
+        skv: int,
+        d: int,
+        causal: bool,
+        backward: bool,
+        flops: int,
+        peak: Rate,
+        release: int = 0,
+        before: int = 0,
+    ) -> Rate:
+        """Seconds for ``flops`` executed on a device of ``peak`` FLOP/s; a causal mask counts half of them.
+
+        With a mask, every query sees the ``before`` first keys, and of the rest those that come not later.
+
+        Unmasked blocks are equal, so they fill whole waves. Causal blocks have any length from one tile to
+        all keys, twice their mean: cores end up to one longest block apart, half of it on average, and
+        nothing is over before the longest block. The tile on the diagonal is computed whole though half of
+        it is counted.
+        """
+        rate = peak * self._share(skv, d) * (self.backward if backward else 1.0)
+        rate *= dict(self.earlier).get(release, 1.0)
+        blocks = b * h * -(-sq // self.tile)
+        if not blocks:
+            return 0.0
+        if not causal:
+            waves = -(-blocks // self.units)
+            return flops / rate * (waves * self.units / blocks)
+        mean = flops / (rate * self.causal)
+        longest = 2 * mean * self.units / blocks
+        whole = self.tile / max(skv - before, self.tile)
+        if before:
+            # So much of the work is a square that runs as without a mask, and no block is twice the mean.
+            masked = (skv - before) / (skv + before)
+            shared = mean * masked + flops / rate * (1 - masked)
+            most = shared * self.units / blocks * (2 * skv / (skv + before))
+            return larger(shared + mean * masked * whole + most / 2, most)
+        return larger(mean * (1 + whole) + longest / 2, longest)
+
+    def _share(self, skv: int, d: int) -> float:
+        return Curve(tuple((float(dim), curve.at(skv)) for dim, curve in self.forward)).at(d)

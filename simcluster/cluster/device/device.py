@@ -1,0 +1,90 @@
+"""A device: what it computes per second, what it holds, and how long a kernel takes on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from simcluster.cluster.device.attention import AttentionModel
+from simcluster.cluster.device.communication_kernels import Communication
+from simcluster.cluster.device.efficiency_curve import Curve
+from simcluster.cluster.device.gemm import GemmModel
+from simcluster.cluster.device.kernel_time import body_seconds, waits_for_memory
+from simcluster.cluster.device.price import Price, nanoseconds
+from simcluster.cluster.device.speed import Speed
+from simcluster.work import DType, Kernel, Work
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Device:
+    """One accelerator or processor socket that runs a stream of kernels.
+
+    ``peak``: dense FLOP/s of the matrix units by dtype, a multiply-add counted as two; ``vector``: FLOP/s of
+    the other units. ``memory``: bytes a framework may use, before ``reserved`` (what the runtime takes once:
+    context, libraries) and ``communicator`` (what every communicator takes); ``workspace``: what a handle of
+    the matmul library takes of the framework's own memory. ``memory_bandwidth``: bytes/s.
+    ``launch``: seconds every kernel costs beside its work; ``dispatch``: seconds of host time per operator,
+    a floor under its time. ``streaming``: share of the memory bandwidth a memory-bound kernel reaches over
+    the bytes it moves, by kernel. ``communication``: what it takes of the device; None: kernels beside it are
+    not slowed. ``convolution``: speed of a convolution against the matmul that it is; None: nothing is known,
+    and it is as fast. Two devices are one only if they are the same object.
+    """
+
+    name: str
+    kind: str
+    peak: Mapping[DType, float]
+    vector: Mapping[DType, float]
+    memory: int
+    memory_bandwidth: float
+    reserved: int
+    communicator: int
+    launch: float
+    dispatch: float
+    gemm: GemmModel
+    attention: AttentionModel
+    streaming: Mapping[Kernel, Curve]
+    communication: Communication | None = None
+    convolution: float | None = None
+    workspace: int = 0
+    _bodies: dict[Work, float] = field(default_factory=dict, init=False, repr=False)
+    _prices: dict[tuple[tuple[Work, ...], float], Price] = field(default_factory=dict, init=False, repr=False)
+
+    def kernel_time(self, work: Work) -> float:
+        """Seconds of one kernel, its launch included.
+
+        Raises PlanError if the device cannot compute in the work's dtype.
+        """
+        return self.launch + self._body(work)
+
+    def price(self, works: Sequence[Work], dispatch: float | None = None) -> Price:
+        """The time of an operator that launches ``works`` one after another.
+
+        It takes as long as its kernels, but no less than the host needs to dispatch it: ``dispatch``
+        seconds, or the device's own figure. Raises PlanError as ``kernel_time`` does.
+        """
+        floor = self.dispatch if dispatch is None else dispatch
+        key = (tuple(works), floor)
+        price = self._prices.get(key)
+        if price is None:
+            bodies = [(work, self._body(work)) for work in works]
+            body = sum(seconds for _, seconds in bodies)
+            total = max(1, nanoseconds(max(body + len(works) * self.launch, floor)))
+            busy = min(nanoseconds(body), total)
+            streamed = sum(found for work, found in bodies if waits_for_memory(work, found, self, self))
+            price = self._prices[key] = Price(busy, total - busy, min(nanoseconds(streamed), busy))
+        return price
+
+    def at(self, speed: Speed) -> Device:
+        """The same device at another speed; what launches and dispatch cost stays."""
+        return replace(
+            self,
+            peak={dtype: rate * speed.compute for dtype, rate in self.peak.items()},
+            vector={dtype: rate * speed.compute for dtype, rate in self.vector.items()},
+            memory_bandwidth=self.memory_bandwidth * speed.memory_bandwidth,
+        )
+
+    def _body(self, work: Work) -> float:
+        seconds = self._bodies.get(work)
+        if seconds is None:
+            seconds = self._bodies[work] = float(body_seconds(work, self, self))
+        return seconds

@@ -1,0 +1,86 @@
+"""How long a matmul's body takes: tiles in waves over the cores, against the traffic to memory."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from simcluster.cluster.device.rate import Rate, larger, smaller
+from simcluster.work import DType
+
+SPLITS = (1, 2, 4, 8, 16, 32)
+PARTIAL_BYTES = 4
+"""Bytes per element of the fp32 partial results that split-k writes, and reads again to add them."""
+
+
+@dataclass(frozen=True, slots=True)
+class GemmModel:
+    """A roofline with tile and wave quantisation, for ``b`` products of [m, k] with [k, n].
+
+    The output is cut into tiles; ``units`` cores (streaming multiprocessors, AI cores, CPU cores) work
+    through the tiles in waves, and a partial tile or wave costs a whole one (arXiv 2401.14489). The best
+    tile and the best split of k are taken, as the device's matmul library would.
+
+    ``sustained``: share of the peak that the largest tile reaches at long k, with the device warm;
+    ``formats`` lists the formats that reach another share of theirs.
+    ``tiles``: (rows, columns) of the tiles the library can choose from.
+    ``traffic``: how much a small tile loses. A tile of Tm x Tn loads (Tm + Tn) k elements for Tm Tn k
+    multiply-adds, so its time is stretched by 1 + traffic (1/Tm + 1/Tn), normalised to the largest tile.
+    ``ramp``: elements of k that filling and draining a tile's pipeline costs.
+    ``align``: bytes that n and k should be multiples of, a power of two; ``misaligned``: speed left when
+    one of them is odd, reached in equal factors per lost power of two. (m counts tokens in most matmuls
+    and is then no operand's contiguous dim.)
+    """
+
+    units: int
+    sustained: float
+    tiles: tuple[tuple[int, int], ...]
+    traffic: float
+    ramp: float
+    align: int
+    misaligned: float
+    formats: tuple[tuple[DType, float], ...] = ()
+
+    def seconds(
+        self,
+        b: int,
+        m: int,
+        n: int,
+        k: int,
+        dtype: DType,
+        peak: Rate,
+        bandwidth: Rate,
+        num_bytes: int,
+        aligned: int | None = None,
+    ) -> Rate:
+        """Seconds of one matmul on a device of ``peak`` FLOP/s and usable ``bandwidth`` bytes/s.
+
+        ``num_bytes`` is the least traffic: both operands read, the result written. ``aligned`` counts for the
+        alignment in place of a k that is no operand's contiguous dim. Any size may be 0: where k is, no tile
+        has anything to multiply, and the zeros of the result are written.
+        """
+        least = num_bytes / bandwidth
+        if k == 0:
+            return least
+        sustained = dict(self.formats).get(dtype, self.sustained)
+        rate = sustained * peak / self.units * self._alignment(n, aligned or k, dtype.itemsize)
+        rate *= 1 + self.traffic * min(1 / rows + 1 / columns for rows, columns in self.tiles)
+        best: Rate = math.inf
+        for rows, columns in self.tiles:
+            blocks = b * -(-m // rows) * -(-n // columns)
+            wave_flops = 2 * rows * columns * (1 + self.traffic * (1 / rows + 1 / columns))
+            for split in SPLITS:
+                if split > k:
+                    break
+                waves = -(-blocks * split // self.units)
+                compute = waves * wave_flops * (-(-k // split) + self.ramp) / rate
+                partials = 2 * PARTIAL_BYTES * split * b * m * n / bandwidth if split > 1 else 0.0
+                best = smaller(best, larger(compute, least) + partials)
+        return best
+
+    def _alignment(self, n: int, k: int, itemsize: int) -> float:
+        preferred = max(1, self.align // itemsize)
+        granule = min(math.gcd(n, preferred), math.gcd(k, preferred))
+        if granule == preferred:
+            return 1.0
+        return float(self.misaligned ** (math.log2(preferred / granule) / math.log2(preferred)))

@@ -1,0 +1,124 @@
+"""How long the body of a kernel takes at given rates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.cluster.device.attention import AttentionModel
+from simcluster.cluster.device.efficiency_curve import Curve
+from simcluster.cluster.device.gemm import GemmModel
+from simcluster.cluster.device.rate import Rate, larger
+from simcluster.errors import PlanError
+from simcluster.work import DType, Kernel, Work
+
+
+class Rates(Protocol):
+    """FLOP/s of the matrix units and of the others by dtype, and bytes/s of the memory."""
+
+    @property
+    def peak(self) -> Mapping[DType, Rate]: ...  # noqa: D102
+
+    @property
+    def vector(self) -> Mapping[DType, Rate]: ...  # noqa: D102
+
+    @property
+    def memory_bandwidth(self) -> Rate: ...  # noqa: D102
+
+
+class Models(Protocol):
+    """What stays the same at any speed: how well kernels use the units."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+
+    @property
+    def gemm(self) -> GemmModel: ...  # noqa: D102
+
+    @property
+    def attention(self) -> AttentionModel: ...  # noqa: D102
+
+    @property
+    def convolution(self) -> float | None: ...  # noqa: D102
+
+    @property
+    def streaming(self) -> Mapping[Kernel, Curve]: ...  # noqa: D102
+
+
+def body_seconds(work: Work, models: Models, rates: Rates) -> Rate:
+    """Seconds of one kernel without its launch.
+
+    Raises PlanError if there is no rate for the work's dtype.
+    """
+    if work.kernel in (Kernel.GEMM, Kernel.CONV):
+        return _gemm(work, models, rates)
+    if work.kernel is Kernel.ATTENTION:
+        return _attention(work, models, rates)
+    compute = work.flops / rates.vector[work.dtype] if work.dtype in rates.vector else 0.0
+    return larger(compute, streaming_time(work.kernel, work.bytes_moved, models, rates))
+
+
+def _gemm(work: Work, models: Models, rates: Rates) -> Rate:
+    sizes = dict(work.sizes)
+    share = (models.convolution or 1.0) if work.kernel is Kernel.CONV else 1.0
+    if not {"m", "n", "k"} <= sizes.keys():
+        raise PlanError(
+            f"a {work.kernel} without the sizes m, n, k cannot be priced",
+            hint="a convolution is priced as its implicit matmul: b, m, n, k",
+        )
+    return models.gemm.seconds(
+        sizes.get("b", 1),
+        sizes["m"],
+        sizes["n"],
+        sizes["k"],
+        work.dtype,
+        _matrix_rate(work, models, rates) * share,
+        rates.memory_bandwidth * models.streaming[Kernel.COPY].at(max(1, work.bytes_moved)),
+        work.bytes_moved,
+        sizes.get("aligned"),
+    )
+
+
+def _attention(work: Work, models: Models, rates: Rates) -> Rate:
+    sizes = dict(work.sizes)
+    compute = models.attention.seconds(
+        sizes["b"],
+        sizes["h"],
+        sizes["sq"],
+        sizes["skv"],
+        # Heads of two sizes run as well as heads of their mean would.
+        (sizes["d"] + sizes.get("dv", sizes["d"])) // 2,
+        bool(sizes.get("causal", 0)),
+        bool(sizes.get("backward", 0)),
+        work.flops,
+        _matrix_rate(work, models, rates),
+        sizes.get("release", 0),
+        sizes.get("before", 0),
+    )
+    return larger(compute, streaming_time(Kernel.COPY, work.bytes_moved, models, rates))
+
+
+def streaming_time(kernel: Kernel, num_bytes: int, models: Models, rates: Rates) -> Rate:
+    """Seconds in which a kernel's bytes pass the memory."""
+    if num_bytes <= 0:
+        return 0.0
+    return num_bytes / (rates.memory_bandwidth * models.streaming[kernel].at(num_bytes))
+
+
+def waits_for_memory(work: Work, seconds: Rate, models: Models, rates: Rates) -> NDArray[np.bool_] | bool:
+    """Whether a kernel whose body takes ``seconds`` takes as long as its bytes, not longer."""
+    matrix = work.kernel in (Kernel.GEMM, Kernel.CONV, Kernel.ATTENTION)
+    kernel = Kernel.COPY if matrix else work.kernel
+    return seconds <= streaming_time(kernel, work.bytes_moved, models, rates)
+
+
+def _matrix_rate(work: Work, models: Models, rates: Rates) -> Rate:
+    if work.dtype not in rates.peak:
+        known = ", ".join(str(dtype) for dtype in rates.peak)
+        raise PlanError(
+            f"{models.name} has no rate for a {work.kernel} in {work.dtype}", hint=f"it has: {known}"
+        )
+    return rates.peak[work.dtype]

@@ -1,0 +1,150 @@
+"""A host: equal devices, the fabric between them, and its way to the network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from simcluster.cluster.device.device import Device
+from simcluster.cluster.host.processors import Processing
+from simcluster.cluster.interconnect.link import Fabric, Island, Link, Network, Pod, Wiring
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """One way in which a communication library moves data under an algorithm.
+
+    ``base``: seconds once per collective; ``hops``: seconds per step that crosses a level; ``shares``: the
+    part of the usable bandwidth that the protocol reaches. Both are indexed by Level. The hop inside a host
+    is that over its closest links; a link of longer latency adds the difference. ``own``: the time for the
+    part of the data that stays on its rank, in units of what it would take over all links of the device.
+    """
+
+    name: str
+    base: float
+    hops: tuple[float, float]
+    shares: tuple[float, float]
+    own: float = 0.0
+
+    def beside(self, other: Protocol) -> Protocol:
+        """What both do together: every figure the slower of the two."""
+        return Protocol(
+            self.name if self.name == other.name else f"{self.name}+{other.name}",
+            max(self.base, other.base),
+            (max(self.hops[0], other.hops[0]), max(self.hops[1], other.hops[1])),
+            (min(self.shares[0], other.shares[0]), min(self.shares[1], other.shares[1])),
+            max(self.own, other.own),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Host:
+    """A server with ``num_devices`` equal devices.
+
+    ``pcie``: the link between a device and the host's memory, absent where the device is the processor;
+    ``memory``: bytes of the host. ``protocols``: what the communication library can choose from, by
+    operation or algorithm; those not named there use ``default``. ``island``: a closer part of the host;
+    ``pod``: the hosts that are reached without the network; both are absent in most hosts.
+    ``cores`` (of each socket), ``memory_bandwidth`` (of all memory), ``between_sockets`` and the rates of the
+    disks, in bytes/s, and what these hold in bytes are 0 where nothing is said. ``processing``: what kernels
+    take of its own processors, as far as that is known.
+    """
+
+    name: str
+    device: Device
+    num_devices: int
+    fabric: Fabric
+    network: Network
+    pcie: Link | None
+    memory: int
+    protocols: Mapping[str, tuple[Protocol, ...]]
+    island: Island | None = None
+    pod: Pod | None = None
+    sockets: int = 1
+    numa_nodes: int = 1
+    numa_of_device: tuple[int, ...] = ()
+    cores: int = 0
+    devices_per_switch: int = 1
+    library: str = "nccl"
+    channels: int | None = None
+    memory_bandwidth: float = 0.0
+    between_sockets: float = 0.0
+    disk_read: float = 0.0
+    disk_write: float = 0.0
+    disk_capacity: int = 0
+    processing: Processing = Processing()
+
+    def protocols_of(self, algorithm: str, operation: str = "") -> tuple[Protocol, ...]:
+        """The protocols of an algorithm here: those of the operation, its own, or the default ones."""
+        known = self.protocols
+        return known.get(operation) or known.get(algorithm) or known["default"]
+
+    @property
+    def joins_all_alike(self) -> bool:
+        """Whether any pair of its devices is joined as any other."""
+        return self.island is None and self.fabric.wiring in (Wiring.SWITCH, Wiring.FULL_MESH)
+
+    @property
+    def num_hosts_per_pod(self) -> int:
+        """Hosts that are joined without the network; 1 where there are no pods."""
+        return self.pod.num_hosts if self.pod else 1
+
+    @property
+    def shares_pod_switch(self) -> bool:
+        """Whether the switch between its devices is the pod's own, which then tells hosts not apart."""
+        return (
+            self.pod is not None and self.fabric.wiring is Wiring.SWITCH and self.pod.link == self.fabric.link
+        )
+
+    def switch_of(self, device: int) -> int:
+        """The PCIe switch of a device."""
+        return device // self.devices_per_switch
+
+    def socket_of_numa(self, part: int) -> int:
+        """The socket that a part of the memory belongs to."""
+        return part * self.sockets // self.numa_nodes
+
+    def numa_of(self, device: int) -> int:
+        """The part of the memory that a device is near to; where nothing is said, devices spread evenly."""
+        return (
+            self.numa_of_device[device]
+            if self.numa_of_device
+            else device * self.numa_nodes // self.num_devices
+        )
+
+    def socket_of_device(self, device: int) -> int:
+        """The socket that a device is near to: that of its memory; without one, devices spread evenly."""
+        return self.socket_of_numa(self.numa_of(device))
+
+
+def slower(hosts: Sequence[Host]) -> Host:
+    """What collectives over all these hosts see of them: the slower figures of all.
+
+    A library that speaks to all of them has any protocol of the one with any of the others; nothing is known
+    of its rules, so it takes the fastest. Only links through switches are counted on.
+    """
+    first, *others = hosts
+    if not others:
+        return first
+    protocols = {}
+    for name in dict.fromkeys(name for each in hosts for name in each.protocols):
+        found = first.protocols_of(name)
+        for each in others:
+            found = tuple(one.beside(other) for one in found for other in each.protocols_of(name))
+        protocols[name] = found
+    rate = min(each.fabric.rate(each.num_devices) for each in hosts)
+    latency = max(each.fabric.link.latency for each in hosts)
+    channels = [each.channels for each in hosts]
+    same = all(each.library == first.library for each in others)
+    return replace(
+        first,
+        name=" + ".join(each.name for each in hosts),
+        num_devices=min(each.num_devices for each in hosts),
+        fabric=Fabric(Wiring.SWITCH, Link(rate, 1.0, latency)),
+        network=min((each.network for each in hosts), key=lambda network: network.link.rate),
+        protocols=protocols,
+        island=None,
+        pod=next((each.pod for each in hosts if each.pod), None),
+        library=first.library if same else "",
+        channels=None if None in channels else min(filter(None, channels)),
+    )

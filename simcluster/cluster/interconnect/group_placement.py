@@ -1,0 +1,118 @@
+"""Where the ranks of a group lie, as far as the time of what they do together depends on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.cluster.interconnect.link import Reach
+from simcluster.cluster.interconnect.link_families import Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A group's places on the cluster; two groups of one placement lie alike on links of equal rates.
+
+    ``ranks`` [n] are the devices of one such group. By member: ``host_of`` and ``pod_of`` [n] are numbered in
+    order of appearance (a host that belongs to no pod is one), ``place_of`` [n] is the index of the device on
+    its host, ``rail_of`` [n] that of the card beside it.
+
+    ``ranks_per_host`` and ``fewest_per_host`` are the most and the fewest ranks on any of its hosts;
+    ``rails`` the least number of different cards beside them on any host. ``inside`` and ``between`` say how
+    far its ranks lie apart on one host and from host to host. ``kinds`` are the different kinds of hosts that
+    it lies on, of those a mixed cluster has.
+    """
+
+    signature: bytes = field(repr=False)
+    ranks: Numbers = field(compare=False)
+    host_of: Numbers = field(compare=False, repr=False)
+    pod_of: Numbers = field(compare=False, repr=False)
+    place_of: Numbers = field(compare=False, repr=False)
+    rail_of: Numbers = field(compare=False, repr=False)
+    num_hosts: int = field(compare=False)
+    num_pods: int = field(compare=False)
+    ranks_per_host: int = field(compare=False)
+    fewest_per_host: int = field(compare=False)
+    rails: int = field(compare=False)
+    inside: Reach = field(compare=False)
+    between: Reach = field(compare=False)
+    kinds: tuple[int, ...] = field(default=(0,), compare=False)
+
+    @property
+    def num_ranks(self) -> int:
+        """Members of the group."""
+        return len(self.ranks)
+
+
+def placement(
+    signature: bytes,
+    ranks: Numbers,
+    hosts: Numbers,
+    pods: Numbers,
+    places: Numbers,
+    rails: Numbers,
+    islands: Numbers | None,
+    has_pods: bool,
+    kinds: tuple[int, ...] = (0,),
+) -> Placement:
+    """The placement of a group whose members lie on these hosts, pods and so on."""
+    on_host = np.bincount(hosts)
+    pairs = np.unique(np.stack([hosts, rails]), axis=1)
+    inside = Reach.HOST
+    if islands is not None and np.unique(islands).size == on_host.size:
+        inside = Reach.ISLAND
+    num_pods = int(pods.max()) + 1
+    return Placement(
+        signature,
+        ranks,
+        hosts,
+        pods,
+        places,
+        rails,
+        on_host.size,
+        num_pods,
+        int(on_host.max()),
+        int(on_host.min()),
+        int(np.bincount(pairs[0]).min()),
+        inside,
+        Reach.POD if has_pods and num_pods == 1 else Reach.NETWORK,
+        kinds,
+    )
+
+
+def appearing(values: Numbers) -> Numbers:
+    """Each row's values numbered in the order in which they first appear in it."""
+    rows, size = values.shape
+    if size == 0:
+        return values.copy()
+    if (values[:, 1:] >= values[:, :-1]).all():
+        steps = np.zeros(values.shape, dtype=np.int64)
+        np.cumsum(values[:, 1:] != values[:, :-1], axis=1, out=steps[:, 1:])
+        return steps
+    order = np.argsort(values, axis=1, kind="stable")
+    ordered = np.take_along_axis(values, order, axis=1)
+    starts = np.ones(values.shape, dtype=np.bool_)
+    starts[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    run = np.cumsum(starts, axis=1) - 1
+    first = np.full(values.shape, size, dtype=np.int64)  # where each run's value first stood; size: no run
+    row = np.broadcast_to(np.arange(rows)[:, np.newaxis], values.shape)
+    first[row[starts], run[starts]] = order[starts]
+    number = np.argsort(np.argsort(first, axis=1, kind="stable"), axis=1, kind="stable")
+    found = np.empty(values.shape, dtype=np.int64)
+    np.put_along_axis(found, order, np.take_along_axis(number, run, axis=1), axis=1)
+    return found
+
+
+def told_apart(hosts: Numbers) -> Numbers:
+    """The hosts of groups [groups, size] that lie on several; zeros for a group that stays on one."""
+    return np.where((hosts == hosts[:, :1]).all(axis=1, keepdims=True), 0, hosts)
+
+
+def alike(columns: list[Numbers]) -> tuple[NDArray[np.intp], NDArray[np.intp], list[bytes]]:
+    """Rows that are equal in all columns: the first of each kind, each row's kind, and the kinds' bytes."""
+    whole = np.ascontiguousarray(np.concatenate(columns, axis=1).astype(">i4"))
+    keys = whole.view([("row", "V", whole.shape[1] * 4)]).reshape(len(whole))["row"]
+    different, first, index = np.unique(keys, return_index=True, return_inverse=True)
+    return first, index.reshape(len(whole)), [bytes(key) for key in different]

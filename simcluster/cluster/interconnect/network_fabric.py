@@ -1,0 +1,171 @@
+"""What every network fabric answers: its nodes and links, where cards end, and the way between two cards."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.cluster.interconnect.in_network_reduction import Reduction, SwitchReductionSpec
+from simcluster.cluster.interconnect.link import Link
+from simcluster.cluster.interconnect.link_families import Block, Family, Numbers
+from simcluster.document import Figure, Refused, Section
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What a fabric joins: ``nics`` cards of each of ``num_hosts`` hosts, numbered host by host.
+
+    ``card`` is one direction of a card's link, with the latency of a way through one switch; each further
+    switch adds ``hop`` seconds. Nodes and links of the fabric are numbered from ``first_node`` and
+    ``first_link``; ``dead`` links carry nothing.
+    """
+
+    num_hosts: int
+    nics: int
+    card: Link
+    hop: float = 0.0
+    first_node: int = 0
+    first_link: int = 0
+    dead: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Crossing:
+    """The links between two cards [pairs, most links], padded with -1, and their latency [pairs] in seconds.
+
+    Those of the cards themselves are not among them.
+    """
+
+    links: Numbers
+    latency: NDArray[np.float64]
+
+
+Lay: TypeAlias = Callable[[Site], "NetworkFabric"]
+"""What a scenario says about the network, ready to join the cards of a site."""
+
+
+class NetworkFabricSpec(Section):
+    """What a document says about one kind of fabric; each has a ``kind``."""
+
+    @abstractmethod
+    def lay(self) -> Lay:
+        """The fabric, for any site."""
+
+    def check(self, num_hosts: int, nics: int) -> None:
+        """Refused, with the key, if it does not fit so many hosts of so many cards."""
+
+
+class ReducingSpec(NetworkFabricSpec):
+    """A kind of fabric whose switches may add up what passes them."""
+
+    reduces: Figure[SwitchReductionSpec] | None = None
+    """What its switches add up on the way (SHARP); nothing, if nothing is written."""
+
+    def check_tree(self, ecmp: str) -> None:
+        """Refused if messages spread over several trees, so that there is none along which to reduce."""
+        if self.reduces and ecmp != "ideal":
+            raise Refused(
+                "reduction in the network needs one tree over all hosts; write ecmp: ideal", path="reduces"
+            )
+
+    @property
+    def reduction(self) -> Reduction | None:
+        """What it reduces; None for nothing."""
+        return self.reduces.value.build() if self.reduces else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NetworkFabric(ABC):
+    """How the network cards of all hosts are joined."""
+
+    kind: ClassVar[str]
+    spec: ClassVar[type[NetworkFabricSpec]]
+
+    site: Site
+
+    @property
+    def moves_inside(self) -> bool:
+        """Whether a message to another rail first moves to the device on that rail, inside its host."""
+        return False
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether a way goes up by links that only its source decides, and down by those of its end alone.
+
+        Up to the smallest of ``places`` that both lie in; so pairs can be counted instead of being listed.
+        """
+        return False
+
+    def parts(self, hosts: Numbers) -> list[Numbers] | None:
+        """By family of links, where on its first axis those are that hosts use, in the shape of ``hosts``.
+
+        None where that and the cards on hosts do not say which links a way takes.
+        """
+        return None
+
+    @abstractmethod
+    def nodes(self) -> list[Block]:
+        """Its switches, in numbers."""
+
+    @abstractmethod
+    def families(self) -> list[Family]:
+        """Its links, in numbers."""
+
+    @abstractmethod
+    def attached(self, cards: Numbers) -> Numbers:
+        """The node at the other end of each card's links."""
+
+    @abstractmethod
+    def cross(self, src: Numbers, dst: Numbers) -> Crossing:
+        """The way from cards to cards, one by one."""
+
+    @property
+    def root(self) -> int:
+        """The switch over all cards, where their messages can meet; -1 where there is no single one."""
+        return -1
+
+    @property
+    def reduces(self) -> Reduction | None:
+        """What its switches add up on the way; only where there is a root."""
+        return None
+
+    def is_over(self, switches: Numbers, cards: Numbers) -> NDArray[np.bool_]:
+        """Whether nodes are switches to which the cards' messages can go up, one by one."""
+        return np.zeros(np.shape(switches), dtype=np.bool_)
+
+    def to_switch(self, cards: Numbers, switches: Numbers, down: bool) -> Crossing:
+        """The way from cards to switches over them, or ``down`` from these; only where there is a root."""
+        raise NotImplementedError(f"{self.kind} has no root")
+
+    def to_root(self, cards: Numbers, down: bool) -> Crossing:
+        """The way from cards to the root, or ``down`` from it to them; only where there is a root."""
+        return self.to_switch(cards, np.full(np.shape(cards), self.root), down)
+
+    def meeting(self, cards: Numbers) -> Numbers:
+        """The lowest switch over all cards of each row [rows, cards]; only where there is a root."""
+        raise NotImplementedError(f"{self.kind} has no root")
+
+    @property
+    def told_apart(self) -> bool:
+        """Whether its switches differ from one another in more than what lies under them."""
+        return False
+
+    def drawn(self, hosts: Numbers) -> list[Numbers]:
+        """What tells hosts apart beside their number, [hosts] each; nothing in fabrics that repeat."""
+        return []
+
+    def may_lose(self, links: Numbers) -> bool:
+        """Whether all cards still reach one another without these links."""
+        return False
+
+    @abstractmethod
+    def places(self, hosts: Numbers) -> list[Numbers]:
+        """The parts of the fabric that hosts lie in, one array per tier, in the shape of ``hosts``.
+
+        Groups of which the parts repeat alike take the same time; that is all their numbers mean.
+        """

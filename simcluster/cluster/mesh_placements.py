@@ -1,0 +1,26 @@
+"""Where the groups of a mesh lie on a cluster, found once for all who ask."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.cluster.cluster import Cluster
+from simcluster.cluster.interconnect.group_placement import Placement
+from simcluster.layout import Mesh
+
+
+@lru_cache(maxsize=128)
+def placements_of(
+    cluster: Cluster, mesh: Mesh, axes: tuple[str, ...]
+) -> tuple[tuple[Placement, ...], NDArray[np.int64]]:
+    """The different placements of all groups over ``axes``, and the index of each group's own [groups].
+
+    Groups are in the order of ``Mesh.groups``. The array is everybody's: it cannot be written.
+    """
+    found, index = cluster.placements(mesh.groups(axes))
+    index = index.astype(np.int64)
+    index.setflags(write=False)
+    return tuple(found), index

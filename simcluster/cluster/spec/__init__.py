@@ -1,0 +1,1 @@
+"""What the ``cluster:`` section and catalog files may say of devices, hosts, links, networks and changes."""

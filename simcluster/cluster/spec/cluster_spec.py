@@ -1,0 +1,303 @@
+"""The scenario's ``cluster:`` section."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
+
+from pydantic import model_validator
+
+from simcluster.cluster.cluster import Assumption, Cluster
+from simcluster.cluster.host.host import Host
+from simcluster.cluster.interconnect.link import Storage
+from simcluster.cluster.interconnect.network_fabric import Lay, NetworkFabric, Site
+from simcluster.cluster.networks.switch import Switch
+from simcluster.cluster.spec.device_changes import MOST_DEVICES, AnyChange, ChangeSpec, speeds
+from simcluster.cluster.spec.device_spec import ClockSpec, DeviceSpec
+from simcluster.cluster.spec.host_spec import DiskSpec, HostSpec, ProcessorSpec
+from simcluster.cluster.spec.index_lists import IndexList
+from simcluster.cluster.spec.network_choice import AnyNetwork
+from simcluster.cluster.topology.host_group import HostGroup
+from simcluster.cluster.topology.link_changes import LinkChangeSpec
+from simcluster.document import (
+    Bandwidth,
+    Duration,
+    Figure,
+    Name,
+    PositiveInt,
+    Refused,
+    Section,
+)
+
+
+class StorageSpec(Section):
+    """Storage that all hosts share, on a network of its own; nothing is read from it yet."""
+
+    read: Figure[Bandwidth]
+    """All hosts together."""
+
+    write: Figure[Bandwidth]
+    """All hosts together."""
+
+    host: Figure[Bandwidth]
+    """What one host can read, or write, at a time."""
+
+    latency: Figure[Duration] | None = None
+    """Until the first byte is there; nothing, if not written."""
+
+    def build(self) -> Storage:
+        """The storage."""
+        latency = self.latency.value if self.latency else 0.0
+        return Storage(self.read.value, self.write.value, self.host.value, latency)
+
+
+class HostGroupSpec(Section):
+    """A group of equal hosts: ``{use: dgx-h100, hosts: 2}``, or ``{host: {...}, hosts: 2}``."""
+
+    use: Name | None = None
+    """A host of the catalog."""
+
+    host: HostSpec | None = None
+    """The host, written out or with changes; instead of ``use``."""
+
+    hosts: PositiveInt
+    """How many of them."""
+
+    network: AnyNetwork | None = None
+    """How the network cards are joined; as the host has it, if nothing is written."""
+
+    @model_validator(mode="after")
+    def _has_a_host(self) -> Self:
+        if (self.use is None) == (self.host is None):
+            raise Refused("name a host with 'use: dgx-h100', or write it under 'host'; one of the two")
+        HostSpec.expanded(self.use)
+        host = self.made
+        nics = min(host.network.nics.value, host.devices.value)
+        for path, network in (("network", self.network), ("host.network.fabric", host.network.fabric)):
+            if network is None:
+                continue
+            try:
+                network.check(self.hosts, nics)
+            except Refused as refused:
+                inner = refused.problems[0]
+                raise Refused(inner.message, path=f"{path}.{inner.path}") from None
+            break
+        return self
+
+    @property
+    def made(self) -> HostSpec:
+        """The host, wherever it is written."""
+        return self.host or HostSpec.model_validate({"use": self.use})
+
+    @property
+    def lay(self) -> Lay:
+        """The network, for any site."""
+        network = self.network or self.made.network.fabric
+        return network.lay() if network else Switch
+
+    @property
+    def is_joinable(self) -> bool:
+        """Whether its network has one root, at which other groups can join it."""
+        return self._alone.root >= 0
+
+    @property
+    def reduces(self) -> bool:
+        """Whether its network adds up what passes it."""
+        return self._alone.reduces is not None
+
+    @property
+    def _alone(self) -> NetworkFabric:
+        site = Site(self.hosts, self.made.network.nics.value, self.made.network.build())
+        return self.lay(site)
+
+
+_NOT_FOR_ALL = {
+    "network": "write it in the groups",
+    "storage": "storage is shared by one group only",
+    "own_hosts": "a part of a cluster is one of equal hosts",
+}
+"""What is not said of several groups together, and why."""
+
+
+class ClusterSpec(Section):
+    """The ``cluster:`` section: ``{use: dgx-h100, hosts: 32}``, or ``{host: {...}, hosts: 4}``.
+
+    Or several of these: ``{groups: [{use: dgx-h100, hosts: 2}, {use: atlas-800t-a2, hosts: 1}]}``; ranks are
+    numbered group by group. Groups are joined at the roots of their networks by switches that never block.
+    """
+
+    use: Name | None = None
+    """A host of the catalog."""
+
+    host: HostSpec | None = None
+    """The host, written out or with changes; instead of ``use``."""
+
+    hosts: PositiveInt | None = None
+    """How many of them."""
+
+    groups: tuple[HostGroupSpec, ...] = ()
+    """Hosts of several kinds, instead of ``use`` or ``host``: one entry for each."""
+
+    network: AnyNetwork | None = None
+    """How the network cards are joined; as the host has it, if nothing is written."""
+
+    storage: StorageSpec | None = None
+    """Storage that all hosts share."""
+
+    own_hosts: IndexList | None = None
+    """The hosts that the scenario itself runs on, such as ``0-31``; the others are idle, or have tenants.
+
+    If nothing is written: all, or where there are tenants, the first ones that its mesh needs.
+    """
+
+    changes: tuple[AnyChange, ...] = ()
+    """Devices that are slower or faster than their file says; those of one device multiply."""
+
+    @model_validator(mode="after")
+    def _has_hosts(self) -> ClusterSpec:
+        if self.groups:
+            self._check_groups()
+        elif (self.use is None) == (self.host is None):
+            raise Refused("name a host with 'use: dgx-h100', or write it under 'host'; one of the two")
+        elif self.hosts is None:
+            raise Refused("'hosts' is missing", path="hosts")
+        else:
+            self.written  # noqa: B018 - a group checks itself
+        if self.changes:
+            self._check_changes()
+        return self
+
+    def _check_groups(self) -> None:
+        """Refused if something is said twice, or of one group what is to be said of each."""
+        for key in ("use", "host", "hosts"):
+            if getattr(self, key) is not None:
+                raise Refused(
+                    f"'groups' names the hosts already; leave '{key}' out or write it as a group", path=key
+                )
+        for key, hint in _NOT_FOR_ALL.items():
+            if getattr(self, key) is not None:
+                raise Refused(f"'{key}' is not for all groups: {hint}", path=key)
+        for number, group in enumerate(self.groups):
+            if len(self.groups) > 1 and not group.is_joinable:
+                kind = group.network or group.made.network.fabric
+                raise Refused(
+                    f"a network of kind {getattr(kind, 'kind', '')} without a single root cannot be joined "
+                    "with other groups; use ecmp: ideal or another kind",
+                    path=f"groups.{number}.network",
+                )
+            if len(self.groups) > 1 and group.reduces:
+                raise Refused(
+                    "a network that reduces is not supported among several groups yet; write the network "
+                    "without 'reduces'",
+                    path=f"groups.{number}.network",
+                )
+
+    @property
+    def hardware(self) -> HostSpec:
+        """A host, as named or written out: of several groups the first one's."""
+        return self.written[0].made
+
+    @property
+    def devices_per_host(self) -> int:
+        """Devices of each host: of several groups the first one's."""
+        return self.hardware.devices.value
+
+    @property
+    def num_hosts(self) -> int:
+        """Hosts of all groups."""
+        return sum(group.hosts for group in self.written)
+
+    @property
+    def num_devices(self) -> int:
+        """Devices of all hosts."""
+        return sum(group.hosts * group.made.devices.value for group in self.written)
+
+    @property
+    def written(self) -> tuple[HostGroupSpec, ...]:
+        """The groups of hosts: those written as such, or the one."""
+        if self.groups:
+            return self.groups
+        assert self.hosts is not None
+        return (HostGroupSpec(use=self.use, host=self.host, hosts=self.hosts, network=self.network),)
+
+    @property
+    def _devices(self) -> list[range]:
+        """The devices of every host."""
+        found: list[range] = []
+        for group in self.written:
+            size = group.made.devices.value
+            first = found[-1].stop if found else 0
+            found += [range(first + host * size, first + (host + 1) * size) for host in range(group.hosts)]
+        return found
+
+    def _check_changes(self) -> None:
+        counts = [group.hosts * group.made.devices.value for group in self.written]
+        if (count := sum(counts)) > MOST_DEVICES:
+            raise Refused(f"{count:,} devices; some can be changed in at most {MOST_DEVICES:,}", path="hosts")
+        devices = self._devices
+        for index, change in enumerate(self.changes):
+            if not isinstance(change, ChangeSpec):
+                continue
+            try:
+                change.check(devices)
+            except Refused as refused:
+                inner = refused.problems[0]
+                raise Refused(inner.message, path=f"changes.{index}.{inner.path}") from None
+
+    def build(self, seed: int = 0) -> Cluster:
+        """The cluster, with the assumed figures it rests on; ``seed`` draws what its changes leave to chance.
+
+        Raises PlanError if the changes of a device multiply to something out of all bounds.
+        """
+        kinds: list[tuple[HostSpec, Any, Host]] = []
+        groups: list[HostGroup] = []
+        assumed: dict[Assumption, None] = {}
+        for group in self.written:
+            spec, network = group.made, group.network
+            kind = next((at for at, each in enumerate(kinds) if each[:2] == (spec, network)), len(kinds))
+            if kind == len(kinds):
+                kinds.append((spec, network, spec.build()))
+                assumed |= dict.fromkeys(_assumptions(spec, spec.use or spec.title))
+            groups.append(HostGroup(kinds[kind][2], group.hosts, group.lay, kind))
+        if len(kinds) > 1:
+            assumed[_LIBRARY] = None
+        devices = [change for change in self.changes if isinstance(change, ChangeSpec)]
+        changed = speeds(devices, self._devices, seed) if devices else {}
+        storage = self.storage.build() if self.storage else None
+        every: Sequence[Section] = self.changes
+        links = [(at, each) for at, each in enumerate(every) if isinstance(each, LinkChangeSpec)]
+        return Cluster(tuple(groups), tuple(assumed), changed, storage).with_links(links)
+
+
+_LIBRARY = Assumption(
+    "collectives between kinds of hosts",
+    "a library that speaks to all of them, at the slower figures of their own",
+    "NCCL and HCCL cannot talk to each other; libraries for several kinds of devices exist, but no published "
+    "table of their protocols",
+)
+
+
+def _assumptions(part: Any, name: str) -> Iterator[Assumption]:
+    """The assumed figures of a section and all below it; a device's are named after the device."""
+    if isinstance(part, (ClockSpec, ProcessorSpec, DiskSpec)):
+        return  # facts for reading: no result rests on them
+    if isinstance(part, Figure):
+        if part.provenance == "assumed":
+            yield Assumption(name, _text(part.model_dump(mode="json")["value"]), part.source)
+    elif isinstance(part, Section):
+        for field in type(part).model_fields:
+            inner = getattr(part, field)
+            named = inner.use or inner.title if isinstance(inner, DeviceSpec) else f"{name}.{field}"
+            yield from _assumptions(inner, named)
+    elif isinstance(part, (dict, tuple)):
+        for key, inner in part.items() if isinstance(part, dict) else enumerate(part):
+            yield from _assumptions(inner, f"{name}.{key}")
+
+
+def _text(value: Any) -> str:
+    """A figure's value on one line, as a YAML file would have it."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {_text(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(_text(inner) for inner in value) + "]"
+    return str(value)

@@ -1,0 +1,160 @@
+"""``cluster.changes``: what makes some devices slower, or faster, than their file says.
+
+A change says which devices, and by what factor. Changes of one device multiply. Nothing else follows from
+them: a plan is made for the devices as their file has them, and what it computes is the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import NormalDist
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+
+from simcluster.cluster.device.speed import FASTEST, NOMINAL, SLOWEST, Speed
+from simcluster.cluster.topology.link_changes import LinkChangeSpec
+from simcluster.document import NonNegativeInt, Refused, Section
+from simcluster.errors import PlanError
+
+MOST_DEVICES = 2**20
+"""Devices of a cluster in which any may be changed."""
+
+LEAST = 0.1
+"""What a drawn factor is at least, as a part of the mean of its law."""
+
+
+def _different(indices: tuple[int, ...]) -> tuple[int, ...]:
+    if twice := [index for position, index in enumerate(indices) if index in indices[:position]]:
+        raise ValueError(f"{twice[0]} is listed twice")
+    return indices
+
+
+Factor = Annotated[float, Field(ge=SLOWEST, le=FASTEST)]
+"""A factor on a rate: 0.9 is a device that does nine tenths as much per second."""
+
+Indices: TypeAlias = (
+    NonNegativeInt | Annotated[tuple[NonNegativeInt, ...], Field(min_length=1), AfterValidator(_different)]
+)
+"""An index or a list of different ones, from 0."""
+
+
+class NormalSpec(Section):
+    """A factor that every device draws for itself: ``{normal: [1.0, 0.05]}``."""
+
+    normal: tuple[Factor, Annotated[float, Field(ge=0, le=FASTEST)]]
+    """Mean and standard deviation of a normal law, drawn from ``run.seed``.
+
+    A draw below a tenth of the mean becomes a tenth of the mean, so that every device still works.
+    """
+
+
+class ChangeSpec(Section):
+    """One change: ``{device: 21, compute: 0.9}``, ``{devices: all, compute: {normal: [1.0, 0.05]}}``."""
+
+    device: Indices | None = None
+    """Index of the device over the whole cluster, which is its rank, or a list of them."""
+
+    host: Indices | None = None
+    """Index of the host, or a list of them: all their devices."""
+
+    devices: Literal["all"] | None = None
+    """All devices of the cluster."""
+
+    compute: Factor | NormalSpec | None = None
+    """Factor on the rates of the matrix and vector units."""
+
+    memory_bandwidth: Factor | NormalSpec | None = None
+    """Factor on the bandwidth of the device's memory."""
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> ChangeSpec:
+        named = [name for name in ("device", "host", "devices") if getattr(self, name) is not None]
+        if not named:
+            raise Refused("which devices? write device: 21, host: 3, devices: all, or link: NAME")
+        if len(named) > 1:
+            raise Refused(f"'{named[0]}' names devices already; write one of the two", path=named[1])
+        if self.compute is None and self.memory_bandwidth is None:
+            raise Refused("this changes nothing; write compute: 0.9, memory_bandwidth: 0.8 or both")
+        return self
+
+    def check(self, devices: Sequence[range]) -> None:
+        """Refused, with the key, if it names a device or host that is not among ``devices`` of every host."""
+        for key, count in (("device", devices[-1].stop), ("host", len(devices))):
+            written = getattr(self, key)
+            for position, index in enumerate(_listed(written)):
+                if index >= count:
+                    path = key if isinstance(written, int) else f"{key}.{position}"
+                    raise Refused(
+                        f"there is no {key} {index}; the last of {count:,} is {count - 1}", path=path
+                    )
+
+    def ranks(self, devices: Sequence[range]) -> Sequence[int]:
+        """The devices it changes, of the ``devices`` of every host."""
+        if self.devices is not None:
+            return range(devices[-1].stop)
+        if self.device is not None:
+            return _listed(self.device)
+        return [rank for host in _listed(self.host) for rank in devices[host]]
+
+
+def _kind(written: Any) -> str:
+    named = written if isinstance(written, Mapping) else getattr(type(written), "model_fields", {})
+    return "link" if "link" in named else "device"
+
+
+AnyChange = Annotated[
+    Annotated[ChangeSpec, Tag("device")] | Annotated[LinkChangeSpec, Tag("link")], Discriminator(_kind)
+]
+"""An entry of ``cluster.changes``: of devices, or of links where it names a ``link``."""
+
+
+def speeds(changes: Sequence[ChangeSpec], devices: Sequence[range], seed: int) -> Mapping[int, Speed]:
+    """Rank -> speed of every device that is not as its file has it, by rank; ``devices`` by host.
+
+    A device's draw depends on the seed, on its rank, on what is drawn and on how many laws of that stand
+    before in the list: not on the size of the cluster, nor on changes without a law.
+    Raises PlanError if the factors of one device multiply to something out of all bounds.
+    """
+    found: dict[int, dict[str, float]] = {}
+    for kind in ("compute", "memory_bandwidth"):
+        laws = 0
+        for change in changes:
+            factor = getattr(change, kind)
+            if factor is None:
+                continue
+            drawn = isinstance(factor, NormalSpec)
+            for rank in change.ranks(devices):
+                times = _draw(factor, f"{kind} {laws} of {rank} by {seed}") if drawn else factor
+                mine = found.setdefault(rank, {})
+                mine[kind] = mine.get(kind, 1.0) * times
+            laws += drawn
+    for rank, kind, factor in _factors(found):
+        if not SLOWEST <= factor <= FASTEST:
+            raise PlanError(
+                f"the changes of device {rank} multiply to {kind} x {factor:.3g}",
+                path="cluster.changes",
+                hint=f"a factor is between {SLOWEST:g} and {FASTEST:g}",
+            )
+    every = {rank: Speed(**factors) for rank, factors in sorted(found.items())}
+    return {rank: speed for rank, speed in every.items() if speed != NOMINAL}
+
+
+def _draw(law: NormalSpec, key: str) -> float:
+    """The draw of a key: the inverse of the law at a hash of the key, whatever the libraries."""
+    mean, deviation = law.normal
+    if not deviation:
+        return mean
+    number = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") >> 12
+    return max(NormalDist(mean, deviation).inv_cdf((number + 0.5) / 2**52), LEAST * mean)
+
+
+def _factors(found: Mapping[int, Mapping[str, float]]) -> Iterator[tuple[int, str, float]]:
+    return ((rank, kind, factor) for rank, mine in found.items() for kind, factor in mine.items())
+
+
+def _listed(written: int | tuple[int, ...] | None) -> tuple[int, ...]:
+    if written is None:
+        return ()
+    return (written,) if isinstance(written, int) else written

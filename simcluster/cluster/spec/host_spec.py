@@ -1,0 +1,322 @@
+"""What a host file may say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources.abc import Traversable
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import model_validator
+
+from simcluster.cluster.host.host import Host, Protocol
+from simcluster.cluster.host.processors import KernelOnCores, Processing
+from simcluster.cluster.interconnect.link import Island, Link, Network, Wiring
+from simcluster.cluster.spec.device_spec import DeviceSpec
+from simcluster.cluster.spec.link_spec import FabricSpec, IslandSpec, NetworkSpec, PcieSpec, PodSpec
+from simcluster.document import (
+    Bandwidth,
+    Bytes,
+    CatalogSection,
+    Duration,
+    Figure,
+    Fraction,
+    Name,
+    NonNegativeInt,
+    PositiveInt,
+    Refused,
+    Section,
+    Share,
+)
+from simcluster.registry import data_files
+from simcluster.work import Kernel
+
+
+class ProtocolSpec(Section):
+    """How the communication library moves data in one of its ways."""
+
+    base: Duration
+    """Once per collective."""
+
+    host_hop: Duration
+    """Per step inside a host, over its closest links; a link of longer latency adds the difference."""
+
+    network_hop: Duration
+    """Per step between hosts."""
+
+    host_share: Fraction
+    """Part of the fabric's usable rate that it reaches."""
+
+    network_share: Fraction
+    """Part of the network's usable rate that it reaches."""
+
+    own: Share = 0.0
+    """Time for the part of the data that stays on its rank, which the kernel copies too, in units of what it
+    would take over all links that the device has inside the host."""
+
+
+HostKernel = Literal["gather_scatter", "optimizer", "elementwise", "reduction"]
+"""The kernels that can run on the processors of a host."""
+
+
+class KernelOnCoresSpec(Section):
+    """A kernel that waits for memory, on one core."""
+
+    row: Duration
+    """For every row of a table that it looks for, or sorts and sums up."""
+
+    bandwidth: Bandwidth
+    """Bytes that pass through the core besides."""
+
+
+class ProcessorSpec(Section):
+    """A host's own processors, and which of its parts are near which.
+
+    Topology draws its PCIe tree and memories by them; the input pipeline reads and decodes on them.
+    """
+
+    model: Figure[Name]
+    """What they are called."""
+
+    sockets: Figure[PositiveInt]
+    """How many."""
+
+    cores: Figure[PositiveInt] | None = None
+    """Of each socket; input is not decoded on hosts that do not say it."""
+
+    numa_nodes: Figure[PositiveInt]
+    """Parts of the host's memory, each near some of the cores."""
+
+    numa_of_device: Figure[tuple[NonNegativeInt, ...]] | None = None
+    """The part that each device is near to."""
+
+    memory_bandwidth: Figure[Bandwidth] | None = None
+    """Of all memory channels of the host together; as much as PCIe can ask for, if not written."""
+
+    between: Figure[Bandwidth] | None = None
+    """Between each two sockets, one way, usable; as much as PCIe can ask for, if not written."""
+
+    threads: Figure[PositiveInt] | None = None
+    """Cores that one operator runs on at most; all of a socket if not written."""
+
+    kernels: dict[HostKernel, Figure[KernelOnCoresSpec]] = {}
+    """Kernels of operators that are placed on the host; others cannot be, and none without cores."""
+
+    def processing(self) -> Processing:
+        """What kernels take of the cores."""
+        if self.cores is None:
+            return Processing()
+        threads = self.threads or self.cores
+        kernels = {
+            Kernel(name): KernelOnCores(figure.value.row, figure.value.bandwidth)
+            for name, figure in self.kernels.items()
+        }
+        return Processing(threads.value, kernels)
+
+    @model_validator(mode="after")
+    def _parts_belong_to_sockets(self) -> ProcessorSpec:
+        parts, sockets = self.numa_nodes.value, self.sockets.value
+        if parts % sockets:
+            raise Refused(f"{parts} parts do not spread evenly over {sockets} sockets", path="numa_nodes")
+        for part in self.numa_of_device.value if self.numa_of_device else ():
+            if part >= parts:
+                raise Refused(f"there is no part {part} of {parts}", path="numa_of_device")
+        return self
+
+
+class DiskSpec(Section):
+    """A host's local disks, on which input may lie and what is offloaded; no checkpoint goes to them yet."""
+
+    count: Figure[PositiveInt] | None = None
+    """How many."""
+
+    capacity: Figure[Bytes]
+    """Of all together."""
+
+    read: Figure[Bandwidth] | None = None
+    """All together."""
+
+    write: Figure[Bandwidth] | None = None
+    """All together."""
+
+
+class HostSpec(CatalogSection):
+    """A host: a file of the hosts catalog, or written in the cluster section."""
+
+    noun: ClassVar[str] = "host"
+
+    title: Name
+    """What people call it."""
+
+    device: DeviceSpec
+    """Its devices, all equal: a name of the catalog, or a device."""
+
+    devices: Figure[PositiveInt]
+    """How many of them."""
+
+    memory: Figure[Bytes]
+    """Memory of the host."""
+
+    installed: Figure[PositiveInt] | None = None
+    """How many hosts the real machine has, where this is a named one; any other number can be simulated."""
+
+    processors: ProcessorSpec | None = None
+    """Its own processors."""
+
+    disks: DiskSpec | None = None
+    """Its local disks."""
+
+    fabric: FabricSpec
+    """How its devices are joined."""
+
+    island: IslandSpec | None = None
+    """A part of the host that is joined more closely; none where all devices are joined alike."""
+
+    pod: PodSpec | None = None
+    """Hosts that are joined like the devices of one; none where the network is the only way out."""
+
+    network: NetworkSpec
+    """Its way to other hosts."""
+
+    pcie: PcieSpec | None = None
+    """Between each device and the host's memory; none where the device is the host's processor."""
+
+    library: Literal["nccl", "hccl"] = "nccl"
+    """Whose way of choosing algorithms its communication library has; RCCL has NCCL's."""
+
+    channels: Figure[PositiveInt] | None = None
+    """Channels in which the library moves data, where that is known; more of them do not make it faster."""
+
+    collectives: dict[Name, dict[Name, Figure[ProtocolSpec]]]
+    """The communication library's protocols by algorithm; ``default`` for algorithms not named here."""
+
+    @model_validator(mode="after")
+    def _is_complete(self) -> HostSpec:
+        nics, devices = self.network.nics.value, self.devices.value
+        if nics > devices and nics % devices:
+            raise Refused(f"{nics} cards do not spread evenly over {devices} devices", path="network.nics")
+        if self.island and devices % (size := self.island.devices.value):
+            raise Refused(
+                f"{devices} devices are no whole islands of {size}; write island: null if there are none",
+                path="island.devices",
+            )
+        self._fits_together()
+        for name, part in (("fabric", self.fabric), ("island", self.island), ("pod", self.pod)):
+            if part and (lacking := part.lacking(self.device.links)):
+                raise Refused(
+                    f"'{lacking}' is missing, and the device has no links of its own to take it from",
+                    path=name,
+                )
+        for inner, outer in (("island", "fabric"), ("fabric", "pod")):
+            closer, wider = getattr(self, inner), getattr(self, outer)
+            if closer and wider and closer.latency.value > wider.latency.value:
+                raise Refused(f"the latency is longer than that of {outer}, which is wider", path=inner)
+        if not self.collectives.get("default"):
+            raise Refused("the protocols of 'default' are missing", path="collectives")
+        if empty := [name for name, protocols in self.collectives.items() if not protocols]:
+            raise Refused("give at least one protocol", path=f"collectives.{empty[0]}")
+        return self
+
+    def _fits_together(self) -> None:
+        """Refused if the wiring speaks of parts that the host does not have."""
+        devices = self.devices.value
+        switched = self.island is not None and self.island.wiring is Wiring.SWITCH
+        if self.fabric.wiring is Wiring.TRUNK and not switched:
+            raise Refused(
+                "a trunk joins islands with a switch; write them under island", path="fabric.wiring"
+            )
+        if self.island and self.island.wiring is Wiring.TRUNK:
+            raise Refused("a trunk joins islands; it is not inside one", path="island.wiring")
+        for name, part in (("fabric", self.fabric), ("island", self.island)):
+            if part and part.over_pcie and part.over_pcie.value and not self.pcie:
+                raise Refused("the host has no 'pcie'", path=f"{name}.over_pcie")
+        if self.fabric.wiring is Wiring.PARTIAL_MESH:
+            joined = {end for one, other, _ in self._pairs() for end in (one, other)}
+            if joined != set(range(devices)):
+                raise Refused(f"'pairs' joins {len(joined)} devices of {devices}", path="fabric")
+            reached = {0}
+            for _ in range(devices):
+                near = [{one, other} for one, other, _ in self._pairs() if reached & {one, other}]
+                reached = reached.union(*near)
+            if len(reached) < devices:
+                lost = min(set(range(devices)) - reached)
+                raise Refused(f"no links lead from device 0 to device {lost}", path="fabric.pairs")
+
+    def _pairs(self) -> tuple[tuple[int, int, int], ...]:
+        return self.fabric.pairs.value if self.fabric.pairs else ()
+
+    def completed(self) -> Self:
+        """The same with every figure of the links between its devices, also those that the device gives."""
+        parts = {"fabric": self.fabric, "island": self.island, "pod": self.pod}
+        own = self.device.links
+        return self.model_copy(update={name: part.completed(own) for name, part in parts.items() if part})
+
+    @classmethod
+    def entries(cls) -> Mapping[str, Traversable]:
+        """The shipped hosts."""
+        return data_files("simcluster.cluster.hosts")
+
+    @classmethod
+    def hint(cls, name: str) -> str:
+        """Of a device's name the hosts that have it."""
+        if name not in DeviceSpec.entries():
+            return super().hint(name)
+        having = [host for host in cls.entries() if name in _names(cls.entry(host)["device"])]
+        hosts = f"hosts that have it: {', '.join(having)}" if having else "no host of the catalog has it"
+        return f"{name} is a device; {hosts}"
+
+    def build(self) -> Host:
+        """The host."""
+        own = self.device.links
+        bundle = max(1, self.network.nics.value // self.devices.value)
+        card = self.network.build()
+        port = Link(card.bandwidth * bundle, card.efficiency, card.latency)
+        sockets = self.processors.sockets.value if self.processors else 1
+        near = self.processors.numa_of_device if self.processors else None
+        shared = self.pcie.devices_per_switch if self.pcie else None
+        return Host(
+            name=self.use or self.title,
+            device=self.device.build(),
+            num_devices=self.devices.value,
+            fabric=self.fabric.build(own),
+            network=Network(
+                self.network.nics.value // bundle,
+                port,
+                bool(self.network.on_device and self.network.on_device.value),
+                self.network.switch_latency.value if self.network.switch_latency else 0.0,
+            ),
+            pcie=self.pcie.build() if self.pcie else None,
+            memory=round(self.memory.value),
+            library=self.library,
+            channels=self.channels.value if self.channels else None,
+            protocols={
+                algorithm: tuple(_protocol(name, figure.value) for name, figure in protocols.items())
+                for algorithm, protocols in self.collectives.items()
+            },
+            island=Island(self.island.devices.value, self.island.build(own)) if self.island else None,
+            pod=self.pod.build(own) if self.pod else None,
+            sockets=sockets,
+            numa_nodes=self.processors.numa_nodes.value if self.processors else 1,
+            numa_of_device=near.value if near else (),
+            cores=self.processors.cores.value if self.processors and self.processors.cores else 0,
+            devices_per_switch=shared.value if shared else 1,
+            memory_bandwidth=_rate(self.processors.memory_bandwidth if self.processors else None),
+            between_sockets=_rate(self.processors.between if self.processors else None),
+            disk_read=_rate(self.disks.read if self.disks else None),
+            disk_write=_rate(self.disks.write if self.disks else None),
+            processing=self.processors.processing() if self.processors else Processing(),
+            disk_capacity=round(self.disks.capacity.value) if self.disks else 0,
+        )
+
+
+def _rate(figure: Figure[Bandwidth] | None) -> float:
+    return figure.value if figure else 0.0
+
+
+def _protocol(name: str, spec: ProtocolSpec) -> Protocol:
+    hops, shares = (spec.host_hop, spec.network_hop), (spec.host_share, spec.network_share)
+    return Protocol(name, spec.base, hops, shares, spec.own)
+
+
+def _names(device: Any) -> tuple[Any, ...]:
+    """The catalog's name of a device as a host has it: the name itself, or one with changes."""
+    return (device,) if isinstance(device, str) else (device.get("use"),)

@@ -1,0 +1,101 @@
+"""Groups of equal hosts: a cluster is one of them, or several one behind the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from simcluster.cluster.host.host import Host
+from simcluster.cluster.interconnect.network_fabric import Lay
+from simcluster.cluster.networks.switch import Switch
+from simcluster.cluster.topology.rank_locations import Places, Ranks
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HostGroup:
+    """``num_hosts`` equal hosts, their network cards joined as ``network`` lays them.
+
+    Groups of the same ``kind`` are equal but for their number of hosts.
+    """
+
+    host: Host
+    num_hosts: int
+    network: Lay = Switch
+    kind: int = 0
+
+    @property
+    def num_devices(self) -> int:
+        """Devices of all its hosts."""
+        return self.num_hosts * self.host.num_devices
+
+    @property
+    def places(self) -> Places:
+        """Where its ranks sit, counted from 0."""
+        host = self.host
+        return Places(
+            host.num_devices,
+            host.network.nics,
+            host.island.num_devices if host.island else 0,
+            host.pod.num_hosts if host.pod else 0,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MixedPlaces(Places):
+    """Where the ranks of several groups sit: numbered group by group.
+
+    ``first_rank`` and ``first_host`` [groups + 1] are where each group begins.
+    """
+
+    groups: tuple[HostGroup, ...] = ()
+    first_rank: tuple[int, ...] = ()
+    first_host: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, groups: tuple[HostGroup, ...]) -> MixedPlaces:
+        """The places of groups in their order."""
+        ranks = np.cumsum([0, *(group.num_devices for group in groups)])
+        hosts = np.cumsum([0, *(group.num_hosts for group in groups)])
+        return cls(0, 0, 0, 0, groups, tuple(ranks.tolist()), tuple(hosts.tolist()))
+
+    def group_of(self, ranks: Ranks) -> Ranks:
+        """The group of each rank."""
+        found = np.searchsorted(np.array(self.first_rank), ranks, side="right") - 1
+        return np.asarray(found, dtype=np.int64)
+
+    def local(self, ranks: Ranks) -> Ranks:
+        """The index of each rank's device on its host."""
+        return self._each(ranks, lambda places, own: places.local(own), [0] * len(self.groups))
+
+    def hosts(self, ranks: Ranks) -> Ranks:
+        """The host of each rank."""
+        return self._each(ranks, lambda places, own: places.hosts(own), self.first_host)
+
+    def rails(self, ranks: Ranks) -> Ranks:
+        """The index on its host of the network card of each rank."""
+        return self._each(ranks, lambda places, own: places.rails(own), [0] * len(self.groups))
+
+    def islands(self, ranks: Ranks) -> None:
+        """None: islands count inside single groups only."""
+
+    def pods(self, ranks: Ranks) -> Ranks:
+        """The pod of each rank; its host where there are none."""
+        counts = [-(-group.num_hosts // (group.places.hosts_per_pod or 1)) for group in self.groups]
+        return self._each(ranks, lambda places, own: places.pods(own), np.cumsum([0, *counts]).tolist())
+
+    def kinds(self, ranks: Ranks) -> Ranks:
+        """The kind of host that each rank is on."""
+        return np.array([group.kind for group in self.groups])[self.group_of(ranks)]
+
+    def _each(
+        self, ranks: Ranks, what: Callable[[Places, Ranks], Ranks], offsets: tuple[int, ...] | list[int]
+    ) -> Ranks:
+        """What each group says of its ranks, behind what the groups before it have."""
+        member = self.group_of(ranks)
+        found = np.zeros(np.shape(ranks), dtype=np.int64)
+        for number, group in enumerate(self.groups):
+            mine = member == number
+            found[mine] = what(group.places, ranks[mine] - self.first_rank[number]) + offsets[number]
+        return found

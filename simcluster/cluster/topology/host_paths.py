@@ -1,0 +1,56 @@
+"""Ways of data inside a host, between a device, its memory and where data lies; and the work of its cores.
+
+Copies over them load the same links as everything else that crosses these (DESIGN 4.8).
+"""
+
+from __future__ import annotations
+
+import enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.cluster.interconnect.link_families import Numbers
+from simcluster.cluster.topology.topology import Topology
+
+
+class Way(enum.StrEnum):
+    """Where from and where to; ``DECODE`` and ``WORK`` are work of the cores beside a device, in nanoseconds
+    of a core, and ``STREAM`` is the way of what these work on.
+    """
+
+    FROM_DISKS = "disks to memory"
+    FROM_STORAGE = "storage to memory"
+    DECODE = "decode"
+    TO_DEVICE = "memory to device"
+    FROM_DEVICE = "device to memory"
+    TO_DISKS = "memory to disks"
+    WORK = "work of the host"
+    STREAM = "memory to cores"
+
+    def ends(self, topology: Topology, ranks: Numbers) -> tuple[Numbers, Numbers]:
+        """The nodes between which it leads for each of some devices; ValueError if hosts have none."""
+        match self:
+            case Way.FROM_DISKS:
+                return topology.beside(ranks, "disks"), topology.beside(ranks, "memory")
+            case Way.FROM_STORAGE:
+                return topology.beside(ranks, "storage"), topology.beside(ranks, "memory")
+            case Way.STREAM:
+                return topology.beside(ranks, "memory"), topology.beside(ranks, "cores")
+            case Way.DECODE | Way.WORK:
+                return topology.beside(ranks, "cores"), topology.beside(ranks, "work")
+            case Way.TO_DEVICE:
+                return topology.beside(ranks, "memory"), np.asarray(ranks, dtype=np.int64)
+            case Way.FROM_DEVICE:
+                return np.asarray(ranks, dtype=np.int64), topology.beside(ranks, "memory")
+            case Way.TO_DISKS:
+                return topology.beside(ranks, "memory"), topology.beside(ranks, "disks")
+
+
+def way_links(way: Way, topology: Topology, ranks: Numbers) -> tuple[Numbers, NDArray[np.float64]]:
+    """The links that a way takes for each of some devices [ranks, most], padded with -1, and its latency [s].
+
+    Raises ValueError if their hosts have no such way.
+    """
+    found = topology.routes(*way.ends(topology, ranks))
+    return found.links, found.latency

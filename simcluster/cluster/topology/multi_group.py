@@ -1,0 +1,377 @@
+"""The topology of several groups of hosts: each as it is alone, joined at the roots of their networks.
+
+A trunk leads from each group's root to a core that joins them; it carries as much as all cards of the group
+together, so that it never is the narrowest unless a change makes it so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.cluster.interconnect.group_placement import appearing
+from simcluster.cluster.interconnect.link import Link, Reach
+from simcluster.cluster.interconnect.link_families import Block, Ends, Family, Numbering, Numbers
+from simcluster.cluster.interconnect.network_fabric import Crossing, NetworkFabric, NetworkFabricSpec, Site
+from simcluster.cluster.topology.host_group import HostGroup, MixedPlaces
+from simcluster.cluster.topology.topology import Routes, Topology
+
+TRUNK = "the cards of the group together: groups are joined by switches that never block"
+"""Why a trunk carries what it carries."""
+
+
+class JoinedTopology(Topology):
+    """Nodes, links and routes of several groups of hosts."""
+
+    def __init__(self, groups: tuple[HostGroup, ...]) -> None:
+        self.parts = tuple(Topology(group.host, group.num_hosts, group.network) for group in groups)
+        self.groups = groups
+        self.places = MixedPlaces.of(groups)
+        self.num_hosts = self.places.first_host[-1]
+        self.num_devices = self.places.first_rank[-1]
+        others = [part.num_nodes - part.num_devices for part in self.parts]
+        self._first_other = self.num_devices + np.cumsum([0, *others])
+        self._first_link = np.cumsum([0, *(part.num_links for part in self.parts)])
+        self.core = int(self._first_other[-1])
+        devices = [self._block(number, part._nodes.blocks[0]) for number, part in enumerate(self.parts)]
+        rest = [
+            self._block(number, block)
+            for number, part in enumerate(self.parts)
+            for block in part._nodes.blocks[1:]
+        ]
+        families = [
+            self._family(number, family) for number, part in enumerate(self.parts) for family in part.families
+        ]
+        self._nodes = Numbering.of([*devices, *rest, Block("network", self.core, ())])
+        self._links = Numbering.of([*families, *self._trunks()])
+        self.families = tuple(block for block in self._links.blocks if isinstance(block, Family))
+        self._rates = np.array([family.rate for family in self.families])
+        self._latencies = np.array([family.latency for family in self.families])
+        site = Site(self.num_hosts, 0, Link(0.0, 1.0, 0.0), 0.0, self.core, int(self._first_link[-1]))
+        self.network: NetworkFabric = Joint(site, self)
+
+    def trunk(self, groups: Numbers, down: bool) -> Numbers:
+        """The link from the roots of groups to the core, or back."""
+        return np.asarray(self._first_link[-1] + 2 * groups + down, dtype=np.int64)
+
+    def between_devices(self, *, apart: bool = True) -> Numbers:
+        """The links that routes between devices can use: not those to memory, disks or storage."""
+        found = [
+            part.between_devices(apart=apart) + first
+            for part, first in zip(self.parts, self._first_link[:-1].tolist(), strict=True)
+        ]
+        return np.concatenate([*found, np.arange(self._first_link[-1], self.num_links)])
+
+    def kinds(self) -> Numbers:
+        """A number for each node that says what it is, the same in every host of a kind."""
+        found = np.zeros(self.num_nodes, dtype=np.int64)
+        widest = max(int(part.kinds().max()) for part in self.parts) + 1
+        for number, part in enumerate(self.parts):
+            nodes = self._global(number, np.arange(part.num_nodes))
+            found[nodes] = part.kinds() + self.groups[number].kind * widest
+        found[self.core] = len(self.groups) * widest
+        return found
+
+    def host_of(self, nodes: Numbers) -> Numbers:
+        """The host that nodes are in; -1 for those outside hosts."""
+        found = np.full(np.shape(nodes), -1, dtype=np.int64)
+        group, own = self._split(nodes)
+        for number, part in enumerate(self.parts):
+            mine = group == number
+            hosts = part.host_of(own[mine])
+            found[mine] = np.where(hosts >= 0, hosts + self.places.first_host[number], -1)
+        return found
+
+    def place_of(self, ranks: Numbers) -> Numbers:
+        """The index of each device on its host."""
+        return self.places.local(ranks)
+
+    def switch_of(self, ranks: Numbers) -> Numbers:
+        """The node, a switch beside each device, that can add up what goes through it; -1 where none can."""
+        found = np.full(np.shape(ranks), -1, dtype=np.int64)
+        group, own = self._split(np.asarray(ranks, dtype=np.int64))
+        for number, part in enumerate(self.parts):
+            mine = group == number
+            switches = part.switch_of(own[mine])
+            found[mine] = np.where(switches >= 0, self._global(number, switches), -1)
+        return found
+
+    def beside(self, ranks: Numbers, what: str) -> Numbers:
+        """The place beside each device; ValueError if hosts have none."""
+        found = np.empty(np.shape(ranks), dtype=np.int64)
+        group, own = self._split(np.asarray(ranks, dtype=np.int64))
+        for number, part in enumerate(self.parts):
+            mine = group == number
+            if mine.any():
+                found[mine] = self._global(number, part.beside(own[mine], what))
+        return found
+
+    def card_of(self, places: Numbers) -> Numbers:
+        """Refused: groups have different cards; ask the group's own topology in ``parts``."""
+        raise ValueError("hosts of several kinds have different cards")
+
+    def routes(self, src: Numbers, dst: Numbers, rail: Numbers | None = None) -> Routes:
+        """The ways from nodes ``src`` [pairs] to nodes ``dst`` [pairs], as in one group.
+
+        From group to group they lead over the roots of both networks and the core. ``rail`` counts the cards
+        of the source's host; at the destination it is the card as far along.
+        """
+        src, dst = np.asarray(src, dtype=np.int64), np.asarray(dst, dtype=np.int64)
+        (one, here), (other, there) = self._split(src), self._split(dst)
+        legs: list[tuple[NDArray[np.bool_], Routes]] = []
+        reach = np.full(len(src), Reach.NETWORK, dtype=np.int64)
+        reach[src == dst] = Reach.HOST
+        latency = np.zeros(len(src))
+        away = one != other
+        for number, part in enumerate(self.parts):
+            first, root = int(self._first_link[number]), part.network.root
+            mine = (one == number) & ~away
+            if mine.any():
+                found = part.routes(here[mine], there[mine], None if rail is None else rail[mine])
+                legs.append((mine, _moved(found, first)))
+                reach[mine] = found.reach
+        for number, part in enumerate(self.parts):
+            first, root = int(self._first_link[number]), part.network.root
+            mine = (one == number) & away
+            if mine.any():
+                up = part.routes(
+                    here[mine], np.full(int(mine.sum()), root), None if rail is None else rail[mine]
+                )
+                legs.append((mine, _with_trunk(_moved(up, first), self.trunk(one[mine], False), behind=True)))
+        for number, part in enumerate(self.parts):
+            first, root = int(self._first_link[number]), part.network.root
+            mine = (other == number) & away
+            if mine.any():
+                turned = None if rail is None else self._turned(rail[mine], one[mine], number)
+                down = part.routes(np.full(int(mine.sum()), root), there[mine], turned)
+                legs.append(
+                    (mine, _with_trunk(_moved(down, first), self.trunk(other[mine], True), behind=False))
+                )
+        width = sum(leg.links.shape[1] for _, leg in legs)
+        links = np.full((len(src), width), -1, dtype=np.int64)
+        column = 0
+        for mine, leg in legs:
+            links[mine, column : column + leg.links.shape[1]] = leg.links
+            latency[mine] += leg.latency
+            column += leg.links.shape[1]
+        return Routes(_packed(links), reach, latency)
+
+    # -- numbers ----------------------------------------------------------------------------------------
+
+    def _split(self, nodes: Numbers) -> tuple[Numbers, Numbers]:
+        """The group of nodes (-1: the core) and their numbers in its own topology."""
+        device = nodes < self.num_devices
+        first_rank = np.array(self.places.first_rank)
+        group = np.where(
+            device,
+            np.searchsorted(first_rank, nodes, side="right") - 1,
+            np.searchsorted(self._first_other, nodes, side="right") - 1,
+        )
+        group = np.where(nodes == self.core, -1, group)
+        sizes = np.array([part.num_devices for part in self.parts])
+        inner = nodes - self._first_other[group] + sizes[group]
+        return np.asarray(group, np.int64), np.asarray(
+            np.where(device, nodes - first_rank[group], inner), np.int64
+        )
+
+    def _global(self, number: int, nodes: Numbers) -> Numbers:
+        """The nodes of a group's own topology, as they are numbered here."""
+        size = self.parts[number].num_devices
+        inner = nodes - size + self._first_other[number]
+        found = np.where(nodes < size, nodes + self.places.first_rank[number], inner)
+        return np.asarray(found, dtype=np.int64)
+
+    def _turned(self, rail: Numbers, groups: Numbers, number: int) -> Numbers:
+        """The card as far along on hosts of a group as ``rail`` is on the hosts of others."""
+        cards = np.array([group.host.network.nics for group in self.groups])
+        return np.asarray(rail * cards[number] // cards[groups], dtype=np.int64)
+
+    def _block(self, number: int, block: Block) -> Block:
+        """A block of nodes of a group, numbered and called as it is here."""
+        pattern, labels = self._named(number, block)
+        first = int(self._global(number, np.array(block.first)))
+        return replace(block, pattern=pattern, labels=labels, first=first)
+
+    def _family(self, number: int, family: Family) -> Family:
+        """A family of links of a group, numbered and called as it is here."""
+        pattern, labels = self._named(number, family)
+        inner = family.ends
+        assert inner is not None
+        known: Ends = inner
+
+        def ends(members: Numbers) -> tuple[Numbers, Numbers]:
+            tails, heads = known(members)
+            return self._global(number, tails), self._global(number, heads)
+
+        return replace(
+            family,
+            pattern=pattern,
+            labels=labels,
+            first=family.first + int(self._first_link[number]),
+            source=f"groups.{number}.{family.source}",
+            ends=ends,
+        )
+
+    def _named(self, number: int, block: Block) -> tuple[str, tuple[tuple[str, ...] | None, ...]]:
+        """Hosts and pods are counted on from the groups before; the rest is called after its group."""
+        start = block.pattern.partition(".")[0]
+        if start not in ("host", "pod") or not block.shape:
+            return f"group.{number}.{block.pattern}", block.labels
+        first = self.places.first_host[number]
+        if start == "pod":
+            before = zip(self.groups[:number], self.parts, strict=False)
+            first = sum(-(-group.num_hosts // group.host.num_hosts_per_pod) for group, _ in before)
+        counted = tuple(str(first + place) for place in range(block.shape[0]))
+        return block.pattern, (counted, *block.labels[1:])
+
+    def _trunks(self) -> list[Family]:
+        """The links between the roots of groups and the core."""
+        found = []
+        for number, (group, part) in enumerate(zip(self.groups, self.parts, strict=True)):
+            root = int(self._global(number, np.array(part.network.root)))
+            rate = group.num_hosts * group.host.network.nics * group.host.network.link.rate
+            for down, name in enumerate(("up", "down")):
+                pair = (root, self.core)[:: -1 if down else 1]
+
+                def ends(members: Numbers, pair: tuple[int, ...] = pair) -> tuple[Numbers, Numbers]:
+                    return np.full_like(members, pair[0]), np.full_like(members, pair[1])
+
+                first = int(self._first_link[-1]) + 2 * number + down
+                found.append(Family(f"group.{number}.trunk.{name}", first, (), (), rate, 0.0, "trunk", ends))
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Joint(NetworkFabric):
+    """The networks of all groups, cards counted group by group, with the core that joins them."""
+
+    kind: ClassVar[str] = "joined"
+    spec: ClassVar[type[NetworkFabricSpec]] = NetworkFabricSpec
+
+    topology: JoinedTopology
+
+    def nodes(self) -> list[Block]:
+        """The switches of all groups, and the core."""
+        topology = self.topology
+        inner = [
+            topology._block(number, block)
+            for number, part in enumerate(topology.parts)
+            for block in part.network.nodes()
+        ]
+        return [*inner, Block("network", topology.core, ())]
+
+    def families(self) -> list[Family]:
+        """The links between the switches of all groups, and their trunks."""
+        topology = self.topology
+        inner = [
+            topology._family(number, family)
+            for number, part in enumerate(topology.parts)
+            for family in part.network.families()
+        ]
+        return [*inner, *topology._trunks()]
+
+    def attached(self, cards: Numbers) -> Numbers:
+        """The node at the other end of each card's links."""
+        found = np.zeros(np.shape(cards), dtype=np.int64)
+        group, own = self._split(cards)
+        for number, part in enumerate(self.topology.parts):
+            mine = group == number
+            found[mine] = self.topology._global(number, part.network.attached(own[mine]))
+        return found
+
+    def cross(self, src: Numbers, dst: Numbers) -> Crossing:
+        """The way from cards to cards: inside a group's network, or over the core."""
+        (one, here), (other, there) = self._split(src), self._split(dst)
+        up, down = self.to_root(src, False), self.to_root(dst, True)
+        away = one != other
+        links = np.where(away[:, np.newaxis], np.concatenate([up.links, down.links], axis=1), -1)
+        latency = np.where(away, up.latency + down.latency, 0.0)
+        for number, part in enumerate(self.topology.parts):
+            mine = (one == number) & ~away
+            if mine.any():
+                found = part.network.cross(here[mine], there[mine])
+                first = int(self.topology._first_link[number])
+                wide = max(links.shape[1], found.links.shape[1])
+                links = np.pad(links, ((0, 0), (0, wide - links.shape[1])), constant_values=-1)
+                links[mine, : found.links.shape[1]] = np.where(found.links >= 0, found.links + first, -1)
+                latency[mine] = found.latency
+        return Crossing(_packed(links), latency)
+
+    @property
+    def root(self) -> int:
+        """The core."""
+        return self.topology.core
+
+    def to_switch(self, cards: Numbers, switches: Numbers, down: bool) -> Crossing:
+        """The way from cards to the core, or down from it."""
+        group, own = self._split(cards)
+        links = self.topology.trunk(group, down)[:, np.newaxis]
+        latency = np.zeros(len(cards))
+        for number, part in enumerate(self.topology.parts):
+            mine = group == number
+            if not mine.any():
+                continue
+            found = part.network.to_root(own[mine], down)
+            inner = np.full((len(cards), found.links.shape[1]), -1, dtype=np.int64)
+            first = int(self.topology._first_link[number])
+            inner[mine] = np.where(found.links >= 0, found.links + first, -1)
+            links = np.concatenate([links, inner] if down else [inner, links], axis=1)
+            latency[mine] = found.latency
+        return Crossing(_packed(links), latency)
+
+    @property
+    def told_apart(self) -> bool:
+        """Whether switches of any group differ from one another in more than what lies under them."""
+        return any(part.network.told_apart for part in self.topology.parts)
+
+    def drawn(self, hosts: Numbers) -> list[Numbers]:
+        """The group of each host: groups are drawn apart."""
+        first = np.array(self.topology.places.first_host)
+        return [np.asarray(np.searchsorted(first, hosts, side="right") - 1, dtype=np.int64)]
+
+    def places(self, hosts: Numbers) -> list[Numbers]:
+        """The kinds and groups that hosts [rows, members] are of, and the parts of the networks of these."""
+        first = np.array(self.topology.places.first_host)
+        group = np.searchsorted(first, hosts, side="right") - 1
+        found = [np.array([each.kind for each in self.topology.groups])[group], appearing(group)]
+        tiers: list[Numbers] = []
+        for row in np.unique(group, axis=0) if hosts.size else ():
+            rows = (group == row).all(axis=1)
+            for number in np.unique(row).tolist():
+                members = np.ix_(rows, np.flatnonzero(row == number))
+                parts = self.topology.parts[number].network.places(hosts[members] - first[number])
+                for tier, part in enumerate(parts):
+                    if tier == len(tiers):
+                        tiers.append(np.full(hosts.shape, -1, dtype=np.int64))
+                    tiers[tier][members] = part
+        return [*found, *tiers]
+
+    def _split(self, cards: Numbers) -> tuple[Numbers, Numbers]:
+        """The group of cards, and their numbers in it."""
+        groups = self.topology.groups
+        first = np.cumsum([0, *(group.num_hosts * group.host.network.nics for group in groups)])
+        group = np.searchsorted(first, cards, side="right") - 1
+        return np.asarray(group, np.int64), np.asarray(cards - first[group], np.int64)
+
+
+def _moved(found: Routes, first: int) -> Routes:
+    """Routes whose links are counted from ``first``."""
+    return Routes(np.where(found.links >= 0, found.links + first, -1), found.reach, found.latency)
+
+
+def _with_trunk(found: Routes, trunk: Numbers, *, behind: bool) -> Routes:
+    """Routes with a trunk behind or before them."""
+    parts: Sequence[Numbers] = [found.links, trunk[:, np.newaxis]]
+    links = np.concatenate(parts if behind else parts[::-1], axis=1)
+    return Routes(links, found.reach, found.latency)
+
+
+def _packed(links: Numbers) -> Numbers:
+    """Rows with their links to the front, as narrow as the longest of them."""
+    order = np.argsort(links < 0, axis=1, kind="stable")
+    width = int((links >= 0).sum(axis=1).max(initial=0))
+    return np.take_along_axis(links, order, axis=1)[:, :width]

@@ -1,0 +1,52 @@
+"""Routes put together from pieces: many at once, as arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.cluster.interconnect.link_families import Numbers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leg:
+    """A piece of routes: links [pairs, most], padded anyhow, how many of them count, and their latency."""
+
+    links: Numbers
+    length: Numbers
+    latency: NDArray[np.float64]
+
+
+class Composed:
+    """Routes put together from legs; ``links``, ``reach`` and ``latency`` as in ``Routes``."""
+
+    def __init__(self, pairs: int) -> None:
+        self.links = np.zeros((pairs, 0), dtype=np.int64)
+        self.reach = np.zeros(pairs, dtype=np.int64)
+        self.latency = np.zeros(pairs)
+
+    def add(self, chosen: NDArray[np.bool_], legs: list[Leg]) -> None:
+        """The legs of the chosen pairs, one behind the other without gaps."""
+        self.latency[chosen] = sum(leg.latency for leg in legs)
+        pairs = np.flatnonzero(chosen)
+        code = np.zeros(len(pairs), dtype=np.int64)
+        for leg in legs:
+            code = code * 64 + leg.length
+        self._widen(int(np.sum([leg.length for leg in legs], axis=0).max()))
+        for value in np.unique(code).tolist():
+            rows = code == value
+            whole = bool(rows.all())
+            lengths = [int(leg.length[0 if whole else int(np.argmax(rows))]) for leg in legs]
+            target, start = pairs if whole else pairs[rows], 0
+            for leg, length in zip(legs, lengths, strict=True):
+                part = leg.links[:, :length] if whole else leg.links[rows, :length]
+                self.links[target, start : start + length] = part
+                start += length
+
+    def _widen(self, width: int) -> None:
+        more = width - self.links.shape[1]
+        if more > 0:
+            empty = np.full((len(self.links), more), -1, dtype=np.int64)
+            self.links = np.concatenate([self.links, empty], axis=1)

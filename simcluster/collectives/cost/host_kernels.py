@@ -1,0 +1,79 @@
+"""Operators on the processors of hosts, as what they cost and load on links.
+
+An operator works on cores for its rows first, which loads nothing else. Then its bytes flow from the memory
+through the cores, and each of them takes some time of a core. So devices of one host share both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from simcluster.cluster import CORE, Cluster, Processing, Way, way_links
+from simcluster.collectives.cost.algorithm_cost import Choice, Phase
+from simcluster.collectives.cost.host_copies import along
+from simcluster.collectives.step import Ints
+from simcluster.collectives.traffic.link_loads import GRAIN, Load
+from simcluster.work import Kernel, Work
+
+ON_CORES = 0
+"""The index of the phase in which only cores work; those of kernels' bytes follow."""
+
+PHASES: tuple[Kernel | None, ...] = (None, *Kernel)
+"""Whose bytes flow in a phase, by its index."""
+
+
+def work_time(works: Sequence[Work], rank: int, cluster: Cluster) -> Choice:
+    """What the kernels of an operator cost on the host of a rank, alone: one after another.
+
+    PlanError if the host does not say how fast a kernel is.
+    """
+    device = int(cluster.devices_of(np.array([rank]))[0])
+    place = device if cluster.mixed else device % cluster.host.num_devices
+    return Choice(Way.WORK, "none", 0.0, _phases(tuple(works), place, _processing(rank, cluster), cluster))
+
+
+def _processing(rank: int, cluster: Cluster) -> Processing:
+    return cluster.groups[int(cluster.group_of(np.array([rank]))[0])].host.processing
+
+
+@lru_cache(maxsize=2**12)
+def _phases(
+    works: tuple[Work, ...], device: int, processing: Processing, cluster: Cluster
+) -> tuple[Phase, ...]:
+    cores, _ = along(Way.WORK, device, cluster)
+    memory, _ = along(Way.STREAM, device, cluster)
+    most = min(cores, processing.threads * CORE)
+    found = []
+    for work in works:
+        effort = processing.effort(work)
+        if effort.cores:
+            found.append(Phase(effort.cores, most, ON_CORES))
+        if effort.num_bytes:
+            # In units of what it loads more: bytes of the memory, or nanoseconds of a core.
+            unit = max(1.0, effort.per_byte)
+            rate = min(memory, most / effort.per_byte)
+            found.append(Phase(effort.num_bytes * unit, rate * unit, PHASES.index(work.kernel)))
+    return tuple(found)
+
+
+def work_loads(phase: int, ranks: Ints, cluster: Cluster) -> Load:
+    """What a phase of work on the hosts of ``ranks`` loads, one row each."""
+    devices, kernel = cluster.devices_of(ranks), PHASES[phase]
+    links, _ = way_links(Way.WORK, cluster.topology, devices)
+    loads = np.ones(links.shape)
+    if kernel is not None:
+        memory, _ = way_links(Way.STREAM, cluster.topology, devices)
+        known = [_processing(rank, cluster) for rank in ranks.tolist()]
+        per_byte = np.array([each.per_byte(kernel) if each.knows(kernel) else 1.0 for each in known])
+        loads = np.concatenate([loads * per_byte[:, None], np.ones(memory.shape)], axis=1)
+        loads /= np.maximum(1.0, per_byte)[:, None]
+        links = np.concatenate([links, memory], axis=1)
+    order = np.argsort(links, axis=1, kind="stable")
+    links, loads = np.take_along_axis(links, order, 1), np.take_along_axis(loads, order, 1)
+    used = links >= 0
+    offsets = np.concatenate([[0], np.cumsum(used.sum(axis=1))]).astype(np.int64)
+    rounded = np.maximum(GRAIN, np.rint(loads[used] / GRAIN) * GRAIN)
+    return Load(offsets, links[used], rounded, np.ones(len(ranks)))

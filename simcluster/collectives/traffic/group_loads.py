@@ -1,0 +1,74 @@
+"""The loads of many groups of one placement: worked out for few of them, carried over to all others."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from simcluster.cluster.interconnect.group_placement import alike
+from simcluster.cluster.topology.topology import Topology
+from simcluster.collectives.group_site import Site
+from simcluster.collectives.step import Floats, Ints, Routine
+from simcluster.collectives.traffic.link_loads import Load, normal, phases
+from simcluster.collectives.traffic.unequal_parts import Parts
+
+
+def loads(
+    routine: Routine, site: Site, members: Ints, topology: Topology, parts: Parts | None = None
+) -> list[Load]:
+    """The phases of a routine for the groups ``members`` [groups, n] of one placement, in order.
+
+    Adjacent phases with equal loads are one. Of groups on the same places of their hosts only the first is
+    looked at; the others load the same links of other hosts, leaves and spines. ``parts``: those of an
+    all-to-all, if they are not equal.
+    """
+    first, index = _examples(topology.place_of(members))
+    if len(first) < len(members):
+        hosts = topology.host_of(members)
+        rows = [np.flatnonzero(index == number) for number in range(len(first))]
+        found = [
+            _spread(each, first, rows, hosts, topology)
+            for each in _loads(routine, site, members[first], topology, parts)
+        ]
+        spread = [each for each in found if each is not None]
+        if len(spread) == len(found):
+            return spread
+    return _loads(routine, site, members, topology, parts)
+
+
+def _loads(
+    routine: Routine, site: Site, members: Ints, topology: Topology, parts: Parts | None
+) -> list[Load]:
+    """The phases for every one of these groups, each by its own routes."""
+    return [normal(each, len(members), topology) for each in phases(routine, site, members, topology, parts)]
+
+
+def _examples(places: Ints) -> tuple[Ints, Ints]:
+    """One row of each kind, and the kind of every row."""
+    if (places == places[:1]).all():
+        return np.zeros(1, dtype=np.int64), np.zeros(len(places), dtype=np.int64)
+    first, index, _ = alike([places])
+    return first.astype(np.int64), index.astype(np.int64)
+
+
+def _spread(load: Load, first: Ints, rows: list[Ints], hosts: Ints, topology: Topology) -> Load | None:
+    """The load of the ``first`` groups for all groups of their kinds, whose ``rows`` are given by kind."""
+    counts, scale = np.zeros(len(hosts), dtype=np.int64), np.zeros(len(hosts))
+    parts: list[tuple[Ints, Floats]] = []
+    for number, (example, mine) in enumerate(zip(first.tolist(), rows, strict=True)):
+        own = slice(*load.offsets[number : number + 2].tolist())
+        links = topology.moved(load.links[own], hosts[example], hosts[mine])
+        if links is None:
+            return None
+        amounts: Floats = np.broadcast_to(load.loads[own], links.shape)
+        if (links[:, 1:] < links[:, :-1]).any():
+            order = np.argsort(links, axis=1)
+            links = np.take_along_axis(links, order, axis=1)
+            amounts = np.take_along_axis(amounts, order, axis=1)
+        counts[mine], scale[mine] = links.shape[1], load.scale[number]
+        parts.append((links, amounts))
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    every, loaded = np.empty(offsets[-1], dtype=np.int64), np.empty(offsets[-1])
+    for mine, (links, amounts) in zip(rows, parts, strict=True):
+        places = offsets[mine][:, np.newaxis] + np.arange(links.shape[1])
+        every[places], loaded[places] = links, amounts
+    return Load(offsets, every, loaded, scale)

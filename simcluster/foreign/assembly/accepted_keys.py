@@ -1,0 +1,113 @@
+"""What the scenario's schema accepts today, asked of the schema itself.
+
+Translations name keys and words that may not exist yet. What is accepted is written, the rest is listed as
+not supported, so that a translation grows with the schema and never writes what cannot be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from functools import cache
+from typing import Any
+
+from simcluster.cluster.spec.host_spec import HostSpec
+from simcluster.document import validate_data
+from simcluster.document.shape import Shape
+from simcluster.errors import PlanError, ScenarioError
+from simcluster.plan import make_plan
+from simcluster.scenario.scenario import Scenario
+from simcluster.scenario.spec import ScenarioSpec
+
+
+def accepts(path: str, value: Any) -> bool:
+    """Whether a scenario that is right stays right with this value at the key path."""
+    data = deepcopy(_small())
+    if path.startswith("inference."):
+        del data["training"]
+        data["inference"] = {"batch": 1, "prompt": 32, "tokens": 32}
+    put(data, path, value)
+    try:
+        validate_data(data, ScenarioSpec)
+    except ScenarioError:
+        return False
+    return True
+
+
+@cache
+def knows(path: str) -> bool:
+    """Whether scenarios have this key, whatever its values are."""
+    found = [Shape.of(ScenarioSpec)]
+    for key in path.split("."):
+        found = [child for shape in found for branch in _branches(shape) if (child := branch.child(key))]
+    return any(not shape.is_hidden for shape in found)
+
+
+@cache
+def plans_axis(axis: str) -> bool:
+    """Whether a mesh may have an axis of this name without a word on what it is for."""
+    data = deepcopy(_small())
+    devices = Scenario.of(data).cluster.num_devices
+    if devices % 2:
+        data["cluster"]["hosts"] = 2
+        devices *= 2
+    data["parallel"]["mesh"] = {"data": devices // 2, axis: 2}
+    data["training"]["global_batch"] = devices // 2
+    scenario = Scenario.of(data)
+    spec = scenario.spec
+    try:
+        make_plan(scenario.model, spec.task, spec.parallel, scenario.framework, scenario.cluster)
+    except PlanError:
+        return False
+    return True
+
+
+def put(data: dict[str, Any], path: str, value: Any) -> None:
+    """Writes a value at a key path; mappings on the way are made, single values on it replaced."""
+    *parents, last = path.split(".")
+    for key in parents:
+        if not isinstance(data.get(key), dict):
+            data[key] = {}
+        data = data[key]
+    data[last] = value
+
+
+def in_order(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The same data with its keys in the order of the schema; unknown ones last."""
+    return _ordered(data, [Shape.of(ScenarioSpec)])
+
+
+def _ordered(data: Mapping[str, Any], shapes: list[Shape]) -> dict[str, Any]:
+    branches = [branch for shape in shapes for branch in _branches(shape)]
+    known = [key for branch in branches for key in branch.fields if key in data]
+    found = {}
+    for key in dict.fromkeys((*known, *data)):
+        value = data[key]
+        inner = [child for branch in branches if (child := branch.child(key))]
+        found[key] = _ordered(value, inner) if isinstance(value, Mapping) else value
+    return found
+
+
+def _branches(shape: Shape) -> list[Shape]:
+    return [branch for each in shape.choices().values() for branch in _branches(each)] or [shape]
+
+
+@cache
+def _small() -> dict[str, Any]:
+    """The least scenario, with every size that a choice could ask for."""
+    return {
+        "simcluster": 1,
+        "name": "small",
+        "cluster": {"use": next(iter(HostSpec.entries())), "hosts": 1},
+        "model": {
+            "layers": 2,
+            "hidden": 64,
+            "heads": 4,
+            "kv_heads": 2,
+            "ffn": 128,
+            "vocab": 128,
+            "max_positions": 64,
+        },
+        "training": {"global_batch": 1, "micro_batch": 1, "seq_len": 64},
+        "parallel": {"mesh": {"data": 1}},
+    }

@@ -1,0 +1,36 @@
+"""What the hosts can do for which a file is translated: whether updates can run on their processors."""
+
+from __future__ import annotations
+
+from simcluster.cluster import Cluster, ClusterSpec
+from simcluster.document import validate_data
+from simcluster.errors import ScenarioError
+from simcluster.foreign.importer_interface import Given
+from simcluster.foreign.reading.flag import Flag
+from simcluster.foreign.translation.facts import Facts
+from simcluster.work import Kernel
+
+_RULES = ("adamw",)
+"""The optimizers that tools have for hosts (DeepSpeedCPUAdam), and hosts have figures for."""
+
+
+def one_host(given: Given) -> Cluster | None:
+    """One host of the cluster that the file is for; None where it is not known, which others tell."""
+    if given.cluster is None:
+        return None
+    try:
+        return validate_data({"use": given.cluster, "hosts": 1}, ClusterSpec).build()
+    except ScenarioError:
+        return None
+
+
+def updates_there(facts: Facts, flag: Flag, cluster: Cluster | None) -> bool:
+    """States that updates run on the processors of hosts, if they can; otherwise lists why they do not."""
+    if facts.get("training.optimizer.kind", _RULES[0]) not in _RULES:
+        facts.unsupported(flag, "updates run on the device, as no others than Adam's are known on hosts")
+        return False
+    if cluster and not all(host.processing.knows(Kernel.OPTIMIZER) for host in cluster.kinds):
+        facts.unsupported(flag, "updates run on the device: no figures are known for the host's processors")
+        return False
+    facts.say("parallel.host", ["*.update"], flag)
+    return True

@@ -1,0 +1,439 @@
+"""From what a foreign file says to a scenario as plain data: arithmetic of devices and batches, and choices.
+
+Facts with a word of their own, instead of a key path:
+
+    hosts, devices_per_host, world     what the launch says about machines
+    task                               "inference" where the file does not train; else nothing
+    prompts                            prompts that every data-parallel rank answers together
+    tensor, pipeline, context, data    sizes of the parallel axes
+    expert, expert_tensor              ranks that share experts, and that split each (see ``mixture``)
+    chunks, layers_per_chunk           virtual pipeline stages of each device
+    first_layers, last_layers          layers of the first and the last stage
+    accumulation                       micro-batches per step on each data-parallel rank
+    sequence_parallel                  activations between tensor-parallel parts are split over that axis
+    vocabulary_multiple                what the vocabulary is padded to, per tensor rank
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from simcluster.cluster import ClusterSpec
+from simcluster.document import Document, validate_data
+from simcluster.errors import Problem, ScenarioError
+from simcluster.foreign.assembly.accepted_keys import accepts, in_order, knows, plans_axis, put
+from simcluster.foreign.assembly.inference_runs import inference
+from simcluster.foreign.assembly.model_families import ALWAYS, settle
+from simcluster.foreign.assembly.pipeline_stages import pipeline
+from simcluster.foreign.importer_interface import Given, Imported, traced
+from simcluster.foreign.reading.flag import Flag
+from simcluster.foreign.translation.facts import Choice, Fact, Facts
+from simcluster.plan.spec.parallel_spec import FrameworkSpec
+from simcluster.plan.spec.strategy_spec import by_heads
+from simcluster.scenario.spec import ScenarioSpec
+
+_NEEDED = {
+    "model.layers": "the number of layers",
+    "model.hidden": "the hidden size",
+    "model.heads": "the number of attention heads",
+    "model.vocab": "the vocabulary size",
+    "training.micro_batch": "the micro-batch",
+    "training.seq_len": "the sequence length",
+    "training.global_batch": "the global batch",
+    "inference.batch": "how many prompts are answered together",
+    "inference.prompt": "how many tokens a prompt has",
+    "inference.tokens": "how many tokens are generated behind a prompt",
+}
+_DECODERS = ("model.layers", "model.vocab")
+"""Sizes that models of other families may not have."""
+
+_EXAMPLES = {
+    "model.vocab": 128256,
+    "training.seq_len": 4096,
+    "training.micro_batch": 1,
+    "inference.batch": 32,
+    "inference.prompt": 2048,
+    "inference.tokens": 256,
+}
+
+
+def assemble(facts: Facts, name: str, given: Given) -> Imported:
+    """The scenario that the facts make, called ``name``.
+
+    Raises ScenarioError with every problem: mistakes of the file, what it leaves open and nobody gave, sizes
+    that do not go together; places are those of the file.
+    """
+    scenario = _Assembly(facts, given)
+    scenario.put("simcluster", 1)
+    scenario.put("name", name)
+    scenario.model()
+    settings = _settings(given)
+    devices = scenario.cluster()
+    if devices:
+        scenario.mesh(devices)
+    if facts.get("task") == "inference":
+        inference(facts, scenario.ways)
+    else:
+        scenario.batch()
+    if given.model is not None:
+        settle(facts, given.model)
+    scenario.choices()
+    pipeline(facts, scenario.put)
+    scenario.vocabulary()
+    scenario.account()
+    data = _merged(scenario.data, settings)
+    # What could not be read is missing too; saying that as well would not help.
+    unread = any(problem.where for problem in facts.problems)
+    problems = [*facts.problems, *([] if unread else _missing(data, facts.get("task", "training")))]
+    if problems:
+        raise ScenarioError(*problems)
+    data = in_order(data)
+    for path, text in given.settings:
+        scenario.origins[path] = Flag("--set", text, f"--set {path}={text}", "")
+    try:
+        validate_data(data, ScenarioSpec)
+    except ScenarioError as error:
+        raise ScenarioError(*(traced(problem, scenario.origins) for problem in error.problems)) from None
+    return Imported(data, scenario.origins, tuple(facts.untranslated), tuple(facts.remarks))
+
+
+class _Assembly:
+    """The scenario while it is put together."""
+
+    def __init__(self, facts: Facts, given: Given) -> None:
+        self.facts = facts
+        self.given = given
+        self.data: dict[str, Any] = {}
+        self.origins: dict[str, Flag] = {}
+        self.ways = 0
+
+    def put(self, path: str, value: Any, flag: Flag | None = None) -> None:
+        """Writes a value, and remembers the setting it came from."""
+        put(self.data, path, value)
+        if flag is not None:
+            self.origins[path] = flag
+
+    def model(self) -> None:
+        """A catalog model where one is named; what the file says besides replaces its dimensions."""
+        if self.given.model is not None:
+            self.put("model.use", self.given.model, Flag("--model", None, f"--model {self.given.model}"))
+        elif "model.family" in self.facts.known:
+            family = self.facts.known.pop("model.family")
+            self.put("model.family", family.value, family.flag)
+
+    def cluster(self) -> int:
+        """Writes the cluster and gives its number of devices; 0, with a problem, if it is not known."""
+        facts, given = self.facts, self.given
+        if given.cluster is None:
+            facts.problems.append(
+                Problem("the file does not say on which machines it runs", hint="give --cluster dgx-h100")
+            )
+            return 0
+        self.put("cluster.use", given.cluster, Flag("--cluster", None, f"--cluster {given.cluster}"))
+        try:
+            per_host = validate_data({"use": given.cluster, "hosts": 1}, ClusterSpec).build().num_devices
+        except ScenarioError as error:
+            message, hint = error.problems[0].message, error.problems[0].hint
+            facts.problems.append(Problem(f"--cluster {given.cluster}: {message}", hint=hint))
+            return 0
+        world, source = self._world()
+        hosts, flag = given.hosts, Flag("--hosts", given.hosts, f"--hosts {given.hosts}")
+        if hosts is None and world:
+            hosts, left = divmod(world, per_host)
+            flag = source
+            if left:
+                facts.wrong(
+                    source,
+                    f"{world} devices / {per_host} per {given.cluster} = {world / per_host:g} hosts",
+                    "give another --cluster, or --hosts",
+                )
+                return 0
+            said = facts.get("hosts")
+            if said is not None and said != hosts:
+                facts.remark(
+                    f"{world} devices are {hosts} hosts of {given.cluster}, which has {per_host} each"
+                )
+        elif hosts is None and facts.get("hosts"):
+            hosts, flag = facts.get("hosts"), facts.flag("hosts")
+        elif hosts is None:
+            facts.problems.append(
+                Problem("the file does not say on how many hosts it runs", hint="give --hosts 16")
+            )
+            return 0
+        elif world and hosts * per_host != world:
+            facts.remark(
+                f"--hosts {hosts}: {hosts} x {per_host} = {hosts * per_host} devices; the file has {world}"
+            )
+        self.put("cluster.hosts", hosts, flag)
+        return hosts * per_host
+
+    def _world(self) -> tuple[int, Flag]:
+        """How many processes the file starts, or 0, and where it says so."""
+        facts = self.facts
+        if facts.get("world"):
+            return facts.get("world"), facts.flag("world")
+        if facts.get("devices_per_host") and facts.get("hosts"):
+            return facts.get("devices_per_host") * facts.get("hosts"), facts.flag("hosts")
+        if facts.get("devices_per_host") and self.given.hosts is None:
+            return 0, facts.flag("devices_per_host")
+        if facts.get("data"):
+            return math.prod(facts.get(axis, 1) for axis in _AXES), facts.flag("data")
+        return 0, Flag("", None, "")
+
+    def mesh(self, devices: int) -> None:
+        """The axes, outermost first; what tensor, pipeline and context leave is data."""
+        facts = self.facts
+        context = facts.get("context", 1)
+        if context > 1 and not plans_axis("context"):
+            flag = facts.drop("context")
+            facts.unsupported(
+                flag, f"its {context} ranks work on different sequences instead of parts of one"
+            )
+        axes = ("pipeline", "context", "tensor", "expert", "expert_tensor")
+        if impossible := [axis for axis in axes if facts.get(axis, 1) < 1]:
+            for axis in impossible:
+                facts.wrong(facts.flag(axis), "expected a number of ranks, at least 1")
+            return
+        model = {axis: facts.get(axis, 1) for axis in ("pipeline", "context", "tensor")}
+        ways, left = divmod(devices, math.prod(model.values()))
+        shown = " x ".join(f"{axis} {size}" for axis, size in model.items() if size > 1)
+        if left or not ways:
+            flags = [facts.flag(axis) for axis, size in model.items() if size > 1]
+            facts.wrong(flags[0], f"{devices} devices do not divide by {shown} = {math.prod(model.values())}")
+            return
+        self.ways = ways
+        if shown:
+            facts.remark(f"data parallel: {devices} devices / ({shown}) = {ways}")
+        said = facts.get("data")
+        if said is not None and said != ways:
+            facts.remark(f"{facts.flag('data')}: the cluster has devices for {ways} data-parallel ways")
+        experts = self._experts(ways, model["tensor"], model["context"])
+        sizes = {
+            "pipeline": model["pipeline"],
+            "data": ways // experts,
+            "expert": experts,
+            "context": model["context"],
+            "tensor": model["tensor"],
+        }
+        for axis, size in sizes.items():
+            if size > 1 or axis == "data":
+                self.put(f"parallel.mesh.{axis}", size, facts.flag(axis) if axis in facts.known else None)
+        if model["context"] > 1:
+            self._context([axis for axis in ("tensor", "context") if model[axis] > 1])
+        self._recipe(model["tensor"])
+        self._chunks(model["tensor"])
+
+    def _context(self, axes: list[str]) -> None:
+        """How attention gets along with parts of sequences: by heads over these axes, or with all keys."""
+        facts = self.facts
+        if facts.get("context_kind") == "heads":
+            before = facts.get("parallel.strategies", [])
+            facts.say("parallel.strategies", [*before, by_heads(axes)], facts.flag("context_kind"))
+        elif facts.get("context_kind", "ring") == "ring":
+            facts.say("parallel.context", "ring", facts.flag("context"))
+
+    def _experts(self, ways: int, tensor: int, context: int) -> int:
+        """How many of the ranks that split the batch share the experts of a layer.
+
+        Ranks that share experts are neighbours: they fill the tensor axis first, where experts stay whole,
+        then the context axis, then that of the batch.
+        """
+        facts = self.facts
+        ranks, each = facts.get("expert", 1), facts.get("expert_tensor", tensor)
+        if ranks <= 1:
+            return 1
+        flag, axes = facts.flag("expert"), []
+        if each == 1 and tensor > 1 and ranks % tensor == 0:
+            flag, axes, ranks = facts.flag("expert_tensor"), ["tensor"], ranks // tensor
+        elif each != tensor:
+            other = facts.flag("expert_tensor")
+            facts.unsupported(other, f"experts are split over {tensor} tensor ranks, as everything else")
+        if context > 1 and ranks % context == 0:
+            axes, ranks = ["context", *axes], ranks // context
+        if ways % ranks:
+            over = f" x {context} of the context axis" if context > 1 else ""
+            message = f"{ways} data-parallel ways{over} / {facts.get('expert')}"
+            facts.wrong(facts.flag("expert"), f"{message} = {ways * context / facts.get('expert'):g}")
+            return 1
+        if axes:
+            self.put("parallel.roles.experts", ["expert", *axes] if ranks > 1 else axes, flag)
+        if "tensor" in axes:
+            whole = {"match": "*layers.*.mlp.experts.*", "split": {"experts": "experts"}}
+            facts.say("parallel.strategies", [*facts.get("parallel.strategies", []), whole], flag)
+        return int(ranks)
+
+    def _recipe(self, tensor: int) -> None:
+        facts = self.facts
+        if tensor > 1:
+            split = bool(facts.get("sequence_parallel"))
+            flag = facts.flag("sequence_parallel") if "sequence_parallel" in facts.known else None
+            self.put("parallel.recipe", "megatron_sp" if split else "megatron", flag)
+        elif facts.get("sequence_parallel"):
+            facts.effectless(facts.flag("sequence_parallel"), "without tensor parallelism")
+
+    def _chunks(self, tensor: int) -> None:
+        """Transformer Engine's overlap of what sequence parallelism gathers and scatters."""
+        facts = self.facts
+        if not facts.get("tensor_chunks"):
+            return
+        flag = facts.flag("tensor_chunks")
+        if tensor == 1 or not facts.get("sequence_parallel"):
+            facts.effectless(flag, "without sequence parallelism")
+            return
+        whole = {"gathers": "whole_gathers", "reductions": "whole_scatters"}
+        without = {key: "none" for key, name in whole.items() if facts.get(name)}
+        if len(without) == len(whole):
+            facts.effectless(flag, "neither gathers nor scatters overlap")
+            return
+        self.put("parallel.overlap.tensor", {"chunks": SPLITS, **without}, flag)
+
+    def batch(self) -> None:
+        """Global batch, micro-batch and accumulation: two of them give the third, three are checked."""
+        facts = self.facts
+        micro, total = facts.get("training.micro_batch"), facts.get("training.global_batch")
+        steps = facts.get("accumulation")
+        if not self.ways:
+            return
+        if micro and total and steps and micro * steps * self.ways != total:
+            facts.wrong(
+                facts.flag("training.global_batch"),
+                f"{micro} per micro-batch x {steps} micro-batches x {self.ways} data-parallel ways = "
+                f"{micro * steps * self.ways}",
+                "change one of them, or --hosts",
+            )
+        elif micro and not total:
+            total = micro * (steps or 1) * self.ways
+            text = f"{micro} x {steps or 1} micro-batches x {self.ways} data-parallel ways"
+            facts.default("training.global_batch", total, text)
+            facts.remark(f"global batch: {text} = {total:,}")
+        elif total and steps and not micro:
+            size, left = divmod(total, steps * self.ways)
+            if left:
+                message = f"{total} / ({steps} micro-batches x {self.ways} data-parallel ways) is no integer"
+                facts.wrong(facts.flag("training.global_batch"), message)
+                return
+            text = f"{total} / ({steps} micro-batches x {self.ways} ways)"
+            facts.default("training.micro_batch", size, text)
+
+    def choices(self) -> None:
+        """Every fact that is a key path, in the truest form the schema accepts; the rest is listed."""
+        for path, fact in self.facts.known.items():
+            if "." not in path and path != "framework":
+                continue
+            if isinstance(fact.value, Choice):
+                self._choose(path, fact)
+            elif _can_say(path, fact.value):
+                self.put(path, fact.value, fact.flag)
+            elif fact.value is False:
+                self.facts.effectless(fact.flag, "off")
+            else:
+                self.facts.unsupported(fact.flag, f"a scenario cannot say {path}: {fact.value} yet")
+
+    def _choose(self, path: str, fact: Fact) -> None:
+        choice: Choice = fact.value
+        for index, candidate in enumerate(choice.candidates):
+            if candidate is not None and not accepts(path, candidate):
+                continue
+            if index:
+                self.facts.unsupported(fact.flag, choice.lost)
+            if candidate is not None:
+                doubt = f"{fact.flag.text} - CHANGES THE RESULT" if index else fact.flag.text
+                self.put(path, candidate, replace(fact.flag, text=doubt))
+            return
+        self.facts.unsupported(fact.flag, choice.lost)
+
+    def account(self) -> None:
+        """Lists every setting of the file that has neither a line nor a place in a list yet."""
+        listed = {*self.origins.values(), *(each.flag for each in self.facts.untranslated)}
+        for flag in self.facts.flags:
+            if flag in listed:
+                continue
+            if flag.value is None or flag.value is False:
+                self.facts.effectless(flag, "off")
+            else:
+                self.facts.absorb(flag)
+
+    def vocabulary(self) -> None:
+        """Writes the padded vocabulary where the framework profile would pad to something else."""
+        facts = self.facts
+        multiple, vocab = facts.get("vocabulary_multiple"), facts.get("model.vocab")
+        name = self.data.get("framework", "ideal")
+        if not (multiple and vocab and self.ways and name in FrameworkSpec.entries()):
+            return
+        tensor = facts.get("tensor", 1)
+        here = _padded(vocab, FrameworkSpec.load(name).vocabulary_multiple * tensor)
+        there = _padded(vocab, multiple * tensor)
+        if here == there:
+            return
+        flag = facts.flag("vocabulary_multiple")
+        if _padded(there, FrameworkSpec.load(name).vocabulary_multiple * tensor) == there:
+            self.put("model.vocab", there, flag)
+            facts.remark(f"vocabulary {vocab:,} padded to {there:,} by {flag}; parameter counts include that")
+        else:
+            self.put("framework.use", name)
+            self.put("framework.vocabulary_multiple", multiple, flag)
+
+
+_AXES = ("data", "pipeline", "context", "tensor")
+
+SPLITS = 4
+"""Chunks of Transformer Engine's pipelined overlap if no configuration says otherwise (from memory)."""
+
+
+def _can_say(path: str, value: Any) -> bool:
+    """Whether a scenario has a place for a value: for sizes, and sections of them, the key is enough, since
+    whether they are possible is checked with all others; a word or a switch may not exist yet.
+    """
+    if isinstance(value, Mapping):
+        return all(knows(f"{path}.{key}") for key in value)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return knows(path)
+    return accepts(path, value)
+
+
+def _padded(vocab: int, multiple: int) -> int:
+    return math.ceil(vocab / multiple) * multiple
+
+
+def _settings(given: Given) -> dict[str, Any]:
+    """The ``--set`` options as nested data."""
+    document = Document.parse("{}", "--set")
+    for path, text in given.settings:
+        document = document.with_value(path, text)
+    return document.data
+
+
+def _merged(data: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Data with changes put in key by key."""
+    merged = dict(data)
+    for key, value in changes.items():
+        inner = merged.get(key)
+        if isinstance(inner, Mapping) and isinstance(value, Mapping):
+            value = _merged(inner, value)
+        merged[key] = value
+    return merged
+
+
+def _missing(data: Mapping[str, Any], task: str) -> list[Problem]:
+    """What a scenario of this task needs and nobody said."""
+    model = data.get("model")
+    named = isinstance(model, Mapping) and bool(model.keys() & {"use", "hf", "onnx"})
+    problems = []
+    if not named and not (isinstance(model, Mapping) and model.keys() & {"layers", "hidden", "heads"}):
+        hint = "give --model llama3-70b, or its dimensions with --set model.layers=80 and so on"
+        problems.append(Problem("the file does not say which model is trained", hint=hint))
+        named = True
+    for path, noun in _NEEDED.items():
+        section, key = path.split(".")
+        inner = data.get(section)
+        if section not in ("model", task) or (section == "model" and named):
+            continue
+        if path in _DECODERS and isinstance(model, Mapping) and model.get("family") in ALWAYS:
+            continue  # the family's own sizes are checked with it
+        if not isinstance(inner, Mapping) or key not in inner:
+            example = f"give --set {path}={_EXAMPLES.get(path, 'NUMBER')}"
+            problems.append(Problem(f"the file does not say {noun}", hint=example))
+    return problems

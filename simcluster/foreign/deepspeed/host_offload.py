@@ -1,0 +1,162 @@
+"""What DeepSpeed offloads to hosts and drives: ZeRO-Offload and ZeRO-Infinity.
+
+``offload_optimizer`` (ZeRO 1 to 3) moves states and masters to the host, where its processors update weights;
+with ZeRO 2 and 3 gradients are added up there. ``offload_param`` (ZeRO 3) moves the shards of weights. Drives
+are for ZeRO 3 alone. Source: the public configuration documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from simcluster.cluster import Cluster
+from simcluster.foreign.assembly.host_updates import one_host, updates_there
+from simcluster.foreign.importer_interface import Given
+from simcluster.foreign.reading.flag import Flag
+from simcluster.foreign.translation.facts import Facts, Meaning
+from simcluster.foreign.translation.flag_readers import (
+    boolean,
+    effectless,
+    integer,
+    lost,
+    number,
+    states,
+    switch,
+)
+
+OPTIMIZER = "offload_optimizer"
+WEIGHTS = "offload_param"
+STAGE = "zero stage"
+"""The fact that says which stage of ZeRO there is."""
+
+_DEVICES = {"none": "", "cpu": "host", "nvme": "disk"}
+_ON_DEVICE = "everything stays in the device's memory"
+_RATIO = "offloaded ratio"
+_PINNED = "offload pinned"
+_PIPELINE = "offload pipeline"
+_BLOCK, _QUEUE = "aio block", "aio queue"
+_CPU = "offload on host"
+
+
+def _device(facts: Facts, flag: Flag) -> None:
+    """``offload_optimizer.device`` and ``offload_param.device``."""
+    place = _DEVICES.get("none" if flag.value is None else str(flag.value))
+    if place is None:
+        facts.unsupported(flag, _ON_DEVICE)
+    elif not place:
+        facts.effectless(flag, "off")
+    else:
+        facts.say(flag.name.split(".")[-2], place, flag)
+
+
+_ZERO = "zero_optimization"
+MEANINGS: Mapping[str, Meaning] = {
+    f"{_ZERO}.{OPTIMIZER}.device": _device,
+    f"{_ZERO}.{WEIGHTS}.device": _device,
+    f"{_ZERO}.{OPTIMIZER}": lost(_ON_DEVICE, unless=(None, False, {})),
+    f"{_ZERO}.{WEIGHTS}": lost(_ON_DEVICE, unless=(None, False, {})),
+    f"{_ZERO}.cpu_offload": switch(OPTIMIZER, "host"),
+    f"{_ZERO}.cpu_offload_params": switch(WEIGHTS, "host"),
+    f"{_ZERO}.cpu_offload_param": switch(WEIGHTS, "host"),
+    f"{_ZERO}.cpu_offload_use_pin_memory": states(_PINNED, boolean),
+    f"{_ZERO}.{OPTIMIZER}.pin_memory": states(_PINNED, boolean),
+    f"{_ZERO}.{WEIGHTS}.pin_memory": states(_PINNED, boolean),
+    f"{_ZERO}.{OPTIMIZER}.ratio": states(_RATIO, number),
+    f"{_ZERO}.{OPTIMIZER}.pipeline_read": states(f"{_PIPELINE} read", boolean),
+    f"{_ZERO}.{OPTIMIZER}.pipeline_write": states(f"{_PIPELINE} write", boolean),
+    f"{_ZERO}.{WEIGHTS}.max_in_cpu": states(_CPU, number),
+    "aio.block_size": states(_BLOCK, integer),
+    "aio.queue_depth": states(_QUEUE, integer),
+}
+"""Those settings that say where something lies or how it is copied; buffers and paths are without effect."""
+
+
+def meaning(name: str) -> Meaning | None:
+    """What a setting about offload means; None if it is about something else."""
+    below = (f"{_ZERO}.{OPTIMIZER}", f"{_ZERO}.{WEIGHTS}", "aio")
+    known = MEANINGS.get(name)
+    return known or (effectless if name.startswith(tuple(f"{each}." for each in below)) else None)
+
+
+def offload(facts: Facts, given: Given) -> None:
+    """States what is offloaded, now that all settings are read; lists what cannot be simulated so."""
+    cluster = one_host(given)
+    stage = facts.get(STAGE, 0)
+    places = {
+        section: place
+        for section, needed in ((OPTIMIZER, 1), (WEIGHTS, 3))
+        if (place := _place(facts, section, stage, needed, cluster))
+    }
+    if OPTIMIZER in places:
+        _optimizer(facts, places[OPTIMIZER], stage, cluster)
+    if WEIGHTS in places:
+        facts.say("parallel.offload.parameters", places[WEIGHTS], facts.flag(WEIGHTS))
+    _copies(facts, places, stage)
+
+
+def _place(facts: Facts, section: str, stage: int, needed: int, cluster: Cluster | None) -> str:
+    """Where a section's values lie, as far as ZeRO's stage and the hosts allow; empty: on the device."""
+    place, flag = facts.get(section, ""), facts.flag(section)
+    if not place:
+        return ""
+    if stage < needed:
+        facts.unsupported(flag, f"{_ON_DEVICE}: this goes with ZeRO stage {needed} or more")
+        return ""
+    hosts = cluster.kinds if cluster else ()
+    if any(host.pcie is None for host in hosts):
+        facts.unsupported(flag, f"{_ON_DEVICE}, as these hosts have no other")
+        return ""
+    if place == "disk" and stage < 3:
+        facts.unsupported(flag, "in the memory of the host: drives go with ZeRO stage 3")
+        return "host"
+    if place == "disk" and any(not (host.disk_read and host.disk_write) for host in hosts):
+        facts.unsupported(flag, "in the memory of the host: nothing is known of its drives")
+        return "host"
+    return str(place)
+
+
+def _optimizer(facts: Facts, place: str, stage: int, cluster: Cluster | None) -> None:
+    """States on the host or its drives, with the updates on the host's processors where there are figures."""
+    flag = facts.flag(OPTIMIZER)
+    known = updates_there(facts, flag, cluster)
+    if place == "disk" or not known:
+        facts.say("parallel.offload.optimizer_states", place, flag)
+    if stage >= 2:
+        facts.say("parallel.offload.gradients", "host", flag)
+
+
+def _copies(facts: Facts, places: Mapping[str, str], stage: int) -> None:
+    """How copies go, where there are any; settings about what there is not are listed without effect."""
+    disks = "disk" in places.values()
+    if _PINNED in facts.known:
+        flag = facts.flag(_PINNED)
+        written = any(name.startswith("parallel.offload.") for name in facts.known)
+        if written:
+            facts.say("parallel.offload.pinned", facts.get(_PINNED), flag)
+        elif places and not facts.get(_PINNED):
+            facts.unsupported(flag, "gradients and weights are copied as from pinned memory")
+        else:
+            facts.effectless(flag)
+    for name, path, unit in ((_BLOCK, "block", " B"), (_QUEUE, "queue", "")):
+        if name in facts.known and disks:
+            value = facts.get(name)
+            facts.say(f"parallel.offload.{path}", f"{value}{unit}" if unit else value, facts.flag(name))
+        elif name in facts.known:
+            facts.effectless(facts.flag(name), "nothing is on drives")
+    if _RATIO in facts.known:
+        whole = OPTIMIZER not in places or stage < 3 or facts.get(_RATIO) == 1
+        _listed(facts, _RATIO, whole, "all updates are offloaded")
+    for half in ("read", "write"):
+        if (name := f"{_PIPELINE} {half}") in facts.known:
+            overlapped = places.get(OPTIMIZER) != "disk" or facts.get(name)
+            _listed(facts, name, overlapped, f"drives {half} states beside updates")
+    if _CPU in facts.known:
+        _listed(facts, _CPU, places.get(WEIGHTS) != "disk", "all shards of weights are on drives")
+
+
+def _listed(facts: Facts, name: str, without_effect: bool, otherwise: str) -> None:
+    flag = facts.flag(name)
+    if without_effect:
+        facts.effectless(flag)
+    else:
+        facts.unsupported(flag, otherwise)

@@ -1,0 +1,81 @@
+"""The way from the text of another tool's file to the text of a scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePath
+
+from simcluster.errors import Problem, ScenarioError
+from simcluster.foreign.assembly.scenario_assembly import assemble
+from simcluster.foreign.importer_interface import Given, Imported, Importer
+from simcluster.foreign.reading.flag import Fate, Untranslated, plain
+from simcluster.scenario.written import commented
+
+
+def translate(importer: Importer, text: str, name: str, given: Given) -> Imported:
+    """The scenario that a file of this format describes; a pure function of its arguments.
+
+    ``name`` is the file's, as the user wrote it; the scenario is called after it. Raises ScenarioError with
+    every problem.
+    """
+    if given.variables and not importer.takes_variables:
+        raise ScenarioError(Problem(f"{importer.title} has no shell variables", where="--var"))
+    if not text.strip():
+        raise ScenarioError(Problem(f"the file is empty; expected {importer.title}", where=name))
+    facts = importer.read(text, name, given)
+    return assemble(facts, plain(PurePath(name).stem.strip(".")) or importer.kind, given)
+
+
+def translated_text(imported: Imported, importer: Importer, name: str) -> str:
+    """The scenario as YAML, with the setting that each line came from.
+
+    What changes the result stands at the top, everything else that is not in the scenario at the end.
+    """
+    remarks = {path: str(flag) for path, flag in imported.origins.items() if flag.text}
+    head = [f"Imported from {plain(PurePath(name).name)} ({importer.title})."]
+    tail: list[str] = []
+    for fate, title, lines in told(imported, folders=False):
+        place = head if fate is Fate.UNSUPPORTED else tail
+        place += [title, *(f"- {line}" for line in lines)]
+    return commented(imported.data, remarks, head=head, tail=tail)
+
+
+def told(imported: Imported, *, folders: bool = True) -> Iterator[tuple[Fate | None, str, list[str]]]:
+    """What a user has to know of a translation, the gravest first: (fate, title, lines).
+
+    First what changes the result, then what is unknown, what was worked out (which has no fate), what a
+    profile decides, and last what changes nothing. Without ``folders`` places have only the name of the file.
+    """
+    found = list(dict.fromkeys(imported.untranslated))
+    for fate, title in _TITLES.items():
+        of_fate = [each for each in found if each.fate is fate]
+        if fate is None:
+            if imported.remarks:
+                yield fate, title, list(imported.remarks)
+        elif of_fate and fate in (Fate.UNSUPPORTED, Fate.UNKNOWN):
+            yield fate, title, [_line(each, folders) for each in of_fate]
+        elif of_fate:
+            yield fate, title, [", ".join(dict.fromkeys(map(_briefly, of_fate)))]
+
+
+_TITLES: dict[Fate | None, str] = {
+    Fate.UNSUPPORTED: "Changes the result: the simulation differs from the file in this:",
+    Fate.UNKNOWN: "Unknown here, may change the result:",
+    None: "Worked out:",
+    Fate.PROFILE: "Fusion, overlap and buckets are the framework profile's, whatever these say:",
+    Fate.ABSORBED: "Without a line of their own, worked into other values:",
+    Fate.EFFECTLESS: "No effect on time or memory:",
+}
+
+
+def _line(each: Untranslated, folders: bool) -> str:
+    where = each.flag.where if folders else PurePath(each.flag.where).name
+    place = f"{where}: " if where else ""
+    reason = f": {each.reason}" if each.reason else ""
+    return f"{place}{each.flag}{reason}"
+
+
+def _briefly(each: Untranslated) -> str:
+    """The name of a setting, and why it is listed where that is not plain."""
+    name = plain(each.flag.name, 60)
+    return f"{name} ({each.reason})" if each.reason else name

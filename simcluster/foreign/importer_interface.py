@@ -1,0 +1,126 @@
+"""What a format of another tool is to simcluster, and what reading one of its files gives."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, TypeVar
+
+from simcluster.errors import Problem, ScenarioError, SimclusterError, nearest
+from simcluster.foreign.reading.flag import Flag, Untranslated, plain
+from simcluster.foreign.translation.facts import Facts
+from simcluster.registry import kinds
+
+Located = TypeVar("Located", bound=SimclusterError)
+
+FAMILY = "simcluster.foreign.formats"
+
+_SHOWN = 3
+"""Settings that an error names."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a user adds to a file that does not say it.
+
+    ``settings`` are (key path, YAML text) pairs for the scenario, ``variables`` values for what the file
+    itself leaves open, such as shell variables.
+    """
+
+    cluster: str | None = None
+    hosts: int | None = None
+    model: str | None = None
+    settings: tuple[tuple[str, str], ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A scenario as plain data, and everything that the user must know about how it came to be.
+
+    ``origins`` tells for key paths which setting they came from.
+    """
+
+    data: dict[str, Any]
+    origins: Mapping[str, Flag]
+    untranslated: tuple[Untranslated, ...]
+    remarks: tuple[str, ...]
+
+    def located(self, error: Located) -> Located:
+        """The error pointing into the foreign file, where a key path came from there."""
+        return type(error)(*(traced(problem, self.origins) for problem in error.problems))
+
+
+def traced(problem: Problem, origins: Mapping[str, Flag]) -> Problem:
+    """A problem with a key path as one with the place of the setting that it came from."""
+    path = problem.path
+    near = [
+        known
+        for known in origins
+        if path == known or f"{path}.".startswith(f"{known}.") or known.startswith(f"{path}.")
+    ]
+    if problem.where or not path or not near:
+        return problem
+    flag = origins[max(near, key=lambda known: (known == path, path.startswith(known), len(known)))]
+    said = f"{flag}: " if flag.text else ""
+    return replace(problem, message=f"{said}{problem.message} ({path})", where=flag.where, path="")
+
+
+class Importer(ABC):
+    """A file format of another tool: one final class in one file of the family's folder."""
+
+    kind: ClassVar[str]
+    """Its name on the command line."""
+
+    title: ClassVar[str]
+    """What its files are called."""
+
+    takes_variables: ClassVar[bool] = False
+    """Whether its files may leave variables open."""
+
+    marks: ClassVar[tuple[str, ...]]
+    """Settings by which its files are known: names, or beginnings of names that end with a dot."""
+
+    def expect(self, flags: Iterable[Flag], name: str) -> None:
+        """ScenarioError if no setting of the file called ``name`` is one of this format's ``marks``."""
+        found = [flag.name for flag in flags]
+        sections = tuple(mark for mark in self.marks if mark.endswith("."))
+        if any(each in self.marks or each.startswith(sections) for each in found):
+            return
+        shown = ", ".join(f"'{plain(each, 40)}'" for each in found[:_SHOWN])
+        known = ", ".join(mark.rstrip(".") for mark in self.marks[:_SHOWN])
+        message = f"this is not {self.title}: it has no setting by which one is known, such as {known}"
+        message += f"; its first are {shown}" if shown else ""
+        raise ScenarioError(Problem(message, where=name, hint=self._elsewhere(found)))
+
+    def _elsewhere(self, names: list[str]) -> str:
+        """What reads a file with these settings."""
+        if {"model_type", "architectures"} & {*names}:
+            return "a config.json of Hugging Face is read by the scenario itself: model: {hf: config.json}"
+        if {"simcluster", "parallel.mesh"} & {*names}:
+            return "this is a scenario already: simcluster run FILE"
+        for kind, other in importers().items():
+            if other is not type(self) and any(mark in names for mark in other.marks):
+                return f"simcluster import {kind} reads {other.title}"
+        return ""
+
+    @abstractmethod
+    def read(self, text: str, name: str, given: Given) -> Facts:
+        """What a file says; ``name`` is shown in places. Raises ScenarioError if it is none of this format.
+
+        Problems of single settings are collected in the facts.
+        """
+
+
+def importers() -> dict[str, type[Importer]]:
+    """All formats by kind."""
+    return kinds(FAMILY, Importer)
+
+
+def importer(kind: str) -> Importer:
+    """The format called ``kind``; ScenarioError, with the nearest name, if there is none."""
+    known = importers()
+    if kind not in known:
+        raise ScenarioError(f"unknown format '{kind}'", hint=nearest(kind, known))
+    return known[kind]()

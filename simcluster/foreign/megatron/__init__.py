@@ -1,0 +1,1 @@
+"""Megatron's arguments, and those of its forks and launchers."""

@@ -1,0 +1,320 @@
+"""Megatron's training arguments and what they mean; NeMo and Megatron-Bridge use the same words.
+
+Names are those of Megatron-LM's command line without the dashes (``num_layers``); facts from its public
+argument parser, reference ``frameworks.md`` sections 2 to 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from simcluster.foreign.megatron.host_offload import MEANINGS as OFFLOAD
+from simcluster.foreign.megatron.unsupported_arguments import beyond
+from simcluster.foreign.reading.flag import Flag
+from simcluster.foreign.translation.facts import Choice, Facts, Meaning
+from simcluster.foreign.translation.flag_readers import (
+    chooses,
+    clip,
+    effectless,
+    fraction,
+    lost,
+    number,
+    selects,
+    states,
+    switch,
+    window,
+    word,
+)
+from simcluster.foreign.translation.framework_profile import of_profile
+from simcluster.foreign.translation.ignored import inert
+from simcluster.foreign.translation.mixture_of_experts import MEGATRON as MIXTURE
+
+MARKS = frozenset(
+    (
+        "--num-layers",
+        "--hidden-size",
+        "--micro-batch-size",
+        "--tensor-model-parallel-size",
+        "--global-batch-size",
+    )
+)
+"""Flags by which a launch of Megatron is known."""
+
+_STATES = {"fp32": "fp32", "fp16": "fp16", "bf16": "bf16", "fp8": "fp8"}
+
+FP8 = Choice(("fp8", None), "bf16 is simulated: matrices take longer")
+"""Products on fp8 operands."""
+
+FSDP = Choice(
+    ({"fsdp": {"reshard_after_forward": True}}, {"zero": 3}, {"zero": 2}, {"zero": 1}),
+    "weights stay whole on every rank",
+)
+ZERO: Mapping[int, Choice] = {
+    0: Choice(({"zero": 0},)),
+    1: Choice(({"zero": 1},)),
+    2: Choice(
+        ({"zero": 2}, {"zero": 1}), "gradients stay whole on every rank: only optimizer states are sharded"
+    ),
+    3: Choice(
+        ({"zero": 3}, {"zero": 2}, {"zero": 1}),
+        "weights stay whole on every rank: more memory and less communication",
+    ),
+}
+"""ZeRO stages, and what is simulated where a stage does not exist yet."""
+
+
+OPTIMIZERS: Mapping[str, str] = {
+    "adam": "adamw",
+    "adamw": "adamw",
+    "fused_adam": "adamw",
+    "distributed_fused_adam": "adamw",
+    "distributed_adam": "adamw",
+    "mcore_distributed_optim": "adamw",
+    "megatron_distributed_optim": "adamw",
+    "megatron_fused_adam": "adamw",
+    "sgd": "momentum",
+    "lamb": "lamb",
+}
+"""Update rules by the names that optimizers have."""
+
+
+def named_optimizer(facts: Facts, flag: Flag) -> None:
+    """An optimizer by its name; the distributed ones, whatever they are called, shard their states."""
+    name = word(facts, flag)
+    if name is None:
+        return
+    if "distributed" in name.lower():
+        facts.say("parallel.optimizer_sharding", ZERO[1], flag)
+    selects("training.optimizer.kind", OPTIMIZERS, "adamw is simulated")(facts, flag)
+
+
+def _fp8(facts: Facts, flag: Flag) -> None:
+    said = word(facts, flag)
+    if said is None or said.lower() in ("null", "none", "false"):
+        return
+    facts.say("training.precision.matmul", FP8, flag)
+
+
+def _recompute(facts: Facts, flag: Flag) -> None:
+    said = word(facts, flag)
+    if said in (None, "null", "none"):
+        return
+    if said not in ("full", "selective"):
+        facts.wrong(flag, "expected full or selective")
+        return
+    facts.say("recompute", said, flag)
+
+
+def _rampup(facts: Facts, flag: Flag) -> None:
+    if flag.value not in (None, [], "null"):
+        facts.effectless(flag, "a step at the full global batch is simulated")
+
+
+MODEL: Mapping[str, Meaning] = {
+    "num_layers": states("model.layers"),
+    "hidden_size": states("model.hidden"),
+    "num_attention_heads": states("model.heads"),
+    "num_query_groups": states("query_groups"),
+    "group_query_attention": switch("grouped"),
+    "ffn_hidden_size": states("model.ffn"),
+    "kv_channels": states("model.head_dim"),
+    "seq_length": states("training.seq_len"),
+    "max_position_embeddings": states("positions_limit"),
+    "position_embedding_type": selects(
+        "model.positions",
+        {
+            "rope": "rotary",
+            "rotary": "rotary",
+            "learned_absolute": "learned",
+            "alibi": "alibi",
+            "none": "none",
+            "relative": "relative",
+        },
+        "rotary positions are simulated",
+    ),
+    "use_rotary_position_embeddings": switch("model.positions", "rotary"),
+    "rotary_base": states("model.rope_theta", number),
+    "rotary_percent": fraction,
+    "rotary_percentage": fraction,
+    "rotary_interleaved": effectless,
+    "no_rope_fusion": of_profile,
+    "normalization": selects("model.norm", {"rmsnorm": "rms", "layernorm": "layer"}, "RMS norm is simulated"),
+    "norm_epsilon": effectless,
+    "layernorm_epsilon": effectless,
+    "apply_layernorm_1p": effectless,
+    "swiglu": switch("model.activation", "swiglu"),
+    "quick_geglu": switch("model.activation", "geglu"),
+    "squared_relu": switch("model.activation", "squared_relu"),
+    "openai_gelu": switch("model.activation", "gelu"),
+    "onnx_safe": effectless,
+    "add_bias_linear": switch("model.bias", True, False),
+    "disable_bias_linear": switch("model.bias", False, True),
+    "add_qkv_bias": switch("model.qkv_bias", True, False),
+    "qk_layernorm": switch("model.qk_norm", True),
+    "untie_embeddings_and_output_weights": switch("model.tied", False, True),
+    "share_embeddings_and_output_weights": switch("model.tied", True, False),
+    "hidden_dropout": states("hidden_dropout", number),
+    "attention_dropout": states("attention_dropout", number),
+    "make_vocab_size_divisible_by": states("vocabulary_multiple"),
+    "padded_vocab_size": states("padded_vocab"),
+    "vocab_size": states("model.vocab"),
+    "pad_vocab_size_to": states("padded_vocab"),
+    "embed_layernorm": switch("model.embedding_norm"),
+    "tokenizer_type": states("tokenizer", word),
+    "window_size": window,
+    "window_attn_skip_freq": lost("every layer has the window", unless=(None,)),
+    "mtp_num_layers": lost("no further tokens are predicted", unless=(None, 0, "0")),
+}
+"""Of the model."""
+
+TRAINING: Mapping[str, Meaning] = {
+    "micro_batch_size": states("training.micro_batch"),
+    "global_batch_size": states("training.global_batch"),
+    "batch_size": states("training.micro_batch"),
+    "rampup_batch_size": _rampup,
+    "decrease_batch_size_if_needed": effectless,
+    "bf16": switch("training.precision.compute", "bf16"),
+    "fp16": switch("training.precision.compute", "fp16"),
+    "fp8": _fp8,
+    "fp8_format": _fp8,
+    "fp8_recipe": effectless,
+    "fp8_margin": effectless,
+    "fp8_interval": effectless,
+    "fp8_amax_history_len": effectless,
+    "fp8_amax_compute_algo": effectless,
+    "fp32_residual_connection": lost("residuals have the number format of all activations"),
+    "fp16_lm_cross_entropy": lost("the loss has the framework profile's number format"),
+    "fp8_param_gather": lost("weights are gathered in their own format"),
+    "accumulate_allreduce_grads_in_fp32": switch("training.precision.gradients", "fp32"),
+    "grad_reduce_in_bf16": switch("training.precision.gradients", "bf16"),
+    "grad_reduce_in_fp32": switch("training.precision.gradients", "fp32", "bf16"),
+    "optimizer": lambda facts, flag: named_optimizer(facts, flag),
+    "lr": states("training.optimizer.learning_rate", number),
+    "weight_decay": states("training.optimizer.weight_decay", number),
+    "adam_beta1": states("training.optimizer.beta1", number),
+    "adam_beta2": states("training.optimizer.beta2", number),
+    "adam_eps": states("training.optimizer.eps", number),
+    "sgd_momentum": states("training.optimizer.momentum", number),
+    "clip_grad": clip,
+    "gradient_clip_val": clip,
+    "main_params_dtype": selects(
+        "training.precision.master", {"fp32": "fp32", "torch.float32": "fp32"}, "fp32 is simulated"
+    ),
+    "main_grads_dtype": selects(
+        "training.precision.gradients", {"fp32": "fp32", "bf16": "bf16"}, "fp32 is simulated"
+    ),
+    "exp_avg_dtype": selects("moment1", _STATES, "fp32 is simulated"),
+    "exp_avg_sq_dtype": selects("moment2", _STATES, "fp32 is simulated"),
+    "use_precision_aware_optimizer": effectless,
+}
+"""Of a step."""
+
+PARALLEL: Mapping[str, Meaning] = {
+    "tensor_model_parallel_size": states("tensor"),
+    "model_parallel_size": states("tensor"),
+    "pipeline_model_parallel_size": states("pipeline"),
+    "num_layers_per_virtual_pipeline_stage": states("layers_per_chunk"),
+    "num_virtual_stages_per_pipeline_rank": states("chunks"),
+    "virtual_pipeline_model_parallel_size": states("chunks"),
+    "decoder_first_pipeline_num_layers": states("first_layers"),
+    "decoder_last_pipeline_num_layers": states("last_layers"),
+    "num_layers_in_first_pipeline_stage": states("first_layers"),
+    "num_layers_in_last_pipeline_stage": states("last_layers"),
+    "account_for_embedding_in_pipeline_split": switch("embedding_counts"),
+    "account_for_loss_in_pipeline_split": switch("loss_counts"),
+    "pipeline_model_parallel_layout": lost("stages of equal size are simulated", unless=(None,)),
+    "pipeline_model_parallel_split_rank": lost("stages of equal size are simulated", unless=(None,)),
+    "standalone_embedding_stage": lost("the embedding shares the first stage"),
+    "context_parallel_size": states("context"),
+    "cp_comm_type": selects(
+        "context_kind",
+        {"p2p": "ring", "all_gather": "gather", "a2a": "heads"},
+        "keys and values are gathered at once",
+    ),
+    "hierarchical_context_parallel_sizes": lost("one level is simulated", unless=(None,)),
+    "sequence_parallel": switch("sequence_parallel"),
+    "use_distributed_optimizer": chooses("parallel.optimizer_sharding", ZERO[1]),
+    "use_layer_wise_distributed_optimizer": chooses("parallel.optimizer_sharding", ZERO[1]),
+    "data_parallel_sharding_strategy": selects(
+        "sharding_strategy",
+        {"no_shard": ZERO[0], "optim": ZERO[1], "optim_grads": ZERO[2], "optim_grads_params": ZERO[3]},
+    ),
+    "num_distributed_optimizer_instances": lost("states are sharded over all data-parallel ranks"),
+    "use_torch_fsdp2": chooses("parallel.optimizer_sharding", FSDP),
+    "use_megatron_fsdp": chooses("parallel.optimizer_sharding", FSDP),
+    "use_custom_fsdp": chooses("parallel.optimizer_sharding", FSDP),
+    "use_fsdp": chooses("parallel.optimizer_sharding", FSDP),
+    "use_tp_pp_dp_mapping": lost("stages are the outermost axis"),
+    "recompute_granularity": _recompute,
+    "recompute_activations": switch("recompute", "selective"),
+    "checkpoint_activations": switch("recompute", "full"),
+    "activations_checkpoint_granularity": _recompute,
+    "activations_checkpoint_method": states("recompute_method", word),
+    "activations_checkpoint_num_layers": states("recompute_layers"),
+    "recompute_method": states("recompute_method", word),
+    "recompute_num_layers": states("recompute_layers"),
+    "recompute_modules": states("recompute_modules", lambda facts, flag: flag.value),
+    "distribute_saved_activations": switch("slice"),
+    "distribute_checkpointed_activations": switch("slice"),
+    "tp_comm_overlap": switch("tensor_chunks"),
+    "disable_tp_comm_overlap_ag": switch("whole_gathers"),
+    "disable_tp_comm_overlap_rs": switch("whole_scatters"),
+}
+"""Of the plan."""
+
+PROFILED: Mapping[str, str] = {
+    "DDP_impl": "megatron-lm-2021",
+    "scattered_embeddings": "megatron-lm-2021",
+    "checkpoint_activations": "megatron-lm-2021",
+    "activations_checkpoint_method": "megatron-lm-2021",
+    "no_contiguous_buffers_in_local_ddp": "megatron-lm-2021",
+    "recompute_activations": "megatron-lm-2022",
+    "recompute_granularity": "megatron-lm-2022",
+    "sequence_parallel": "megatron-lm-2022",
+    "use_distributed_optimizer": "megatron-lm-2022",
+    "no_async_tensor_model_parallel_allreduce": "megatron-lm-2022",
+    "use_flash_attn": "megatron-core",
+    "use_mcore_models": "megatron-core",
+    "transformer_impl": "megatron-core",
+    "overlap_grad_reduce": "megatron-core",
+    "overlap_param_gather": "megatron-core",
+    "context_parallel_size": "megatron-core",
+    "swiglu": "megatron-core",
+    "group_query_attention": "megatron-core",
+    "normalization": "megatron-core",
+    "position_embedding_type": "megatron-core",
+    "tp_comm_overlap": "megatron-core",
+    "attention_backend": "megatron-core",
+    "deepspeed": "megatron-deepspeed",
+    "deepspeed_config": "megatron-deepspeed",
+    "zero_stage": "megatron-deepspeed",
+    "reuse_fp32_param": "mindspeed-llm",
+    "use_ascend_coc": "mindspeed-llm",
+    "use_ascend_mc2": "mindspeed-llm",
+    "use_mc2": "mindspeed-llm",
+    "use_fused_rmsnorm": "mindspeed-llm",
+    "use_fused_swiglu": "mindspeed-llm",
+    "use_fused_rotary_pos_emb": "mindspeed-llm",
+    "use_cp_send_recv_overlap": "mindspeed-llm",
+}
+"""The framework profile that a flag gives away; the latest of those named here wins."""
+
+PROFILES = ("megatron-lm-2021", "megatron-lm-2022", "megatron-core", "megatron-deepspeed", "mindspeed-llm")
+"""In the order in which they win over those before them."""
+
+
+MEANINGS: Mapping[str, Meaning] = {
+    **dict.fromkeys(sorted(inert("megatron")["effectless"]), effectless),
+    **dict.fromkeys(sorted(inert("megatron")["profile"]), of_profile),
+    **MODEL,
+    **TRAINING,
+    **PARALLEL,
+    **MIXTURE,
+    **OFFLOAD,
+}
+"""All of them by name, without dashes."""
+
+
+def meaning_of(name: str) -> Meaning | None:
+    """What the argument called ``name`` means, or None if it is unknown here."""
+    return MEANINGS.get(name) or beyond(name)

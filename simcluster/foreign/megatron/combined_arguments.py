@@ -1,0 +1,216 @@
+"""What Megatron's arguments mean together, and its defaults where a file says nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from simcluster.foreign.assembly.pipeline_stages import chunks_of
+from simcluster.foreign.megatron.arguments import PROFILED, PROFILES
+from simcluster.foreign.translation.facts import Choice, Facts
+from simcluster.foreign.translation.framework_profile import profile_says, say_framework
+from simcluster.plan.spec.recompute_spec import in_blocks
+
+VOCABULARIES = {
+    "gpt2bpetokenizer": 50257,
+    "llama2tokenizer": 32000,
+    "bertwordpiecelowercase": 30522,
+    "bertwordpiececase": 28996,
+}
+"""Rows of the tokenizers that have only one vocabulary."""
+
+
+def framework(facts: Facts, names: list[str], otherwise: str) -> None:
+    """The framework profile that the arguments give away; ``ideal``, aloud, where it is not there."""
+    found = {PROFILED[name]: name for name in reversed(names) if name in PROFILED}
+    profile = next((each for each in reversed(PROFILES) if each in found), otherwise)
+    told = found.get(profile, "")
+    if profile == "megatron-core" and {"overlap_grad_reduce", "overlap_param_gather"} <= {*names}:
+        profile, told = "nemo", "overlap_grad_reduce"  # Megatron-Core with its overlap switched on
+    because = (
+        f"as --{told.replace('_', '-')} tells" if told else "assumed: nothing in the file tells the version"
+    )
+    say_framework(facts, profile, because)
+
+
+def dimensions(facts: Facts, *, grouped: bool) -> None:
+    """Dimensions that follow from others, and Megatron's choices where nothing is said.
+
+    ``grouped`` says whether a number of query groups counts.
+    """
+    hidden, activation = facts.get("model.hidden"), facts.get("model.activation", "gelu")
+    facts.default("model.norm", "layer", "Megatron's default")
+    facts.default("model.activation", "gelu", "Megatron's default")
+    facts.default("model.positions", "learned", "Megatron's default")
+    facts.default("model.bias", True, "Megatron's default")
+    facts.default("model.tied", True, "Megatron's default")
+    if hidden and activation == "swiglu":
+        text = "Megatron's default: 8/3 of the hidden size, rounded down to a multiple of 64"
+        facts.default("model.ffn", int(4 * hidden * 2 / 3 / 64) * 64, text)
+    elif hidden:
+        facts.default("model.ffn", 4 * hidden, "Megatron's default: 4 x hidden")
+    if "query_groups" in facts.known:
+        flag = facts.flag("query_groups")
+        if grouped:
+            facts.say("model.kv_heads", facts.get("query_groups"), flag)
+        else:
+            facts.effectless(flag, "without --group-query-attention")
+    positions(facts)
+    vocabulary(facts)
+
+
+def positions(facts: Facts) -> None:
+    """Rows of a learned position table; other kinds have none."""
+    if "positions_limit" not in facts.known:
+        if facts.get("model.positions") == "learned" and facts.get("training.seq_len"):
+            facts.default("model.max_positions", facts.get("training.seq_len"), "the sequence length")
+    elif facts.get("model.positions") == "learned":
+        facts.say("model.max_positions", facts.get("positions_limit"), facts.flag("positions_limit"))
+    else:
+        facts.effectless(facts.flag("positions_limit"), "there is no table of positions")
+
+
+def vocabulary(facts: Facts) -> None:
+    """The rows of the embedding: as padded, as given, or as many as the tokenizer has."""
+    if "padded_vocab" in facts.known:
+        flag = facts.flag("padded_vocab")
+        facts.known.pop("model.vocab", None)
+        facts.say("model.vocab", facts.get("padded_vocab"), flag)
+        facts.known.pop("vocabulary_multiple", None)
+        facts.say("vocabulary_multiple", 1, flag)
+        facts.remark(f"{flag}: parameter counts include the padding of the vocabulary")
+    if "tokenizer" in facts.known:
+        flag = facts.flag("tokenizer")
+        rows = VOCABULARIES.get(facts.get("tokenizer").lower())
+        if rows is not None and "model.vocab" not in facts.known:
+            facts.say("model.vocab", rows, flag)
+        else:
+            facts.effectless(flag)
+    facts.default(
+        "vocabulary_multiple", 128, "Megatron's default padding to multiples of 128 per tensor rank"
+    )
+
+
+def dropout(facts: Facts, otherwise: float) -> None:
+    """Dropout of hidden states and of attention; zero is none at all."""
+    names = {"hidden_dropout": "model.dropout", "attention_dropout": "model.attention_dropout"}
+    for name, path in names.items():
+        if name not in facts.known and otherwise:
+            facts.default(name, otherwise, f"--{name.replace('_', '-')} {otherwise} (Megatron's default)")
+        if name not in facts.known:
+            continue
+        value, flag = facts.get(name), facts.flag(name)
+        if value:
+            facts.say(path, value, flag)
+        elif flag.where:
+            facts.effectless(flag, "off")
+
+
+def numbers(facts: Facts) -> None:
+    """Number formats: bf16 accumulates gradients in fp32, fp16 in fp16 unless told otherwise."""
+    facts.default("training.precision.compute", "fp32", "Megatron's default")
+    compute = facts.get("training.precision.compute")
+    if compute == "fp16":
+        facts.default("training.precision.gradients", "fp16", "Megatron's default with fp16")
+    elif compute != "fp32":
+        facts.default("training.precision.gradients", "fp32", "Megatron's default with bf16")
+    facts.default("training.optimizer.kind", "adamw", "Megatron's default: adam with decoupled weight decay")
+    first, second = facts.get("moment1", "fp32"), facts.get("moment2", "fp32")
+    if first != "fp32" or second != "fp32":
+        flag = facts.flag("moment1" if first != "fp32" else "moment2")
+        each = {"moment1": first, "moment2": second}
+        choice = Choice(
+            (first if first == second else each, None), "moments are simulated in fp32: more memory"
+        )
+        facts.say("training.optimizer.states", choice, flag)
+
+
+def fully_sharded(facts: Facts, names: Collection[str]) -> None:
+    """How far Megatron's FSDP shards; ``names`` are the switches that are on."""
+    if "sharding_strategy" not in facts.known:
+        return
+    flag = facts.flag("sharding_strategy")
+    if {"use_megatron_fsdp", "use_custom_fsdp"} & {*names}:
+        facts.known.pop("parallel.optimizer_sharding", None)
+        facts.say("parallel.optimizer_sharding", facts.get("sharding_strategy"), flag)
+    else:
+        facts.effectless(flag, "without use_megatron_fsdp")
+
+
+def recomputation(facts: Facts) -> None:
+    """Full, for all layers or the first of each stage, selective or none."""
+    kind, method = facts.get("recompute"), facts.get("recompute_method")
+    if kind is None and method in ("uniform", "block"):
+        kind = "full"  # before 2022 the method alone turned it on
+        facts.say("recompute", kind, facts.flag("recompute_method"))
+    details = [facts.flag(name) for name in ("recompute_method", "recompute_layers", "recompute_modules")]
+    details = [flag for flag in details if flag.where and flag != facts.flag("recompute")]
+    if kind is None:
+        for flag in [*details, *([facts.flag("slice")] if "slice" in facts.known else [])]:
+            facts.effectless(flag, "nothing is recomputed")
+        return
+    flag = facts.flag("recompute")
+    if kind == "selective":
+        _selective(facts)
+        return
+    layers = facts.get("recompute_layers", 1)
+    (chunks, _), stages = chunks_of(facts), facts.get("pipeline", 1)
+    every = facts.get("model.layers", 0) // (stages * chunks)
+    blocks = in_blocks(layers, facts.get("model.layers", 0), stages, chunks)
+    chosen: Any = blocks if method == "block" else "all"
+    said: dict[str, Any] = {"layers": chosen}
+    if facts.get("slice"):
+        said["slice"] = True
+    facts.say("parallel.recompute", Choice((said,)), flag)
+    if method != "block" and layers > 1:
+        reason = "every layer keeps its input: more memory than this"
+        facts.unsupported(facts.flag("recompute_layers"), reason)
+    for each in details:
+        if each != facts.flag("recompute_layers") or (layers == 1 and method != "block") or layers >= every:
+            facts.effectless(each, "every layer keeps its input" if chosen == "all" else "")
+
+
+CORE = "layers.*.attention.core.{scores,softmax,dropout}"
+"""What the core of attention is made of, but for what it gives the projection behind it."""
+
+_MODULES: Mapping[str, str] = {
+    "layernorm": "layers.*.{attention,mlp}.norm",
+    "mlp": "layers.*.mlp.{up,activation,down}*",
+}
+"""Modules of Megatron-Core that are recomputed by name, besides the core of attention."""
+
+
+def _selective(facts: Facts) -> None:
+    """The core of attention is computed again, or the modules that are named."""
+    flag = facts.flag("recompute")
+    written = facts.get("recompute_modules") or ["core_attn"]
+    modules = written.split() if isinstance(written, str) else list(written)
+    operators = [_MODULES[name] for name in modules if name in _MODULES]
+    if "core_attn" in modules:
+        if profile_says(facts, "attention") == "unfused":
+            operators.insert(0, CORE)
+        elif not operators:
+            facts.effectless(flag, "attention is simulated as a fused kernel, which keeps no scores either")
+    if operators:
+        facts.say("parallel.recompute", Choice(({"operators": operators},)), flag)
+    unknown = [name for name in modules if name not in _MODULES and name != "core_attn"]
+    if unknown:
+        reason = f"{', '.join(unknown)}: kept, which takes more memory and less time"
+        facts.unsupported(facts.flag("recompute_modules"), reason)
+
+
+def stages(facts: Facts) -> None:
+    """The end stages hold one layer less where embedding and loss count as layers."""
+    pipeline, layers = facts.get("pipeline", 1), facts.get("model.layers")
+    extra = [("embedding_counts", "first_layers"), ("loss_counts", "last_layers")]
+    counted = [(source, end) for source, end in extra if facts.get(source)]
+    if pipeline <= 1 or not layers or not counted:
+        return
+    each, left = divmod(layers + len(counted), pipeline)
+    for source, end in counted:
+        if left:
+            facts.wrong(
+                facts.flag(source), f"{layers} layers + {len(counted)} do not divide by {pipeline} stages"
+            )
+            return
+        facts.say(end, each - 1, facts.flag(source))

@@ -1,0 +1,133 @@
+"""Arguments that only forks of Megatron have: Megatron-DeepSpeed, MindSpeed-LLM, zero-bubble, Yuan, slime."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from simcluster.foreign.deepspeed.host_offload import STAGE
+from simcluster.foreign.megatron.arguments import ZERO
+from simcluster.foreign.megatron.entry_script import stage
+from simcluster.foreign.reading.flag import Flag
+from simcluster.foreign.translation.facts import Facts, Meaning
+from simcluster.foreign.translation.flag_readers import (
+    effectless,
+    integer,
+    lost,
+    selects,
+    states,
+    switch,
+    word,
+)
+from simcluster.foreign.translation.framework_profile import of_profile
+
+_ROLLOUTS = "the training alone is simulated: nothing is generated"
+
+
+def _zero_stage(facts: Facts, flag: Flag) -> None:
+    number = integer(facts, flag)
+    if number is not None and number in ZERO:
+        facts.say("parallel.optimizer_sharding", ZERO[number], flag)
+        facts.say(STAGE, number, flag)
+    elif number is not None:
+        facts.wrong(flag, "expected 0, 1, 2 or 3")
+
+
+def _blocks(facts: Facts, flag: Flag) -> None:
+    """Layers of every stage: ``2,3,3,2``."""
+    text = ",".join(flag.value) if isinstance(flag.value, list) else str(flag.value)
+    if re.fullmatch(r"\d{1,4}(,\d{1,4})*", text):
+        facts.say("stage_layers", [int(each) for each in text.split(",")], flag)
+    else:
+        facts.wrong(flag, "expected the layers of every stage, such as 2,3,3,2")
+
+
+def _v_schedule(facts: Facts, flag: Flag) -> None:
+    """How much memory a V-shaped schedule may take: of 1F1B all, half or a third."""
+    said = word(facts, flag)
+    if said == "half":
+        facts.say("schedule", "v_half", flag)
+    elif said == "min":
+        facts.unsupported(flag, "a schedule with half of 1F1B's activations is simulated")
+        facts.say("schedule", "v_half", flag)
+    elif said is not None:
+        facts.effectless(flag, "as much as 1F1B")
+
+
+MEANINGS: Mapping[str, Meaning] = {
+    # Megatron-DeepSpeed
+    "zero_stage": _zero_stage,
+    "deepspeed_config": lost("what that file says is not read: its ZeRO stage and precision", unless=()),
+    "deepspeed_activation_checkpointing": effectless,
+    "num_key_value_heads": states("model.kv_heads"),
+    "ds_sequence_parallel_size": lambda facts, flag: _heads(facts, flag),
+    "no_pipeline_parallel": effectless,
+    "pp_partition_method": states("partition", word),
+    "glu_activation": selects(
+        "model.activation", {"geglu": "geglu", "swiglu": "swiglu"}, "an MLP without a gate is simulated"
+    ),
+    # MindSpeed-LLM
+    "reuse_fp32_param": lost(
+        "bf16 weights are kept beside their fp32 master copy: 2 bytes per parameter more"
+    ),
+    "noop_layers": lost("all layers compute", unless=(None,)),
+    "context_parallel_algo": selects(
+        "context_kind",
+        {"megatron_cp_algo": "ring", "ulysses_cp_algo": "heads", "kvallgather_cp_algo": "gather"},
+        "attention in a ring over the whole axis is simulated",
+    ),
+    "ulysses_degree_in_cp": lost("attention in a ring over the whole axis is simulated"),
+    "schedules_method": selects("schedule", {"dualpipev": "dualpipe_v"}, "1F1B is simulated"),
+    "num_layer_list": _blocks,
+    "geglu": switch("model.activation", "geglu"),
+    "gelu_tanh": switch("model.activation", "geglu"),
+    "recompute_activation_function": lost("activation functions keep what they are given"),
+    "recompute_activation_function_num_layers": lost(
+        "activation functions keep what they are given", unless=(None, 0, "0")
+    ),
+    "recompute_norm": lost("norms keep what they are given"),
+    "adaptive_recompute_device_swap": lost("what is recomputed is what the other arguments say"),
+    "moe_tp_extend_ep": switch("expert_tensor", 1),
+    "moe_alltoall_overlap_comm": of_profile,
+    "moe_fb_overlap": of_profile,
+    "moe_zero_memory": lost("experts keep what they are given", unless=(None, "disable")),
+    "stage": stage,
+    # zero-bubble
+    "enable_zero_bubble": switch("schedule", "zb_h1"),
+    "zero_bubble_v_schedule": switch("schedule", "zb_v"),
+    "zero_bubble_v_schedule_mem_setup": _v_schedule,
+    "enable_vocab_parallel": lost("the vocabulary is on the first and the last stage"),
+    # Yuan
+    "pipeline_model_parallel_blocks": _blocks,
+    "pipeline_model_parallel_method": lost("stages of equal size are simulated", unless=("block", None)),
+    # slime
+    "rollout_batch_size": lost(_ROLLOUTS, unless=()),
+    "rollout_num_gpus": lost(_ROLLOUTS, unless=()),
+    "colocate": lost(_ROLLOUTS),
+    "use_dynamic_batch_size": lost("every micro-batch has the size that --micro-batch-size says"),
+}
+
+
+def partition(facts: Facts) -> None:
+    """How DeepSpeed shares layers over stages: equally, or with embedding and head as one layer each."""
+    if "partition" not in facts.known:
+        return
+    said, flag = facts.get("partition").strip("'\""), facts.flag("partition")
+    layers, stages = facts.get("model.layers", 0), facts.get("pipeline", 1)
+    if stages > 1 and "embedding" in said and layers + 2 == stages:
+        facts.wrong(
+            flag,
+            f"{layers} layers + 2 / {stages} stages = 1: the end stages have no layer, but embeddings alone",
+        )
+    elif stages <= 1 or said.startswith("type:transformer"):
+        facts.effectless(flag, "stages hold as many layers in the scenario")
+    else:
+        facts.unsupported(
+            flag, "stages hold as many layers as go into them, the end stages one less if it fits"
+        )
+
+
+def _heads(facts: Facts, flag: Flag) -> None:
+    """DeepSpeed's sequence parallelism exchanges heads for parts of the sequence."""
+    states("context")(facts, flag)
+    facts.say("context_kind", "heads", flag)

@@ -1,0 +1,45 @@
+"""The programs that start one process per device: torchrun, srun, mpirun, deepspeed, and batch comments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from simcluster.foreign.reading.flag import Flag
+from simcluster.foreign.translation.facts import Facts
+
+_NAMES: Mapping[str, str] = {
+    "--nnodes": "hosts",
+    "--nodes": "hosts",
+    "-N": "hosts",
+    "--num-nodes": "hosts",
+    "--nproc-per-node": "devices_per_host",
+    "--gpus-per-node": "gpus",
+    "--gres": "gpus",
+    "--ntasks-per-node": "tasks",
+    "--npernode": "tasks",
+    "--num-gpus": "gpus",
+    "--worker-num": "world",
+    "--local-worker-num": "devices_per_host",
+}
+_COUNT = re.compile(r"(?:gpu:)?(?:[A-Za-z0-9_.-]*:)?([0-9]+)")
+
+
+def understand_launcher(facts: Facts, flags: Iterable[Flag]) -> None:
+    """States hosts and devices per host; everything else a launcher is told has no effect on a step."""
+    for flag in flags:
+        name = flag.name if not flag.name.startswith("--") else flag.name.replace("_", "-")
+        facts.flags.append(flag)
+        key = _NAMES.get(name)
+        if key is None:
+            facts.effectless(flag)
+            continue
+        value = flag.value[0] if isinstance(flag.value, list) else ""
+        count = _COUNT.fullmatch(value)
+        if count is None or int(count[1]) < 1:
+            facts.remark(f"{flag.where}: {flag}: the number is not in the file; --hosts says it")
+        else:
+            facts.say(key, int(count[1]), flag)
+    for name in ("gpus", "tasks"):
+        if name in facts.known and "devices_per_host" not in facts.known:
+            facts.known["devices_per_host"] = facts.known[name]

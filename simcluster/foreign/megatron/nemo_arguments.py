@@ -1,0 +1,254 @@
+"""What NeMo's and Megatron-Bridge's own words mean: precisions, activations, optimizers, classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from simcluster.foreign.megatron.arguments import FP8, ZERO, named_optimizer
+from simcluster.foreign.reading.flag import Flag
+from simcluster.foreign.translation.facts import Facts
+from simcluster.foreign.translation.flag_readers import states, unless_open
+from simcluster.foreign.translation.unsupported_features import ADAPTERS, RECURRENT, STATE_SPACE, Beyond
+from simcluster.model.spec.model_spec import ModelSpec
+
+_TARGETS: Mapping[str, str] = {
+    "llama2config7b": "llama2-7b",
+    "llama2config13b": "llama2-13b",
+    "llama2config70b": "llama2-70b",
+    "llama3config8b": "llama3-8b",
+    "llama31config8b": "llama3-8b",
+    "llama3config70b": "llama3-70b",
+    "llama31config70b": "llama3-70b",
+    "llama31config405b": "llama3-405b",
+    "llama32config1b": "llama3.2-1b",
+    "llama32config3b": "llama3.2-3b",
+    "gptconfig5b": "",
+    "gptconfig126m": "gpt3-125m",
+    "gptconfig175b": "gpt3-175b",
+    "mistralconfig7b": "mistral-7b",
+    "qwen25config7b": "qwen2.5-7b",
+    "qwen25config14b": "qwen2.5-14b",
+    "qwen25config32b": "qwen2.5-32b",
+    "qwen25config72b": "qwen2.5-72b",
+    "qwen3config8b": "qwen3-8b",
+    "qwen3config14b": "qwen3-14b",
+    "qwen3config32b": "qwen3-32b",
+    "mixtralconfig8x7b": "mixtral-8x7b",
+    "deepseekv2config": "deepseek-v2",
+    "deepseekv3config": "deepseek-v3",
+    "qwen3moeconfig30b_a3b": "qwen3-30b-a3b",
+    "qwen3moeconfig235b_a22b": "qwen3-235b-a22b",
+    "qwen3config30b_a3b": "qwen3-30b-a3b",
+    "qwen3config235b_a22b": "qwen3-235b-a22b",
+}
+"""Configuration classes that name a model of the catalog."""
+
+_PLAIN = ("gptconfig", "llamaconfig", "transformerconfig", "mlatransformerconfig", "gptprovider")
+"""Configuration classes that leave every size to the file."""
+
+_BEYOND: Mapping[str, Beyond] = {
+    "mamba": STATE_SPACE,
+    "ssm": STATE_SPACE,
+    "hyena": RECURRENT,
+    "griffin": RECURRENT,
+    "recurrentgemma": RECURRENT,
+    "rwkv": RECURRENT,
+}
+_FAMILIES: Mapping[str, str] = {"bert": "bert", "t5": "t5", "bart": "t5"}
+
+_GATED: Mapping[str, str] = {"silu": "swiglu", "swish": "swiglu", "gelu": "geglu", "quick_gelu": "geglu"}
+_UNGATED: Mapping[str, str] = {"gelu": "gelu", "relu": "relu", "squared_relu": "squared_relu"}
+_ACTIVATIONS: Mapping[str, str] = {
+    "swiglu": "swiglu",
+    "fast-swiglu": "swiglu",
+    "gelu": "gelu",
+    "quick-gelu": "gelu",
+    "squared-relu": "squared_relu",
+    "geglu": "geglu",
+    "fast-geglu": "geglu",
+    "quick-geglu": "geglu",
+    "relu": "relu",
+}
+"""NeMo's names of activations."""
+
+
+def _precision(facts: Facts, flag: Flag) -> None:
+    """``bf16-mixed``, ``bf16_mixed``, ``16``, ``32``; a recipe's name may say more."""
+    said = str(flag.value).lower().replace("_", "-")
+    if "fp8" in said:
+        facts.say("training.precision.matmul", FP8, flag)
+    for start, value in (("bf16", "bf16"), ("fp8", "bf16"), ("fp16", "fp16"), ("16", "fp16")):
+        if said.startswith(start):
+            facts.say("training.precision.compute", value, flag)
+            return
+    if said.startswith(("32", "fp32")):
+        facts.say("training.precision.compute", "fp32", flag)
+    else:
+        facts.wrong(flag, "expected bf16-mixed, 16-mixed or 32")
+
+
+precision = unless_open("training.precision.compute", _precision)
+
+
+def named(facts: Facts, flag: Flag) -> None:
+    """The name of a shipped configuration says which program reads it: ``megatron_bert``, for example."""
+    said = str(flag.value).lower()
+    if said.startswith("megatron_"):
+        _kind(facts, flag, said.removeprefix("megatron_"))
+    if not facts.refused and "model.family" not in facts.known:
+        facts.effectless(flag)
+
+
+def target(facts: Facts, flag: Flag) -> None:
+    """A class that is a model of the catalog, or none that a scenario can say."""
+    name = str(flag.value).rpartition(".")[2].lower().replace("modelprovider", "config")
+    refused, family = len(facts.refused), facts.get("model.family")
+    _kind(facts, flag, name)
+    if len(facts.refused) > refused or facts.get("model.family") != family:
+        return
+    if name in _TARGETS and _TARGETS[name] in ModelSpec.entries():
+        facts.say("model.use", _TARGETS[name], flag)
+    elif name in _PLAIN or "config" not in name:
+        facts.effectless(flag, "the sizes count")
+    else:
+        facts.unsupported(flag, "nothing but the file is read: give --model, or what it lacks with --set")
+
+
+def _kind(facts: Facts, flag: Flag, name: str) -> None:
+    """What a name gives away of the model."""
+    for word_, beyond in _BEYOND.items():
+        if word_ in name:
+            facts.refuse(flag, beyond)
+            return
+    for word_, family in _FAMILIES.items():
+        if name.startswith(word_):
+            facts.say("model.family", family, flag)
+            if word_ != family:
+                facts.unsupported(flag, "a T5 is simulated")
+
+
+def heads_of_bert(facts: Facts, flag: Flag) -> None:
+    """``bert_binary_head``, which BERT alone has: a head for pairs of sentences beside that for words."""
+    facts.say("model.family", "bert", flag)
+    if flag.value is False:
+        facts.unsupported(flag, "the pooler and the head for pairs of sentences are there, too")
+
+
+def of_encoder(facts: Facts, flag: Flag) -> None:
+    """Layers of an encoder beside those of a decoder: a T5."""
+    states("encoder_layers")(facts, flag)
+    facts.say("model.family", "t5", flag)
+
+
+def of_decoder(facts: Facts, flag: Flag) -> None:
+    """A size of the decoder, which has those of the encoder."""
+    twin = flag.name.replace("model.decoder.", "model.encoder.", 1)
+    if any(each.name == twin and each.value == flag.value for each in facts.flags):
+        facts.effectless(flag, "as the encoder")
+    else:
+        facts.unsupported(flag, "the decoder is as the encoder")
+
+
+def _activation(facts: Facts, flag: Flag) -> None:
+    said = str(flag.value).lower().replace("_", "-")
+    if said in _ACTIVATIONS:
+        facts.say("model.activation", _ACTIVATIONS[said], flag)
+    elif "reglu" in said:
+        facts.say("model.activation", "geglu", flag)
+        facts.unsupported(flag, "GELU is the gate: a little more arithmetic, as many bytes")
+    else:
+        facts.unsupported(flag, "GELU is simulated")
+
+
+activation = unless_open("model.activation", _activation)
+
+
+def _function(facts: Facts, flag: Flag) -> None:
+    """Megatron-Core's ``activation_func``: a function's name with its module, or without."""
+    said = str(flag.value).rpartition(".")[2].lower()
+    if said in _ACTIVATIONS and said not in _GATED and said not in _UNGATED:
+        facts.say("model.activation", _ACTIVATIONS[said], flag)
+    elif flag.value is not None:
+        facts.say("function", said, flag)
+
+
+function = unless_open("model.activation", _function)
+
+
+def gate(facts: Facts) -> None:
+    """The activation, of Megatron-Core's two words: a function, and whether it is a gate."""
+    gated = facts.get("gated", False)
+    if "function" not in facts.known:
+        if gated:
+            facts.say("model.activation", "swiglu", facts.flag("gated"))
+        return
+    name, flag = facts.get("function"), facts.flag("function")
+    known = _GATED if gated else _UNGATED
+    if name in known:
+        facts.say("model.activation", known[name], flag)
+    else:
+        facts.say("model.activation", "geglu" if gated else "gelu", flag)
+        facts.unsupported(flag, "GELU is simulated in its place")
+
+
+def fp8(facts: Facts, flag: Flag) -> None:
+    """Whether products have fp8 operands."""
+    if flag.missing:
+        facts.leave_open("training.precision.matmul", flag)
+    elif flag.value not in (None, False, "null"):
+        facts.say("training.precision.matmul", FP8, flag)
+    else:
+        facts.effectless(flag, "off")
+
+
+optimizer = unless_open("training.optimizer.kind", named_optimizer)
+
+
+def made_by(facts: Facts, flag: Flag) -> None:
+    """The function or class that makes the optimizer, where its name says that it is a distributed one."""
+    if "distributed" in str(flag.value).rpartition(".")[2].lower():
+        facts.say("parallel.optimizer_sharding", ZERO[1], flag)
+    else:
+        facts.effectless(flag)
+
+
+def betas(facts: Facts, flag: Flag) -> None:
+    """Adam's two decays."""
+    if isinstance(flag.value, list) and len(flag.value) == 2:
+        facts.say("training.optimizer.beta1", flag.value[0], flag)
+        facts.say("training.optimizer.beta2", flag.value[1], flag)
+    else:
+        facts.wrong(flag, "expected two numbers")
+
+
+def of_bridge(flags: Iterable[Flag]) -> bool:
+    """Whether a file is one of Megatron-Bridge, which adds to a recipe in Python."""
+    sections = {flag.name.partition(".")[0] for flag in flags}
+    return "train" in sections and "trainer" not in sections
+
+
+def recipe(facts: Facts) -> None:
+    """States what all of Megatron-Bridge's recipes for pre-training do, where the file is silent."""
+    facts.default("training.precision.compute", "bf16", "bf16_mixed, as in Megatron-Bridge's recipes")
+    facts.default("parallel.optimizer_sharding", ZERO[1], "the distributed optimizer of the recipes")
+    silent = [axis for axis in ("tensor", "pipeline", "context") if axis not in facts.known]
+    if silent:
+        facts.remark(
+            f"the file says nothing of {', '.join(silent)} parallelism: 1, whatever a recipe in Python says"
+        )
+
+
+def adapters(facts: Facts, flag: Flag) -> None:
+    """Anything of ``peft``, unless it is switched off."""
+    if flag.value in (None, False, "none", "None", "null", {}):
+        facts.effectless(flag, "off")
+    else:
+        facts.refuse(flag, ADAPTERS)
+
+
+def schemed(facts: Facts, flag: Flag) -> None:
+    """NeMo 1's ``peft`` sections: the scheme decides, the sizes of each stand beside it."""
+    if flag.name.endswith(".peft_scheme"):
+        adapters(facts, flag)
+    else:
+        facts.effectless(flag, "peft_scheme decides")

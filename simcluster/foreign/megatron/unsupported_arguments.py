@@ -1,0 +1,91 @@
+"""Megatron's arguments, and those of its forks, for layers and training that no scenario can say yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from simcluster.foreign.reading.flag import Flag
+from simcluster.foreign.translation.facts import Facts, Meaning
+from simcluster.foreign.translation.flag_readers import refused
+from simcluster.foreign.translation.unsupported_features import (
+    ADAPTERS,
+    LINEAR_ATTENTION,
+    SPARSE_ATTENTION,
+    STATE_SPACE,
+    Beyond,
+)
+
+FILTERED = Beyond(
+    "convolutions in front of attention (Yuan's localised filtering)", "attention without convolutions"
+)
+RETRIEVAL = Beyond("retrieval from other texts (RETRO)", "a decoder alone")
+
+_HYBRID_MAMBA = frozenset("M")
+"""Letters of a pattern of layers that stand for state-space layers; attention and MLP have others."""
+
+
+def _pattern(facts: Facts, flag: Flag) -> None:
+    """Kinds of all layers by letters (``M-M*-``); M are Mamba's."""
+    text = "".join(flag.value) if isinstance(flag.value, list) else str(flag.value or "")
+    if _HYBRID_MAMBA & {*text}:
+        facts.refuse(flag, STATE_SPACE)
+    elif text and text != "None":
+        facts.unsupported(flag, "every layer has attention and an MLP")
+    else:
+        facts.effectless(flag, "off")
+
+
+def _spec(facts: Facts, flag: Flag) -> None:
+    """A module that lays out the layers: the usual ones, or those of Mamba."""
+    text = " ".join(flag.value) if isinstance(flag.value, list) else str(flag.value)
+    if "mamba" in text.lower():
+        facts.refuse(flag, STATE_SPACE)
+    elif "retro" in text.lower():
+        facts.refuse(flag, RETRIEVAL)
+    else:
+        facts.effectless(flag, "layers are those that the other arguments say")
+
+
+def _variant(facts: Facts, flag: Flag) -> None:
+    """Megatron-Core's experimental attention: linear, or sparse."""
+    text = " ".join(flag.value) if isinstance(flag.value, list) else str(flag.value)
+    facts.refuse(flag, SPARSE_ATTENTION if "dsa" in text.lower() else LINEAR_ATTENTION)
+
+
+MEANINGS: Mapping[str, Meaning] = {
+    "full_attention_interval": refused(LINEAR_ATTENTION, unless=(None, 1, "1")),
+    "experimental_attention_variant": _variant,
+    "hybrid_override_pattern": _pattern,
+    "hybrid_layer_pattern": _pattern,
+    "hybrid_attention_ratio": refused(STATE_SPACE, unless=(None,)),
+    "hybrid_mlp_ratio": refused(STATE_SPACE, unless=(None, 0, 0.0, "0", "0.0")),
+    "is_hybrid_model": refused(STATE_SPACE),
+    "spec": _spec,
+    "index_topk": refused(SPARSE_ATTENTION),
+    "enable_dsa_indexer": refused(SPARSE_ATTENTION),
+    "use_dsa": refused(SPARSE_ATTENTION),
+    "use_dsa_absorb": refused(SPARSE_ATTENTION),
+    "use_lf_gate": refused(FILTERED),
+    "use_lora": refused(ADAPTERS),
+    "qlora": refused(ADAPTERS),
+    "retro_add_retriever": refused(RETRIEVAL),
+}
+"""By name, without dashes."""
+
+_BEGINNINGS: Mapping[str, Beyond] = {
+    "linear_attention": LINEAR_ATTENTION,
+    "linear_conv_kernel": LINEAR_ATTENTION,
+    "linear_key_head": LINEAR_ATTENTION,
+    "linear_value_head": LINEAR_ATTENTION,
+    "linear_num_": LINEAR_ATTENTION,
+    "mamba_": STATE_SPACE,
+    "lora_": ADAPTERS,
+    "dsa_indexer_": SPARSE_ATTENTION,
+}
+"""Arguments that come in numbers."""
+
+
+def beyond(name: str) -> Meaning | None:
+    """What the argument called ``name`` means if it asks for what no scenario can say; None otherwise."""
+    begins = next((begin for begin in _BEGINNINGS if name.startswith(begin)), None)
+    return MEANINGS.get(name) or (refused(_BEGINNINGS[begins]) if begins else None)

@@ -1,0 +1,278 @@
+"""The model of a MindFormers YAML: its type decides the family, its keys the dimensions.
+
+Key names and defaults: reference ``mindspore.md`` sections 2 and 7; those of GLM from memory of its shipped
+configurations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from simcluster.foreign.reading.flag import Flag
+from simcluster.foreign.translation.facts import Facts, Meaning
+from simcluster.foreign.translation.flag_readers import (
+    embedding_dropout,
+    fraction,
+    lost,
+    number,
+    refused,
+    selects,
+    states,
+    switch,
+    word,
+)
+from simcluster.foreign.translation.mixture_of_experts import DEEPSEEK
+from simcluster.foreign.translation.unsupported_features import ADAPTERS, RECURRENT, STATE_SPACE, Beyond
+
+SECTION = "model.model_config."
+
+_GPT = {"norm": "layer", "activation": "gelu", "positions": "learned", "bias": True, "tied": True}
+_LLAMA = {"norm": "rms", "activation": "swiglu", "positions": "rotary", "bias": False, "tied": False}
+_GLM = {**_LLAMA, "rotary_fraction": 0.5}
+_TYPES: Mapping[str, Mapping[str, object]] = {
+    "llama": _LLAMA,
+    "qwen3": {**_LLAMA, "qk_norm": True},
+    "qwen2": {**_LLAMA, "qkv_bias": True},
+    "mistral": _LLAMA,
+    "mixtral": _LLAMA,
+    "deepseekv2": _LLAMA,
+    "deepseekv3": _LLAMA,
+    "qwen3moe": {**_LLAMA, "qk_norm": True},
+    "internlm": _LLAMA,
+    "chatglm2": _GLM,
+    "chatglm3": _GLM,
+    "chatglm4": _GLM,
+    "glm2": _GLM,
+    "glm3": _GLM,
+    "glm4": _GLM,
+    "codegeex2": _GLM,
+    "gpt2": _GPT,
+}
+"""Types by their names without 'Config' and underscores."""
+
+_OTHERS = ("bert", "t5", "vit", "swin", "mae", "clip", "blip", "sam", "whisper", "wukong", "simmim")
+"""Beginnings of the names of what is no decoder."""
+
+_BEYOND: Mapping[str, Beyond] = {"mamba": STATE_SPACE, "rwkv": RECURRENT}
+
+_FLOATS = {
+    f"{prefix}{name}": short
+    for name, short in (("float32", "fp32"), ("float16", "fp16"), ("bfloat16", "bf16"))
+    for prefix in ("", "mindspore.", "mstype.")
+}
+
+MODEL: Mapping[str, Meaning] = {
+    "type": states("type", word),
+    "model_type": states("type", word),
+    "batch_size": states("prompts"),
+    "num_blocks": states("blocks"),
+    "seq_length": states("training.seq_len"),
+    "hidden_size": states("model.hidden"),
+    "num_layers": states("model.layers"),
+    "num_hidden_layers": states("model.layers"),
+    "num_heads": states("model.heads"),
+    "num_attention_heads": states("model.heads"),
+    "n_kv_heads": states("model.kv_heads"),
+    "num_key_value_heads": states("model.kv_heads"),
+    "num_query_groups": states("model.kv_heads"),
+    "multi_query_attention": switch("grouped", True, False),
+    "multi_query_group_num": states("query_groups"),
+    "head_dim": states("model.head_dim"),
+    "kv_channels": states("model.head_dim"),
+    "intermediate_size": states("model.ffn"),
+    "ffn_hidden_size": states("model.ffn"),
+    "multiple_of": states("ffn_multiple"),
+    "ffn_dim_multiplier": states("ffn_factor", number),
+    "expand_ratio": states("expand", number),
+    "vocab_size": states("model.vocab"),
+    "padded_vocab_size": states("padded_vocab"),
+    "theta": states("model.rope_theta", number),
+    "rope_theta": states("model.rope_theta", number),
+    "rotary_base": states("model.rope_theta", number),
+    "rotary_pct": fraction,
+    "rotary_percent": fraction,
+    "partial_rotary_factor": fraction,
+    "max_position_embedding": states("positions_limit"),
+    "max_position_embeddings": states("positions_limit"),
+    "tie_word_embeddings": switch("model.tied", True, False),
+    "untie_embeddings_and_output_weights": switch("model.tied", False, True),
+    "qkv_has_bias": switch("model.qkv_bias", True, False),
+    "attention_bias": switch("model.qkv_bias", True, False),
+    "add_qkv_bias": switch("model.qkv_bias", True, False),
+    "add_bias_linear": switch("model.bias", True, False),
+    "attn_proj_has_bias": lost("the projection behind attention has no bias"),
+    "apply_residual_connection_post_layernorm": lost("residuals start before the norms"),
+    "post_layer_norm": lost("there is a norm behind the last layer", unless=(True, None)),
+    "qk_layernorm": switch("model.qk_norm"),
+    "normalization": selects("model.norm", {"rmsnorm": "rms", "layernorm": "layer"}, "RMS norm is simulated"),
+    "rmsnorm": switch("model.norm", "rms", "layer"),
+    "hidden_act": selects(
+        "model.activation",
+        {"silu": "swiglu", "swiglu": "swiglu", "gelu": "gelu", "relu": "relu", "fusedswiglu": "swiglu"},
+        "the activation of the model's family is simulated",
+    ),
+    "position_embedding_type": selects(
+        "model.positions",
+        {"rope": "rotary", "yarn": "rotary", "learned_absolute": "learned"},
+        "rotary positions are simulated",
+    ),
+    "hidden_dropout_rate": states("model.dropout", number),
+    "attention_dropout_rate": states("model.attention_dropout", number),
+    "hidden_dropout": states("model.dropout", number),
+    "attention_dropout": states("model.attention_dropout", number),
+    "emb_dropout_prob": embedding_dropout,
+    "compute_dtype": selects("training.precision.compute", _FLOATS),
+    "param_init_type": selects("parameters", _FLOATS),
+    "params_dtype": selects("parameters", _FLOATS),
+    "fp32_residual_connection": lost("residuals have the number format of all activations"),
+    "quantization_bit": lost("weights have the number format of the computation", unless=(None, 0)),
+    "pre_seq_len": refused(ADAPTERS, unless=(None, 0)),
+    "use_flash_attention": switch("flash"),
+    "pp_interleave_num": states("chunks"),
+    "offset": lambda facts, flag: _offset(facts, flag),
+    "fine_grain_interleave": states("fine_grain"),
+    "mtp_depth": lambda facts, flag: _predicts_further(facts, flag),
+    "mtp_num_layers": lambda facts, flag: _predicts_further(facts, flag),
+    "num_nextn_predict_layers": lambda facts, flag: _predicts_further(facts, flag),
+    "sliding_window": states("model.window"),
+    "use_sliding_window": switch("windowed", True, False),
+    "max_window_layers": states("window_from"),
+    "pet_config": refused(ADAPTERS, unless=(None, False, {})),
+    "pet_config.pet_type": refused(ADAPTERS, unless=(None, False, "")),
+    **DEEPSEEK,
+}
+"""Keys below ``model.model_config``."""
+
+
+def _predicts_further(facts: Facts, flag: Flag) -> None:
+    """Layers that predict further tokens: none is simulated, but offsets count them."""
+    lost("no further tokens are predicted: less time and memory", unless=(None, 0))(facts, flag)
+    states("further")(facts, flag)
+
+
+def _offset(facts: Facts, flag: Flag) -> None:
+    """Layers that single stages have more than the mean."""
+    value = flag.value
+    rows = value if isinstance(value, list) and all(isinstance(row, list) for row in value) else [value]
+    if value in (0, None) or not any(row and any(row) for row in rows if isinstance(row, list)):
+        facts.effectless(flag, "stages are equal")
+    elif all(isinstance(row, list) and all(isinstance(each, int) for each in row) for row in rows):
+        facts.say("offset", value, flag)
+    else:
+        facts.unsupported(flag, "stages of equal size are simulated")
+
+
+def model(facts: Facts, *, named: bool) -> None:
+    """The family's choices, dimensions that follow from others, number formats.
+
+    ``named``: a model of the catalog is given, beside which only what the file says counts.
+    """
+    _grouped(facts)
+    _window(facts)
+    _vocabulary(facts)
+    _numbers(facts)
+    if not named:
+        _family(facts)
+
+
+def _family(facts: Facts) -> None:
+    """The family's choices, and the inner size of the MLP by Llama's rule."""
+    kind = str(facts.get("type", "LlamaConfig"))
+    short = kind.lower().replace("_", "").removesuffix("config")
+    for start, beyond in _BEYOND.items():
+        if short.startswith(start):
+            facts.refuse(facts.flag("type"), beyond)
+    if short.startswith(_OTHERS):
+        message = f"only decoders are read of a MindFormers YAML, and {kind} is none"
+        facts.wrong(facts.flag("type"), message, "name the model: --model bert-large")
+        return
+    family = _TYPES.get(short)
+    if family is None:
+        family = _LLAMA
+        facts.unsupported(facts.flag("type"), "layers as in Llama are simulated")
+    for name, value in family.items():
+        facts.default(f"model.{name}", value, f"model of type {kind}")
+    if not facts.get("flash", True):
+        facts.unsupported(
+            facts.flag("flash"), "attention is simulated as a fused kernel, which keeps no scores"
+        )
+    hidden = facts.get("model.hidden")
+    if hidden and "model.ffn" not in facts.known:
+        facts.default("model.ffn", _inner(facts, hidden), f"{kind}'s rule for the inner size")
+    for name in ("ffn_multiple", "ffn_factor", "expand"):
+        if name in facts.known:
+            facts.effectless(facts.flag(name), "used for the inner size of the MLP")
+    if "positions_limit" in facts.known:
+        flag = facts.flag("positions_limit")
+        if facts.get("model.positions") == "learned":
+            facts.say("model.max_positions", facts.get("positions_limit"), flag)
+        else:
+            facts.effectless(flag, "there is no table of positions")
+    elif facts.get("model.positions") == "learned" and facts.get("training.seq_len"):
+        facts.default("model.max_positions", facts.get("training.seq_len"), "the sequence length")
+    for name in ("model.dropout", "model.attention_dropout"):
+        if name in facts.known and not facts.get(name):
+            facts.effectless(facts.drop(name), "off")
+
+
+def _grouped(facts: Facts) -> None:
+    """GLM counts key-value heads only where it is told that queries share them."""
+    if "query_groups" not in facts.known:
+        return
+    flag = facts.flag("query_groups")
+    if facts.get("grouped"):
+        facts.say("model.kv_heads", facts.get("query_groups"), flag)
+    else:
+        facts.effectless(flag, "without multi_query_attention: True")
+
+
+def _window(facts: Facts) -> None:
+    """Qwen's configurations name a window that they do not use, or use in the last layers alone."""
+    off = facts.get("windowed") is False
+    if off and "model.window" in facts.known:
+        facts.effectless(facts.drop("model.window"), "use_sliding_window is off")
+    if "window_from" in facts.known:
+        first, flag = facts.get("window_from"), facts.drop("window_from")
+        if first and "model.window" in facts.known:
+            facts.unsupported(flag, "every layer has the window")
+        else:
+            facts.effectless(flag, "there is no window" if first else "every layer has the window")
+
+
+def _vocabulary(facts: Facts) -> None:
+    """The rows of the embedding as they are in memory, where both numbers are given."""
+    if "padded_vocab" in facts.known:
+        if "model.vocab" in facts.known:
+            facts.effectless(facts.drop("model.vocab"), "padded_vocab_size counts")
+        facts.say("model.vocab", facts.get("padded_vocab"), facts.flag("padded_vocab"))
+
+
+def _inner(facts: Facts, hidden: int) -> int:
+    """4 x hidden, or 8/3 of it times a factor, rounded up to a multiple."""
+    if facts.get("model.activation") != "swiglu":
+        return int(facts.get("expand", 4) * hidden)
+    inner: int = 4 * hidden
+    if "ffn_factor" in facts.known:
+        inner = int((facts.get("ffn_factor") + 0.01) * inner)
+    inner = int(2 * inner / 3)
+    multiple: int = max(1, facts.get("ffn_multiple", 256))
+    return -(-inner // multiple) * multiple
+
+
+def _numbers(facts: Facts) -> None:
+    """Parameters in fp32 are their own master copy; in the compute format there is none."""
+    facts.default("training.precision.compute", "fp16", "MindFormers' default")
+    compute, parameters = facts.get("training.precision.compute"), facts.get("parameters", "fp32")
+    if compute == "fp32":
+        return
+    if parameters == "fp32":
+        facts.default("training.precision.gradients", "fp32", "as the parameters")
+        if "parameters" in facts.known:
+            facts.effectless(facts.flag("parameters"), "the fp32 parameters are the master copy")
+    elif parameters == compute:
+        facts.say("training.precision.master", "none", facts.flag("parameters"))
+        facts.say("training.precision.gradients", compute, facts.flag("parameters"))
+    else:
+        facts.unsupported(
+            facts.flag("parameters"), f"weights are simulated in {compute} with an fp32 master copy"
+        )

@@ -1,0 +1,137 @@
+"""MindFormers' ``recompute_config`` in the words of a scenario (reference ``mindspore.md`` 7.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from simcluster.document.pattern import matches
+from simcluster.foreign.reading.flag import Flag
+from simcluster.foreign.translation.facts import Choice, Facts, Meaning
+from simcluster.foreign.translation.flag_readers import states, switch
+
+SECTION = "recompute_config."
+
+_OPERATORS = {
+    "attention_norm": "attention.norm",
+    "attention.wo": "attention.out",
+    "attention.apply_rotary_emb": "attention.rotary",
+    "ffn_norm": "mlp.norm",
+    "feed_forward.mul": "mlp.activation",
+    "feed_forward.w1.activation.silu": "mlp.activation",
+    "feed_forward.w1": "mlp.up",
+    "feed_forward.w2": "mlp.down",
+    "add": "*.residual",
+}
+"""What MindFormers calls the operators of a layer; silu and mul are one kernel here."""
+
+_USUAL = ("feed_forward.mul", "feed_forward.w1.activation.silu")
+"""What select_recompute: true means."""
+
+
+def _as_written(facts: Facts, flag: Flag) -> Any:
+    return flag.value
+
+
+_MEANINGS: Mapping[str, Meaning] = {
+    f"{SECTION}recompute": states("recompute", _as_written),
+    f"{SECTION}select_recompute": states("select", _as_written),
+    f"{SECTION}select_comm_recompute": states("select_comm", _as_written),
+    f"{SECTION}mp_comm_recompute": switch("collectives", True, False),
+    f"{SECTION}parallel_optimizer_comm_recompute": switch("gathers", True, False),
+    f"{SECTION}recompute_slice_activation": switch("slice", True, False),
+}
+
+
+def meaning_of(name: str) -> Meaning | None:
+    """What a setting of the section means; None if it is none of them."""
+    if name.startswith(f"{SECTION}select_recompute."):
+        return _selected
+    return _MEANINGS.get(name)
+
+
+def _selected(facts: Facts, flag: Flag) -> None:
+    """One operator of several, with the layers where it is recomputed."""
+    before = facts.get("select")
+    pattern = flag.name.removeprefix(f"{SECTION}select_recompute.")
+    mapping = before if isinstance(before, dict) else {}
+    facts.known.pop("select", None)
+    facts.say("select", {**mapping, pattern: flag.value}, flag)
+
+
+def recomputation(facts: Facts) -> None:
+    """Whole layers, of all stages or of each; or chosen operators, which count only without whole layers."""
+    layers = _layers(facts)
+    operators = () if layers else tuple(_operators(facts))
+    if not layers and not operators:
+        for name in ("select", "select_comm", "collectives", "gathers", "slice"):
+            if name in facts.known and facts.flag(name) not in [each.flag for each in facts.untranslated]:
+                facts.effectless(facts.flag(name), "nothing is recomputed")
+        return
+    said: dict[str, Any] = {"layers": layers} if layers else {"operators": list(operators)}
+    if facts.get("collectives") is False:
+        said["collectives"] = False
+    for name in ("gathers", "slice"):
+        if facts.get(name) and layers:
+            said[name] = True
+        elif facts.get(name):
+            facts.effectless(facts.flag(name), "no layer is recomputed whole")
+    if "select" in facts.known and layers:
+        why = "whole layers are recomputed" if facts.get("select") else "off"
+        facts.effectless(facts.flag("select"), why)
+    if "select_comm" in facts.known:
+        facts.effectless(facts.flag("select_comm"), "what is gathered in front of an operator is not kept")
+    flag = facts.flag("recompute" if layers else "select")
+    facts.say("parallel.recompute", Choice((said,)), flag)
+
+
+def _layers(facts: Facts) -> Any:
+    """What the scenario calls ``layers``; None where no layer is recomputed whole."""
+    value, flag = facts.get("recompute"), facts.flag("recompute")
+    if value in (None, False):
+        return None
+    if value is True:
+        return "all"
+    if isinstance(value, int):
+        return value
+    stages = facts.get("pipeline", 1)
+    rows = value if isinstance(value, list) and all(isinstance(row, list) for row in value) else [value]
+    if not all(isinstance(row, list) and all(isinstance(each, int) for each in row) for row in rows):
+        facts.wrong(flag, "expected true, false or a list of layers per stage")
+        return None
+    if {len(row) for row in rows} != {stages}:
+        facts.wrong(flag, f"expected a number of layers for each of {stages} stages")
+        return None
+    counts = [sum(column) for column in zip(*rows, strict=True)]
+    some = 0 < sum(counts) < facts.get("model.layers", 0)
+    if some and len(rows) > 1 and len(rows) == facts.get("chunks", 1):
+        return rows
+    if len(rows) > 1 and any(counts):
+        facts.unsupported(flag, "of every stage so many layers are recomputed, the first ones")
+    if sum(counts) == facts.get("model.layers"):
+        return "all"
+    return counts if any(counts) else None
+
+
+def _operators(facts: Facts) -> Iterator[str]:
+    """The operators that are recomputed, as patterns."""
+    value, flag = facts.get("select"), facts.flag("select")
+    if not value:
+        return
+    names = list(_USUAL) if value is True else value
+    if isinstance(names, dict):
+        partly = [name for name, where in names.items() if where is not True]
+        if partly:
+            facts.unsupported(flag, f"{', '.join(partly)}: in chosen layers; simulated in all layers")
+    elif not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        facts.unsupported(flag, "nothing is recomputed: more memory and less time than this")
+        return
+    found: dict[str, None] = {}
+    for name in names:
+        # MindFormers writes regular expressions, mostly names with escaped dots.
+        plain = str(name).replace("\\.", ".").replace(".*", "*").removesuffix("$")
+        known = [own for theirs, own in _OPERATORS.items() if matches(plain, theirs)]
+        if not known:
+            facts.unsupported(flag, f"{name} is not recomputed: no operator here is known by it")
+        found.update((f"layers.*.{own}", None) for own in known)
+    yield from found

@@ -1,0 +1,61 @@
+"""The settings of a YAML or JSON file: every leaf with its path and line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import PurePath
+from typing import Any
+
+from simcluster.document import Document
+from simcluster.errors import Problem, ScenarioError
+from simcluster.foreign.reading.flag import Flag
+from simcluster.foreign.reading.yaml_references import followed
+
+
+def read_settings(text: str, name: str) -> list[Flag]:
+    """The leaves of a YAML file in order, named by their paths (``model.hidden_size``).
+
+    References to other settings (``${model.x}``, ``${.x}``) are followed, and sums and products of them
+    worked out (``references``). Raises ScenarioError, with its
+    place, for text that is no YAML.
+    """
+    document = Document.parse(text, name)
+    return [_flag(document, path, value) for path, value in _leaves(document.data, ())]
+
+
+def read_json(text: str, name: str) -> list[Flag]:
+    """The leaves of a JSON file; ScenarioError, with its place, for text that is no JSON."""
+    stripped = text.lstrip("\ufeff \t\r\n")
+    if not stripped.startswith("{"):
+        line = text.count("\n", 0, len(text) - len(stripped)) + 1
+        raise ScenarioError(Problem("this is no JSON object; expected '{'", where=f"{name}:{line}:1"))
+    # JSON is YAML except for tabs, which may only stand between its parts; columns stay as they are.
+    return read_settings(text.replace("\t", " "), name)
+
+
+def _flag(document: Document, path: tuple[Any, ...], value: Any) -> Flag:
+    name = ".".join(map(str, path))
+    mark = document.mark(path)
+    found, missing = followed(document.data, path, value)
+    text = f"{name}: {_shown(value)}"
+    return Flag(name, found, text, f"{mark.name}:{mark.line}", missing)
+
+
+def _leaves(data: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """(path, value) of everything that is not a mapping, or an empty one; lists are leaves."""
+    if isinstance(data, Mapping) and data:
+        for key, value in data.items():
+            yield from _leaves(value, (*path, key))
+    else:
+        yield path, data
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "null" if value is None else str(value)
+
+
+def stem(name: str) -> str:
+    """The name of a file without folder and ending."""
+    return PurePath(name).stem

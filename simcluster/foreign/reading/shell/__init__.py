@@ -1,0 +1,7 @@
+"""Reading the arguments of a launch out of a shell script: as text, nothing is ever executed."""
+
+from simcluster.foreign.reading.shell.expand import read_script
+from simcluster.foreign.reading.shell.field import Field, Script
+from simcluster.foreign.reading.shell.launch import Launch, find_launch
+
+__all__ = ["Field", "Launch", "Script", "find_launch", "read_script"]

@@ -1,0 +1,86 @@
+"""Which statements of a script run: blocks and lists of commands, where their conditions are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simcluster.foreign.reading.shell.conditions import Holds, both, either, opposite
+
+
+@dataclass
+class _Block:
+    """An open block: whether it is come to, whether what stands here runs, and whether a branch has run."""
+
+    kind: str
+    reached: Holds = True
+    runs: Holds = True
+    done: Holds = False
+    on: tuple[str, ...] = ()
+
+
+class Flow:
+    """Follows keywords and the results of commands.
+
+    ``status`` is whether the last command succeeded. A block whose condition is open has ``on``, the names
+    of what the condition asks for.
+    """
+
+    def __init__(self) -> None:
+        self.blocks: list[_Block] = []
+        self.status: Holds = None
+        self.asked: tuple[str, ...] = ()
+
+    def runs(self, joined: str) -> Holds:
+        """Whether a command runs that stands behind ``joined`` (``&&``, ``||``, or anything else)."""
+        found: Holds = True
+        for block in self.blocks:
+            found = both(found, both(block.reached, block.runs))
+        if joined == "&&":
+            found = both(found, self.status)
+        elif joined == "||":
+            found = both(found, opposite(self.status))
+        return found
+
+    def on(self, joined: str) -> tuple[str, ...]:
+        """What the open conditions around a command ask for that stands behind ``joined``."""
+        open_ = [block for block in self.blocks if both(block.reached, block.runs) is None]
+        names = [name for block in open_ for name in block.on]
+        return tuple(dict.fromkeys([*names, *(self.asked if joined else ())]))
+
+    def ended(self, result: Holds, joined: str, asked: tuple[str, ...]) -> None:
+        """Takes note of a command's result; ``asked`` are names that it depends on."""
+        if joined == "&&":
+            result = both(self.status, result)
+        elif joined == "||":
+            result = either(self.status, result)
+        joins = joined in ("&&", "||")
+        self.asked = tuple(dict.fromkeys([*(self.asked if joins else ()), *asked])) if result is None else ()
+        self.status = result
+
+    def keyword(self, name: str, joined: str) -> None:
+        """Opens, closes or changes a block."""
+        top = self.blocks[-1] if self.blocks else None
+        if name in _CLOSED.values():
+            reached = {"&&": self.status, "||": opposite(self.status)}.get(joined, True)
+            runs = None if name == "loop" else True
+            self.blocks.append(_Block(name, reached, runs, on=self.asked if joined else ()))
+        elif top is not None and _CLOSED.get(name) == top.kind:
+            self.blocks.pop()
+        elif top is not None and top.kind == "if" and name == "then":
+            self.branch(self.status, self.asked)
+        elif top is not None and top.kind == "if" and name in ("elif", "else"):
+            top.runs = opposite(top.done)
+        if name not in ("}", ")"):
+            self.asked = ()
+
+    def branch(self, holds: Holds, asked: tuple[str, ...]) -> None:
+        """Enters a branch of the innermost block whose condition holds, if none before it did."""
+        if not self.blocks:
+            return
+        block = self.blocks[-1]
+        block.runs = both(opposite(block.done), holds)
+        block.done = either(block.done, holds)
+        block.on = tuple(dict.fromkeys([*block.on, *asked]))
+
+
+_CLOSED = {"fi": "if", "esac": "case", "done": "loop", "}": "{", ")": "("}

@@ -1,7 +1,0 @@
-"""Reading the arguments of a launch out of a shell script: as text, nothing is ever executed."""
-
-from simcluster.foreign.shell.expand import read_script
-from simcluster.foreign.shell.field import Field, Script
-from simcluster.foreign.shell.launch import Launch, find_launch
-
-__all__ = ["Field", "Launch", "Script", "find_launch", "read_script"]

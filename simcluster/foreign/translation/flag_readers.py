@@ -1,0 +1,250 @@
+"""The usual meanings of settings, as functions that tables are made of."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from simcluster.document.wording import either
+from simcluster.errors import nearest
+from simcluster.foreign.reading.flag import Flag
+from simcluster.foreign.translation.facts import Choice, Facts, Meaning
+from simcluster.foreign.translation.unsupported_features import Beyond
+
+_INTEGER = re.compile("[+-]?[0-9]{1,18}")
+
+Reader = Callable[[Facts, Flag], Any]
+
+
+def integer(facts: Facts, flag: Flag) -> int | None:
+    """The integer a setting holds, given as a number or as text; a problem if it holds none."""
+    value = _single(facts, flag)
+    found = value
+    if isinstance(value, str):
+        found = int(value) if _INTEGER.fullmatch(value) else _float(value)
+    if isinstance(found, float) and found.is_integer():
+        found = int(found)
+    if isinstance(found, int) and not isinstance(found, bool):
+        return found
+    if value is not None:
+        facts.wrong(flag, "expected an integer")
+    return None
+
+
+def number(facts: Facts, flag: Flag) -> float | None:
+    """The finite number a setting holds; a problem if it holds none."""
+    value = _single(facts, flag)
+    found = _float(value) if isinstance(value, str) else value
+    if isinstance(found, (int, float)) and not isinstance(found, bool) and math.isfinite(found):
+        return float(found)
+    if value is not None:
+        facts.wrong(flag, "expected a number")
+    return None
+
+
+def boolean(facts: Facts, flag: Flag) -> bool | None:
+    """Whether a switch is on: present on a command line, or true or false."""
+    value = _single(facts, flag)
+    if isinstance(value, str) and value.lower() in ("true", "false"):
+        value = value.lower() == "true"
+    if isinstance(value, bool):
+        return value
+    if value is not None:
+        facts.wrong(flag, "expected true or false")
+    return None
+
+
+def word(facts: Facts, flag: Flag) -> str | None:
+    """The text a setting holds."""
+    value = _single(facts, flag)
+    if isinstance(value, str):
+        return value
+    if value is not None:
+        facts.wrong(flag, "expected a name")
+    return None
+
+
+def states(name: str, read: Reader = integer) -> Meaning:
+    """The value itself is the fact; null says nothing."""
+
+    def meaning(facts: Facts, flag: Flag) -> None:
+        value = read(facts, flag)
+        if value is not None:
+            facts.say(name, value, flag)
+
+    return unless_open(name, meaning)
+
+
+def switch(name: str, on: Any = True, off: Any = None) -> Meaning:
+    """A switch: ``on`` is the fact if it is set, ``off`` (None: nothing is said) if it is not."""
+
+    def meaning(facts: Facts, flag: Flag) -> None:
+        value = boolean(facts, flag)
+        found = on if value else off
+        if value is None:
+            return
+        if found is not None:
+            facts.say(name, found, flag)
+        else:
+            facts.effectless(flag, "off")
+
+    return unless_open(name, meaning)
+
+
+def selects(name: str, options: Mapping[str, Any], lost: str = "") -> Meaning:
+    """One of several words, each with the value it stands for; others are listed as not supported.
+
+    ``lost`` says what is simulated for those.
+    """
+
+    def meaning(facts: Facts, flag: Flag) -> None:
+        value = word(facts, flag)
+        if value is None:
+            return
+        if value.lower() in options:
+            facts.say(name, options[value.lower()], flag)
+        elif lost:
+            facts.unsupported(flag, lost)
+        else:
+            facts.wrong(flag, f"expected {either(options)}", nearest(value, options))
+
+    return unless_open(name, meaning)
+
+
+OFF: Collection[Any] = (None, False, 0, 1, "0", "1")
+"""Values that leave most settings without an effect."""
+
+
+def lost(reason: str, *, unless: Collection[Any] = OFF) -> Meaning:
+    """What changes the result and cannot be said; the values ``unless`` leave everything as it is."""
+
+    def meaning(facts: Facts, flag: Flag) -> None:
+        if not flag.missing and _among(flag, unless):
+            facts.effectless(flag, "off" if _among(flag, (*OFF, 0.0)) else "as is simulated")
+        else:
+            facts.unsupported(flag, reason)
+
+    return meaning
+
+
+def refused(beyond: Beyond, *, unless: Collection[Any] = (None, False, 0, "0")) -> Meaning:
+    """What no scenario can say, unless its value is one of those that switch it off."""
+
+    def meaning(facts: Facts, flag: Flag) -> None:
+        if flag.missing:
+            facts.wrong(flag, flag.missing)
+        elif _among(flag, unless):
+            facts.effectless(flag, "off")
+        else:
+            facts.refuse(flag, beyond)
+
+    return meaning
+
+
+def _among(flag: Flag, values: Collection[Any]) -> bool:
+    """Whether a setting has one of these values; the words null, none and false are those values."""
+    value = flag.value[0] if isinstance(flag.value, list) and len(flag.value) == 1 else flag.value
+    if isinstance(value, str) and value.lower() in ("null", "none", "false"):
+        value = None
+    return any(value is other or (type(value) is type(other) and value == other) for other in values)
+
+
+def chooses(name: str, choice: Choice) -> Meaning:
+    """A switch whose fact may be said in several ways."""
+    return switch(name, choice)
+
+
+def effectless(facts: Facts, flag: Flag) -> None:
+    """What changes neither time nor memory: names, paths, logging, seeds, the course of the loss."""
+    facts.effectless(flag)
+
+
+def clip(facts: Facts, flag: Flag) -> None:
+    """The bound on the gradient norm; zero is none."""
+    value = number(facts, flag)
+    if value:
+        facts.say("training.optimizer.clip", value, flag)
+    elif value is not None:
+        facts.effectless(flag, "off")
+
+
+def fraction(facts: Facts, flag: Flag) -> None:
+    """The share of a head's dims that is rotated; all of them is what happens anyway."""
+    value = number(facts, flag)
+    if value is not None and value < 1:
+        facts.say("model.rotary_fraction", value, flag)
+    elif value is not None:
+        facts.effectless(flag, "all dims are rotated")
+
+
+_WINDOW = re.compile(r"\s*[(\[]?\s*(-?[0-9]{1,18})\s*,\s*(-?[0-9]{1,18})\s*[)\]]?\s*")
+
+
+def window(facts: Facts, flag: Flag) -> None:
+    """Tokens before and behind a token that it sees, as Transformer Engine has it: ``4096, 0``; -1 is all."""
+    value = flag.value
+    text = ",".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
+    if flag.missing:
+        facts.leave_open("model.window", flag)
+    elif text in ("", "None", "null"):
+        facts.effectless(flag, "off")
+    elif (found := _WINDOW.fullmatch(text)) is None:
+        facts.wrong(flag, "expected two numbers: tokens before and behind a token")
+    elif int(found[1]) < 0:
+        facts.effectless(flag, "every token before is seen")
+    else:
+        facts.say("model.window", int(found[1]) + 1, flag)  # itself, too
+
+
+def embedding_dropout(facts: Facts, flag: Flag) -> None:
+    """The rate of dropout behind the embedding; zero is none."""
+    value = number(facts, flag)
+    if value:
+        facts.say("model.embedding_dropout", value, flag)
+    elif value is not None:
+        facts.effectless(flag, "off")
+
+
+def together(*meanings: Meaning) -> Meaning:
+    """Several meanings of one setting."""
+
+    def meaning(facts: Facts, flag: Flag) -> None:
+        for each in meanings:
+            each(facts, flag)
+
+    return meaning
+
+
+def unless_open(name: str, meaning: Meaning) -> Meaning:
+    """The meaning where the file says a value; where it leaves that open, ``--set`` may say fact ``name``."""
+
+    def found(facts: Facts, flag: Flag) -> None:
+        if flag.missing:
+            facts.leave_open(name, flag)
+        else:
+            meaning(facts, flag)
+
+    return found
+
+
+def _single(facts: Facts, flag: Flag) -> Any:
+    """The one value of a setting; None, with a problem where the file leaves it open."""
+    value = flag.value
+    if flag.missing:
+        facts.wrong(flag, flag.missing)
+        return None
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, (list, dict)):
+        facts.wrong(flag, "expected a single value")
+        return None
+    return value
+
+
+def _float(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

@@ -1,0 +1,56 @@
+"""The framework profile of a foreign file: what it already does of what the file's flags ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from simcluster.foreign.reading.flag import Flag
+from simcluster.foreign.translation.facts import Choice, Facts
+from simcluster.plan.spec.parallel_spec import FrameworkSpec
+
+AGREEING: Mapping[str, tuple[str, object, object]] = {
+    "overlap_grad_reduce": ("reduction.overlap", True, False),
+    "overlap_grad_sync": ("reduction.overlap", True, False),
+    "overlap_param_gather": ("gather", "overlapped", "exposed"),
+    "overlap_param_sync": ("gather", "overlapped", "exposed"),
+    "use_flash_attention": ("attention", "flash", "unfused"),
+    "use_flash_attn": ("attention", "flash", "unfused"),
+    "gradient_accumulation_fusion": ("accumulate", ("matmul",), ()),
+    "no_gradient_accumulation_fusion": ("accumulate", (), ("matmul",)),
+    "overlap_comm": ("reduction.overlap", True, False),
+}
+"""What a profile says about a flag: (key path in the profile, value when on, value when off)."""
+
+
+def of_profile(facts: Facts, flag: Flag) -> None:
+    """A flag that a framework profile decides: nothing to say if the profile does what the flag asks for."""
+    name = flag.name.lstrip("-").replace("-", "_").rpartition(".")[2]
+    if name in AGREEING:
+        path, on, off = AGREEING[name]
+        wanted = on if flag.value in (True, ["true"], ["True"]) else off
+        if profile_says(facts, path) == wanted:
+            facts.effectless(flag, "as the framework profile does")
+            return
+    facts.profiled(flag)
+
+
+def profile_says(facts: Facts, path: str) -> object:
+    """A switch of the framework profile that the facts name; None if there is no such profile or switch."""
+    name = facts.get("framework")
+    if name not in FrameworkSpec.entries():
+        return None
+    found: object = FrameworkSpec.load(name)
+    for key in path.split("."):
+        found = getattr(found, key, None)
+    return found
+
+
+def say_framework(facts: Facts, profile: str, because: str) -> None:
+    """States the profile, if it is in the catalog."""
+    if profile in FrameworkSpec.entries():
+        facts.default("framework", profile, because)
+    else:
+        lost = "the profile 'ideal' is simulated: no overhead, everything overlaps that can"
+        facts.default(
+            "framework", Choice((profile, "ideal"), lost), f"framework profile {profile}, {because}"
+        )

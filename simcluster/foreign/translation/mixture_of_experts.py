@@ -1,0 +1,248 @@
+"""Mixtures of experts and latent attention, in Megatron's words and in those of DeepSeek's ``config.json``.
+
+Facts with a word of their own, besides those of ``assemble``:
+
+    experts                            experts of a layer; what is said of them begins with ``experts_``
+    expert, expert_tensor              ranks that share the experts, and that split each of them
+    latent                             whether attention is latent; its sizes begin with ``latent_``
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from simcluster.foreign.reading.flag import Flag
+from simcluster.foreign.translation.facts import Facts, Meaning
+from simcluster.foreign.translation.flag_readers import (
+    effectless,
+    integer,
+    lost,
+    number,
+    selects,
+    states,
+    switch,
+)
+
+_SCORES = {"softmax": "softmax", "sigmoid": "sigmoid"}
+_BALANCED = "every expert gets equally many tokens"
+
+MEGATRON: Mapping[str, Meaning] = {
+    "num_experts": states("experts"),
+    "num_moe_experts": states("experts"),
+    "expert_model_parallel_size": states("expert"),
+    "expert_tensor_parallel_size": states("expert_tensor"),
+    "moe_router_topk": states("experts_chosen"),
+    "moe_ffn_hidden_size": states("experts_ffn"),
+    "moe_shared_expert_intermediate_size": states("experts_shared"),
+    "moe_layer_freq": lambda facts, flag: _frequency(facts, flag),
+    "moe_router_score_function": selects("experts_score", _SCORES, "softmax is simulated"),
+    "moe_router_pre_softmax": switch("experts_softmax_first"),
+    "moe_router_topk_scaling_factor": states("experts_scale", number),
+    "moe_router_num_groups": states("experts_groups"),
+    "moe_router_group_topk": states("experts_kept_groups"),
+    "n_shared_experts": states("experts_shared_count"),
+    "first_k_dense_replace": states("experts_dense_layers"),
+    "moe_intermediate_size": states("experts_ffn"),
+    "norm_topk_prob": switch("experts_normalised", True, False),
+    "routed_scaling_factor": states("experts_scale", number),
+    "n_group": states("experts_groups"),
+    "topk_group": states("experts_kept_groups"),
+    "multi_head_latent_attention": switch("latent"),
+    "qk_nope_head_dim": states("latent_nope_dim"),
+    "qk_rope_head_dim": states("latent_rope_dim"),
+    "moe_layer_recompute": lost("layers of experts keep what the other arguments say"),
+    "moe_pad_expert_input_to_capacity": lost("experts compute the tokens that they get"),
+    "moe_token_drop_policy": effectless,
+    "moe_router_enable_expert_bias": switch("experts_steered"),
+    "moe_expert_capacity_factor": states("experts_capacity", number),
+    "moe_router_load_balancing_type": lambda facts, flag: facts.effectless(flag, _BALANCED),
+    "moe_router_force_load_balancing": lambda facts, flag: facts.effectless(flag, _BALANCED),
+    "moe_token_dispatcher_type": lambda facts, flag: _dispatcher(facts, flag),
+    "moe_use_upcycling": effectless,
+    "moe_extended_tp": lost("experts are split as everything else is over tensor ranks"),
+    "multi_latent_attention": switch("latent"),
+    "q_lora_rank": lambda facts, flag: _rank(facts, flag),
+    "kv_lora_rank": states("latent_kv_rank"),
+    "qk_head_dim": states("latent_nope_dim"),
+    "qk_pos_emb_head_dim": states("latent_rope_dim"),
+    "v_head_dim": states("latent_value_dim"),
+}
+"""Megatron's arguments, without dashes."""
+
+DEEPSEEK: Mapping[str, Meaning] = {
+    "n_routed_experts": states("experts"),
+    "num_experts": states("experts"),
+    "num_local_experts": states("experts"),
+    "num_experts_per_tok": states("experts_chosen"),
+    "moe_intermediate_size": states("experts_ffn"),
+    "n_shared_experts": states("experts_shared_count"),
+    "first_k_dense_replace": states("experts_dense_layers"),
+    "scoring_func": selects("experts_score", _SCORES, "softmax is simulated"),
+    "norm_topk_prob": switch("experts_normalised", True, False),
+    "routed_scaling_factor": states("experts_scale", number),
+    "n_group": states("experts_groups"),
+    "topk_group": states("experts_kept_groups"),
+    "topk_method": lambda facts, flag: _method(facts, flag),
+    "multi_latent_attention": switch("latent"),
+    "q_lora_rank": lambda facts, flag: _rank(facts, flag),
+    "kv_lora_rank": states("latent_kv_rank"),
+    "qk_nope_head_dim": states("latent_nope_dim"),
+    "qk_rope_head_dim": states("latent_rope_dim"),
+    "v_head_dim": states("latent_value_dim"),
+}
+"""Keys of a model's ``config.json``, as MindFormers has them too."""
+
+
+def mixture(facts: Facts, *, chosen: int, groups_best: bool) -> None:
+    """States the sections of experts and of latent attention where the file has them.
+
+    ``chosen``: experts of a token if it does not say how many. ``groups_best``: whether a group of experts
+    counts as the sum of its best, as many as are taken of each (Megatron).
+    """
+    _latent(facts)
+    count = facts.get("experts")
+    if not count or count <= 1:
+        for name in [name for name in facts.known if name.startswith("expert")]:
+            flag = facts.drop(name)
+            if flag.value is not None and not any(each.flag == flag for each in facts.untranslated):
+                facts.effectless(flag, "there are no experts")
+        return
+    flag, top_k = facts.flag("experts"), facts.get("experts_chosen", chosen)
+    ffn = facts.get("experts_ffn") or facts.get("model.ffn")
+    score = facts.get("experts_score", "softmax")
+    found: dict[str, Any] = {
+        "count": count,
+        "top_k": top_k,
+        "ffn": ffn,
+        "shared": _shared(facts, ffn),
+        "dense_layers": _dense(facts),
+        "score": score,
+        "normalised": facts.get(
+            "experts_normalised", score == "sigmoid" or not facts.get("experts_softmax_first")
+        ),
+        "scale": facts.get("experts_scale"),
+        "steered": facts.get("experts_steered"),
+        "capacity_factor": facts.get("experts_capacity"),
+    }
+    groups, kept = facts.get("experts_groups"), facts.get("experts_kept_groups")
+    if groups and kept and groups > 1:
+        steered = facts.get("experts_steered")
+        best = max(1, top_k // kept) if groups_best else 2 if steered else 1
+        found |= {"groups": groups, "kept_groups": kept, "group_best": best}
+    if "capacity_factor" not in {name for name, value in found.items() if value}:
+        facts.remark(f"{flag}: no token is dropped, and {_BALANCED}")
+    if facts.get("model.bias"):
+        facts.unsupported(flag, "models with experts are simulated without biases")
+        facts.known.pop("model.bias")
+        facts.say("model.bias", False, flag)
+    facts.say("model.experts", {name: value for name, value in found.items() if value is not None}, flag)
+
+
+def _latent(facts: Facts) -> None:
+    """Latent attention where it is asked for, or where its sizes are given and nothing is said of it."""
+    sizes = {name: facts.get(f"latent_{name}") for name in ("kv_rank", "nope_dim", "rope_dim", "value_dim")}
+    if facts.get("latent", all(sizes.values())) and all(sizes.values()):
+        flag = facts.flag("latent" if "latent" in facts.known else "latent_kv_rank")
+        facts.say("model.latent", sizes | {"q_rank": facts.get("latent_q_rank", 0)}, flag)
+        for name in ("model.kv_heads", "query_groups", "model.head_dim"):
+            if name in facts.known:
+                facts.effectless(facts.drop(name), "latent attention has heads of its own")
+        if facts.get("model.bias"):
+            facts.unsupported(flag, "latent attention is simulated without biases")
+            facts.known.pop("model.bias")
+            facts.say("model.bias", False, flag)
+        if "model.qk_norm" in facts.known:
+            facts.effectless(facts.drop("model.qk_norm"), "latent attention has norms on its latents")
+    elif facts.get("latent"):
+        missing = [name for name, size in sizes.items() if not size]
+        facts.unsupported(facts.flag("latent"), f"ordinary attention is simulated: no {', '.join(missing)}")
+
+
+def _shared(facts: Facts, ffn: int | None) -> int:
+    """Experts that all tokens use: so many, or as wide as so many together."""
+    if "experts_shared_count" in facts.known:
+        return int(facts.get("experts_shared_count"))
+    width: int = facts.get("experts_shared", 0)
+    if not width or not ffn:
+        return 0
+    if width % ffn:
+        facts.unsupported(
+            facts.flag("experts_shared"),
+            f"shared experts are as wide as the others: {width} / {ffn} = {width / ffn:g}",
+        )
+    return max(1, round(width / ffn))
+
+
+def _dense(facts: Facts) -> int:
+    """Layers before the first with experts; a problem where others follow behind that."""
+    pattern, first = facts.get("experts_layers"), int(facts.get("experts_dense_layers", 0))
+    if pattern is None:
+        return first
+    layers, flag = facts.get("model.layers", 0), facts.flag("experts_layers")
+    if isinstance(pattern, int):
+        mixed = [place >= first and place % pattern == 0 for place in range(layers)]
+    else:
+        mixed = [bool(each) for each in pattern]
+    if len(mixed) != layers:
+        facts.wrong(flag, f"{len(mixed)} layers are listed, but the model has {layers}")
+        return 0
+    dense = mixed.index(True) if True in mixed else layers
+    if not all(mixed[dense:]):
+        facts.unsupported(flag, f"all layers behind the first {dense} have experts")
+    return dense
+
+
+def _frequency(facts: Facts, flag: Flag) -> None:
+    """Every so many layers one has experts (-1, MindSpeed's: all), or a list of zeros and ones."""
+    value = flag.value[0] if isinstance(flag.value, list) and len(flag.value) == 1 else flag.value
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        found: int | list[int] | None = list(value) if all(each in (0, 1) for each in value) else None
+    else:
+        found = 1 if str(value) == "-1" else _pattern(str(value))
+    if found is None or (isinstance(found, int) and found < 1):
+        facts.wrong(flag, "expected a number of layers, or a list such as ([0]*3+[1]*58)")
+    else:
+        facts.say("experts_layers", found, flag)
+
+
+def _pattern(text: str) -> int | list[int] | None:
+    """``2``, or sums of ``[0]*3`` and ``[0,1]`` in brackets or not; None if it is neither."""
+    text = re.sub(r"\s", "", text).removeprefix("(").removesuffix(")")
+    if text.isdecimal():
+        return int(text)
+    found: list[int] = []
+    for part in text.split("+"):
+        match = re.fullmatch(r"\(?\[([01](?:,[01])*)\](?:\*(\d{1,4}))?\)?", part)
+        if match is None:
+            return None
+        found += [int(each) for each in match[1].split(",")] * int(match[2] or 1)
+    return found
+
+
+def _rank(facts: Facts, flag: Flag) -> None:
+    """The rank of queries; null is none."""
+    if flag.value in (None, "None", "null"):
+        facts.effectless(flag, "queries come from the hidden state")
+        return
+    value = integer(facts, flag)
+    if value is not None:
+        facts.say("latent_q_rank", value, flag)
+
+
+def _dispatcher(facts: Facts, flag: Flag) -> None:
+    if flag.value in ("alltoall", ["alltoall"]):
+        facts.effectless(flag, "as is simulated")
+    else:
+        facts.unsupported(flag, "tokens go there and back by all-to-all")
+
+
+def _method(facts: Facts, flag: Flag) -> None:
+    """How experts are chosen; only ``noaux_tc`` adds a bias to every expert's score."""
+    if flag.value == "noaux_tc":
+        facts.say("experts_steered", True, flag)
+    elif flag.value in ("greedy", "group_limited_greedy"):
+        facts.effectless(flag, "by the scores alone")
+    else:
+        facts.unsupported(flag, "experts are chosen by the scores alone")

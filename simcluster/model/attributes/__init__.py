@@ -1,0 +1,1 @@
+"""Values that several operators carry, with their arithmetic: attention scores, batch statistics, windows."""

@@ -1,0 +1,76 @@
+"""From scores to attention weights: which keys a query sees, and what its distance to them costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from simcluster.model.graph.operator import Array, Region
+from simcluster.model.graph.zigzag_order import Zigzag, positions
+
+LABELS = ("batch", "heads", "group", "seq", "keys")
+"""The dims of scores: key-value heads, and the query heads that each of them serves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """What is done to scores [batch, heads, group, seq, keys] before the softmax.
+
+    ``causal``: a query sees no later keys. ``window``: and of the earlier ones only the last so many, itself
+    included; 0 for all. ``alibi``: minus a slope per head times the distance is added (arXiv 2108.12409);
+    (heads, group) of the whole model, or None. ``order``: how queries and keys lie, if not as they stand.
+    """
+
+    causal: bool = True
+    window: int = 0
+    alibi: tuple[int, int] | None = None
+    order: Zigzag | None = None
+
+    def pairs(self, queries: int, keys: int) -> int:
+        """Twice the number of (query, key) pairs that count, half of the square for a causal triangle.
+
+        Of fewer queries than keys it is their share: in an order every slice has an equal one.
+        """
+        if not self.causal:
+            return 2 * queries * keys
+        hidden = max(0, keys - self.window) if self.window else 0
+        if self.order is not None:
+            return queries * keys - hidden * hidden * queries // keys
+        return queries * keys - hidden * max(0, queries - self.window)
+
+    def masked(self, scores: Array, region: Region) -> Array:
+        """The scores with their penalties, -inf where a query does not see a key."""
+        rows, columns = scores.shape[-2:]
+        distance = np.subtract.outer(
+            positions(self.order, region.start("seq"), rows),
+            positions(self.order, region.start("keys"), columns),
+        )
+        if self.alibi is not None:
+            heads, group = scores.shape[1:3]
+            first, part = region.start("heads"), region.start("group")
+            table = np.array(slopes(self.alibi[0] * self.alibi[1])).reshape(self.alibi)
+            # Padding may lie beyond the last head.
+            rows = np.minimum(first + np.arange(heads), self.alibi[0] - 1)
+            columns = np.minimum(part + np.arange(group), self.alibi[1] - 1)
+            mine = table[np.ix_(rows, columns)][..., None, None]
+            scores = scores - (mine * np.abs(distance)).astype(scores.dtype)
+        if self.causal:
+            seen = distance >= 0
+            if self.window:
+                seen &= distance < self.window
+            scores = np.where(seen, scores, -np.inf).astype(scores.dtype)
+        return np.asarray(scores)
+
+
+@cache
+def slopes(heads: int) -> tuple[float, ...]:
+    """ALiBi's slope of every head: powers of ``2^(-8/n)``, n the largest power of two in ``heads``.
+
+    The heads beyond n get every second slope of 2n heads, as in the paper's code (BLOOM has 112 heads).
+    """
+    base = 1 << (heads.bit_length() - 1)
+    found = [2.0 ** (-8 * (index + 1) / base) for index in range(base)]
+    extra = [2.0 ** (-4 * (index + 1) / base) for index in range(0, 2 * (heads - base), 2)]
+    return tuple(found + extra)

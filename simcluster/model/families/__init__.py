@@ -1,0 +1,1 @@
+"""Families of models, one file each."""

@@ -1,0 +1,224 @@
+"""Decoder-only transformers by dimensions: the GPT and Llama families as graphs of named operators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+
+from simcluster.model.graph.graph import Block, Graph, Instance
+from simcluster.model.graph.operator import TensorType
+from simcluster.model.layers.decoder_block import DecoderBlock
+from simcluster.model.layers.decoder_dimensions import Dimensions
+from simcluster.model.layers.generation import Generation, Past
+from simcluster.model.layers.transformer_layers import GATED
+from simcluster.model.model import Model
+from simcluster.model.shard_counts import ShardCounts
+from simcluster.work import DType
+
+_TIED = ("embedding.tokens.weight", "head.logits.weight")
+"""The two matrices that are one in models with tied embeddings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transformer(Dimensions, Model):
+    """A decoder-only transformer of these dimensions."""
+
+    @property
+    def dimensions(self) -> Mapping[str, int]:
+        """The sizes by their names in a scenario."""
+        names = ["layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab"]
+        names += ["window"] if self.window else []
+        sizes: dict[str, int] = {name: getattr(self, name) for name in names}
+        for part in ("experts", "latent"):
+            inner = getattr(self, part)
+            if inner is not None:
+                known = ((each.name, getattr(inner, each.name)) for each in fields(inner))
+                sizes |= {f"{part}.{name}": size for name, size in known if type(size) is int}
+        return sizes
+
+    @property
+    def num_layers(self) -> int:
+        """Layers that pipeline stages share."""
+        return self.layers
+
+    @property
+    def vocabulary(self) -> int:
+        """Rows of the token table."""
+        return self.vocab
+
+    @property
+    def longest(self) -> int | None:
+        """The longest sequence a position table has rows for."""
+        tables = self.positions == "learned" or self.query_layer
+        return self.max_positions if tables else None
+
+    def padded(self, multiple: int) -> Transformer:
+        """The vocabulary rounded up to a multiple."""
+        return replace(self, vocab=-(-self.vocab // multiple) * multiple)
+
+    def computed(self, *, flash: bool, logits: DType | None) -> Transformer:
+        """Attention in one kernel or several, logits in the type of activations or another."""
+        return replace(self, flash=flash, logits=logits)
+
+    def in_slices(self, count: int) -> Transformer:
+        """Experts with places for each slice."""
+        if self.experts is None:
+            return self
+        return replace(self, experts=replace(self.experts, slices=count))
+
+    def shrunk(self, layers: int, ways: ShardCounts, *, padded: bool) -> Transformer:
+        """Small sizes that divide as these do; grouped heads stay grouped, windows shorter than sequences."""
+        # What latent keys share is shared by more than one head.
+        kv_heads = min(self.kv_heads, ways("heads", 2 if self.latent else 1))
+        group = min(self.group, ways("group", 2 if self.group > 1 else 1))
+        vocab = ways("vocab", 32)
+        return replace(
+            self,
+            layers=layers,
+            hidden=min(self.hidden, ways("hidden", 16)),
+            heads=kv_heads * group,
+            kv_heads=kv_heads,
+            head_dim=min(self.head_dim, ways("head_dim", round(4 / self.rotary_fraction))),
+            ffn=min(self.ffn, ways("ffn", 8)),
+            vocab=min(self.vocab, vocab - 3 if padded else vocab),
+            max_positions=min(self.max_positions, max(ways("seq", 4), 8)),
+            window=min(self.window, 2),
+            experts=self.experts and self.experts.shrunk(layers, ways),
+            latent=self.latent and self.latent.shrunk(ways),
+        )
+
+    @property
+    def num_experts(self) -> int:
+        """Experts that a router chooses of."""
+        return self.experts.count if self.experts else 0
+
+    @property
+    def num_expert_parameters(self) -> int:
+        """Those of all experts that a router chooses of."""
+        if self.experts is None:
+            return 0
+        matrices = 3 if self.activation in GATED else 2
+        return self._mixtures * self.experts.count * matrices * self.hidden * self.experts.ffn
+
+    @property
+    def num_active_parameters(self) -> int:
+        """Those that a token meets: of the experts only as many as it uses, and no bias of the router."""
+        if self.experts is None:
+            return self.num_parameters
+        idle = self.num_expert_parameters * (self.experts.count - self.experts.top_k) // self.experts.count
+        steering = self._mixtures * self.experts.count if self.experts.steered else 0
+        return self.num_parameters - idle - steering
+
+    @property
+    def _mixtures(self) -> int:
+        """Layers with experts."""
+        return max(self.layers - self.experts.dense_layers, 0) if self.experts else 0
+
+    @property
+    def counted(self) -> Transformer:
+        """Experts with no more places than tokens choose."""
+        if self.experts is None:
+            return self
+        return replace(self, experts=replace(self.experts, capacity_factor=None, padded=True))
+
+    def remarks(self, seq_len: int) -> tuple[str, ...]:
+        """How many tokens an expert takes."""
+        if self.experts is None:
+            return ()
+        places = self.experts.capacity(seq_len)
+        if self.experts.capacity_factor is None:
+            count = self.experts.count
+            return (f"experts drop no token: each of {count} gets {places:,} of a sequence in the mean",)
+        how = "computes all of them, taken or not" if self.experts.padded else "computes what sits in them"
+        return (
+            f"each of {self.experts.count} experts has {places:,} places for every sequence, "
+            f"{self.experts.capacity_factor:g} x its mean share, and {how}",
+        )
+
+    def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: float) -> Graph:
+        """The forward graph of one micro-batch of ``batch`` sequences over all ranks.
+
+        ``num_tokens`` is the number of tokens of the whole step, by which the summed loss is divided.
+        """
+        tokens = TensorType((batch, seq_len), DType.INT64)
+        hidden = TensorType((batch, seq_len, self.hidden), dtype)
+
+        def write(name: str, *, mixed: bool = False) -> DecoderBlock:
+            return DecoderBlock(name, self, dtype, mixed)
+
+        blocks = [write("embedding").embedding(tokens)]
+        instances = [Instance("embedding", "embedding")]
+        kinds = ["layer"] * (self.layers - self._mixtures) + ["mixture"] * self._mixtures
+        if self.query_layer:
+            kinds[-1] = "query_layer"
+            blocks.append(write("query_layer").query_layer(hidden, tokens))
+        if "layer" in kinds:
+            blocks.append(write("layer").layer(hidden))
+        if "mixture" in kinds:
+            blocks.append(write("mixture", mixed=True).layer(hidden))
+        blocks.append(write("head").head(hidden, tokens, num_tokens))
+        last = instances[0].output("out")
+        for index, kind in enumerate(kinds):
+            layer = Instance(f"layers.{index}", kind, (last,))
+            instances.append(layer)
+            last = layer.output("out")
+        instances.append(Instance("head", "head", (last,)))
+        ties = (_TIED,) if self.tied else ()
+        return Graph({block.name: block for block in blocks}, tuple(instances), ties)
+
+    @property
+    def still(self) -> Transformer:
+        """Without dropout."""
+        return replace(self, dropout=0.0, embedding_dropout=0.0, attention_dropout=0.0)
+
+    @property
+    def ungenerative(self) -> str:
+        """What of it has no form that reads a cache."""
+        lacking = {"latent attention": self.latent, "experts": self.experts}
+        found = [name for name, has in lacking.items() if has]
+        return f"inference of models with {' and '.join(found)} is not supported yet" if found else ""
+
+    def generating(self, batch: int, dtype: DType, generation: Generation, known: int) -> Graph:
+        """A prefill and decode steps, one behind the other."""
+        if self.ungenerative:
+            raise NotImplementedError(self.ungenerative)
+        names = ("embedding", *(f"layers.{index}" for index in range(self.layers)), "head")
+        blocks: dict[str, Block] = {}
+        instances: list[Instance] = []
+        for number, token in enumerate((0, *generation.steps)):
+            length = generation.length(token)
+            ids = TensorType((batch, length), DType.INT64)
+            hidden = TensorType((batch, length, self.hidden), dtype)
+            prefix = generation.prefix(token)
+
+            def write(name: str, prefix: str = prefix, token: int = token) -> DecoderBlock:
+                return DecoderBlock(f"{prefix}{name}", self.still, dtype, past=Past(generation, token))
+
+            made = [write("embedding").embedding(ids), write("layer").layer(hidden)]
+            made.append(write("head").next_token(hidden, known))
+            kinds = ["embedding", *("layer",) * self.layers, "head"]
+            if self.query_layer:
+                kinds[-2] = "query_layer"
+                made.append(write("query_layer").query_layer(hidden, ids))
+            blocks |= {block.name: block for block in made}
+            for name, kind in zip(names, kinds, strict=True):
+                inputs = (instances[-1].output("out"),) if instances else ()
+                like = name if token else ""
+                instances.append(
+                    Instance(f"{prefix}{name}", f"{prefix}{kind}", inputs, chunk=number, like=like)
+                )
+        return Graph(blocks, tuple(instances), _shared(blocks, instances, self.tied))
+
+
+def _shared(
+    blocks: Mapping[str, Block], instances: Sequence[Instance], tied: bool
+) -> tuple[tuple[str, ...], ...]:
+    """The parameters and caches of the passes of a generation: every one is one of all passes."""
+    found: dict[str, list[str]] = {}
+    for each in instances:
+        block = blocks[each.block]
+        for name in (*block.parameters, *block.states):
+            found.setdefault(f"{each.known_as}.{name}", []).append(f"{each.name}.{name}")
+    if tied:
+        found[_TIED[0]] += found.pop(_TIED[1])
+    return tuple(tuple(group) for group in found.values() if len(group) > 1)

@@ -1,0 +1,116 @@
+"""Dimensions from a Hugging Face ``config.json``.
+
+Model types whose mathematics the dimensions of the model section can say; what a config says besides and they
+cannot is refused by name, never left out in silence.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from simcluster.document import Refused, json_object
+from simcluster.errors import nearest
+from simcluster.model.huggingface.model_types import ANGLES, EVERYWHERE, TYPES, UNBUILT, Config, Keys, get
+
+
+def dimensions(path: Path) -> dict[str, Any]:
+    """The dimensions a config file gives, named as in the model section; Refused if it cannot be used."""
+    config = json_object(path)
+    kind = config.get("model_type")
+    if not isinstance(kind, str) or kind not in TYPES:
+        raise Refused(f"model_type '{kind}' is not supported", hint=nearest(str(kind), TYPES))
+    found_type = TYPES[kind]
+    for key, accepted in {**EVERYWHERE, **found_type.plain}.items():
+        if get(config, key) not in accepted:
+            said = json.dumps(get(config, key))
+            raise Refused(f"{key} {said} is not supported; only {json.dumps(accepted[0])}")
+    _refuse_unknown_angles(config)
+    missing = [
+        _names(found_type.sizes[name])[0]
+        for name in found_type.needed
+        if _first(config, found_type.sizes[name]) is None
+    ]
+    if missing:
+        raise Refused(f"'{missing[0]}' is missing")
+    found = (
+        dict(found_type.usual) | dict(_present(config, found_type.sizes)) | dict(found_type.besides(config))
+    )
+    _attend(config, found)
+    for name, value in found.items():
+        wanted = _wanted(name, value)
+        if wanted:
+            raise Refused(f"{name} must be {wanted}, not {value!r}")
+    return {"family": found_type.family, **found}
+
+
+def remarks(path: Path) -> tuple[str, ...]:
+    """What a user should know of what the config says and the model leaves out."""
+    config = json_object(path)
+    return tuple(
+        f"changes the result: {key} {json.dumps(config[key])}: {told}"
+        for key, told in UNBUILT.items()
+        if config.get(key)
+    )
+
+
+def _refuse_unknown_angles(config: Config) -> None:
+    """Scaled rotary angles take as long as plain ones, whatever the rule, if it is one that is known."""
+    for key in ("rope_scaling", "rope_parameters"):
+        said = config.get(key)
+        kind = said if not isinstance(said, Mapping) else said.get("rope_type", said.get("type"))
+        if kind is not None and kind not in ANGLES:
+            message = f"{key} {json.dumps(said)} is not supported; no such scaling of rotary angles is known"
+            raise Refused(message, hint=nearest(str(kind), ANGLES))
+
+
+def _attend(config: Config, found: dict[str, Any]) -> None:
+    """Sets the window by the attention of every layer, where the config lists it; Refused if they differ."""
+    listed = config.get("layer_types")
+    if not isinstance(listed, list) or not listed:
+        return
+    kinds = list(dict.fromkeys(map(str, listed)))
+    if kinds == ["full_attention"]:
+        found.pop("window", None)
+    elif kinds == ["sliding_attention"] and config.get("sliding_window"):
+        found["window"] = config["sliding_window"]
+    else:
+        message = f"layer_types {', '.join(kinds)} is not supported; only full_attention in all layers"
+        raise Refused(message)
+
+
+def _present(config: Config, sizes: Mapping[str, Keys]) -> Iterator[tuple[str, Any]]:
+    for name, keys in sizes.items():
+        value = _first(config, keys)
+        if value is not None:
+            yield name, value
+
+
+def _names(keys: Keys) -> tuple[str, ...]:
+    return (keys,) if isinstance(keys, str) else keys
+
+
+def _first(config: Config, keys: Keys) -> Any:
+    return next((value for value in (get(config, key) for key in _names(keys)) if value is not None), None)
+
+
+_FLAGS = ("tied", "bias", "norm_bias", "qkv_bias", "qk_norm", "embedding_norm")
+
+_CHECKED = ("positions", "activation", "experts", "latent", "blocks", "block", "version")
+"""Dimensions that are made of several keys, which have been looked at."""
+
+
+def _wanted(name: str, value: Any) -> str:
+    """The form that a dimension must have, if ``value`` has another one."""
+    if name in _FLAGS:
+        return "" if isinstance(value, bool) else "true or false"
+    if name in _CHECKED:
+        return ""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if name.endswith("dropout"):
+        return "" if number and 0 <= value < 1 else "a number from 0 to below 1"
+    if name == "rope_theta":
+        return "" if number and value > 0 else "a positive number"
+    return "" if number and value > 0 and isinstance(value, int) else "a positive integer"

@@ -1,0 +1,261 @@
+"""The model types of Hugging Face configs: which key says which dimension, and what no dimension says.
+
+Names are those of the ``config.json`` files and of the configuration classes behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from simcluster.document import Refused
+from simcluster.model.huggingface import encoders_and_vision as structures
+from simcluster.model.huggingface import mixtures
+
+Config = Mapping[str, Any]
+Keys = str | tuple[str, ...]
+"""Key of a config, dotted where it lies deeper, or the several names it has had: the first found counts."""
+
+
+def get(config: Config, key: str) -> Any:
+    """The value of a dotted key, None if it is not there."""
+    head, _, rest = key.partition(".")
+    value = config.get(head)
+    if not rest:
+        return value
+    return get(value, rest) if isinstance(value, Mapping) else None
+
+
+def _nothing(config: Config) -> Mapping[str, Any]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelType:
+    """A model type.
+
+    ``sizes``: dimension -> its key. ``usual``: what the type does unless its config says otherwise.
+    ``plain``: keys that change the mathematics in a way no dimension says, with the values that leave it
+    alone. ``besides``: dimensions that follow from several keys. ``needed``: dimensions that a config must
+    have.
+    """
+
+    family: str
+    sizes: Mapping[str, Keys]
+    usual: Mapping[str, Any] = field(default_factory=dict)
+    plain: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    besides: Callable[[Config], Mapping[str, Any]] = _nothing
+    needed: tuple[str, ...] = ("layers", "hidden", "heads", "vocab")
+
+
+_LLAMA: Mapping[str, Keys] = {
+    "layers": "num_hidden_layers",
+    "hidden": "hidden_size",
+    "heads": "num_attention_heads",
+    "kv_heads": "num_key_value_heads",
+    "head_dim": "head_dim",
+    "ffn": "intermediate_size",
+    "vocab": "vocab_size",
+    "max_positions": "max_position_embeddings",
+    "rope_theta": ("rope_theta", "rope_parameters.rope_theta"),
+    "tied": "tie_word_embeddings",
+    "attention_dropout": "attention_dropout",
+}
+_MIXED = {name: key for name, key in _LLAMA.items() if name != "ffn"}
+_DEEPSEEK = {name: key for name, key in _LLAMA.items() if name not in ("kv_heads", "head_dim")}
+_GPT2: Mapping[str, Keys] = {
+    "layers": "n_layer",
+    "hidden": "n_embd",
+    "heads": "n_head",
+    "ffn": "n_inner",
+    "vocab": "vocab_size",
+    "max_positions": "n_positions",
+    "tied": "tie_word_embeddings",
+    "dropout": "resid_pdrop",
+    "embedding_dropout": "embd_pdrop",
+    "attention_dropout": "attn_pdrop",
+}
+_OPT: Mapping[str, Keys] = {
+    "layers": "num_hidden_layers",
+    "hidden": "hidden_size",
+    "heads": "num_attention_heads",
+    "ffn": "ffn_dim",
+    "vocab": "vocab_size",
+    "max_positions": "max_position_embeddings",
+    "tied": "tie_word_embeddings",
+    "dropout": "dropout",
+    "attention_dropout": "attention_dropout",
+}
+_BLOOM: Mapping[str, Keys] = {
+    "layers": ("n_layer", "num_hidden_layers"),
+    "hidden": ("hidden_size", "n_embed"),
+    "heads": ("n_head", "num_attention_heads"),
+    "vocab": "vocab_size",
+    "tied": "tie_word_embeddings",
+    "dropout": "hidden_dropout",
+    "attention_dropout": "attention_dropout",
+}
+_MPT: Mapping[str, Keys] = {
+    "layers": "n_layers",
+    "hidden": "d_model",
+    "heads": "n_heads",
+    "vocab": "vocab_size",
+    "max_positions": "max_seq_len",
+    "tied": "tie_word_embeddings",
+    "dropout": "resid_pdrop",
+    "embedding_dropout": "emb_pdrop",
+    "attention_dropout": "attn_config.attn_pdrop",
+}
+
+_ROTARY = {
+    "hidden_act": ("silu", None),
+    "partial_rotary_factor": (1.0, 1, None),
+    "rope_parameters.partial_rotary_factor": (1.0, 1, None),
+}
+_NO_BIAS = {"attention_bias": (False, None), "mlp_bias": (False, None)}
+_ONE_WINDOW = {"use_sliding_window": (False, None)}
+
+_EVERY_LAYER = {"decoder_sparse_step": (1, None), "mlp_only_layers": ([], None)}
+_LATENT = {"moe_layer_freq": (1, None)}
+
+
+def _window(config: Config) -> Mapping[str, Any]:
+    window = config.get("sliding_window")
+    return {} if window is None else {"window": window}
+
+
+def _mpt(config: Config) -> Mapping[str, Any]:
+    """ALiBi takes the place of the position table; ``no_bias`` drops the biases of norms too."""
+    found: dict[str, Any] = {}
+    if get(config, "attn_config.alibi"):
+        found["positions"] = "alibi"
+    if config.get("no_bias"):
+        found |= {"bias": False, "norm_bias": False}
+    ratio, hidden = config.get("expansion_ratio"), config.get("d_model")
+    if ratio is not None and type(ratio) not in (int, float):
+        raise Refused(f"expansion_ratio must be a positive number, not {ratio!r}")
+    if ratio is not None and isinstance(hidden, int):
+        found["ffn"] = ratio * hidden
+    return found
+
+
+def _opt(config: Config) -> Mapping[str, Any]:
+    width, hidden = config.get("word_embed_proj_dim"), config.get("hidden_size")
+    if width not in (None, hidden):
+        raise Refused(f"word_embed_proj_dim {width} is not supported; only hidden_size, {hidden}")
+    return {}
+
+
+_PDROP = {"dropout": 0.1, "embedding_dropout": 0.1, "attention_dropout": 0.1}
+
+TYPES = {
+    "llama": ModelType("llama", _LLAMA, plain=_ROTARY | _NO_BIAS),
+    "mistral": ModelType("llama", _LLAMA, plain=_ROTARY | _NO_BIAS, besides=_window),
+    "qwen2": ModelType("llama", _LLAMA, {"qkv_bias": True}, _ROTARY | _ONE_WINDOW),
+    "qwen3": ModelType("llama", _LLAMA, {"qk_norm": True}, _ROTARY | _NO_BIAS | _ONE_WINDOW),
+    "mixtral": ModelType(
+        "llama", _MIXED, plain=_ROTARY | {"router_jitter_noise": (0.0, 0, None)}, besides=mixtures.mixtral
+    ),
+    "qwen3_moe": ModelType(
+        "llama",
+        _MIXED,
+        {"qk_norm": True},
+        _ROTARY | _NO_BIAS | _ONE_WINDOW | _EVERY_LAYER,
+        mixtures.qwen3_moe,
+    ),
+    "deepseek_v2": ModelType("llama", _DEEPSEEK, {}, _ROTARY | _NO_BIAS | _LATENT, mixtures.deepseek_v2),
+    "deepseek_v3": ModelType("llama", _DEEPSEEK, {}, _ROTARY | _NO_BIAS | _LATENT, mixtures.deepseek_v3),
+    "kimi_k2": ModelType("llama", _DEEPSEEK, {}, _ROTARY | _NO_BIAS | _LATENT, mixtures.deepseek_v3),
+    "gpt2": ModelType(
+        "gpt",
+        _GPT2,
+        _PDROP,
+        {
+            "activation_function": ("gelu_new", None),
+            "scale_attn_weights": (True, None),
+            "scale_attn_by_inverse_layer_idx": (False, None),
+            "add_cross_attention": (False, None),
+        },
+    ),
+    "opt": ModelType(
+        "gpt",
+        _OPT,
+        {"activation": "relu", "position_offset": 2, "dropout": 0.1, "embedding_dropout": 0.0},
+        {
+            "activation_function": ("relu", None),
+            "do_layer_norm_before": (True, None),
+            "_remove_final_layer_norm": (False, None),
+            "enable_bias": (True, None),
+            "layer_norm_elementwise_affine": (True, None),
+            "layerdrop": (0.0, 0, None),
+        },
+        _opt,
+    ),
+    "bloom": ModelType(
+        "gpt",
+        _BLOOM,
+        {"positions": "alibi", "embedding_norm": True, "embedding_dropout": 0.0},
+        {"apply_residual_connection_post_layernorm": (False, None)},
+    ),
+    "mpt": ModelType(
+        "gpt",
+        _MPT,
+        {},
+        {
+            "norm_type": ("low_precision_layernorm", None),
+            "logit_scale": (None,),
+            "attn_config.attn_type": ("multihead_attention", None),
+            "attn_config.qk_ln": (False, None),
+            "attn_config.clip_qkv": (None,),
+            "attn_config.prefix_lm": (False, None),
+            "attn_config.softmax_scale": (None,),
+            "attn_config.alibi_bias_max": (8, None),
+            "attn_config.rope": (False, None),
+            "attn_config.sliding_window_size": (-1, None),
+            "learned_pos_emb": (True, None),
+            "ffn_config.ffn_type": ("mptmlp", None),
+        },
+        _mpt,
+    ),
+    "bert": ModelType("bert", structures.BERT, plain=structures.BERT_PLAIN, besides=structures.bert),
+    "t5": ModelType(
+        "t5",
+        structures.T5,
+        plain=structures.T5_PLAIN,
+        besides=structures.t5,
+        needed=("encoder_layers", "hidden", "heads", "vocab"),
+    ),
+    "vit": ModelType(
+        "vit",
+        structures.VIT,
+        plain=structures.VIT_PLAIN,
+        besides=structures.vit,
+        needed=("layers", "hidden", "heads", "image", "patch"),
+    ),
+    "resnet": ModelType("resnet", {}, plain=structures.RESNET_PLAIN, besides=structures.resnet, needed=()),
+}
+
+EVERYWHERE: Mapping[str, tuple[Any, ...]] = {
+    "attention_chunk_size": (None,),
+    "attn_logit_softcapping": (None,),
+    "attn_output_gate": (False, None),
+    "final_logit_softcapping": (None,),
+    "full_attention_interval": (1, None),
+    "index_topk": (None,),
+    "linear_num_value_heads": (None,),
+    "mamba_d_state": (None,),
+    "no_rope_layers": ([], None),
+    "parallel_attn": (False, None),
+    "use_parallel_residual": (False, None),
+}
+"""Keys that change the mathematics of any type, with the values that leave it alone."""
+
+ANGLES = ("default", "linear", "dynamic", "yarn", "longrope", "su", "llama3", "mrope")
+"""Rules by which rotary angles are scaled: other numbers in the same table, the same time and memory."""
+
+UNBUILT: Mapping[str, str] = {
+    "num_nextn_predict_layers": "no layers that predict further tokens are built, as in transformers; "
+    "training them too takes more time and memory",
+}
+"""Keys of what transformers leaves out when it builds a model, and what is said of that."""

@@ -1,0 +1,1 @@
+"""What families of models are built of: decoder blocks, mixtures of experts, latent attention, generation."""

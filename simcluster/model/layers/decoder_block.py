@@ -1,0 +1,226 @@
+"""The blocks of a decoder-only transformer, written operator by operator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from simcluster.model.graph.block_builder import BlockBuilder
+from simcluster.model.graph.graph import Block
+from simcluster.model.graph.operator import TensorType
+from simcluster.model.layers.decoder_dimensions import Dimensions
+from simcluster.model.layers.generation import Past
+from simcluster.model.layers.transformer_layers import (
+    FFN,
+    GATED,
+    HIDDEN,
+    KEY,
+    LOGITS,
+    PLAIN,
+    QUERY,
+    Attending,
+    linear,
+)
+from simcluster.model.operators.cast import Cast
+from simcluster.model.operators.cross_entropy import CrossEntropy
+from simcluster.model.operators.dropout import Dropout
+from simcluster.model.operators.embedding import Embedding, PositionRows, Positions
+from simcluster.model.operators.kv_cache import Greedy
+from simcluster.model.operators.matmul import Matmul
+from simcluster.model.operators.norm import LayerNorm, RmsNorm
+from simcluster.model.operators.pointwise import Add
+from simcluster.model.operators.rotary import Rotary
+from simcluster.model.operators.slice import Slice
+from simcluster.work import DType
+
+Labels = tuple[str, ...]
+
+
+@dataclass(slots=True)
+class DecoderBlock:
+    """Writes one block of a model of these dimensions; ``mixed``: its MLP is the mixture of experts.
+
+    ``past``: the block is one of a pass that generates a token.
+    """
+
+    name: str
+    dims: Dimensions
+    dtype: DType
+    mixed: bool = False
+    past: Past | None = None
+    build: BlockBuilder = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.build = BlockBuilder(self.name, self.dtype)
+
+    # -- blocks -----------------------------------------------------------------------------------------
+
+    def embedding(self, tokens: TensorType) -> Block:
+        """Token ids to hidden states; ids come with the batch, or from the pass before."""
+        build, dims = self.build, self.dims
+        table = build.parameter("tokens.weight", (dims.vocab, dims.hidden))
+        fed = self.past is None or not self.past.token
+        ids = build.feed("tokens", tokens, dims.vocab) if fed else build.input("in", tokens)
+        x = build.add("tokens", Embedding(), ids, table)
+        if dims.positions == "learned":
+            rows = build.parameter("positions.weight", (dims.table_rows, dims.hidden))
+            x = build.add("positions", Positions(dims.position_offset + self._position), x, rows)
+        if dims.embedding_norm:
+            x = self._norm("norm", x)
+        x = self._dropout("dropout", x, dims.embedding_dropout)
+        return build.block(outputs={"out": x})
+
+    def layer(self, hidden: TensorType) -> Block:
+        """Self-attention and MLP, each behind a norm and around a residual connection."""
+        x = self.build.input("in", hidden)
+        y = self._norm("attention.norm", x)
+        if self.dims.latent is not None:
+            hidden_size, heads, theta = self.dims.hidden, self.dims.heads, self.dims.rope_theta
+            q, k, v = self.dims.latent.write(self.build, y, hidden_size, heads, theta)
+            return self._attended(x, q, k, v)
+        q, k, v = self._linear("attention.qkv", y, HIDDEN, _heads("q", "k", "v"), self._qkv_bias)
+        return self._attended(x, *self._placed(q, k), v)
+
+    def query_layer(self, hidden: TensorType, tokens: TensorType) -> Block:
+        """A layer whose queries come from a table of positions (PanGu-alpha, arXiv 2104.12369, query layer).
+
+        Keys, values and the residual connection come from the layer before.
+        """
+        build, dims = self.build, self.dims
+        x = build.input("in", hidden)
+        table = build.parameter("positions.weight", (dims.max_positions, dims.hidden))
+        if self.past is None:
+            rows = build.add("positions", PositionRows(), build.feed("tokens", tokens, dims.vocab), table)
+        else:
+            # Tokens of later passes are known to the first stage only.
+            rows = build.add("positions", PositionRows(position=self._position, of_states=True), x, table)
+        y = self._norm("attention.norm", x)
+        (q,) = self._linear("attention.query", rows, HIDDEN, _heads("q"), self._qkv_bias)
+        k, v = self._linear("attention.qkv", y, HIDDEN, _heads("k", "v"), self._qkv_bias)
+        return self._attended(x, *self._placed(q, k), v)
+
+    def head(self, hidden: TensorType, tokens: TensorType, num_tokens: float) -> Block:
+        """The last norm, logits and loss."""
+        build, dims = self.build, self.dims
+        x = build.input("in", hidden)
+        targets = build.feed("targets", tokens, dims.vocab)
+        loss, _ = build.adds("loss", CrossEntropy(1 / num_tokens), self._logits(x), targets)
+        return build.block(outputs={}, loss=loss)
+
+    def next_token(self, hidden: TensorType, known: int) -> Block:
+        """The last norm, the logits of the last token, and the token behind it, one of ``known``."""
+        build = self.build
+        x = build.input("in", hidden)
+        length = hidden.shape[1]
+        if length > 1:
+            x = build.add("last", Slice(HIDDEN, hidden.shape, ((1, length - 1, 1, 1),)), x)
+        return build.block(outputs={"out": build.add("next", Greedy(known), self._logits(x))})
+
+    def _logits(self, x: str) -> str:
+        build, dims = self.build, self.dims
+        x = self._norm("norm", x)
+        weight = build.parameter("logits.weight", (dims.vocab, dims.hidden))
+        logits = build.add("logits", Matmul(HIDDEN, (("vocab", "hidden"),), (LOGITS,)), x, weight)
+        if dims.logits not in (None, self.dtype):
+            assert dims.logits is not None
+            logits = build.add("logits.cast", Cast(LOGITS, self.dtype, dims.logits), logits)
+        return logits
+
+    # -- parts of a layer -------------------------------------------------------------------------------
+
+    @property
+    def _position(self) -> int:
+        """Where the first of the tokens stands."""
+        return self.past.position if self.past else 0
+
+    @property
+    def _qkv_bias(self) -> bool:
+        return self.dims.bias or self.dims.qkv_bias
+
+    def _attended(self, x: str, q: str, k: str, v: str) -> Block:
+        """The layer from placed queries and keys on."""
+        o = self._attention(q, k, v)
+        out = {"": ("heads", "group", "head_dim", "hidden")}
+        (y,) = self._linear("attention.out", o, QUERY, out, self.dims.bias)
+        y = self._dropout("attention.dropout", y, self.dims.dropout)
+        x = self.build.add("attention.residual", Add(HIDDEN), x, y)
+        return self.build.block(outputs={"out": self._mlp(x)})
+
+    def _placed(self, q: str, k: str) -> tuple[str, str]:
+        """Queries and keys normalised by head and rotated to their positions, where the model does so."""
+        build, dims = self.build, self.dims
+        if dims.qk_norm:
+            q = self._norm("attention.q_norm", q, QUERY)
+            k = self._norm("attention.k_norm", k, KEY)
+        if dims.positions == "rotary":
+            fraction, position = dims.rotary_fraction, self._position
+            rotary = Rotary((QUERY, KEY), dims.rope_theta, fraction=fraction, position=position)
+            q, k = build.adds("attention.rotary", rotary, q, k)
+        return q, k
+
+    def _attention(self, q: str, k: str, v: str) -> str:
+        dims = self.dims
+        own = dims.latent is not None
+        if self.past is not None:
+            batch = self.build.values[q].type.shape[0]
+            found = self.past.attend(self.build, "attention.core", batch, q, k, v, dims.rule, dims.scale)
+            if found is not None:
+                return found
+        core = Attending(dims.rule, dims.scale, dims.attention_dropout, dims.flash, own_values=own)
+        return core.write(self.build, "attention.core", q, k, v)
+
+    def _mlp(self, x: str) -> str:
+        build, dims = self.build, self.dims
+        y = self._norm("mlp.norm", x)
+        if self.mixed:
+            assert dims.experts is not None
+            y = dims.experts.write(build, y, dims.hidden, dims.activation)
+        else:
+            y = self._plain_mlp(y)
+        y = self._dropout("mlp.dropout", y, dims.dropout)
+        return build.add("mlp.residual", Add(HIDDEN), x, y)
+
+    def _plain_mlp(self, y: str) -> str:
+        build, dims = self.build, self.dims
+        up = ("hidden", "ffn")
+        if dims.activation in GATED:
+            gate, y = self._linear("mlp.up", y, HIDDEN, {"gate": up, "up": up}, dims.bias)
+            y = build.add("mlp.activation", GATED[dims.activation](FFN), gate, y)
+        else:
+            (y,) = self._linear("mlp.up", y, HIDDEN, {"": up}, dims.bias)
+            y = build.add("mlp.activation", PLAIN[dims.activation](FFN), y)
+        return self._linear("mlp.down", y, FFN, {"": ("ffn", "hidden")}, dims.bias)[0]
+
+    # -- operators --------------------------------------------------------------------------------------
+
+    @property
+    def _sizes(self) -> Mapping[str, int]:
+        dims = self.dims
+        sizes = {"hidden": dims.hidden, "heads": dims.kv_heads, "group": dims.group}
+        head_dim = dims.latent.value_dim if dims.latent else dims.head_dim
+        return sizes | {"head_dim": head_dim, "ffn": dims.ffn}
+
+    def _norm(self, name: str, x: str, labels: Labels = HIDDEN) -> str:
+        build = self.build
+        shape = (self._sizes[labels[-1]],)
+        weights = [build.parameter(f"{name}.weight", shape)]
+        if self.dims.norm == "rms":
+            return build.adds(name, RmsNorm(labels), x, *weights)[0]
+        if self.dims.norm_bias:
+            weights.append(build.parameter(f"{name}.bias", shape))
+        return build.adds(name, LayerNorm(labels, bias=self.dims.norm_bias), x, *weights)[0]
+
+    def _dropout(self, name: str, x: str, rate: float) -> str:
+        return self.build.add(name, Dropout(HIDDEN, rate, name), x) if rate else x
+
+    def _linear(
+        self, name: str, x: str, left: Labels, weights: Mapping[str, Labels], biased: bool
+    ) -> list[str]:
+        """A projection by one or more weights that share their input, each with its bias if ``biased``."""
+        return linear(self.build, name, x, left, weights, self._sizes, bias=biased)
+
+
+def _heads(*parts: str) -> dict[str, Labels]:
+    """The weights of queries, keys or values by name: queries have a group of heads where keys have one."""
+    grouped = ("hidden", "heads", "group", "head_dim")
+    return {part: grouped if part == "q" else ("hidden", "heads", "head_dim") for part in parts}

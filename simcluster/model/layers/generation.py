@@ -1,0 +1,81 @@
+"""Generation: what is read, how much is generated, and which passes of it a graph holds.
+
+The *prefill* reads the prompt and makes the first token; every *decode step* reads the token before and makes
+the next. All passes have the same weights, and caches of keys and values that the ones fill for the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simcluster.model.attributes.attention_scores import Scores
+from simcluster.model.graph.block_builder import BlockBuilder
+from simcluster.model.layers.transformer_layers import KEY
+from simcluster.model.operators.kv_cache import CachedAttention, CacheWrite
+from simcluster.work import DType
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """``tokens`` tokens behind prompts of ``prompt``, for ``flights`` batches that take turns.
+
+    The passes of a graph are the prefill, which makes token 0, and those ``steps`` that make the tokens of
+    these numbers (1 and above, rising). Caches hold ``dtype`` and have room for all tokens.
+    """
+
+    prompt: int
+    tokens: int
+    steps: tuple[int, ...]
+    flights: int
+    dtype: DType
+
+    @property
+    def capacity(self) -> int:
+        """Positions of a cache."""
+        return self.prompt + self.tokens
+
+    @property
+    def num_passes(self) -> int:
+        """Passes of a graph."""
+        return 1 + len(self.steps)
+
+    def position(self, token: int) -> int:
+        """Where the first token stands that is read to make a token."""
+        return self.prompt + token - 1 if token else 0
+
+    def prefix(self, token: int) -> str:
+        """What the names of instances begin with in the pass that makes a token."""
+        return f"decode.{token}." if token else ""
+
+    def length(self, token: int) -> int:
+        """How many tokens are read to make a token."""
+        return 1 if token else self.prompt
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """The caches of a layer in the pass that makes one ``token``."""
+
+    generation: Generation
+    token: int
+
+    @property
+    def position(self) -> int:
+        """Where the tokens begin that are read."""
+        return self.generation.position(self.token)
+
+    def attend(
+        self, build: BlockBuilder, name: str, batch: int, q: str, k: str, v: str, rule: Scores, scale: float
+    ) -> str | None:
+        """Keeps keys and values, and what queries find in all that are kept; None in a prefill, which has
+        them at hand.
+        """
+        caches = []
+        for part, made in (("keys", k), ("values", v)):
+            heads = build.values[made].type.shape[2:]
+            shape = (self.generation.flights, batch, self.generation.capacity, *heads)
+            caches.append(build.cache(f"{name}.{part}", shape, self.generation.dtype))
+        build.update(f"{name}.write", CacheWrite((KEY, KEY), self.position), caches, k, v)
+        if not self.token:
+            return None
+        return build.add(name, CachedAttention(self.position, rule, scale), q, *caches)

@@ -1,0 +1,153 @@
+"""Mixtures of experts: an MLP of which every token uses some parts only, the experts its router chooses.
+
+Names of operators are those of an MLP with ``experts`` and ``shared`` below it. Sources: Mixtral (arXiv
+2401.04088), DeepSeek-V2 (2405.04434, section 2.2), DeepSeek-V3 (2412.19437, section 2.1.2), Qwen3
+(2505.09388).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from simcluster.model.graph.block_builder import BlockBuilder
+from simcluster.model.layers.transformer_layers import FFN, GATED, HIDDEN, PLAIN, linear
+from simcluster.model.operators.activation import Activation, Gate
+from simcluster.model.operators.matmul import Matmul
+from simcluster.model.operators.pointwise import Add
+from simcluster.model.operators.reshape import Reshape
+from simcluster.model.operators.router import Route, Seats, tokens
+from simcluster.model.operators.router_weighted import Weighed
+from simcluster.model.operators.token_dispatch import Combine, Dispatch, Filled, SeatWeights, seats
+from simcluster.model.shard_counts import ShardCounts
+
+
+@dataclass(frozen=True, slots=True)
+class Experts:
+    """Sizes and choices of a mixture of experts, named as in the scenario's model section.
+
+    Of ``count`` experts of inner size ``ffn`` every token uses ``top_k``, and ``shared`` further ones that
+    all tokens use. The first ``dense_layers`` layers have a plain MLP. The router's choices are those of
+    ``Route``. An expert has places for ``capacity_factor`` times its mean share of the tokens of a sequence,
+    which are held and computed as they are if ``padded``, else only where a token sits; None: for as many as
+    come, which is its mean share if all get equally many. With several ``slices`` every slice of a sequence
+    is seated by itself, as ranks do that have a part of it each.
+    """
+
+    count: int
+    top_k: int
+    ffn: int
+    shared: int = 0
+    dense_layers: int = 0
+    score: str = "softmax"
+    normalised: bool = True
+    scale: float = 1.0
+    groups: int = 1
+    kept_groups: int = 1
+    group_best: int = 1
+    steered: bool = False
+    capacity_factor: float | None = None
+    padded: bool = True
+    slices: int = 1
+
+    @property
+    def route(self) -> Route:
+        """How the router chooses."""
+        return Route(
+            self.top_k,
+            self.score,
+            self.normalised,
+            self.scale,
+            self.groups,
+            self.kept_groups,
+            self.group_best,
+            self.steered,
+            self.slices > 1,
+        )
+
+    def capacity(self, seq_len: int) -> int:
+        """Places of an expert for the tokens of one sequence, rounded up."""
+        factor = Fraction(str(1.0 if self.capacity_factor is None else self.capacity_factor))
+        return math.ceil(factor * self.top_k * seq_len / self.count)
+
+    def shrunk(self, layers: int, ways: ShardCounts) -> Experts:
+        """Few small experts that divide as these do, in some of ``layers`` layers.
+
+        Where none drops a token, each has a place for every token: in values the router says how many come.
+        """
+        groups = min(self.groups, 4)
+        kept = min(self.kept_groups, max(groups // 2, 1))
+        count = min(self.count, 2 * math.lcm(groups, ways("experts")))
+        top_k = min(self.top_k, 2, kept * (count // groups))
+        factor = self.capacity_factor
+        if factor is None:
+            # For sequences of four tokens or a multiple, and as many as divide where places are split.
+            factor = count * math.lcm(4, ways("capacity")) / (4 * top_k)
+        elif ways("capacity") > 1:
+            factor = count * ways("capacity") / (4 * top_k)
+        return replace(
+            self,
+            count=count,
+            top_k=top_k,
+            ffn=min(self.ffn, ways("ffn", 8)),
+            shared=min(self.shared, 1),
+            dense_layers=min(self.dense_layers, 1, layers - 1),
+            groups=groups,
+            kept_groups=kept,
+            group_best=min(self.group_best, count // groups),
+            capacity_factor=factor,
+            padded=True,
+        )
+
+    def write(self, build: BlockBuilder, x: str, hidden: int, activation: str) -> str:
+        """The operators between norm and residual connection, x [batch, seq, hidden] to the same."""
+        whole, in_slices = build.values[x].type.shape, self.slices > 1
+        capacity = self.capacity(whole[1] // self.slices)
+        names = (*tokens(in_slices=in_slices), "hidden")
+        shape = (whole[0], self.slices, whole[1] // self.slices, whole[2]) if in_slices else whole
+        rows = build.add("mlp.slices", Reshape(HIDDEN, whole, names, shape), x) if in_slices else x
+        router = build.parameter("mlp.router.weight", (hidden, self.count))
+        scored = Matmul(names, (("hidden", "experts"),), ((*names[:-1], "experts"),))
+        scores = build.add("mlp.router", scored, rows, router)
+        steering = [build.parameter("mlp.route.bias", (self.count,))] if self.steered else []
+        weights, ids = build.adds("mlp.route", self.route, scores, *steering)
+        seating = build.add("mlp.seats", Seats(self.count, capacity, in_slices), ids)
+        drops = self.capacity_factor is not None
+        filled = Filled.ALL if drops and self.padded else Filled.SOME if drops else Filled.MORE
+        seated = build.add("mlp.dispatch", Dispatch(self.count, capacity, filled, in_slices), rows, seating)
+        weighing = SeatWeights(self.count, capacity, filled, in_slices)
+        weighed = build.add("mlp.weights", weighing, weights, seating)
+        # Here what all tokens use is computed while the others travel.
+        beside = self._shared(build, x, hidden, activation) if self.shared else None
+        found = self._experts(build, seated, weighed, hidden, activation)
+        y = build.add("mlp.combine", Combine(self.count, capacity, filled, in_slices), found, seating)
+        y = build.add("mlp.joined", Reshape(names, shape, HIDDEN, whole), y) if in_slices else y
+        return y if beside is None else build.add("mlp.sum", Add(HIDDEN), y, beside)
+
+    def _experts(self, build: BlockBuilder, x: str, weights: str, hidden: int, activation: str) -> str:
+        """What every expert makes of the tokens in its places, times their weights."""
+        up, down = ("experts", "hidden", "ffn"), ("experts", "ffn", "hidden")
+        places = seats(in_slices=self.slices > 1)
+        seated, inner = (*places, "hidden"), (*places, "ffn")
+        parts = ("gate", "up") if activation in GATED else ("up",)
+        shape = (self.count, hidden, self.ffn)
+        rising = [build.parameter(f"mlp.experts.{part}.weight", shape) for part in parts]
+        product = Matmul(seated, (up,) * len(parts), (inner,) * len(parts))
+        made = build.adds("mlp.experts.up", product, x, *rising)
+        function = (GATED if activation in GATED else PLAIN)[activation](inner)
+        assert isinstance(function, (Activation, Gate))
+        y = build.add("mlp.experts.activation", Weighed(function, places), *made, weights)
+        falling = build.parameter("mlp.experts.down.weight", (self.count, self.ffn, hidden))
+        return build.add("mlp.experts.down", Matmul(inner, (down,), (seated,)), y, falling)
+
+    def _shared(self, build: BlockBuilder, x: str, hidden: int, activation: str) -> str:
+        """The experts of all tokens, side by side as one MLP."""
+        sizes = {"hidden": hidden, "ffn": self.shared * self.ffn}
+        parts = ("gate", "up") if activation in GATED else ("",)
+        up = dict.fromkeys(parts, ("hidden", "ffn"))
+        made = linear(build, "mlp.shared.up", x, HIDDEN, up, sizes, bias=False)
+        function = (GATED if activation in GATED else PLAIN)[activation](FFN)
+        y = build.add("mlp.shared.activation", function, *made)
+        down = {"": ("ffn", "hidden")}
+        return linear(build, "mlp.shared.down", y, FFN, down, sizes, bias=False)[0]

@@ -1,0 +1,50 @@
+"""Maxima and minima over any dims."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from simcluster.layout import Dims
+from simcluster.model.graph.operator import Array, Gradient, Region, Tape, unit_dims
+from simcluster.model.operators.elementwise import Elementwise
+from simcluster.model.operators.reduction import Labels, Reduction, SumTo
+
+
+@dataclass(frozen=True, slots=True)
+class Extreme(Reduction):
+    """The largest (``max``) or smallest (``min``) of x over every dim that ``kept`` lacks.
+
+    Partial by that reduction where such a dim is split. Elements that are equal to it share its gradient.
+    """
+
+    labels: Labels
+    kept: Labels
+    how: Literal["max", "min"] = "max"
+
+    kind: ClassVar[str] = "extreme"
+
+    def dims(self) -> Dims:
+        """Not linear."""
+        return Dims((self.labels,), (self.kept,), unit_dims(self.labels, self.kept), reduction=self.how)
+
+    def gradient(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
+        """Split evenly over the elements that are equal to the result, which are counted first."""
+        if grads[0] is None:
+            return (None,)
+        labels, kept = self.labels, self.kept
+        (hit,) = tape.emit("hit", Elementwise("indicator", (labels, kept), labels), [inputs[0], outputs[0]])
+        (count,) = tape.emit("count", SumTo(labels, kept), [hit])
+        (share,) = tape.emit("share", Elementwise("div", (kept, kept), kept), [grads[0], count])
+        return tape.emit("grad", Elementwise("mul", (labels, kept), labels), [hit, share])
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The extreme."""
+        (x,) = inputs
+        found = x.max(axis=self.over()) if self.how == "max" else x.min(axis=self.over())
+        return (np.asarray(found).reshape(self.kept_shape(x)),)

@@ -1,0 +1,258 @@
+"""Tokens to their experts and back: rows of the sequence to seats, and sums of seats to rows.
+
+The seats of all experts are one tensor [experts, batch, capacity, hidden]. Where its experts are split over
+axes that split the batch before, going from one layout to the other is an all-to-all: expert parallelism.
+Sending and fetching are each other's gradients. Weights sit beside their tokens and are multiplied inside the
+experts (as Megatron-Core does), so that what comes back is only added up, and nothing of it is kept.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from simcluster.layout import Dims
+from simcluster.model.graph.operator import (
+    Array,
+    Gradient,
+    Operator,
+    Ragged,
+    Region,
+    Tape,
+    TensorType,
+    memory_bound,
+)
+from simcluster.model.operators.router import tokens
+from simcluster.work import Kernel, Work
+
+SEATS = ("experts", "batch", "capacity")
+SEATED = (*SEATS, "hidden")
+_UNSEATED = ((1, -1.0),)
+"""A seat of -1 is none: nothing is moved."""
+
+
+class Filled(enum.StrEnum):
+    """Which places are there: all, whoever sits in them; those that are taken; or as many as are wanted, in
+    which case a table of equally popular experts says how many of them a graph has.
+    """
+
+    ALL = "all"
+    SOME = "some"
+    MORE = "more"
+
+
+def seats(*, in_slices: bool) -> tuple[str, ...]:
+    """The dims of all seats; those of every slice are its own."""
+    return ("experts", "batch", "seq", "capacity") if in_slices else SEATS
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The choices whose seats a rank holds: where they are in [batch, seq, choices], and which seats."""
+
+    batch: Array
+    seq: Array
+    choice: Array
+    expert: Array
+    place: Array
+
+
+@dataclass(frozen=True, slots=True)
+class _Seating(Operator):
+    """What sending and fetching share: so many experts with so many places each, every seat touched once."""
+
+    experts: int
+    capacity: int
+    filled: Filled = Filled.ALL
+    in_slices: bool = False
+
+    family: ClassVar[str] = "dispatch"
+
+    @property
+    def _rows(self) -> tuple[str, ...]:
+        return (*tokens(in_slices=self.in_slices), "hidden")
+
+    @property
+    def _choices(self) -> tuple[str, ...]:
+        return (*tokens(in_slices=self.in_slices), "choices")
+
+    @property
+    def _seats(self) -> tuple[str, ...]:
+        return seats(in_slices=self.in_slices)
+
+    def ragged(self) -> Ragged | None:
+        """Places, of which experts have as many as tokens come; each of these at most once."""
+        if self.filled is Filled.ALL:
+            return None
+        most = self.capacity if self.filled is Filled.SOME else None
+        *samples, token, choices = self._choices
+        return Ragged("experts", tuple(samples), "capacity", (token, choices), token, most)
+
+    def _found(self, seats: Array, experts: int, places: int, region: Region) -> _Found:
+        """The choices seated among the local ``experts`` and ``places``; slices count as samples."""
+        seats = seats.reshape(-1, *seats.shape[-2:])
+        expert = seats // self.capacity - region.start("experts")
+        place = seats % self.capacity - region.start("capacity")
+        mine = (seats >= 0) & (expert >= 0) & (expert < experts) & (place >= 0) & (place < places)
+        batch, seq, choice = np.nonzero(mine)
+        return _Found(batch, seq, choice, expert[mine], place[mine])
+
+    def _empty(self, lead: Sequence[int], like: Array, region: Region, *rest: int) -> Array:
+        """The local seats of these samples, with nothing in them."""
+        experts = region.size("experts", self.experts)
+        places = region.size("capacity", self.capacity)
+        return np.zeros((experts, *lead, places, *rest), dtype=like.dtype)
+
+    @staticmethod
+    def _flat(seated: Array, lead: int) -> Array:
+        """Seats with ``lead`` dims of samples, slices among them, as one dim: the same memory."""
+        return seated.reshape(seated.shape[0], -1, *seated.shape[1 + lead :])
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """Reads what it moves and writes it."""
+        return (memory_bound(Kernel.GATHER_SCATTER, inputs, outputs),)
+
+
+class Dispatch(_Seating):
+    """Rows x [batch, seq, hidden] in their seats [batch, seq, choices]: [experts, batch, capacity, hidden].
+
+    Empty seats are zero. With the sequence or the choices split, a rank seats only its own: a partial sum.
+    """
+
+    kind: ClassVar[str] = "dispatch"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """All seats."""
+        *samples, _, hidden = inputs[0].shape
+        return (TensorType((self.experts, *samples, self.capacity, hidden), inputs[0].dtype),)
+
+    def dims(self) -> Dims:
+        """Linear in x; seq and choices are reduced."""
+        seated = (*self._seats, "hidden")
+        return Dims((self._rows, self._choices), (seated,), linear=(frozenset({0}),), neutral=_UNSEATED)
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """Reads a row for every seat."""
+        return (memory_bound(Kernel.GATHER_SCATTER, (outputs[0], inputs[1]), outputs),)
+
+    def gradient(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
+        """A row's gradient is the sum of those of its seats."""
+        return _moved(tape, Combine(self.experts, self.capacity, self.filled, self.in_slices), inputs, grads)
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The rows where they sit."""
+        x, seats = inputs
+        made = self._empty(x.shape[:-2], x, region, x.shape[-1])
+        at = self._found(seats, made.shape[0], made.shape[-2], region)
+        rows = x.reshape(-1, *x.shape[-2:])
+        self._flat(made, x.ndim - 2)[at.expert, at.batch, at.place] = rows[at.batch, at.seq]
+        return (made,)
+
+
+class Combine(_Seating):
+    """For every token the sum of what sits in its seats: [experts, batch, capacity, hidden] and the seats
+    [batch, seq, choices] to [batch, seq, hidden].
+
+    With experts or capacity split, a rank adds up the seats that it holds: a partial sum.
+    """
+
+    kind: ClassVar[str] = "combine"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """One row per token."""
+        return (TensorType((*inputs[1].shape[:-1], inputs[0].shape[-1]), inputs[0].dtype),)
+
+    def dims(self) -> Dims:
+        """Linear in what sits there; experts, capacity and choices are reduced."""
+        neutral = ((0, 0.0), *_UNSEATED)
+        operands = ((*self._seats, "hidden"), self._choices)
+        return Dims(operands, (self._rows,), linear=(frozenset({0}),), neutral=neutral)
+
+    def gradient(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
+        """The gradient of a row, in each of its seats."""
+        return _moved(tape, Dispatch(self.experts, self.capacity, self.filled, self.in_slices), inputs, grads)
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The sums."""
+        seated, seats = inputs
+        rows = np.zeros((*seats.shape[:-1], seated.shape[-1]), dtype=seated.dtype)
+        at = self._found(seats, seated.shape[0], seated.shape[-2], region)
+        flat = self._flat(seated, seats.ndim - 2)[at.expert, at.batch, at.place]
+        np.add.at(rows.reshape(-1, *rows.shape[-2:]), (at.batch, at.seq), flat)
+        return (rows,)
+
+
+class SeatWeights(_Seating):
+    """The weights of choices [batch, seq, choices] where these sit: [experts, batch, capacity]."""
+
+    kind: ClassVar[str] = "seat_weights"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """One weight per seat."""
+        return (TensorType((self.experts, *inputs[0].shape[:-2], self.capacity), inputs[0].dtype),)
+
+    def dims(self) -> Dims:
+        """Linear in the weights; seq and choices are reduced."""
+        return Dims((self._choices,) * 2, (self._seats,), linear=(frozenset({0}),), neutral=_UNSEATED)
+
+    def gradient(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    ) -> tuple[Gradient | None, ...]:
+        """Back to the choices."""
+        return _moved(
+            tape, SeatWeightsGrad(self.experts, self.capacity, self.filled, self.in_slices), inputs, grads
+        )
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The weights where their choices sit."""
+        weights, seats = inputs
+        made = self._empty(weights.shape[:-2], weights, region)
+        at = self._found(seats, made.shape[0], made.shape[-1], region)
+        chosen = weights.reshape(-1, *weights.shape[-2:])[at.batch, at.seq, at.choice]
+        self._flat(made, weights.ndim - 2)[at.expert, at.batch, at.place] = chosen
+        return (made,)
+
+
+class SeatWeightsGrad(_Seating):
+    """The gradient of the weights of choices [batch, seq, choices] from that of the seats' weights."""
+
+    kind: ClassVar[str] = "seat_weights_grad"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """One per choice."""
+        return (TensorType(inputs[1].shape, inputs[0].dtype),)
+
+    def dims(self) -> Dims:
+        """Linear; experts and capacity are reduced."""
+        return Dims((self._seats, self._choices), (self._choices,), linear=(frozenset({0}),))
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """What a rank's seats say; zero for choices that sit elsewhere, or nowhere."""
+        grad, seats = inputs
+        found = np.zeros(seats.shape, dtype=grad.dtype)
+        at = self._found(seats, grad.shape[0], grad.shape[-1], region)
+        flat = found.reshape(-1, *found.shape[-2:])
+        flat[at.batch, at.seq, at.choice] = self._flat(grad, seats.ndim - 2)[at.expert, at.batch, at.place]
+        return (found,)
+
+
+def _moved(
+    tape: Tape, back: Operator, inputs: Sequence[str], grads: Sequence[Gradient | None]
+) -> tuple[str | None, ...]:
+    """The gradient of what is moved, by moving it back; seats have none."""
+    if grads[0] is None or not tape.needs_gradient(inputs[0]):
+        return (None, None)
+    (grad,) = tape.emit("grad", back, [grads[0], inputs[1]])
+    return (grad, None)

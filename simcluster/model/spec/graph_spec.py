@@ -1,0 +1,98 @@
+"""A graph that a scenario writes operator by operator, as a document has it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from simcluster.document import Name, PositiveInt, Refused, Section
+from simcluster.model.families.custom_graph import OWN_KEYS, Entry, WrittenGraph
+
+Shape = tuple[PositiveInt | Literal["batch", "seq"], ...]
+
+
+class WrittenFeedSpec(Section):
+    """A tensor that comes with every micro-batch: ``{shape: [batch, 784]}``."""
+
+    shape: Annotated[Shape, Field(min_length=1)]
+    """Its sizes; ``batch`` stands for the samples of a micro-batch of all ranks, ``seq`` for
+    training.seq_len."""
+
+    below: PositiveInt | None = None
+    """It holds ids from 0 up to this; numbers if absent."""
+
+
+class WrittenParameterSpec(Section):
+    """A tensor that is trained: ``{shape: [784, 512]}``."""
+
+    shape: Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
+    """Its sizes."""
+
+
+class WrittenGraphSpec(Section):
+    """A model operator by operator: ``{feeds: ..., parameters: ..., operators: [...], loss: ...}``."""
+
+    feeds: Annotated[dict[Name, WrittenFeedSpec], Field(min_length=1)]
+    """What comes with the batch, by name."""
+
+    parameters: dict[Name, WrittenParameterSpec] = {}
+    """What is trained, by name."""
+
+    operators: Annotated[tuple[dict[Name, Any], ...], Field(min_length=1)]
+    """In order: ``{op: matmul, name: fc1, inputs: [images, fc1.weight], left: [batch, in], ...}``. ``inputs``
+    are feeds, parameters, and operators for their first result; ``fc1.out1`` is the second of ``fc1``. The
+    other keys are what an operator of the kind is told: its labels, numbers, functions."""
+
+    loss: Name
+    """The operator whose result is minimised. A number it multiplies by that should be one over the samples
+    of the step may be written as ``mean``."""
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> WrittenGraphSpec:
+        self.build().check()
+        return self
+
+    def build(self) -> WrittenGraph:
+        """The model; Refused if an operator is not written as one."""
+        return WrittenGraph(
+            tuple((name, each.shape, each.below) for name, each in self.feeds.items()),
+            tuple((name, each.shape) for name, each in self.parameters.items()),
+            entries(self.operators, "operators", unique=True),
+            self.loss,
+        )
+
+
+def numbered(written: Any) -> Any:
+    """What is written with whole numbers as keys where it has them as text: JSON knows no other keys."""
+    if isinstance(written, dict):
+        return {
+            int(key) if isinstance(key, str) and key.isdecimal() else key: numbered(value)
+            for key, value in written.items()
+        }
+    return [numbered(each) for each in written] if isinstance(written, list) else written
+
+
+def entries(written: tuple[dict[str, Any], ...], path: str, *, unique: bool) -> tuple[Entry, ...]:
+    """Operators as a document has them; Refused if one lacks ``op`` or ``name``, or, where names are
+    ``unique``, two are called alike.
+    """
+    found: list[Entry] = []
+    taken: dict[str, int] = {}
+    for place, each in enumerate(written):
+        here = f"{path}.{place}"
+        for key in ("op", "name"):
+            if not isinstance(each.get(key), str) or not each[key]:
+                raise Refused(f"an operator needs '{key}'", path=here, hint=f"write {key}: and a word")
+        name, inputs = each["name"], each.get("inputs", [])
+        if unique and name in taken:
+            first = f"operator {taken[name]} is called '{name}' already"
+            raise Refused(first, path=f"{here}.name", hint="write another name")
+        taken[name] = place
+        if isinstance(inputs, str):
+            inputs = [inputs]
+        if not isinstance(inputs, (list, tuple)) or not all(isinstance(value, str) for value in inputs):
+            raise Refused("inputs are a list of names", path=f"{here}.inputs")
+        attributes = {key: numbered(value) for key, value in each.items() if key not in OWN_KEYS}
+        found.append(Entry(here, name, each["op"], tuple(inputs), attributes))
+    return tuple(found)

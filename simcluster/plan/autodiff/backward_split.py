@@ -1,0 +1,53 @@
+"""Pass: the backward in two halves, so that a schedule may run the second one later (DESIGN 4.4).
+
+The first half is what other stages wait for: everything from which a path leads to the gradients of what
+enters a block. The second is the rest, the gradients of weights. What it reads stays until it has run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from simcluster.model import Block, Graph, Node, Phase, Role
+from simcluster.plan.recompute.selective_recompute import SUFFIX
+
+
+def split_backward(graph: Graph) -> Graph:
+    """The graph with the second halves of backwards in a phase of their own."""
+    return graph.with_blocks({name: _split(block) for name, block in graph.blocks.items()})
+
+
+def _split(block: Block) -> Block:
+    backward = list(block.phase(Phase.BACKWARD))
+    first = _first_half(block, backward)
+    second = [replace(node, phase=Phase.WEIGHTS) for node in backward if node.name not in first]
+    if not second:
+        return block
+    nodes: list[Node] = []
+    left = len(backward)
+    for node in block.nodes:
+        if node.phase is not Phase.BACKWARD or node.name in first:
+            nodes.append(node)
+        left -= node.phase is Phase.BACKWARD
+        if not left:
+            nodes += second
+            second = []
+    return replace(block, nodes=tuple(nodes))
+
+
+def _first_half(block: Block, backward: list[Node]) -> set[str]:
+    """The backward nodes, by name, on a path to a gradient of the block's inputs; and with them what is
+    computed again, which both halves may read, and what reads gathered weights. None without such a path.
+    """
+    outgoing = {block.gradients[value] for value in block.inputs if value in block.gradients}
+    if not outgoing:
+        return set()
+    gathered = {name for name, value in block.values.items() if value.role is Role.GATHERED}
+    found: set[str] = set()
+    needed = set(outgoing)
+    for node in reversed(backward):
+        leads = not needed.isdisjoint(node.outputs)
+        if leads or node.name.endswith(SUFFIX) or not gathered.isdisjoint(node.inputs):
+            found.add(node.name)
+            needed.update(node.inputs)
+    return found

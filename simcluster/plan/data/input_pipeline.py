@@ -1,0 +1,144 @@
+"""The input pipeline: which part of the batch every rank is given, and what it takes to get it there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from simcluster.cluster import Cluster, Way
+from simcluster.cluster.host.host_graph import CORE
+from simcluster.document import Bytes, Duration, PositiveInt, Section
+from simcluster.errors import PlanError, Problem
+from simcluster.layout import Cut, Digit, Layout, Mesh
+from simcluster.model import Graph
+from simcluster.plan.data.dataset_strategy import DATA_PARALLEL, FULL_BATCH, Strategy, digits, given, layouts
+from simcluster.plan.data.distributed_sampler import Epoch
+from simcluster.plan.spec.strategy_spec import WrittenOperands, operands, read_operands
+
+
+def _read(written: Any) -> Any:
+    return written if written in (DATA_PARALLEL, FULL_BATCH) else read_operands(written)
+
+
+class DataSpec(Section):
+    """The scenario's ``data:`` section. Without it inputs are there when they are read, at no cost.
+
+    With it every device gets its part of each micro-batch through its host: read, decoded on the host's
+    cores, copied over PCIe. The run starts with as much prepared as ``prefetch`` allows, as a step in the
+    middle of a long run does.
+    """
+
+    strategy: Annotated[
+        Literal["data_parallel", "full_batch"] | Annotated[WrittenOperands, Field(min_length=1)] | None,
+        BeforeValidator(_read),
+    ] = None
+    """Which part of the global batch a device gets, as MindSpore's dataset_strategy: its own part of the
+    first dim (data_parallel), all of it (full_batch), or for every input the axes that split its dims,
+    ``[[data, null], [data, null]]``, or into how many parts, ``((1, 1, 1, 8), (8,))``. What the first
+    operator wants otherwise is redistributed. Absent: exactly what the first operator reads."""
+
+    source: Literal["memory", "disks", "storage"] = "memory"
+    """Where samples lie: in the host's memory, on its disks, or on the storage that hosts share."""
+
+    sample: Bytes | None = None
+    """What a sample takes there; absent: as much as on the device."""
+
+    decode: Duration = 0.0
+    """What decoding a sample takes one core of the host."""
+
+    rows: PositiveInt | None = None
+    """Samples of the dataset: tells how many steps an epoch has."""
+
+    workers: PositiveInt = 4
+    """Cores that decode for one device at the same time (num_parallel_workers)."""
+
+    prefetch: PositiveInt = 2
+    """Micro-batches that lie decoded ahead in the host's memory; one more is on the device."""
+
+    def build(self) -> Inputs:
+        """What it says."""
+        source = {"disks": Way.FROM_DISKS, "storage": Way.FROM_STORAGE}.get(self.source)
+        strategy = self.strategy if isinstance(self.strategy, str) else operands(self.strategy)
+        return Inputs(strategy, source, self.sample, self.decode, self.workers, self.prefetch, self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """``way`` of samples of ``sample`` bytes to memory (None: they are there), seconds of a core for each,
+    cores for each device, micro-batches ahead, and samples of the dataset.
+    """
+
+    strategy: Strategy | None
+    way: Way | None
+    sample: float | None
+    decode: float
+    workers: int
+    prefetch: int
+    rows: int | None = None
+
+    def epoch(self, graph: Graph, mesh: Mesh, batch: int) -> Epoch | None:
+        """The dataset as its shards read it, each its part of the ``batch`` of a step: as many as the feeds
+        of the sharded ``graph`` have parts along their first dim.
+        """
+        if self.rows is None:
+            return None
+        shards = max(mesh.product(layout.dims[0]) for layout in given(graph).values() if layout.dims)
+        return Epoch.of(self.rows, shards, batch // shards)
+
+    @property
+    def ways(self) -> Iterator[tuple[Way, str]]:
+        """The ways that are used, and the key that asks for each."""
+        if self.way is not None:
+            yield self.way, "data.source"
+        if self.decode:
+            yield Way.DECODE, "data.decode"
+
+    @property
+    def decoding(self) -> float:
+        """What a device asks of its host's cores, in their nanoseconds per second."""
+        return self.workers * CORE
+
+    def layouts(
+        self, graph: Graph, mesh: Mesh, stage_axis: str, cut: Cut | None = None, *, pads: bool = False
+    ) -> Mapping[str, Layout]:
+        """Feed -> the layout in which it comes; none where the first operator's wish counts. With ``pads``
+        dims need not divide.
+
+        Raises PlanError for what does not fit the inputs or the mesh, with every reason.
+        """
+        return (
+            {} if self.strategy is None else layouts(self.strategy, graph, mesh, stage_axis, cut, pads=pads)
+        )
+
+    def digits(self, graph: Graph, devices: int) -> Iterator[tuple[str, str, Digit]]:
+        """(input, key path, digit) of what numbers split off the ranks of a stage."""
+        return iter(()) if self.strategy is None else digits(self.strategy, graph, devices)
+
+
+def check_inputs(inputs: Inputs | None, cluster: Cluster) -> None:
+    """PlanError if the hosts lack what the input pipeline needs."""
+    if inputs is None:
+        return
+    problems = [
+        Problem(
+            f"host '{host.name}' has no PCIe over which inputs would come", "data", "leave the section out"
+        )
+        for host in cluster.kinds
+        if host.pcie is None
+    ]
+    for way, path in inputs.ways:
+        for host in cluster.kinds:
+            lacking = {
+                Way.DECODE: "does not say how many cores it has (processors.cores)" * (not host.cores),
+                Way.FROM_DISKS: "does not say how fast its disks are (disks.read, disks.write)"
+                * (not (host.disk_read and host.disk_write)),
+            }.get(way, "")
+            if lacking:
+                problems.append(Problem(f"host '{host.name}' {lacking}", path))
+        if way is Way.FROM_STORAGE and cluster.storage is None:
+            problems.append(Problem("the cluster has no storage", path, "write cluster.storage"))
+    if problems:
+        raise PlanError(*problems)

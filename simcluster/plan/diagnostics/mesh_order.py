@@ -1,0 +1,104 @@
+"""Whether the axes of a mesh stand in an order that sends over the network what could stay inside hosts.
+
+Ranks are numbered row by row, the last axis innermost: its ranks are neighbours. Tensor parallelism sums
+activations in every layer, so its groups should lie where devices are joined most closely. Only its axes are
+moved: whether exchanges between experts, or along a sequence, gain more by staying inside depends on their
+sizes. So a proposal is priced, with all collectives of a step, before it is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from simcluster import units
+from simcluster.cluster import Cluster
+from simcluster.collectives import Selection
+from simcluster.layout import Mesh, Movement, uncut, whole
+from simcluster.model import Block, Graph, Phase
+from simcluster.plan.redistribution.nominal_costs import movement_cost
+from simcluster.plan.redistribution.redistribution_planner import Router
+from simcluster.plan.rules.strategy_rule import BATCH, PIPELINE, SEQUENCE, Roles
+from simcluster.plan.strategies.mesh_axes import EXPERTS
+
+_OF_A_STEP = (Phase.BEGIN, Phase.END)
+"""Phases that run once per step; the others run for every micro-batch."""
+
+
+def better_order(
+    graph: Graph, mesh: Mesh, roles: Roles, cluster: Cluster, algorithms: Selection, micro_batches: int
+) -> Iterator[str]:
+    """A note with the order to write, if tensor groups span hosts and another order keeps them inside.
+
+    Nothing where that makes the collectives of a step no faster, as where hosts are joined as well as their
+    devices are; nor on a mixed cluster, where another order puts stages on other devices.
+    """
+    axes = _tensor_axes(uncut(mesh), roles)
+    if cluster.mixed or not axes:
+        return
+    present = _spread(uncut(mesh), axes, cluster)
+    proposed = min(_orders(uncut(mesh), axes), key=lambda each: len(_spread(each, axes, cluster)))
+    inside = [axis for axis in present if axis not in _spread(proposed, axes, cluster)]
+    if not set(_spread(proposed, axes, cluster)) < set(present):
+        return
+    now = _spent(graph, mesh, cluster, algorithms, micro_batches)
+    then = _spent(graph, _like(mesh, proposed), cluster, algorithms, micro_batches)
+    if then < now:
+        order = ", ".join(f"{axis}: {size}" for axis, size in proposed.axes)
+        most = max(present[axis] for axis in inside)
+        place = "host" if cluster.host.pod is None else "pod"
+        yield (
+            f"{' and '.join(inside)} groups span {most} {place}s; mesh: {{{order}}} would keep each in one "
+            f"{place}, as ranks of the last axis are neighbours: the collectives of a step take "
+            f"{units.seconds(now)} if none is hidden, and would take {units.seconds(then)}"
+        )
+
+
+def _tensor_axes(mesh: Mesh, roles: Roles) -> list[str]:
+    """Axes that split neither the batch, nor layers over stages, nor sequences, nor experts."""
+    others = {axis for role in (BATCH, PIPELINE, SEQUENCE, EXPERTS) for axis in roles.axes.get(role, ())}
+    return [axis for axis, size in mesh.axes if size > 1 and axis not in others]
+
+
+def _orders(mesh: Mesh, axes: Sequence[str]) -> Iterator[Mesh]:
+    """The mesh with some of these axes last, fewest first; the others stay in their order."""
+    for count in range(1, len(axes) + 1):
+        for chosen in combinations(axes, count):
+            rest = [entry for entry in mesh.axes if entry[0] not in chosen]
+            yield Mesh((*rest, *(entry for entry in mesh.axes if entry[0] in chosen)))
+
+
+def _spread(mesh: Mesh, axes: Sequence[str], cluster: Cluster) -> dict[str, int]:
+    """Of axes whose groups span several hosts, or pods where hosts are joined to these: how many at most."""
+    spans = {
+        axis: max(len(set(row)) for row in cluster.pods_of(mesh.groups((axis,))).tolist()) for axis in axes
+    }
+    return {axis: count for axis, count in spans.items() if count > 1}
+
+
+def _like(mesh: Mesh, order: Mesh) -> Mesh:
+    """A mesh, its axes cut or not, in the order of another one."""
+    return Mesh(tuple(sorted(mesh.axes, key=lambda entry: order.names.index(whole(entry[0])))))
+
+
+def _spent(graph: Graph, mesh: Mesh, cluster: Cluster, algorithms: Selection, micro_batches: int) -> float:
+    """Seconds of all collectives of a step that change layouts, on the stage that has most of them."""
+    router = Router(mesh, movement_cost(cluster, mesh, algorithms))
+    known: dict[str, float] = {}
+    stages: dict[int, float] = {}
+    for instance in graph.instances:
+        if instance.block not in known:
+            known[instance.block] = _of_block(graph.blocks[instance.block], router, micro_batches)
+        stages[instance.stage] = stages.get(instance.stage, 0.0) + known[instance.block]
+    return max(stages.values(), default=0.0)
+
+
+def _of_block(block: Block, router: Router, micro_batches: int) -> float:
+    total = 0.0
+    for node in block.nodes:
+        if isinstance(node.operator, Movement) and node.operator.is_collective:
+            before, after = block.values[node.inputs[0]], block.values[node.outputs[0]]
+            assert before.layout is not None and after.layout is not None
+            times = 1 if node.phase in _OF_A_STEP else micro_batches
+            total += times * router.price(before.type, before.layout, ((node.operator, after.layout),))
+    return total

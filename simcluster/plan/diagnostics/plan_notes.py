@@ -1,0 +1,122 @@
+"""What a user should be told about a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from simcluster import units
+from simcluster.collectives import Selection
+from simcluster.layout import Mesh, Movement, pieces, uncut, whole_axes
+from simcluster.model import Block, Graph, Phase
+from simcluster.plan.recompute.distributed_saved_activations import is_sliced
+from simcluster.plan.redistribution.redistribution_planner import Router
+from simcluster.plan.rules.strategy_rule import BATCH, PIPELINE, Roles
+from simcluster.plan.sharding.padding import padded_dims
+from simcluster.plan.sharding.propagation import PROPAGATED
+from simcluster.plan.spec.optimizer_sharding import Sharding, expanded
+from simcluster.plan.spec.parallel_spec import ParallelSpec
+from simcluster.plan.strategies.assignment import DEFAULT, Strategies
+
+
+def notes(
+    parallel: ParallelSpec,
+    recipe: str,
+    strategies: Strategies,
+    sharding: Sharding,
+    mesh: Mesh,
+    roles: Roles,
+    algorithms: Selection,
+    vocabulary: tuple[int, int],
+) -> Iterator[str]:
+    """What was decided that the scenario does not say, or says without effect.
+
+    ``vocabulary`` is its size before and behind padding.
+    """
+    written = parallel.optimizer_sharding
+    if written is None and sharding.states:
+        yield f"recipe {recipe} shards {sharding}; optimizer_sharding may say otherwise"
+    if expanded(written, ()).states and not sharding.states:
+        yield "optimizer_sharding shards nothing: no batch axis has more than one rank"
+    ways = mesh.product(sharding.axes)
+    if sharding.shard_size > 0 and ways % sharding.shard_size:
+        yield (
+            f"optimizer_sharding.shard_size {sharding.shard_size} does not divide the {ways} ranks of "
+            f"{' x '.join(whole_axes(sharding.axes))}: where they hold the same it is ignored"
+        )
+    before, padded = vocabulary
+    if padded != before:
+        yield f"vocabulary padded from {before:,} to {padded:,}"
+    for axis, size in uncut(mesh).axes:
+        if axis not in mesh.sizes:
+            cut = " x ".join(f"{part} {mesh.size(part)}" for part in pieces(mesh, axis))
+            counted = any(entry.rule("scenario").numbered for entry in parallel.strategies)
+            grouped = sharding.shard_size > 0 and not counted
+            who = "optimizer_sharding.shard_size cuts" if grouped else "strategies cut"
+            yield f"{who} {axis} {size} into {cut}"
+    used = {axis for role in (BATCH, PIPELINE) for axis in roles.axes[role]}
+    rest = [f"{axis} ({size})" for axis, size in uncut(mesh).axes if axis not in used and size > 1]
+    if strategies.unconfigured and rest:
+        yield f"{strategies.unconfigured:,} operators unconfigured, replicated over {', '.join(rest)}"
+    how = parallel.redistribution
+    if how.infers:
+        exchanges = "" if how.exchanges else ", without all-to-all"
+        yield f"redistribution as MindSpore infers it{exchanges}, whatever it costs"
+    if algorithms.named:
+        yield f"{algorithms}, as the scenario says; the rest by the fastest"
+
+
+def without_effect(parallel: ParallelSpec, graph: Graph, sharding: Sharding) -> Iterator[str]:
+    """What the scenario says about recomputation and offload that changes nothing in this plan."""
+    spec = parallel.recompute
+    if parallel.offload.path is not None:
+        yield f"offload.path {parallel.offload.path} changes nothing: a host's disks are simulated as one"
+    if spec.gathers and (not sharding.weights or sharding.regather):
+        why = "are gathered again anyway" if sharding.weights else "lie whole on every rank"
+        yield f"recompute.gathers changes nothing: weights {why}"
+    if spec.slice and not is_sliced(graph):
+        yield "recompute.slice changes nothing: no ranks keep the same input of a recomputed layer"
+
+
+def followed(strategies: Strategies, graph: Graph, router: Router) -> Iterator[str]:
+    """What sharding propagation decided, and what the layouts cost that came of it; nothing without it."""
+    counts = {PROPAGATED: 0, DEFAULT: 0, "": 0}
+    for sources in strategies.sources.values():
+        for source in sources.values():
+            counts[source if source in counts else ""] += 1
+    if not counts[PROPAGATED]:
+        return
+    moved: dict[str, tuple[int, float]] = {}
+    number, cost = 0, 0.0
+    for instance in graph.instances:
+        if instance.block not in moved:
+            moved[instance.block] = _redistribution(graph.blocks[instance.block], router)
+        number += moved[instance.block][0]
+        cost += moved[instance.block][1]
+    yield (
+        f"sharding propagation: {counts[PROPAGATED]:,} operators follow {counts['']:,} that are configured; "
+        f"layouts cost {number:,} collectives, {units.seconds(cost)} for a micro-batch, not overlapped"
+    )
+
+
+def padded(graph: Graph, strategies: Strategies, mesh: Mesh) -> Iterator[str]:
+    """Which dims do not divide over the ranks that split them, and how much of their work is for nothing."""
+    for (dim, size, axes), count in padded_dims(graph, strategies, mesh).items():
+        whole = -(-size // mesh.product(axes)) * mesh.product(axes)
+        over = " x ".join(f"{axis} ({mesh.size(axis)})" for axis in axes)
+        operators = f"{count:,} operator{'s' * (count > 1)}"
+        yield (
+            f"{dim} {size:,} padded to {whole:,} over {over} in {operators}: "
+            f"{(whole - size) / whole:.0%} of that work is padding"
+        )
+
+
+def _redistribution(block: Block, router: Router) -> tuple[int, float]:
+    """Collectives between layouts in a forward and backward of a block, and their seconds."""
+    number, cost = 0, 0.0
+    for node in block.phase(Phase.FORWARD, Phase.BACKWARD, Phase.WEIGHTS):
+        if isinstance(node.operator, Movement) and node.operator.is_collective:
+            before, after = block.values[node.inputs[0]], block.values[node.outputs[0]]
+            assert before.layout is not None and after.layout is not None
+            number += 1
+            cost += router.price(before.type, before.layout, ((node.operator, after.layout),))
+    return number, cost

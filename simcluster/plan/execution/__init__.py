@@ -1,0 +1,1 @@
+"""How a framework executes the plan: overlap and waiting, fused kernels, buckets of collectives."""

@@ -1,0 +1,257 @@
+"""How a framework conducts a step: what overlaps, what waits, and what travels together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from simcluster.layout import Mesh
+from simcluster.plan.spec.communication_fusion import BucketsSpec, FusionSpec
+from simcluster.plan.spec.framework import BucketSpec, FrameworkMemorySpec, FrameworkSpec
+from simcluster.plan.spec.optimizer_sharding import Sharding
+from simcluster.plan.spec.parameter_fusion_ids import USUAL
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """When a bucket of gradients is full: ``limit`` of its size, ``first`` that of the first bucket.
+
+    Sizes are bytes, or elements if ``in_elements``. Buckets are closed behind so many gradients besides, if
+    ``ends`` says so, behind the gradients that ``behind`` names by their buffers, and behind the last of so
+    many ``units``; with nothing of all this everything is one bucket.
+    """
+
+    limit: int | None = None
+    first: int | None = None
+    in_elements: bool = False
+    ends: tuple[int, ...] = ()
+    behind: frozenset[str] = frozenset()
+    units: int | None = None
+
+    @classmethod
+    def of(cls, spec: BucketSpec, ways: int) -> Buckets:
+        """The buckets of a profile for ``ways`` data-parallel ranks."""
+        if spec.elements is not None:
+            return cls(max(spec.elements, spec.elements_per_rank * ways), None, True)
+        assert spec.bytes is not None
+        first = None if spec.first_bytes is None else int(spec.first_bytes)
+        return cls(int(spec.bytes), first)
+
+    @classmethod
+    def said(cls, spec: BucketsSpec) -> Buckets:
+        """The buckets that a scenario gives; every gradient by itself as long as a search is to find them."""
+        if spec.mode == "search":
+            return SINGLE
+        return cls(spec.num_bytes, spec.first_bytes, ends=spec.ends, units=spec.units)
+
+    def fill(
+        self, sizes: Sequence[int], names: Sequence[str] = (), units: Sequence[str] = ()
+    ) -> list[list[int]]:
+        """Consecutive positions together: a bucket is closed by whoever fills it to its limit or beyond.
+
+        ``names`` are those of the buffers, which matter if some of them close buckets; ``units`` are what
+        the gradients are of, which matters if units are counted.
+        """
+        found: list[list[int]] = []
+        full = True
+        held = 0
+        for position, size in enumerate(sizes):
+            if full:
+                found.append([])
+                held = 0
+            found[-1].append(position)
+            held += size
+            limit = self.first if self.first is not None and len(found) == 1 else self.limit
+            full = (limit is not None and held >= limit) or position + 1 in self.ends
+            full = full or (bool(self.behind) and names[position] in self.behind)
+            full = full or (self.units is not None and self._ends_unit(units, found[-1]))
+        return found
+
+    def _ends_unit(self, units: Sequence[str], bucket: Sequence[int]) -> bool:
+        """Whether a bucket has all of as many units as belong into it."""
+        after = units[bucket[-1] + 1 : bucket[-1] + 2]
+        return units[bucket[-1]] not in after and len({units[each] for each in bucket}) == self.units
+
+    def num_bytes(self, itemsize: int) -> int:
+        """The bytes of a full bucket of elements of ``itemsize`` bytes; 0 without a limit."""
+        return (self.limit or 0) * (itemsize if self.in_elements else 1)
+
+    def document(self) -> dict[str, Any]:
+        """What closes a bucket, as JSON-able data; empty if nothing does."""
+        unit = "elements" if self.in_elements else "bytes"
+        told = {
+            unit: self.limit,
+            "first_bytes": self.first,
+            "gradients": list(self.ends),
+            "behind": sorted(self.behind),
+            "units": self.units,
+        }
+        return {key: value for key, value in told.items() if value}
+
+
+SINGLE = Buckets(1)
+"""Buckets of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fusion:
+    """The buckets that the scenario gives to gradients by the operation that reduces them, and to weights
+    that are gathered; None: the profile's.
+
+    Only what takes the same steps over the same groups is in one of these, and only what has one fusion id:
+    ``ids`` has the parameters with another than the usual one. ``searched`` are the operations whose buckets
+    a search is to find, or has found.
+    """
+
+    all_reduce: Buckets | None = None
+    reduce_scatter: Buckets | None = None
+    all_gather: Buckets | None = None
+    ids: Mapping[str, int] = field(default_factory=dict)
+    searched: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, spec: FusionSpec, ids: Mapping[str, int] = MappingProxyType({})) -> Fusion:
+        """The buckets of the scenario's section, with the fusion ids of parameters."""
+        given = {name: getattr(spec, name) for name in spec.said}
+        searched = tuple(name for name, said in given.items() if said.mode == "search")
+        return cls(ids=dict(ids), searched=searched).having(
+            {name: Buckets.said(said) for name, said in given.items()}
+        )
+
+    def having(self, buckets: Mapping[str, Buckets | None]) -> Fusion:
+        """The same with other buckets for some operations."""
+        return replace(
+            self,
+            all_reduce=buckets.get("all_reduce", self.all_reduce),
+            reduce_scatter=buckets.get("reduce_scatter", self.reduce_scatter),
+            all_gather=buckets.get("all_gather", self.all_gather),
+        )
+
+    def of_operation(self, name: str) -> Buckets | None:
+        """The buckets of an operation."""
+        given = {
+            "all_reduce": self.all_reduce,
+            "reduce_scatter": self.reduce_scatter,
+            "all_gather": self.all_gather,
+        }
+        return given[name]
+
+    @property
+    def reduces(self) -> bool:
+        """Whether it gives buckets to gradients."""
+        return self.all_reduce is not None or self.reduce_scatter is not None
+
+    def id_of(self, parameter: str) -> int:
+        """The fusion id of a parameter."""
+        return self.ids.get(parameter, USUAL)
+
+
+@dataclass(frozen=True, slots=True)
+class Conduct:
+    """What a framework makes wait, and what it lets travel together.
+
+    ``buckets`` are those of the gradient reduction, or None where every layer is one; ``late`` reductions
+    start after the whole backward pass. ``exposed_gather``: no kernel starts before the weights are
+    gathered. ``blocking_layers``: kernels wait for collectives of activations. ``scatter``: the axes over
+    which equal activations cross stages in parts. ``buffers``: memory for buckets under way, in buckets.
+    ``gather_once``: sharded weights that are not gathered again serve all micro-batches of a step.
+    ``late_updates``: those on hosts start after the whole backward pass.
+    ``fusion`` wins over ``buckets``; with ``apart`` nothing travels together at all. ``storage``: what memory
+    tensors and kernels take that the mathematics does not say.
+    """
+
+    buckets: Buckets | None = None
+    late: bool = False
+    buffers: float = 0.0
+    exposed_gather: bool = False
+    blocking_layers: bool = False
+    scatter: tuple[str, ...] = ()
+    gather_once: bool = False
+    fusion: Fusion | None = None
+    apart: bool = False
+    storage: FrameworkMemorySpec = FrameworkMemorySpec()
+    late_updates: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        framework: FrameworkSpec,
+        sharding: Sharding,
+        mesh: Mesh,
+        batch_axes: Sequence[str],
+        stage_axis: str,
+        fusion: FusionSpec | None = None,
+        ids: Mapping[str, int] = MappingProxyType({}),
+    ) -> Conduct:
+        """What profile, sharding and scenario say on a mesh with these axes for data and stages.
+
+        ``ids`` are the fusion ids of parameters that have another than the usual one.
+        """
+        reduction = framework.reduction
+        buckets = Buckets() if reduction.bucket == "whole" else None
+        if reduction.limit is not None:
+            buckets = Buckets.of(reduction.limit, mesh.product(batch_axes))
+        fusion = FusionSpec() if fusion is None else fusion
+        if fusion.closed:
+            buckets = None
+        given = Fusion.of(fusion, ids) if fusion.said else None
+        limited = buckets is not None and reduction.limit is not None
+        if sharding.gradients and limited and fusion.reduce_scatter is None:
+            # Each micro-batch's sharded gradients fill the profile's buckets as those of a step would.
+            given = (given or Fusion(ids=dict(ids))).having({"reduce_scatter": buckets})
+        rest = tuple(axis for axis in mesh.names if axis not in (*batch_axes, stage_axis))
+        return cls(
+            buckets,
+            not reduction.overlap,
+            reduction.buffers,
+            framework.gather == "exposed",
+            framework.layer_collectives == "blocking",
+            rest if framework.p2p_scatter else (),
+            sharding.gather_once,
+            given,
+            fusion.closed,
+            framework.storage,
+            framework.host_updates == "behind_backward",
+        )
+
+    @property
+    def by_layer(self) -> bool:
+        """Whether the gradients of every layer travel by themselves, in buckets of none."""
+        return self.buckets is None and (self.fusion is None or not self.fusion.reduces)
+
+    @property
+    def gathers_together(self) -> bool:
+        """Whether the scenario gives buckets to gathers of weights."""
+        return self.fusion is not None and self.fusion.all_gather is not None
+
+    @property
+    def scatters_together(self) -> bool:
+        """Whether the scenario gives buckets to gradients that are scattered."""
+        return self.fusion is not None and self.fusion.reduce_scatter is not None
+
+    def document(self) -> dict[str, Any]:
+        """What travels together, by operation, as JSON-able data: sizes, numbers of gradients, or a word."""
+        fusion = self.fusion or Fusion()
+        found: dict[str, Any] = {
+            "all_reduce": self._told("all_reduce", self.buckets),
+            "reduce_scatter": self._told("reduce_scatter", self.buckets),
+        }
+        if fusion.all_gather is not None or "all_gather" in fusion.searched:
+            found["all_gather"] = self._told("all_gather", None)
+        return found | ({"ids": dict(sorted(fusion.ids.items()))} if fusion.ids else {})
+
+    def _told(self, name: str, usual: Buckets | None) -> dict[str, Any] | str:
+        if self.apart:
+            return "nothing"
+        fusion = self.fusion or Fusion()
+        buckets = fusion.of_operation(name) or usual
+        told = "layer" if buckets is None else buckets.document() or "everything"
+        if name not in fusion.searched:
+            return told
+        return {"searched": True} | (told if isinstance(told, dict) else {"by": told})
+
+
+FREE = Conduct()
+"""Nothing waits that need not."""

@@ -1,0 +1,57 @@
+"""The kernels of a block in order: who makes a value, and who reads it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from simcluster.model import Block, Node
+from simcluster.plan.execution.kernel_fusion import kernel_nodes
+
+
+@dataclass(frozen=True)
+class KernelOrder:
+    """Kernels by their place in a block that is fused; ``readers`` and ``makers`` are places, by value."""
+
+    block: Block
+    kernels: Sequence[tuple[Node, ...]]
+    readers: Mapping[str, Sequence[int]]
+    makers: Mapping[str, int]
+
+    @classmethod
+    def of(cls, block: Block) -> KernelOrder:
+        """The order of a block's kernels."""
+        kernels = kernel_nodes(block.nodes)
+        readers: defaultdict[str, list[int]] = defaultdict(list)
+        makers: dict[str, int] = {}
+        for place, kernel in enumerate(kernels):
+            for node in kernel:
+                for value in node.inputs:
+                    readers[value].append(place)
+                makers |= dict.fromkeys(node.outputs, place)
+        return cls(block, kernels, readers, makers)
+
+    def users(self, value: str, behind: int) -> Iterator[int]:
+        """The kernels behind a place, of its phase, that read a value."""
+        phase = self.kernels[behind][0].phase
+        return (
+            place
+            for place in self.readers.get(value, ())
+            if place > behind and self.kernels[place][0].phase is phase
+        )
+
+    def leaves(self, value: str) -> bool:
+        """Whether others than the block's own nodes read a value."""
+        border = (*self.block.inputs, *self.block.outputs)
+        return value in border or any(self.block.gradients.get(name) == value for name in border)
+
+    def read(self, place: int) -> Iterator[str]:
+        """What a kernel reads and does not make itself, each value once."""
+        own = {value for node in self.kernels[place] for value in node.outputs}
+        found = dict.fromkeys(value for node in self.kernels[place] for value in node.inputs)
+        return (value for value in found if value not in own)
+
+    def made(self, place: int) -> Iterator[str]:
+        """What a kernel makes, each value once."""
+        return iter(dict.fromkeys(value for node in self.kernels[place] for value in node.outputs))

@@ -1,0 +1,193 @@
+"""The collectives that a program may write, by their names, and what each is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Literal, TypeVar
+
+from simcluster.document import NonNegativeInt, PositiveInt, Section, validate_data
+from simcluster.errors import PlanError, ScenarioError
+from simcluster.layout import Kind, Movement
+from simcluster.model import Operator, TensorType
+from simcluster.model.families.custom_graph import Entry
+from simcluster.plan.manual.collective_operator import Collective, Mirror, view
+from simcluster.plan.manual.groups import Groups
+from simcluster.plan.spec.program_spec import WORLD, GroupName
+
+Reduction = Literal["sum", "max", "min", "prod"]
+Told = TypeVar("Told", bound=Section)
+
+
+class Call(Section):
+    """What every collective is told."""
+
+    group: GroupName = WORLD[0]
+    """The group: an axis of the mesh or several, explicit groups, or all ranks."""
+
+    kind: ClassVar[Kind]
+
+    def movement(self, groups: Groups, axes: tuple[str, ...], path: str) -> Movement:
+        """What it does over ``axes``."""
+        return Movement(self.kind, axes)
+
+
+class AllReduceCall(Call):
+    """Every rank: the elementwise reduction of all tensors."""
+
+    kind = Kind.ALL_REDUCE
+
+    reduction: Reduction = "sum"
+    """sum, max, min or prod."""
+
+    gradient: Literal["registered", "identity"] = "registered"
+    """registered: MindSpore's, an all-reduce of the gradient; it holds where every rank's loss counts.
+    identity: the gradient as it is, for sums behind which all ranks compute the same, or one loss is told."""
+
+    def movement(self, groups: Groups, axes: tuple[str, ...], path: str) -> Movement:
+        """Reduces."""
+        return Movement(self.kind, axes, reduction=self.reduction)
+
+
+class MirrorCall(Call):
+    """The tensor as it is; its gradient is all-reduced."""
+
+    kind = Kind.ALL_REDUCE
+
+
+class AllGatherCall(Call):
+    """Every rank: all tensors, one after the other along ``dim``."""
+
+    kind = Kind.ALL_GATHER
+
+    dim: NonNegativeInt = 0
+    """The dim along which they are joined."""
+
+    def movement(self, groups: Groups, axes: tuple[str, ...], path: str) -> Movement:
+        """Joins."""
+        return Movement(self.kind, axes, self.dim)
+
+
+class ReduceScatterCall(AllGatherCall):
+    """Every rank: its part, along ``dim``, of the elementwise reduction."""
+
+    kind = Kind.REDUCE_SCATTER
+
+    reduction: Reduction = "sum"
+    """sum, max, min or prod."""
+
+    def movement(self, groups: Groups, axes: tuple[str, ...], path: str) -> Movement:
+        """Reduces and cuts."""
+        return Movement(self.kind, axes, self.dim, reduction=self.reduction)
+
+
+class AllToAllCall(Call):
+    """Rank i: part i along ``split_dim`` of every tensor, one after the other along ``concat_dim``."""
+
+    kind = Kind.ALL_TO_ALL
+
+    split_dim: int
+    """The dim that is cut; -1 is the last."""
+
+    concat_dim: int
+    """The dim that is joined; -1 is the last."""
+
+    split_count: PositiveInt | None = None
+    """Into how many parts; the size of the group."""
+
+    def movement(self, groups: Groups, axes: tuple[str, ...], path: str) -> Movement:
+        """Exchanges."""
+        size = groups.size(axes)
+        if self.split_count not in (None, size):
+            told = f"{self.split_count} parts for a group of {size} ranks"
+            raise PlanError(told, path=f"{path}.split_count", hint=f"write {size}, or leave it out")
+        return Movement(self.kind, axes, self.concat_dim, self.split_dim)
+
+
+class BroadcastCall(Call):
+    """Every rank: the tensor of the root."""
+
+    kind = Kind.BROADCAST
+
+    root_rank: NonNegativeInt = 0
+    """The root's place in its group."""
+
+    def movement(self, groups: Groups, axes: tuple[str, ...], path: str) -> Movement:
+        """Spreads, or adds up, with the root in front."""
+        size = groups.size(axes)
+        if self.root_rank >= size:
+            told = f"a group of {size} ranks has no place {self.root_rank}"
+            raise PlanError(told, path=f"{path}.root_rank", hint=f"places are 0 to {size - 1}")
+        return Movement(self.kind, groups.rooted(axes, self.root_rank))
+
+
+class ReduceCall(BroadcastCall):
+    """The root: the elementwise sum; the others get zeros."""
+
+    kind = Kind.REDUCE
+
+
+class BarrierCall(Call):
+    """Nobody goes on before all have come."""
+
+    kind = Kind.BARRIER
+
+
+CALLS: Mapping[str, type[Call]] = {
+    "all_reduce": AllReduceCall,
+    "mirror": MirrorCall,
+    "all_gather": AllGatherCall,
+    "reduce_scatter": ReduceScatterCall,
+    "all_to_all": AllToAllCall,
+    "broadcast": BroadcastCall,
+    "reduce": ReduceCall,
+    "barrier": BarrierCall,
+}
+"""Those in which all members of a group do the same, by name."""
+
+
+def told(entry: Entry, section: type[Told]) -> Told:
+    """What an entry tells; PlanError, with the places, for what it may not."""
+    try:
+        return validate_data(entry.attributes, section)
+    except ScenarioError as error:
+        problems = (
+            replace(
+                each,
+                message=f"'{entry.name}' ({entry.op}): {each.message}",
+                path=f"{entry.path}.{each.path}".rstrip("."),
+            )
+            for each in error.problems
+        )
+        raise PlanError(*problems) from None
+
+
+def called(entry: Entry, groups: Groups, inputs: Sequence[TensorType]) -> Operator:
+    """The operator that stands for a collective of all members of a group; PlanError if it is impossible."""
+    call = told(entry, CALLS[entry.op])
+    axes = groups.axes(call.group, f"{entry.path}.group")
+    movement = call.movement(groups, axes, entry.path)
+    reads = 0 if movement.kind is Kind.BARRIER else 1
+    if len(inputs) != reads:
+        raise PlanError(
+            f"'{entry.name}' ({entry.op}): it reads {reads} tensor{'s' * (reads != 1)}, not {len(inputs)}",
+            path=f"{entry.path}.inputs",
+        )
+    rank = len(inputs[0].shape) if inputs else None
+    if movement.kind is Kind.ALL_TO_ALL:
+        assert rank is not None
+        movement = _counted(entry, movement, rank)
+    once = isinstance(call, AllReduceCall) and call.gradient == "identity"
+    made = Collective(movement, groups.size(movement.axes), rank, entry.path, once)
+    return Mirror(view(inputs[0]), made) if isinstance(call, MirrorCall) else made
+
+
+def _counted(entry: Entry, movement: Movement, rank: int) -> Movement:
+    """Dims that are counted from the end as they are counted from the beginning."""
+    found: dict[str, Any] = {}
+    for key, name, dim in (("dim", "concat_dim", movement.dim), ("to_dim", "split_dim", movement.to_dim)):
+        if not -rank <= dim < rank:
+            problem = f"'{entry.name}' ({entry.op}): a tensor of {rank} dims has no dim {dim}"
+            raise PlanError(problem, path=f"{entry.path}.{name}")
+        found[key] = dim % rank
+    return replace(movement, **found)

@@ -1,0 +1,87 @@
+"""Which entries of a program each rank runs, and which ranks so run the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from simcluster.cluster.spec.index_lists import listed
+from simcluster.errors import PlanError, Problem
+from simcluster.model.families.custom_graph import Entry
+
+RANKS = "ranks"
+"""The key that says which ranks run an entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scripts:
+    """``of_rank`` has, for every rank, the places of the entries that it runs."""
+
+    entries: tuple[Entry, ...]
+    of_rank: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, entries: Sequence[Entry], num_ranks: int) -> Scripts:
+        """Who runs what; PlanError for ranks that are not there, and for ranks that run nothing."""
+        problems: list[Problem] = []
+        runs: list[frozenset[int]] = []
+        for entry in entries:
+            found = _ranks(entry, num_ranks)
+            if isinstance(found, Problem):
+                problems.append(found)
+                found = frozenset()
+            runs.append(found)
+        if problems:
+            raise PlanError(*problems)
+        of_rank = tuple(
+            tuple(place for place, ranks in enumerate(runs) if rank in ranks) for rank in range(num_ranks)
+        )
+        idle = [rank for rank, places in enumerate(of_rank) if not places]
+        if idle:
+            raise PlanError(
+                f"rank {idle[0]} runs nothing, as do {len(idle) - 1} more"
+                if idle[1:]
+                else f"rank {idle[0]} runs nothing",
+                path="operators",
+                hint="let some operator run on it, or use a smaller mesh",
+            )
+        told = tuple(
+            Entry(
+                each.path,
+                each.name,
+                each.op,
+                each.inputs,
+                {key: value for key, value in each.attributes.items() if key != RANKS},
+            )
+            for each in entries
+        )
+        return cls(told, of_rank)
+
+    def parts(self, details: Mapping[tuple[int, int], object]) -> list[list[int]]:
+        """The ranks that run the same, in order of the first of them.
+
+        ``details`` tell of (rank, place) what one rank's entry has of its own.
+        """
+        found: dict[object, list[int]] = {}
+        for rank, places in enumerate(self.of_rank):
+            key = tuple((place, details.get((rank, place))) for place in places)
+            found.setdefault(key, []).append(rank)
+        return list(found.values())
+
+
+def _ranks(entry: Entry, num_ranks: int) -> frozenset[int] | Problem:
+    """The ranks that run an entry."""
+    if RANKS not in entry.attributes:
+        return frozenset(range(num_ranks))
+    path, written = f"{entry.path}.{RANKS}", entry.attributes[RANKS]
+    whole = isinstance(written, (list, tuple)) and all(type(each) is int for each in written)
+    if not (type(written) is int or isinstance(written, str) or whole):
+        return Problem(f"'{written}' are no ranks", path, "write for example 0-3, or [0, 2]")
+    try:
+        found = listed(written)
+    except ValueError as error:
+        return Problem(str(error), path)
+    absent = [rank for rank in found if not 0 <= rank < num_ranks]
+    if absent:
+        return Problem(f"there is no rank {absent[0]}: the last is {num_ranks - 1}", path)
+    return frozenset(found)

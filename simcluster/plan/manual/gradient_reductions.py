@@ -1,0 +1,37 @@
+"""What a program says becomes of its gradients, as the steps of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from simcluster.document.pattern import matches
+from simcluster.errors import PlanError, Problem, nearest
+from simcluster.layout import Kind, Movement
+from simcluster.plan.manual.groups import Groups
+from simcluster.plan.optimizer.optimizer_step import WrittenReduction
+from simcluster.plan.spec.program_spec import GradientSpec
+
+
+def written_reductions(
+    entries: Sequence[GradientSpec], parameters: Sequence[str], groups: Groups
+) -> Mapping[str, WrittenReduction]:
+    """Parameter -> what is done to its gradient; PlanError for a pattern that fits none."""
+    problems = [
+        Problem(
+            f"no parameter fits '{each.match}'", f"gradients.{place}.match", nearest(each.match, parameters)
+        )
+        for place, each in enumerate(entries)
+        if not any(matches(each.match, name) for name in parameters)
+    ]
+    if problems:
+        raise PlanError(*problems)
+    found: dict[str, WrittenReduction] = {}
+    for name in parameters:
+        fits = [(place, each) for place, each in enumerate(entries) if matches(each.match, name)]
+        if not fits or fits[-1][1].op == "none":
+            continue
+        place, each = fits[-1]
+        axes = groups.axes(each.group, f"gradients.{place}.group")
+        divisor = (each.degree or groups.size(axes)) if each.mean else 1
+        found[name] = WrittenReduction(Movement(Kind.ALL_REDUCE, axes), divisor)
+    return found

@@ -1,0 +1,224 @@
+"""The Plan of a hand-written program: differentiated, with the updates, and nothing else inserted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from simcluster.errors import PlanError, Problem, SimclusterError
+from simcluster.layout import Mesh
+from simcluster.model import Graph
+from simcluster.model.operators.lamb import Lamb
+from simcluster.plan.data.batch_shares import batches
+from simcluster.plan.data.input_pipeline import check_inputs
+from simcluster.plan.diagnostics.size_limits import check_rates, check_tensors, too_large
+from simcluster.plan.execution.execution_policy import Conduct
+from simcluster.plan.manual.collective_order import check_order
+from simcluster.plan.manual.gradient_reductions import written_reductions
+from simcluster.plan.manual.groups import Groups
+from simcluster.plan.manual.rank_graphs import Programs
+from simcluster.plan.manual.tensor_parts import Holdings
+from simcluster.plan.optimizer.optimizer_step import OptimizerPlan
+from simcluster.plan.passes import Passes, differentiated
+from simcluster.plan.pipeline.placement import place
+from simcluster.plan.pipeline.schedule import Timetable, splits
+from simcluster.plan.pipeline.virtual_stages import Chain
+from simcluster.plan.plan import Plan
+from simcluster.plan.planner_base import Planner
+from simcluster.plan.precision.formats import Formats, states_of, update_of
+from simcluster.plan.redistribution.nominal_costs import movement_cost
+from simcluster.plan.redistribution.redistribution_planner import Router
+from simcluster.plan.rules.strategy_rule import BATCH, Roles
+from simcluster.plan.sharding.batch_statistics import with_statistics
+from simcluster.plan.spec.communication_fusion import used_by
+from simcluster.plan.spec.inference_spec import InferenceSpec
+from simcluster.plan.spec.optimizer_sharding import Sharding
+from simcluster.plan.spec.parallel_spec import RecomputeSpec, TrainingSpec
+from simcluster.plan.spec.parameter_fusion_ids import fusion_ids
+from simcluster.plan.strategies.assignment import Strategies
+from simcluster.plan.strategies.mesh_axes import check_mesh, roles_of
+from simcluster.plan.subgraphs.subgraph import USUAL_GRAPHS
+from simcluster.work import DType
+
+PATH = "parallel.program"
+
+STAGE_AXIS = ""
+"""No axis of a mesh: which part a rank runs is written."""
+
+
+class ManualPlanner(Planner):
+    """The planner of a program that is written by hand; ``model`` is its one-device reference.
+
+    A plan is impossible, too, if its ranks do not agree on what they do together.
+    """
+
+    @property
+    def training(self) -> TrainingSpec:
+        """What is trained."""
+        if isinstance(self.task, InferenceSpec):
+            raise PlanError("programs that are written by hand train", path="parallel.mode")
+        return self.task
+
+    def plan(self) -> Plan:
+        """The reference differentiated, and beside it what every rank runs."""
+        program = self.parallel.program
+        assert program is not None, "mode manual has a program"
+        mesh = Mesh.of(self.parallel.sizes)
+        roles = Roles(roles_of(self.parallel))
+        self._check(mesh, roles)
+        batch_axes = roles.resolve((BATCH,), mesh)
+        found = batches(self.training.global_batch, self.training.micro_batch, {}, batch_axes, mesh)
+        formats = Formats.of(self.training.precision, self.framework, Sharding())
+        check_rates(self.cluster, formats.compute, formats.matmul)
+        check_inputs(self.inputs, self.cluster)
+        reference = self._reference(mesh.product(batch_axes), formats.compute)
+        logical = differentiated(reference, formats)
+        update = update_of(self.training.optimizer)
+        if update.lazy or self.training.optimizer.groups:
+            what = "groups" if self.training.optimizer.groups else "kind"
+            raise PlanError(
+                "a program that is written by hand updates whole parameters, all by one rule",
+                path=f"training.optimizer.{what}",
+                hint="use sgd, momentum, adam, adamw or lamb, without groups",
+            )
+        states = states_of(update, self.training.optimizer)
+        try:
+            groups = Groups.of(mesh, program.groups, "groups")
+            holdings = Holdings.of(program, reference, groups)
+            reductions = written_reductions(program.gradients, list(program.parameters), groups)
+            programs = Programs.of(program, holdings, groups, formats)
+        except PlanError as error:
+            raise _beneath(error) from None
+        mesh = groups.whole
+        optimizer = OptimizerPlan(
+            update,
+            formats.master,
+            states,
+            Sharding(),
+            self.framework.main_gradients,
+            self.framework.reduction.copies,
+            written=reductions,
+        )
+        router = Router(mesh, movement_cost(self.cluster, mesh, self.algorithms))
+        fusion = self.parallel.fused
+        passes = Passes(
+            mesh=mesh,
+            stage_axis=STAGE_AXIS,
+            strategies=Strategies({}, {}),
+            sharder=router,
+            router=router,
+            formats=formats,
+            framework=self.framework,
+            optimizer=optimizer,
+            recompute=RecomputeSpec(),
+            limit=None,
+            feeds={},
+            apart=fusion.closed,
+        )
+        graph = passes.behind(programs.graph)
+        try:
+            check_order(graph, programs.part_of_rank, mesh, programs.paths)
+        except PlanError as error:
+            raise _beneath(error) from None
+        ids = fusion_ids(fusion.ids, [name for name, _ in logical.parameters()])
+        conduct = Conduct.of(
+            self.framework, Sharding(), mesh, batch_axes, STAGE_AXIS, fusion.only(used_by(graph)), ids
+        )
+        if conduct.fusion is not None and conduct.fusion.searched and programs.num_parts > 1:
+            raise PlanError(
+                f"ranks run {programs.num_parts} programs, each of which would get buckets of its own",
+                path="parallel.fusion",
+                hint="say how large buckets are: {mode: size, config: 25}",
+            )
+        timetable = self._timetable(found.most) * programs.num_parts
+        return Plan(
+            graph=graph,
+            logical=logical,
+            mesh=mesh,
+            stage_axis=STAGE_AXIS,
+            timetables=(timetable,),
+            strategies=Strategies({}, {}),
+            update=update,
+            batches=found,
+            micro_batch=self.training.micro_batch,
+            batch_axes=batch_axes,
+            chain=Chain.wrapped(1),
+            chunks=((self.model.num_layers,),),
+            vocab=self.model.vocabulary,
+            overlapped=False,
+            prefetch=self.framework.prefetch,
+            dispatch=self.framework.host,
+            graphs=USUAL_GRAPHS,
+            conduct=conduct,
+            compute=formats.compute,
+            gradients=formats.gradients,
+            master=formats.master,
+            sharding=Sharding(),
+            recipe="",
+            notes=(*self.model.remarks(self.training.seq_len), *programs.notes),
+            matmul=formats.matmul,
+            states=states,
+            clip=None,
+            algorithms=self.algorithms,
+            call=float(self.framework.collective_call or 0.0),
+            reuse=self.parallel.reuse,
+            recompute=RecomputeSpec(),
+            inputs=self.inputs,
+            assigned=programs.part_of_rank,
+            attention=self.framework.attention_release,
+        )
+
+    def _reference(self, ways: int, compute: DType) -> Graph:
+        """What one device computes of a micro-batch of all ranks."""
+        model = self.model.computed(
+            flash=self.framework.attention != "unfused",
+            logits=DType.FP32 if self.framework.logits == "fp32" else None,
+        )
+        tokens = self.training.global_batch * self.training.seq_len
+        forward = model.graph(self.training.micro_batch * ways, self.training.seq_len, compute, tokens)
+        forward = with_statistics(forward, ways)
+        check_tensors(forward)
+        return place(forward, (self.model.num_layers,))
+
+    def _timetable(self, num_micro_batches: int) -> Timetable:
+        """What every rank does with the micro-batches; PlanError for what a program by hand does not have."""
+        schedule = self.parallel.schedule.build()
+        found = schedule.timetable(1, num_micro_batches)
+        if len(schedule.chain(1)) > 1 or splits(found):
+            raise PlanError(
+                f"schedule {self.parallel.schedule.kind}: a program by hand has neither chunks nor halves",
+                path="parallel.schedule.kind",
+                hint="write gpipe or 1f1b",
+            )
+        return found
+
+    def _check(self, mesh: Mesh, roles: Roles) -> None:
+        """PlanError with everything that mode manual has no form for."""
+        problems = [*check_mesh(mesh, self.cluster), *too_large(mesh, self.model.num_layers)]
+        problems += [
+            Problem(f"mode manual inserts nothing: {told}", path, hint) for told, path, hint in self._beyond()
+        ]
+        refusal = self.model.refuses(self.training.seq_len)
+        if refusal:
+            problems.append(Problem(refusal, "training.seq_len"))
+        if problems:
+            raise PlanError(*problems)
+
+    def _beyond(self) -> Iterator[tuple[str, str, str]]:
+        """What would have to be inserted: in words, its key, and what to do instead."""
+        training = self.training
+        if self.inputs is not None and self.inputs.strategy is not None:
+            yield "feeds say which part of a batch a rank reads", "data.strategy", "leave it out"
+        if training.batch_shares:
+            yield "all ranks run equally many micro-batches", "training.batch_shares", "leave it out"
+        if training.optimizer.clip is not None:
+            yield "no norm of all gradients is added up", "training.optimizer.clip", "leave it out"
+        if training.optimizer.kind == Lamb.kind:
+            yield "no norms of parameters are added up", "training.optimizer.kind", "use adamw, adam or sgd"
+        if training.precision.multiplied == "fp8":
+            yield "no operands are cast", "training.precision", "use bf16, fp16 or fp32"
+
+
+def _beneath(error: SimclusterError) -> SimclusterError:
+    """The error with key paths of the scenario."""
+    return PlanError(*(replace(each, path=f"{PATH}.{each.path}".rstrip(".")) for each in error.problems))

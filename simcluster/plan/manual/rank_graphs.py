@@ -1,0 +1,90 @@
+"""From what is written to the local graphs of all ranks, differentiated, a block for each part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from simcluster.errors import PlanError, nearest
+from simcluster.model import Graph, Instance
+from simcluster.plan.manual.entries_by_rank import Scripts
+from simcluster.plan.manual.exchange_autodiff import Weaver
+from simcluster.plan.manual.exchanges import Exchanges
+from simcluster.plan.manual.groups import Groups
+from simcluster.plan.manual.layout_assignment import settled
+from simcluster.plan.manual.local_graph_writer import PartWriter
+from simcluster.plan.manual.tensor_parts import Holdings
+from simcluster.plan.precision.formats import Formats
+from simcluster.plan.spec.program_spec import ProgramSpec
+
+NAME = "program"
+"""What the instance of a program is called; several are numbered."""
+
+
+@dataclass(frozen=True)
+class Programs:
+    """A block for each part, one instance each on a stage of its own, and the part of every rank.
+
+    ``paths`` are, part by part and by operator, the key paths at which they were written.
+    """
+
+    graph: Graph
+    part_of_rank: tuple[int, ...]
+    paths: tuple[Mapping[str, str], ...]
+
+    @property
+    def num_parts(self) -> int:
+        """Different programs of ranks."""
+        return len(self.graph.instances)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should be told."""
+        count = self.num_parts
+        return (f"ranks run {count} different programs",) if count > 1 else ()
+
+    @classmethod
+    def of(cls, program: ProgramSpec, holdings: Holdings, groups: Groups, formats: Formats) -> Programs:
+        """What is written; PlanError with places where it is impossible."""
+        entries = program.entries()
+        scripts = Scripts.of(entries, groups.mesh.num_ranks)
+        exchanges = Exchanges.of(scripts, groups)
+        parts = scripts.parts(exchanges.details())
+        writers = [
+            PartWriter(_name(number, len(parts)), ranks, holdings, groups, formats.compute, exchanges)
+            for number, ranks in enumerate(parts)
+        ]
+        written = [writer.write(scripts, program.loss) for writer in writers]
+        if all(block.loss is None for block in written):
+            known = [each.name for each in entries]
+            raise PlanError(
+                f"nothing is called '{program.loss}'", path="loss", hint=nearest(program.loss, known)
+            )
+        part_of_rank = _part_of_rank(parts)
+        woven = [writer.woven for writer in writers]
+        weaver = Weaver(written, woven, exchanges.every, part_of_rank, groups, formats.gradients)
+        origins = {
+            f"{block.name}.{name}": holdings.parameters[name].origin
+            for block in written
+            for name in block.parameters
+        }
+        instances = tuple(
+            Instance(block.name, block.name, stage=stage) for stage, block in enumerate(written)
+        )
+        blocks = {block.name: settled(block, holdings) for block in weaver.run()}
+        return cls(
+            Graph(blocks, instances, origins=origins),
+            part_of_rank,
+            tuple(writer.paths for writer in writers),
+        )
+
+
+def _part_of_rank(parts: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """The part of every rank."""
+    found = {rank: number for number, ranks in enumerate(parts) for rank in ranks}
+    return tuple(found[rank] for rank in sorted(found))
+
+
+def _name(number: int, count: int) -> str:
+    """What a part is called."""
+    return f"{NAME}.{number}" if count > 1 else NAME

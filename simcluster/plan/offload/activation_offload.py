@@ -1,0 +1,97 @@
+"""Activations on the host or its disks: what is kept for the backward goes out, and comes back ahead of it.
+
+A copy leaves behind the operator that makes a value, or when the block begins that is given it; the device
+lets go of the value when its copy is there and the forward has read it. Ahead of the backward of the block
+(phase ``fetch``) everything comes back.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import replace
+
+from simcluster.model import Block, Graph, Node, Phase, Place, Role
+from simcluster.model.operators.chunks import Chunks, Together
+from simcluster.plan.execution.kernel_fusion import kernel_nodes
+from simcluster.plan.offload.memory_copies import relocated
+from simcluster.plan.rules.offload_rule import Offloading
+
+_BACKWARD = (Phase.BACKWARD, Phase.WEIGHTS)
+
+
+def kept_activations(graph: Graph) -> dict[str, dict[str, str]]:
+    """By block, what its forward leaves for its own backward, under its own name.
+
+    Not what other blocks read in their backward too: that stays anyhow. Nor what lies inside of others.
+    """
+    kept = {name: set(_kept(block)) for name, block in graph.blocks.items()}
+    keepers: defaultdict[str, set[str]] = defaultdict(set)
+    for instance in graph.instances:
+        block = graph.block_of(instance)
+        outside = dict(zip(block.inputs, instance.inputs, strict=True))
+        outside |= {value: instance.output(value) for value in block.outputs}
+        for inner, outer in outside.items():
+            if inner in kept[block.name]:
+                keepers[outer].add(instance.name)
+    shared = {outer for outer, names in keepers.items() if len(names) > 1}
+    for instance in graph.instances:
+        block = graph.block_of(instance)
+        for inner, outer in zip(block.inputs, instance.inputs, strict=True):
+            if outer in shared:
+                kept[block.name].discard(inner)
+        kept[block.name] -= {value for value in block.outputs if instance.output(value) in shared}
+    return {
+        name: {value: value for value in graph.blocks[name].values if value in kept[name]} for name in kept
+    }
+
+
+def _kept(block: Block) -> Collection[str]:
+    """What is on the device in the forward and read in the backward."""
+    made = {value for node in block.phase(Phase.FORWARD) for value in node.outputs}
+    read = {value for node in block.phase(*_BACKWARD) for value in node.inputs}
+    shown = {
+        value
+        for node in block.phase(Phase.FORWARD)
+        if isinstance(node.operator, Chunks | Together)
+        or any(block.values[out].role is Role.VIEW for out in node.outputs)
+        for value in (*node.inputs, *node.outputs)
+    }
+    there = {*made, *block.inputs} & read
+    return {
+        value
+        for value in there - shown
+        if block.values[value].role is Role.ACTIVATION and block.values[value].place is Place.DEVICE
+    }
+
+
+def offload_activations(block: Block, chosen: Collection[str], rule: Offloading) -> Block:
+    """The block in which the ``chosen`` values are away between forward and backward."""
+    values = dict(block.values)
+    back = {value: f"{value}.back" for value in values if value in chosen}
+    why = f"activations are kept on the {rule.place}"
+
+    def out(value: str) -> list[Node]:
+        return relocated(values, value, f"{value}.away", rule.place, rule, Phase.FORWARD, why)
+
+    forward = [node for value in block.inputs if value in back for node in out(value)]
+    for kernel in kernel_nodes(list(block.phase(Phase.FORWARD))):
+        forward += kernel
+        made = dict.fromkeys(value for node in kernel for value in node.outputs if value in back)
+        forward += [copy for value in made for copy in out(value)]
+    fetched = [
+        copy
+        for value, name in back.items()
+        for copy in relocated(values, f"{value}.away", name, Place.DEVICE, rule, Phase.FETCH, why)
+    ]
+    nodes: list[Node] = []
+    for phase in Phase:
+        if phase is Phase.FORWARD:
+            nodes += forward
+            continue
+        nodes += fetched if phase is Phase.FETCH else ()
+        for node in block.phase(phase):
+            if phase in _BACKWARD:
+                node = replace(node, inputs=tuple(back.get(value, value) for value in node.inputs))
+            nodes.append(node)
+    return replace(block, values=values, nodes=tuple(nodes))

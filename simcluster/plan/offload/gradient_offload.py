@@ -1,0 +1,104 @@
+"""Gradients on hosts or their disks: those of a micro-batch leave behind its backward and are added up there.
+
+So the device holds gradients of few blocks only. It takes gradients that are whole when the backward has made
+them, or shards of them: what is reduced once per step has to be on the device for that. Disks do not add: a
+sum that lies there comes to the memory of the host, gets its term, and goes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from simcluster.layout import Movement
+from simcluster.model import Block, Node, Phase, Place, Role, Value
+from simcluster.plan.execution.kernel_fusion import kernel_nodes
+from simcluster.plan.offload.memory_copies import relocated
+from simcluster.plan.rules.offload_rule import Offloading
+
+_MAKING = (Phase.BACKWARD, Phase.WEIGHTS, Phase.SCATTER)
+
+
+def gradients(block: Block) -> dict[str, str]:
+    """The accumulators of gradients, each called as its parameter."""
+    return {block.gradients[name]: name for name in block.parameters if name in block.gradients}
+
+
+def reduced_once(block: Block) -> set[str]:
+    """The accumulators that are reduced, or shown in part, behind the last backward of a step."""
+    return {
+        value
+        for node in block.phase(Phase.END)
+        if isinstance(node.operator, Movement)
+        or any(block.values[out].role is Role.BUFFER for out in node.outputs)
+        for value in node.inputs
+    }
+
+
+def leaving(block: Block, chosen: Collection[str], rule: Offloading) -> Block:
+    """The block with the ``chosen`` accumulators at their place, to which every micro-batch adds its own.
+
+    What takes their place before they are used, as gradients that are clipped, lies there, too. Who uses
+    either is not changed.
+    """
+    values = dict(block.values)
+    writers = {value: 0 for value in block.values if value in chosen}
+    for node in block.phase(*_MAKING):
+        for value in node.outputs:
+            if value in writers:
+                writers[value] += 1
+    # Of several operators that make a part of it, all add to what leaves.
+    part = {value: f"{value}.part" for value, count in writers.items() if count}
+    for value, name in part.items():
+        role = Role.GRADIENT if writers[value] == 1 else Role.SUM
+        values[name] = replace(values[value], role=role)
+    values |= {name: replace(values[name], place=rule.place) for name in {*chosen, *_scaled(block, chosen)}}
+    nodes = [
+        replace(node, outputs=tuple(part.get(value, value) for value in node.outputs))
+        if node.phase in _MAKING
+        else node
+        for node in block.nodes
+    ]
+    for value, name in part.items():
+        add = _with_sum if rule.place is Place.DISK else relocated
+        nodes += add(
+            values, name, value, rule.place, rule, Phase.SCATTER, f"{value} lies on the {rule.place}"
+        )
+    order = list(Phase)
+    nodes.sort(key=lambda node: order.index(node.phase))
+    return replace(block, values=values, nodes=tuple(nodes))
+
+
+def _with_sum(
+    values: dict[str, Value], part: str, total: str, to: Place, rule: Offloading, phase: Phase, why: str
+) -> list[Node]:
+    """The nodes that add a part to a total on a disk, in the memory of the host."""
+    held = f"{total}.held"
+    values[held] = replace(values[total], role=Role.SUM, place=Place.HOST)
+    return [
+        *relocated(values, part, held, Place.HOST, rule, phase, why),
+        *relocated(values, total, held, Place.HOST, rule, phase, why),
+        *relocated(values, held, total, to, rule, phase, why),
+    ]
+
+
+def with_views(block: Block, there: Collection[str]) -> set[str]:
+    """Of what lies at a place the accumulators, and what takes their place."""
+    return {name for name in there if block.values[name].role in (Role.ACCUMULATOR, Role.VIEW)}
+
+
+def _scaled(block: Block, accumulators: Collection[str]) -> set[str]:
+    """What takes the place of accumulators before they are used, if more than one kernel sees it."""
+    found = {
+        out
+        for node in block.phase(Phase.END)
+        if any(value in accumulators for value in node.inputs)
+        for out in node.outputs
+        if block.values[out].role is Role.VIEW and not block.values[out].copy_of
+    }
+    kernels = kernel_nodes(list(block.phase(Phase.END)))
+    return {value for value in found if sum(_uses(kernel, value) for kernel in kernels) > 1}
+
+
+def _uses(kernel: Sequence[Node], value: str) -> bool:
+    return any(value in (*node.inputs, *node.outputs) for node in kernel)

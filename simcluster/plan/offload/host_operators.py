@@ -1,0 +1,222 @@
+"""Pass: operators that run on the processors of hosts, and the copies of what they share with the device.
+
+An operator is placed by name; its gradient runs where it does. What lasts from step to step - a parameter, a
+state, a gradient that is added up - lies in the memory of the host where only operators there touch it;
+everything else lies where it is made, and inputs come from the host anyway. Whoever is on the other side
+works on a copy: one for all readers of a phase, until something new is made. What lies on disks is brought by
+the pass that put it there.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from simcluster.cluster import Cluster
+from simcluster.document.pattern import matches
+from simcluster.errors import PlanError, Problem, nearest
+from simcluster.model import Block, Graph, Node, Operator, Phase, Place, Relocation, Role, Value
+from simcluster.model.graph.memory_place import ANY_TIME
+from simcluster.model.operators.optimizer import OptimizerOperator
+from simcluster.plan.offload.host_copy_elision import at_hand
+from simcluster.plan.offload.shared_host_placement import LASTING, used_on_the_device_too
+
+PATH = "parallel.host"
+
+_WHY = "{value} is needed on the {place}"
+
+
+def on_host(graph: Graph, patterns: Sequence[str]) -> Graph:
+    """The graph with operators whose full names fit a pattern on the host.
+
+    PlanError if a pattern fits none.
+    """
+    if not patterns:
+        return graph
+    _check_names(graph, patterns)
+    chosen = {
+        instance.name: frozenset(
+            node.name
+            for node in graph.block_of(instance).nodes
+            if _fits(f"{instance.first or instance.name}.{{}}", graph.block_of(instance), node, patterns)
+        )
+        for instance in graph.instances
+    }
+    shared = used_on_the_device_too(graph, chosen)
+    blocks: dict[str, Block] = {}
+    instances = []
+    for instance in graph.instances:
+        block = graph.block_of(instance)
+        here, stay = chosen[instance.name], shared.get(instance.name, frozenset())
+        alike = all(
+            (chosen[other.name], shared.get(other.name, frozenset())) == (here, stay)
+            for other in graph.instances
+            if other.block == instance.block
+        )
+        name = block.name if alike else f"{block.name} on host {' '.join(sorted((*here, *stay)))}"
+        if name not in blocks:
+            blocks[name] = replace(_Placed(block, here, stay).run(), name=name)
+        instances.append(replace(instance, block=name))
+    return replace(graph, blocks=blocks, instances=tuple(instances))
+
+
+def _able(block: Block, node: Node) -> bool:
+    """Whether a node could run on a host: all but what moves tensors between ranks or places, or into buffers
+    from which they are sent.
+    """
+    values = (*node.inputs, *node.outputs)
+    return isinstance(node.operator, Operator) and all(
+        block.values[value].role is not Role.BUFFER for value in values
+    )
+
+
+def _fits(full: str, block: Block, node: Node, patterns: Sequence[str]) -> bool:
+    """Whether a node of a block, or the forward operator that it belongs to, fits a pattern."""
+    if not _able(block, node):
+        return False
+    names = {full.format(node.name)}
+    if not isinstance(node.operator, OptimizerOperator) and node.phase is not Phase.END:
+        names.add(full.format(node.source))
+    return any(matches(pattern, name) for pattern in patterns for name in names)
+
+
+def _check_names(graph: Graph, patterns: Sequence[str]) -> None:
+    names = [
+        f"{instance.name}.{node.name}"
+        for instance, node in graph.nodes()
+        if node.phase in (Phase.FORWARD, Phase.END) and _able(graph.block_of(instance), node)
+    ]
+    problems = [
+        Problem(f"'{pattern}' matches no operator", f"{PATH}.{index}", nearest(pattern, names))
+        for index, pattern in enumerate(patterns)
+        if not any(matches(pattern, name) for name in names)
+    ]
+    if problems:
+        raise PlanError(*problems)
+
+
+def check_hosts(graph: Graph, cluster: Cluster) -> None:
+    """PlanError if operators are placed on hosts that have no processors beside, or no figures for them."""
+    problems: dict[str, Problem] = {}
+    for instance, node in graph.nodes():
+        if node.place is not Place.HOST or not isinstance(node.operator, Operator):
+            continue
+        types = [graph.block_of(instance).values[name].type for name in (*node.inputs, *node.outputs)]
+        works = node.operator.work(types[: len(node.inputs)], types[len(node.inputs) :])
+        for host in cluster.kinds:
+            told = f"'{instance.name}.{node.name}' cannot run on the processors of host '{host.name}'"
+            if host.pcie is None:
+                why = "the host has none besides its devices"
+                problems.setdefault(host.name, Problem(f"{told}: {why}", PATH, "leave it on the device"))
+            for work in works if host.pcie is not None else ():
+                if not host.processing.knows(work.kernel):
+                    why = f"the host's file has no figures for a {work.kernel} (processors.kernels)"
+                    hint = f"write processors.kernels.{work.kernel}, or leave it on the device"
+                    problems.setdefault(f"{host.name} {work.kernel}", Problem(f"{told}: {why}", PATH, hint))
+    if problems:
+        raise PlanError(*problems.values())
+
+
+@dataclass
+class _Placed:
+    """A block with some nodes on the host, and values that are on the device all the same."""
+
+    block: Block
+    chosen: Collection[str]
+    stay: Collection[str] = ()
+    values: dict[str, Value] = field(default_factory=dict)
+    nodes: list[Node] = field(default_factory=list)
+    copies: dict[tuple[Phase, str, Place], str] = field(default_factory=dict)
+
+    def run(self) -> Block:
+        """The block with its copies."""
+        if not self.chosen:
+            return self.block
+        self.block = at_hand(self.block, self.chosen)
+        self.values = dict(self.block.values)
+        for name, place in self._homes():
+            self.values[name] = replace(self.values[name], place=place)
+        for node in self.block.nodes:
+            self._add(node)
+        return replace(self.block, values=self.values, nodes=tuple(self.nodes))
+
+    def _homes(self) -> Iterator[tuple[str, Place]]:
+        """The values that lie on the host."""
+        users: Mapping[str, set[bool]] = defaultdict(set)
+        makers: dict[str, bool] = {}
+        fixed = {*self.stay}
+        for node in self.block.nodes:
+            if isinstance(node.operator, Relocation):
+                fixed.update((*node.inputs, *node.outputs))
+            here = node.name in self.chosen
+            for value in (*node.inputs, *node.outputs):
+                users[value].add(here)
+            makers |= dict.fromkeys(node.outputs, here)
+        crossing = {*self.block.inputs, *self.block.outputs, *self.block.shared}
+        crossing |= {self.block.gradients[name] for name in crossing if name in self.block.gradients}
+        for name, kind in self.block.values.items():
+            if kind.place is not Place.DEVICE or name in crossing or name in fixed:
+                continue
+            if kind.role is Role.FEED:
+                home = True in users[name]
+            elif kind.role in LASTING or kind.copy_of or kind.role is Role.VIEW:
+                home = users[name] == {True}
+            else:
+                home = makers.get(name, False)
+            if home:
+                yield name, Place.HOST
+
+    def _add(self, node: Node) -> None:
+        """A node where it runs, behind copies of what it reads and before those of what it makes."""
+        if isinstance(node.operator, Relocation):
+            self.nodes.append(node)
+            return
+        here = Place.HOST if node.name in self.chosen else Place.DEVICE
+        inputs = tuple(self._brought(value, here, node) for value in node.inputs)
+        made: dict[str, str] = {}
+        for value in node.outputs:
+            if self.values[value].place not in (here, Place.DISK):
+                made[value] = self._free(f"{value}.made on {here}")
+                kind = self.values[value]
+                self.values[made[value]] = replace(kind, role=Role.ACTIVATION, place=here, copy_of="")
+        outputs = tuple(made.get(value, value) for value in node.outputs)
+        alone = node.kernel if here is Place.DEVICE else ""
+        self.nodes.append(replace(node, inputs=inputs, outputs=outputs, place=here, kernel=alone))
+        for value in node.outputs:
+            stale = [key for key in self.copies if key[1] == value]
+            for key in stale:
+                del self.copies[key]
+            if value in made:
+                self._copy(made[value], value, node)
+
+    def _brought(self, value: str, here: Place, node: Node) -> str:
+        """A value where a node runs."""
+        if self.values[value].place in (here, Place.DISK):
+            return value
+        key = (node.phase, value, here)
+        if key not in self.copies:
+            kind = self.values[value]
+            name = self.copies[key] = self._free(f"{value} on {here}")
+            self.values[name] = replace(kind, role=Role.ACTIVATION, place=here, copy_of="", below=0)
+            self._copy(value, name, node)
+        return self.copies[key]
+
+    def _copy(self, source: str, target: str, node: Node) -> None:
+        """Copies a value for a node, as part of whatever that is part of."""
+        ends = self.values[source].place, self.values[target].place
+        why = _WHY.format(value=source, place=ends[1])
+        leg = Relocation(*ends, ahead=ANY_TIME)
+        name = self._named(f"{target} copy")
+        self.nodes.append(Node(name, leg, (source,), (target,), node.phase, origin=node.origin, why=why))
+
+    def _named(self, name: str) -> str:
+        taken = {node.name for node in self.nodes}
+        return name if name not in taken else f"{name} {sum(each.startswith(name) for each in taken) + 1}"
+
+    def _free(self, name: str) -> str:
+        """A name that nothing has yet."""
+        number, found = 2, name
+        while found in self.values:
+            found, number = f"{name} {number}", number + 1
+        return found

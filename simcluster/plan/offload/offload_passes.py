@@ -1,0 +1,253 @@
+"""Pass: what lies in the memory or on the disks of hosts, and the copies that bring it to devices and back.
+
+It stands behind all others: only then is it known which kernel reads what. What is offloaded is chosen by
+category, name and share; everything else follows from who reads and writes it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+
+from simcluster import units
+from simcluster.document.pattern import matches
+from simcluster.errors import PlanError, Problem, nearest
+from simcluster.layout import Mesh
+from simcluster.model import Block, Graph, Place
+from simcluster.plan.offload.activation_offload import kept_activations, offload_activations
+from simcluster.plan.offload.gradient_offload import gradients, leaving, reduced_once, with_views
+from simcluster.plan.offload.optimizer_state_offload import around_updates, moved_states, offload_states
+from simcluster.plan.offload.parameter_offload import kept_whole, offload_weights, weights
+from simcluster.plan.redistribution.redistribution_planner import local_bytes
+from simcluster.plan.rules.offload_rule import PATH, Offload, Offloading
+
+Values = Mapping[str, str]
+"""Value of a block -> what it is called in patterns, without the instance."""
+
+
+def away(graph: Graph, plan: Offload, mesh: Mesh) -> Graph:
+    """The graph with parameters and gradients at their places; forward and backward work with copies.
+
+    It stands before operators are placed on hosts: an update there has what lies there at hand. PlanError if
+    a pattern fits nothing that can be offloaded.
+    """
+    if rule := plan.rules.get("parameters"):
+        chosen = _tied(graph, _lasting(graph, "parameters", rule, mesh, _by_block(graph, weights)))
+        _check_weights(graph, chosen)
+        graph = _specialised(graph, chosen, partial(offload_weights, rule=rule))
+    if rule := plan.rules.get("gradients"):
+        chosen = _lasting(graph, "gradients", rule, mesh, _added_up(graph))
+        graph = _specialised(graph, chosen, partial(leaving, rule=rule))
+    return graph
+
+
+def offload(graph: Graph, plan: Offload, mesh: Mesh) -> Graph:
+    """The graph with states and activations at their places, and copies around every update on the device.
+
+    PlanError if a pattern fits nothing that can be offloaded.
+    """
+    if rule := plan.rules.get("parameters"):
+        graph = _around(graph, rule, lambda block, values: values & set(block.parameters))
+    if rule := plan.rules.get("gradients"):
+        graph = _around(graph, rule, with_views)
+    if rule := plan.rules.get("optimizer_states"):
+        chosen = _lasting(graph, "optimizer_states", rule, mesh, _by_block(graph, moved_states))
+        graph = _specialised(graph, chosen, partial(offload_states, rule=rule))
+    if rule := plan.rules.get("activations"):
+        kept = kept_activations(graph)
+        chosen = _chosen(graph, "activations", rule, mesh, _by_block(graph, lambda block: kept[block.name]))
+        graph = _specialised(graph, chosen, partial(offload_activations, rule=rule))
+    return graph
+
+
+def staying(graph: Graph, plan: Offload, mesh: Mesh) -> Iterator[str]:
+    """What is told of gradients that ``plan`` names and that are on the device in the graph behind it."""
+    rule = plan.rules.get("gradients")
+    if rule is None:
+        return
+    once = _reduced_once(graph)
+    sizes: dict[tuple[int, str], int] = {}
+    for instance in graph.instances:
+        block = graph.block_of(instance)
+        for value, parameter in () if instance.first else gradients(block).items():
+            full = f"{instance.name}.{parameter}"
+            if full in once and block.values[value].place is Place.DEVICE and rule.fits(full):
+                # The copies on a stage of what is tied add to one sum.
+                sizes[instance.stage, graph.canonical(full)] = _bytes(block, value, mesh)
+    by_stage: Counter[int] = Counter()
+    for (stage, _), size in sizes.items():
+        by_stage[stage] += size
+    if sizes:
+        names = list(dict.fromkeys(name for _, name in sizes))
+        others = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+        most = "at most " if len({*by_stage.values()}) > 1 or len(by_stage) < _stages(graph) else ""
+        yield (
+            f"offload.gradients: {most}{units.size(max(by_stage.values()))} on each device are reduced once "
+            f"per step and stay there: {names[0]}{others}"
+        )
+
+
+def _around(graph: Graph, rule: Offloading, which: Callable[[Block, set[str]], set[str]]) -> Graph:
+    """The graph with copies around updates on the device of what lies at a place, of which ``which`` says."""
+
+    def changed(block: Block) -> Block:
+        there = {name for name, value in block.values.items() if value.place is rule.place}
+        return around_updates(block, which(block, there), rule)
+
+    return graph.with_blocks({name: changed(block) for name, block in graph.blocks.items()})
+
+
+def _by_block(graph: Graph, able: Callable[[Block], Values]) -> dict[str, Values]:
+    """Instance -> what can be offloaded of its block."""
+    known = {name: able(block) for name, block in graph.blocks.items()}
+    return {each.name: known[each.block] for each in graph.instances}
+
+
+def _added_up(graph: Graph) -> dict[str, Values]:
+    """Instance -> the gradients that are only added up until they are used."""
+    stays = _reduced_once(graph)
+    return {
+        name: {value: parameter for value, parameter in values.items() if f"{name}.{parameter}" not in stays}
+        for name, values in _by_block(graph, gradients).items()
+    }
+
+
+def _reduced_once(graph: Graph) -> set[str]:
+    """The parameters whose gradients, or one copy's of what is tied, are reduced once per step.
+
+    What is on the device for that stays there.
+    """
+    reduced = {name: reduced_once(block) for name, block in graph.blocks.items()}
+    found = {
+        f"{each.name}.{parameter}"
+        for each in graph.instances
+        for value, parameter in gradients(graph.block_of(each)).items()
+        if value in reduced[each.block]
+    }
+    for group in graph.ties:
+        if not found.isdisjoint(group):
+            found.update(group)
+    return found
+
+
+def _lasting(
+    graph: Graph, category: str, rule: Offloading, mesh: Mesh, able: Mapping[str, Values]
+) -> dict[str, frozenset[str]]:
+    """The same of what outlives micro-batches, which all slices of sequences share with the first."""
+    leading = {each.name: {} if each.first else able[each.name] for each in graph.instances}
+    found = _chosen(graph, category, rule, mesh, leading)
+    sliced = {each.name: found.get(each.first, frozenset()) for each in graph.instances if each.first}
+    return found | {name: frozenset(values & able[name].keys()) for name, values in sliced.items()}
+
+
+def _chosen(
+    graph: Graph, category: str, rule: Offloading, mesh: Mesh, able: Mapping[str, Values]
+) -> dict[str, frozenset[str]]:
+    """Instance -> its values that are offloaded, of those that are ``able`` to be."""
+    found: dict[str, frozenset[str]] = {}
+    names: list[str] = []
+    for stage in sorted({each.stage for each in graph.instances}):
+        entries = [
+            (instance.name, value, _bytes(graph.block_of(instance), value, mesh))
+            for instance in graph.instances
+            if instance.stage == stage
+            for value, called in able[instance.name].items()
+            if rule.fits(_noted(f"{instance.name}.{called}", names))
+        ]
+        limit = rule.fraction * sum(size for *_, size in entries)
+        so_far = 0
+        for name, value, size in entries:
+            if so_far + size / 2 <= limit:
+                found[name] = found.get(name, frozenset()) | {value}
+            so_far += size
+    unused = [pattern for pattern in rule.match if not any(matches(pattern, name) for name in names)]
+    if unused:
+        raise PlanError(
+            *(
+                Problem(
+                    f"'{pattern}' matches nothing of {category} that can be offloaded",
+                    f"{PATH}.{category}.match",
+                    nearest(pattern, names) or _HINTS.get(category, ""),
+                )
+                for pattern in unused
+            )
+        )
+    return found
+
+
+_HINTS = {
+    "gradients": "what is reduced once per step is on the device: shard gradients (optimizer_sharding: "
+    "{zero: 2} or more), then those of each micro-batch are reduced first",
+}
+
+
+def _check_weights(graph: Graph, chosen: Mapping[str, frozenset[str]]) -> None:
+    """PlanError if a copy of some of the chosen parameters stays on the device."""
+    whole = {name: kept_whole(block) for name, block in graph.blocks.items()}
+    for instance in graph.instances:
+        for name in sorted(chosen.get(instance.name, frozenset()) & whole[instance.block]):
+            raise PlanError(
+                f"{instance.name}.{name} is on every device all along: it is gathered once per step, or cast",
+                path=f"{PATH}.parameters",
+                hint="shard weights, too (optimizer_sharding: fsdp or zero: 3), or nothing at all",
+            )
+
+
+def _tied(graph: Graph, chosen: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
+    """Parameters that are chosen, with all copies of what is tied to them."""
+    found = dict(chosen)
+    owners = {
+        f"{each.name}.{name}": (each.name, name)
+        for each in graph.instances
+        for name in graph.block_of(each).parameters
+    }
+    for group in graph.ties:
+        copies = [owners[name] for name in group if name in owners]
+        if any(name in found.get(instance, ()) for instance, name in copies):
+            for instance, name in copies:
+                found[instance] = found.get(instance, frozenset()) | {name}
+    return found
+
+
+def _stages(graph: Graph) -> int:
+    return len({each.stage for each in graph.instances})
+
+
+def _noted(name: str, names: list[str]) -> str:
+    names.append(name)
+    return name
+
+
+def _bytes(block: Block, value: str, mesh: Mesh) -> int:
+    kind = block.values[value]
+    assert kind.layout is not None
+    return local_bytes(kind.type, kind.layout, mesh)
+
+
+def _specialised(
+    graph: Graph,
+    chosen: Mapping[str, frozenset[str]],
+    change: Callable[[Block, frozenset[str]], Block],
+) -> Graph:
+    """The graph with changed blocks; of one block several, where its instances offload different values."""
+    kinds: dict[str, list[frozenset[str]]] = {name: [] for name in graph.blocks}
+    nothing: frozenset[str] = frozenset()
+    for instance in graph.instances:
+        values = chosen.get(instance.name, nothing)
+        if values not in kinds[instance.block]:
+            kinds[instance.block].append(values)
+    names = {
+        (block, values): block if len(found) == 1 or not values else f"{block} offload {place}"
+        for block, found in kinds.items()
+        for place, values in enumerate(found)
+    }
+    blocks = {
+        name: replace(change(graph.blocks[block], values) if values else graph.blocks[block], name=name)
+        for (block, values), name in names.items()
+    }
+    instances = tuple(
+        replace(each, block=names[each.block, chosen.get(each.name, nothing)]) for each in graph.instances
+    )
+    return replace(graph, blocks=blocks, instances=instances)

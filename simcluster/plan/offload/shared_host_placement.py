@@ -1,0 +1,61 @@
+"""What instances of a stage have in common lies in one place: on the device, if any of them uses it there."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+
+from simcluster.model import Graph, Instance, Role
+from simcluster.plan.optimizer.fsdp_units import gathered_name, whole_name
+
+LASTING = (Role.PARAMETER, Role.STATE, Role.COPY, Role.ACCUMULATOR, Role.BUFFER)
+"""What lasts from step to step."""
+
+
+def used_on_the_device_too(graph: Graph, chosen: Mapping[str, Collection[str]]) -> dict[str, frozenset[str]]:
+    """Instance -> what it has in common with others of its stage, and stays on the device.
+
+    That are parameters that are one, and all that slices of sequences share. There is one of each; so it
+    stays if any node uses it that is not ``chosen``.
+    """
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for copies in (*_tied(graph), *_sliced(graph)):
+        used = any(
+            node.name not in chosen[instance.name] and not ours.isdisjoint((*node.inputs, *node.outputs))
+            for instance, ours in copies
+            for node in graph.block_of(instance).nodes
+        )
+        for instance, ours in copies if used and len(copies) > 1 else ():
+            found[instance.name] |= ours
+    return {name: frozenset(values) for name, values in found.items()}
+
+
+Copies = list[tuple[Instance, set[str]]]
+"""Instances of a stage with what each has of something that they share."""
+
+
+def _tied(graph: Graph) -> Iterator[Copies]:
+    """Parameters of a stage that are one, with their gradients."""
+    owners = {
+        f"{each.name}.{name}": (each, name)
+        for each in graph.instances
+        for name in graph.block_of(each).parameters
+    }
+    for group in graph.ties:
+        by_stage: defaultdict[int, Copies] = defaultdict(list)
+        for instance, name in (owners[full] for full in group if full in owners):
+            gradient = graph.block_of(instance).gradients.get(name)
+            ours = {name, gathered_name(name)}
+            ours |= {gradient, whole_name(gradient)} if gradient else set()
+            by_stage[instance.stage].append((instance, ours))
+        yield from by_stage.values()
+
+
+def _sliced(graph: Graph) -> Iterator[Copies]:
+    """What outlives a micro-batch of blocks that slices of sequences go through."""
+    together: defaultdict[tuple[str, str], Copies] = defaultdict(list)
+    for instance in graph.instances if any(each.first for each in graph.instances) else ():
+        for name, value in graph.block_of(instance).values.items():
+            if value.role in LASTING:
+                together[instance.first or instance.name, name].append((instance, {name}))
+    yield from together.values()

@@ -1,0 +1,3 @@
+"""The optimizer step: reduction, clipping and sharding of gradients (ZeRO, FSDP units), and parameter
+updates.
+"""

@@ -1,0 +1,89 @@
+"""How parameters are updated: by which rules, in which formats, and what of it lies sharded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from simcluster.document.pattern import matches
+from simcluster.errors import PlanError, Problem, nearest
+from simcluster.layout import Movement
+from simcluster.model import Block, Graph
+from simcluster.model.operators.optimizer import Update
+from simcluster.model.optimizer_rules import Rules, Updates
+from simcluster.plan.spec.optimizer_sharding import Sharding
+from simcluster.work import DType
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenReduction:
+    """What is done to a gradient because somebody wrote it: a movement, and a division behind it."""
+
+    movement: Movement
+    divisor: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Parameters, by a pattern of full names, with a rule of their own; ``states`` as in the plan."""
+
+    match: str
+    update: Update
+    states: Mapping[str, DType]
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizerPlan:
+    """How parameters are updated.
+
+    ``master`` is the dtype of the master copy, or None if the parameters are their own; ``states`` the dtypes
+    of the optimizer's states; ``groups`` have rules of their own, later ones before earlier ones;
+    ``sharding`` says what of all this lies sharded. ``main_gradients``: gradients
+    are first copied to the master copy's dtype; ``copies``: they travel in buffers of their own.
+    ``regather``: blocks that run their forward again gather sharded weights again for it. With
+    ``written``, gradients by their parameter's name, nothing else is done to them whatever their layouts say.
+    """
+
+    update: Update
+    master: DType | None
+    states: Mapping[str, DType]
+    sharding: Sharding = Sharding()
+    main_gradients: bool = False
+    copies: bool = False
+    regather: bool = False
+    written: Mapping[str, WrittenReduction] | None = None
+    groups: tuple[Group, ...] = ()
+
+    @property
+    def rules(self) -> Rules:
+        """Which parameters have which rule."""
+        if not self.groups:
+            return self.update
+        return Updates(self.update, tuple((each.match, each.update) for each in self.groups))
+
+    def of(self, parameter: str) -> tuple[Update, Mapping[str, DType]]:
+        """The rule of a parameter, and the dtypes of its states."""
+        found = (each for each in reversed(self.groups) if matches(each.match, parameter))
+        group = next(found, None)
+        return (self.update, self.states) if group is None else (group.update, group.states)
+
+    def sharding_of(self, block: Block) -> Sharding:
+        """What lies sharded of a block's parameters, and when it is gathered."""
+        again = self.regather and block.recomputed and self.sharding.weights
+        return replace(self.sharding, regather=True) if again else self.sharding
+
+
+def check_groups(graph: Graph, plan: OptimizerPlan) -> None:
+    """PlanError if a group of parameters names none."""
+    names = [f"{each.name}.{name}" for each in graph.instances for name in graph.block_of(each).parameters]
+    problems = [
+        Problem(
+            f"'{group.match}' matches no parameter",
+            f"training.optimizer.groups.{index}.match",
+            nearest(group.match, names),
+        )
+        for index, group in enumerate(plan.groups)
+        if not any(matches(group.match, name) for name in names)
+    ]
+    if problems:
+        raise PlanError(*problems)

@@ -1,0 +1,325 @@
+"""Pass: reduce gradients, update parameters, and gather what was sharded (phases ``end``, ``begin``).
+
+ZeRO-1 is nothing but a layout: the states of a parameter lie flat over the batch axes. So the gradient, which
+is partial over them, is reduce-scattered to that layout; the updated weights are gathered back from it before
+the next step's first use. Without sharding the same differences give all-reduces. What lies sharded besides,
+gradients and weights, is scattered and gathered in every micro-batch (``units``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from simcluster.document.pattern import matches
+from simcluster.errors import PlanError, Problem, nearest
+from simcluster.layout import Layout, Mesh, Movement, Strategy, restricted
+from simcluster.model import Block, Graph, Instance, Node, Phase, Role, TensorType, Value
+from simcluster.model.operators.cast import Cast
+from simcluster.model.operators.elementwise import Elementwise
+from simcluster.model.operators.optimizer import Update
+from simcluster.model.operators.sparse_updates import RowUpdate
+from simcluster.plan.optimizer.fsdp_units import Tie, with_units
+from simcluster.plan.optimizer.optimizer_plan import Group as Group
+from simcluster.plan.optimizer.optimizer_plan import OptimizerPlan as OptimizerPlan
+from simcluster.plan.optimizer.optimizer_plan import WrittenReduction as WrittenReduction
+from simcluster.plan.optimizer.optimizer_plan import check_groups
+from simcluster.plan.redistribution.coalescing import Journey, Step, together
+from simcluster.plan.redistribution.redistribution_planner import Router
+from simcluster.plan.spec.optimizer_sharding import Sharding
+from simcluster.work import DType
+
+
+def optimize(graph: Graph, plan: OptimizerPlan, mesh: Mesh, router: Router, stage_axis: str) -> Graph:
+    """The graph with begin and end phases."""
+    ties = _Ties.of(graph, stage_axis)
+    spared = _spared(graph, plan.sharding)
+    check_groups(graph, plan)
+    blocks: dict[str, Block] = {}
+    instances = []
+    for instance in graph.instances:
+        block = graph.block_of(instance)
+        rules = {each: plan.of(graph.canonical(f"{instance.home}.{each}")) for each in block.parameters}
+        special = ties.of_instance(instance, block)
+        whole = frozenset(name for name in block.parameters if f"{instance.home}.{name}" in spared)
+        name = f"{block.name}@{instance.name}" if special else block.name
+        if whole and not special:
+            name += f" whole {' '.join(sorted(whole))}"
+        others = [f"{each} {rule.kind}" for each, (rule, _) in rules.items() if rule is not plan.update]
+        if others and not special:
+            name += f" with {', '.join(others)}"
+        if name not in blocks:
+            made = _BlockOptimizer(block, plan, mesh, router, special, rules, whole).run()
+            # What happens once per step does so for the first slice.
+            nodes = tuple(_each(made)) if instance.first else made.nodes
+            blocks[name] = replace(made, name=name, nodes=nodes)
+        instances.append(replace(instance, block=name))
+    return replace(graph, blocks=blocks, instances=tuple(instances))
+
+
+def _each(block: Block) -> Iterator[Node]:
+    """What a block does for every micro-batch."""
+    return (node for node in block.nodes if node.phase not in (Phase.BEGIN, Phase.END))
+
+
+def _spared(graph: Graph, sharding: Sharding) -> set[str]:
+    """The full names of parameters that stay whole though others are sharded; all copies of a tied one do.
+
+    PlanError if a pattern names no parameter.
+    """
+    if not sharding.whole:
+        return set()
+    groups = {name: group for group in graph.ties for name in group}
+    names = [f"{each.name}.{name}" for each in graph.instances for name in graph.block_of(each).parameters]
+    unused = [pattern for pattern in sharding.whole if not any(matches(pattern, name) for name in names)]
+    if unused:
+        path = "parallel.optimizer_sharding.whole"
+        raise PlanError(
+            *(
+                Problem(
+                    f"'{pattern}' matches no parameter",
+                    f"{path}.{sharding.whole.index(pattern)}",
+                    nearest(pattern, names),
+                )
+                for pattern in unused
+            )
+        )
+    return {name for name in names if sharding.spares(groups.get(name, (name,)))}
+
+
+@dataclass(frozen=True, slots=True)
+class _Ties:
+    """The ties of all copies of tied parameters, by name."""
+
+    copies: Mapping[str, Tie]
+
+    @classmethod
+    def of(cls, graph: Graph, stage_axis: str) -> _Ties:
+        held = {
+            f"{instance.name}.{name}": (instance.stage, _used(graph.block_of(instance), name))
+            for instance in graph.instances
+            for name in graph.block_of(instance).parameters
+        }
+        copies: dict[str, Tie] = {}
+        for group in graph.ties:
+            stages = sorted({held[name][0] for name in group})
+            axis = restricted(stage_axis, stages) if len(stages) > 1 else None
+            for stage in stages:
+                here = [name for name in group if held[name][0] == stage]
+                alike = len(here) > 1 and all(held[name] == held[here[0]] for name in here)
+                copies |= {name: Tie(axis, name == here[0], alike) for name in here}
+        return cls(copies)
+
+    def of_instance(self, instance: Instance, block: Block) -> dict[str, Tie]:
+        """Tied parameter of the block -> its tie."""
+        names = {name: f"{instance.home}.{name}" for name in block.parameters}
+        return {name: self.copies[full] for name, full in names.items() if full in self.copies}
+
+
+def _used(block: Block, parameter: str) -> tuple[Layout | None, Layout | None]:
+    """In which layouts a parameter is read, and its gradient made."""
+    gradient = block.gradients.get(parameter)
+    return block.values[parameter].layout, None if gradient is None else block.values[gradient].layout
+
+
+@dataclass
+class _BlockOptimizer:
+    block: Block
+    plan: OptimizerPlan
+    mesh: Mesh
+    router: Router
+    ties: Mapping[str, Tie]
+    rules: Mapping[str, tuple[Update, Mapping[str, DType]]]
+    whole: frozenset[str] = frozenset()
+
+    def run(self) -> Block:
+        """The block with its gradients reduced, its parameters updated and, if sharded, gathered."""
+        sharding = self.plan.sharding_of(self.block)
+        self.homes = {name: self._home(name) for name in self.block.parameters}
+        self.block = with_units(
+            self.block, self.homes, sharding, self._held, self.ties, self.mesh, self.router
+        )
+        self.values = dict(self.block.values)
+        self.begin: list[Node] = []
+        self.end: list[Node] = []
+        self.views: list[Node] = []
+        self.back: list[Node] = []
+        self.reduced: dict[str, str] = {}
+        owned = [name for name in self.block.parameters if name not in self.ties or self.ties[name].owner]
+        trained = [name for name in owned if name in self.block.gradients]
+        self._reduce({self.block.gradients[name]: self.homes[name] for name in trained} | self._loss())
+        self.end += [*self.views, *self.back]
+        gradients = {name: self.reduced[self.block.gradients[name]] for name in trained}
+        gradients = {name: self._main_gradient(name, gradient) for name, gradient in gradients.items()}
+        for name, gradient in gradients.items():
+            self._update(name, gradient)
+        for name in self.block.row_gradients:
+            self._update_rows(name)
+        nodes = (*self.begin, *self.block.nodes, *self.end)
+        return replace(self.block, values=self.values, nodes=nodes)
+
+    def _home(self, parameter: str) -> Layout:
+        """Where the states of a parameter lie: sharded, if they are, over axes that hold replicas of it."""
+        value = self.block.values[parameter]
+        assert value.layout is not None
+        if parameter in self.whole or parameter in self.block.row_gradients:
+            return value.layout
+        kind = value.type
+        if self.plan.sharding.weights:
+            # What is small is so by what lies in memory.
+            kind = TensorType(kind.shape, self._held(kind.dtype))
+        return self.plan.sharding.home(value.layout, kind, self.mesh)
+
+    def _held(self, compute: DType) -> DType:
+        """The number format of sharded weights: their master copy's, unless both are kept."""
+        master = self.plan.master
+        return compute if master is None or self.plan.sharding.keep_cast else master
+
+    def _layout(self, value: str) -> Layout:
+        layout = self.values[value].layout
+        assert layout is not None
+        return layout
+
+    def _loss(self) -> dict[str, Layout]:
+        loss = self.block.loss
+        return {} if loss is None else {loss: self._layout(loss).reduced}
+
+    def _reduce(self, targets: Mapping[str, Layout]) -> None:
+        """Brings accumulators to their targets; what travels may do so in a copy."""
+        self.reduced = {value: value for value in targets}
+        journeys = {
+            value: Journey(self.values[value].type, self._layout(value), target)
+            for value, target in targets.items()
+        }
+        written = self._written(targets)
+        steps = list(
+            together(journeys, self.mesh, self.router)
+            if written is None
+            else (Step(value, each.movement, targets[value], True) for value, each in written.items())
+        )
+        travelling = {step.value for step in steps if step.movement.is_collective} - {self.block.loss}
+        copied = [value for value in targets if self.plan.copies and value in travelling]
+        for value in copied:
+            self._copy(value, f"{value}.bucket", Role.BUFFER, self.end)
+        for step in steps:
+            # A slice that nothing is exchanged after belongs to the update, not to the reduction.
+            nodes = self.views if step.last and not step.movement.is_collective else self.end
+            self._step(step.value, step.movement, step.layout, nodes)
+        for value in copied:
+            self._copy(value, f"{value}.reduced", Role.VIEW, self.back)
+        for value, each in (written or {}).items():
+            if each.divisor > 1:
+                self._divide(value, each.divisor)
+
+    def _written(self, targets: Mapping[str, Layout]) -> dict[str, WrittenReduction] | None:
+        """What is written about accumulators; None where layouts tell what to do."""
+        if self.plan.written is None:
+            return None
+        names = {gradient: name for name, gradient in self.block.gradients.items()}
+        told = {value: self.plan.written.get(names.get(value, "")) for value in targets}
+        return {value: each for value, each in told.items() if each is not None}
+
+    def _divide(self, value: str, divisor: int) -> None:
+        """A reduced gradient divided by a number, in place."""
+        before = self.reduced[value]
+        name = f"{value}.mean"
+        kind = self.values[before]
+        self.values[name] = replace(kind, role=Role.VIEW)
+        labels = tuple(f"dim{index}" for index in range(len(kind.type.shape)))
+        mean = Elementwise("mul", (labels,), labels, ((1, 1 / divisor),))
+        self.back.append(Node(name, mean, (before,), (name,), Phase.END, origin=value))
+        self.reduced[value] = name
+
+    def _copy(self, value: str, name: str, role: Role, nodes: list[Node]) -> None:
+        """A copy of what is left of a gradient, into its bucket or back."""
+        before = self.reduced[value]
+        kind = self.values[before]
+        self.values[name] = replace(kind, role=role)
+        cast = Cast.of(kind.type, kind.type.dtype)
+        nodes.append(Node(name, cast, (before,), (name,), Phase.END, origin=value))
+        self.reduced[value] = name
+
+    def _main_gradient(self, parameter: str, gradient: str) -> str:
+        """The gradient in the number format of the master copy, if the framework makes such a copy."""
+        kind, master = self.values[gradient], self.plan.master
+        if not self.plan.main_gradients or master is None or kind.type.dtype is master:
+            return gradient
+        name = f"{parameter}.main_grad"
+        self.values[name] = Value(TensorType(kind.type.shape, master), Role.STATE, kind.layout)
+        cast = Cast.of(kind.type, master)
+        self.end.append(Node(name, cast, (gradient,), (name,), Phase.END, origin=parameter))
+        return name
+
+    def _step(self, value: str, movement: Movement, layout: Layout, nodes: list[Node]) -> None:
+        before = self.reduced[value]
+        name = f"{before}.{movement.kind}"
+        if name in self.values:
+            # What a micro-batch's gradient goes through on its way to its shard has this name.
+            name += ".once"
+        self.values[name] = replace(self.values[value], layout=layout, role=Role.VIEW)
+        why = f"{value} is reduced once per step"
+        nodes.append(Node(name, movement, (before,), (name,), Phase.END, origin=value, why=why))
+        self.reduced[value] = name
+
+    def _update(self, parameter: str, gradient: str) -> None:
+        kind = self.values[parameter]
+        layout = self.homes[parameter]
+        sharded = layout != kind.layout
+        # Gathered weights whose shards are the master copy are updated in place.
+        own = f"{parameter}.gathered" in self.values and not self.plan.sharding.keep_cast
+        master = None if own else self.plan.master
+        weights = parameter
+        if sharded:
+            weights = f"{parameter}.shard"
+            self.values[weights] = replace(kind, layout=layout, role=Role.VIEW, copy_of=parameter)
+        update, operands, states, outputs = self._rule(parameter, weights, layout, master)
+        name = f"{parameter}.update"
+        inputs = (operands[0], gradient, *states)
+        self.end.append(Node(name, update, inputs, tuple(outputs), Phase.END, origin=parameter))
+        if sharded:
+            self._gather(parameter, weights, layout)
+
+    def _rule(
+        self, parameter: str, weights: str, layout: Layout, master: DType | None
+    ) -> tuple[Update, list[str], list[str], list[str]]:
+        """How a parameter is updated: what is changed, its states, and what the update writes."""
+        rule, formats = self.rules[parameter]
+        update = replace(rule, cast=self.values[parameter].type.dtype if master else None)
+        operands = [weights]
+        if master is not None:
+            operands = [self._state(parameter, "master", master, layout, copy_of=parameter)]
+        states = [self._state(parameter, state, dtype, layout) for state, dtype in formats.items()]
+        return update, operands, states, [*operands, *states, *([weights] if master else [])]
+
+    def _update_rows(self, parameter: str) -> None:
+        """The rows of a table that were looked up change; the pairs of all samples lie with every part."""
+        kind, layout = self.values[parameter], self.homes[parameter]
+        rows, ids = self.block.row_gradients[parameter]
+        master = None if kind.type.dtype is self.plan.master else self.plan.master
+        update, operands, states, outputs = self._rule(parameter, parameter, layout, master)
+        rank = len(self.values[ids].type.shape)
+        operator = RowUpdate(update, kind.type.shape[0], rank)
+        strategy = Strategy.of(dict(zip(operator.dims().inputs[0], layout.dims, strict=True)))
+        inputs = (operands[0], rows, ids, *states)
+        name = f"{parameter}.update"
+        made = Node(name, operator, inputs, tuple(outputs), Phase.END, origin=parameter, strategy=strategy)
+        self.end.append(made)
+
+    def _state(self, parameter: str, state: str, dtype: DType, layout: Layout, copy_of: str = "") -> str:
+        name = f"{parameter}.{state}"
+        kind = TensorType(self.values[parameter].type.shape, dtype)
+        self.values[name] = Value(kind, Role.STATE, layout, copy_of)
+        return name
+
+    def _gather(self, parameter: str, shard: str, layout: Layout) -> None:
+        """The whole weights again, before the step's first use."""
+        name = shard
+        path = self.router.path(self.values[parameter].type, layout, self._layout(parameter))
+        for index, (movement, reached) in enumerate(path):
+            label = f"{parameter}.{movement.kind}"
+            out = parameter if index == len(path) - 1 else f"{label}{index}"
+            if out != parameter:
+                self.values[out] = replace(self.values[parameter], layout=reached, role=Role.VIEW)
+            why = f"the states of {parameter} lie as {layout}"
+            self.begin.append(Node(label, movement, (name,), (out,), Phase.BEGIN, origin=parameter, why=why))
+            name = out

@@ -1,0 +1,96 @@
+"""Pass: gradients of tables stay ids and rows where an optimizer changes only the rows that were looked up.
+
+That is so for a parameter whose optimizer's rule goes by rows, and whose gradient one lookup alone makes. The
+pairs of one micro-batch are kept, and they cannot be added up: such a step has one micro-batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from simcluster.errors import PlanError
+from simcluster.model import Block, Graph, Node, Operator, Role, Value
+from simcluster.model.optimizer_rules import Rules
+
+
+def by_rows(graph: Graph, rules: Rules, num_terms: int) -> Graph:
+    """The graph with gradients by rows; PlanError if a step has more than one of them to add up."""
+    blocks = dict(graph.blocks)
+    instances = []
+    for instance in graph.instances:
+        block = graph.block_of(instance)
+        chosen = tuple(
+            name
+            for name in block.parameters
+            if rules.of(graph.canonical(f"{instance.home}.{name}")).lazy and _maker(graph, block, name)
+        )
+        name = f"{block.name} rows {' '.join(chosen)}" if chosen else block.name
+        if chosen and name not in blocks:
+            blocks[name] = replace(_with_rows(graph, block, chosen), name=name)
+        instances.append(replace(instance, block=name))
+    used = {instance.block for instance in instances}
+    found = replace(
+        graph,
+        blocks={name: block for name, block in blocks.items() if name in used},
+        instances=tuple(instances),
+    )
+    if num_terms > 1 and (kept := kept_by_rows(found)):
+        raise PlanError(
+            f"{num_terms} micro-batches or slices cannot add up the gradient of '{kept[0]}', ids and rows",
+            path="training.micro_batch",
+            hint="make the micro-batch as large as a rank's part of the global batch",
+        )
+    return found
+
+
+def kept_by_rows(graph: Graph) -> list[str]:
+    """The full names of the parameters whose gradients are ids and rows."""
+    return [f"{each.name}.{name}" for each in graph.instances for name in graph.block_of(each).row_gradients]
+
+
+def whole_by_rows(graph: Graph, rules: Rules) -> Iterator[str]:
+    """Tells that tables are changed as a whole though their rule could go by rows, because of how they are
+    used; what is no table at all goes without saying.
+    """
+    for instance in graph.instances:
+        block = graph.block_of(instance)
+        for name in block.parameters:
+            full = f"{instance.name}.{name}"
+            gradient = block.gradients.get(name)
+            made = [node.operator for node in block.nodes if gradient in node.outputs]
+            rule = rules.of(graph.canonical(full))
+            if rule.lazy and any(isinstance(each, Operator) and each.by_rows() for each in made):
+                yield f"{rule.kind} changes all rows of {full}: its gradient is not that of one lookup"
+
+
+def _maker(graph: Graph, block: Block, parameter: str) -> Node | None:
+    """The lookup's node that makes a parameter's whole gradient, if there is one."""
+    gradient = block.gradients.get(parameter)
+    tied = any(full.endswith(f".{parameter}") for group in graph.ties for full in group)
+    makers = [node for node in block.nodes if gradient in node.outputs]
+    if len(makers) != 1 or tied or not isinstance(makers[0].operator, Operator):
+        return None
+    return makers[0] if makers[0].operator.by_rows() is not None else None
+
+
+def _with_rows(graph: Graph, block: Block, chosen: tuple[str, ...]) -> Block:
+    values = dict(block.values)
+    gradients = dict(block.gradients)
+    pairs: dict[str, tuple[str, str]] = {}
+    nodes: Mapping[str, Node] = {node.name: node for node in block.nodes}
+    made = dict(nodes)
+    for parameter in chosen:
+        maker = _maker(graph, block, parameter)
+        assert maker is not None and isinstance(maker.operator, Operator)
+        operator = maker.operator.by_rows()
+        assert operator is not None
+        rows = gradients.pop(parameter)
+        ids = f"{rows}.ids"
+        inputs = maker.inputs[: len(operator.dims().inputs)]
+        kinds = operator.infer([values[name].type for name in inputs])
+        for name, kind in zip((ids, rows), kinds, strict=True):
+            values[name] = Value(kind, Role.ACCUMULATOR)
+        made[maker.name] = replace(maker, operator=operator, inputs=inputs, outputs=(ids, rows))
+        pairs[parameter] = rows, ids
+    return replace(block, values=values, gradients=gradients, row_gradients=pairs, nodes=tuple(made.values()))

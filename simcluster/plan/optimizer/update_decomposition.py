@@ -1,0 +1,105 @@
+"""Pass: updates that look at a whole parameter, where the states of that parameter lie split over ranks.
+
+Such an update (LAMB's, with its norms) becomes the primitives it gives, in the layouts that the states have,
+and what the primitives leave partial is reduced by movements like any other sum. All of a block's parameters
+go together: first what needs no sum, then the sums, which so travel as one, then what waits for them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+
+from simcluster.layout import Layout, Strategy
+from simcluster.model import Block, Decomposition, Graph, Node, Operator, Phase, Role, Value
+from simcluster.plan.redistribution.redistribution_planner import Router
+
+_WHOLE = ("elements",)
+
+
+def decompose_updates(graph: Graph, router: Router) -> Graph:
+    """The graph with primitives for every update that its layout splits where it cannot be split."""
+    return graph.with_blocks({name: _Updates(block, router).run() for name, block in graph.blocks.items()})
+
+
+@dataclass
+class _Updates:
+    block: Block
+    router: Router
+    values: dict[str, Value] = field(default_factory=dict)
+    rounds: defaultdict[int, list[Node]] = field(default_factory=lambda: defaultdict(list))
+
+    def run(self) -> Block:
+        """The block; itself if nothing has to be rewritten."""
+        self.values = dict(self.block.values)
+        kept: list[Node] = []
+        waiting: list[Node] = []
+        for node in self.block.nodes:
+            decomposition = self._decomposition(node)
+            if decomposition is not None:
+                self._write(node, decomposition)
+            elif self.rounds:
+                waiting.append(node)
+            else:
+                kept.append(node)
+        if not self.rounds:
+            return self.block
+        for number in sorted(self.rounds):
+            kept += sorted(self.rounds[number], key=_collective)
+        return replace(self.block, values=self.values, nodes=(*kept, *waiting))
+
+    def _decomposition(self, node: Node) -> Decomposition | None:
+        """The primitives of an update whose parameter lies split."""
+        if node.phase is not Phase.END or not isinstance(node.operator, Operator):
+            return None
+        barred = frozenset(dim for dim, _ in node.operator.dims().whole)
+        split = self._layout(node.inputs[0]).axes
+        return node.operator.decompose(barred) if barred and split else None
+
+    def _layout(self, value: str) -> Layout:
+        layout = self.values[value].layout
+        assert layout is not None
+        return layout
+
+    def _write(self, node: Node, decomposition: Decomposition) -> None:
+        """The primitives in rounds: a movement ends one."""
+        home = self._layout(node.inputs[0])
+        strategy = Strategy.of(dict.fromkeys(_WHOLE, home.axes))
+        names = {f"in{index}": value for index, value in enumerate(node.inputs)}
+        names |= {f"out{index}": value for index, value in enumerate(node.outputs)}
+        ready = dict.fromkeys(node.inputs, 0)
+        for suffix, part, inputs, outputs in decomposition.parts:
+            assert isinstance(part, Operator), "updates move nothing by themselves"
+            dims = part.dims()
+            operands = [self._reduced(names[name], node, ready) for name in inputs]
+            number = max(ready[value] for value in operands)
+            kinds = part.infer([self.values[value].type for value in operands])
+            layouts = dims.output_layouts(strategy)
+            for name, kind, dim_names, layout in zip(outputs, kinds, dims.outputs, layouts, strict=True):
+                if name not in names:
+                    names[name] = f"{node.name}.{name}"
+                    placed = home if dim_names == _WHOLE else layout
+                    self.values[names[name]] = Value(kind, Role.VIEW, placed)
+                ready[names[name]] = number
+            primitive = replace(node, name=f"{node.name}.{suffix}", operator=part, inputs=tuple(operands))
+            made = tuple(names[name] for name in outputs)
+            self.rounds[number].append(replace(primitive, outputs=made))
+
+    def _reduced(self, value: str, node: Node, ready: dict[str, int]) -> str:
+        """The value with every reduction done, by movements of their own rounds."""
+        layout = self._layout(value)
+        for movement, reached in self.router.path(self.values[value].type, layout, layout.reduced):
+            name = f"{value}.{movement.kind}"
+            if name not in self.values:
+                self.values[name] = replace(self.values[value], layout=reached)
+                why = f"{value} sums over a parameter that lies split"
+                moved = Node(name, movement, (value,), (name,), Phase.END, origin=node.origin, why=why)
+                self.rounds[ready[value] + 1].append(moved)
+                ready[name] = ready[value] + 2
+            value = name
+        return value
+
+
+def _collective(node: Node) -> str:
+    """Movements that can travel as one stand next to each other."""
+    return "" if isinstance(node.operator, Operator) else str(node.operator)

@@ -1,0 +1,1 @@
+"""Overlap of communication and computation: collectives in chunks, interleaved micro-batches."""

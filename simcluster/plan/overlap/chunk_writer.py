@@ -1,0 +1,209 @@
+"""Kernels and collectives of a block written in chunks."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from simcluster.layout import Mesh, Movement
+from simcluster.model import Block, Node, Operator, TensorType, Value
+from simcluster.model.operators.chunks import Chunks, Together
+from simcluster.plan.execution.kernel_order import KernelOrder
+from simcluster.plan.overlap.chunk_dims import runs_of
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Kernels and collectives that go in chunks together, by their places in order.
+
+    ``cut`` has what they read and make along the dims in which it is cut into ``count`` chunks; ``axes`` are
+    those over which it is gathered and scattered along them. It is called as its first collective.
+    """
+
+    name: str
+    places: tuple[int, ...]
+    cut: Mapping[str, int]
+    axes: tuple[str, ...]
+    count: int
+
+
+def in_chains(order: KernelOrder, chains: Sequence[Chain], mesh: Mesh) -> Block:
+    """The block with these chains, which share no kernel, in chunks.
+
+    Kernels of a chain that follow each other without a collective between them are done one chunk after the
+    other, each with its collectives behind it: so these are under way while the next chunk is computed. What
+    they need besides, casts of weights, is made before the first of them.
+    """
+    writer = _Writer(order, mesh, chains, dict(order.block.values))
+    found: dict[int, list[Node]] = {place: [] for place in writer.at}
+    before: defaultdict[int, list[Node]] = defaultdict(list)
+    behind: defaultdict[int, list[Node]] = defaultdict(list)
+    for chain in chains:
+        for value, place, late in writer.wanted(chain):
+            (behind if late else before)[place].append(writer.together(chain, value, place))
+    for chain in chains:
+        before[chain.places[0]] += [node for place in writer.early(chain) for node in order.kernels[place]]
+        for stage in writer.stages(chain):
+            found[stage[0]] += writer.stage(chain, stage)
+    nodes: list[Node] = []
+    for place, kernel in enumerate(order.kernels):
+        nodes += [*before[place], *found.get(place, kernel), *behind[place]]
+    return replace(order.block, nodes=tuple(nodes), values=writer.values)
+
+
+@dataclass
+class _Writer:
+    """Writes chains; ``at`` says where what stood at a place stands then, if not there, ``of`` which chain
+    has it, or needs it before.
+    """
+
+    order: KernelOrder
+    mesh: Mesh
+    chains: Sequence[Chain]
+    values: dict[str, Value]
+    at: dict[int, int] = field(init=False)
+    of: dict[int, Chain] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.of = {place: chain for chain in self.chains for place in chain.places}
+        for chain in sorted(self.chains, key=lambda each: each.places):
+            self.of |= dict.fromkeys(self._needed(chain), chain)
+        self.at = {place: chain.places[0] for place, chain in self.of.items()}
+        for chain in self.chains:
+            self.at |= {place: stage[0] for stage in self.stages(chain) for place in stage}
+
+    def early(self, chain: Chain) -> list[int]:
+        """Kernels between those of a chain that make something for it of what is there before its first."""
+        return [place for place, other in self.of.items() if other is chain and place not in chain.places]
+
+    def _needed(self, chain: Chain) -> list[int]:
+        """The same; what an earlier chain needs too stands before that one."""
+        first, last = chain.places[0], chain.places[-1]
+        needed = {value for place in chain.places for value in self.order.read(place)}
+        return [
+            place
+            for place in range(first, last)
+            if place not in self.of
+            and not self._moves(place)
+            and not needed.isdisjoint(self.order.made(place))
+            and all(maker < first for maker in self._makers(place))
+        ]
+
+    def _makers(self, place: int) -> Iterator[int]:
+        """The places of all before it that makes what a kernel reads; parameters are updated later."""
+        makers = (self.order.makers.get(value, -1) for value in self.order.read(place))
+        return (maker for maker in makers if maker < place)
+
+    def stages(self, chain: Chain) -> list[list[int]]:
+        """The places of a chain, those together that are written at the first of them: kernels, and then
+        collectives, that need nothing which is made between them by others.
+        """
+        found: list[list[int]] = []
+        there = {*chain.places, *self.early(chain)}
+        for place in chain.places:
+            moves = self._moves(place)
+            latest = max((maker for maker in self._makers(place) if maker not in there), default=-1)
+            joins = bool(found) and latest < found[-1][0] and (moves or not self._moves(found[-1][-1]))
+            if joins:
+                found[-1].append(place)
+            else:
+                found.append([place])
+        return found
+
+    def _moves(self, place: int) -> bool:
+        return isinstance(self.order.kernels[place][0].operator, Movement)
+
+    def stage(self, chain: Chain, stage: Sequence[int]) -> Iterator[Node]:
+        """What stands in the place of a stage."""
+        made = {value for place in chain.places for value in self.order.made(place)}
+        read = dict.fromkeys(value for place in stage for value in self.order.read(place))
+        for value in read:
+            if value in chain.cut and value not in made and self._first(chain, value) in stage:
+                yield self._apart(chain, value, stage[0])
+        for index in range(chain.count):
+            for place in stage:
+                for node in self.order.kernels[place]:
+                    yield self._chunk(chain, node, index)
+
+    def _first(self, chain: Chain, value: str) -> int:
+        """The first place of a chain that reads a value."""
+        return min(place for place in self.order.readers[value] if place in chain.places)
+
+    def wanted(self, chain: Chain) -> Iterator[tuple[str, int, bool]]:
+        """What others than a chain read of what it makes; before which place it has to be whole, the next
+        that reads it, or (true) behind which if that is later.
+        """
+        for place in chain.places:
+            for value in self.order.made(place):
+                others = [user for user in self.order.readers.get(value, ()) if user not in chain.places]
+                if value in chain.cut and (others or self.order.leaves(value)):
+                    near = [user for user in self.order.users(value, place) if user not in chain.places]
+                    if near:
+                        yield value, min(self.at.get(user, user) for user in near), False
+                    else:
+                        yield value, place, True
+
+    def _chunk(self, chain: Chain, node: Node, index: int) -> Node:
+        """One chunk of a node."""
+
+        def renamed(values: Sequence[str]) -> tuple[str, ...]:
+            return tuple(self._part(chain, value, index) if value in chain.cut else value for value in values)
+
+        return replace(
+            node,
+            name=f"{node.name}.chunk{index}",
+            inputs=renamed(node.inputs),
+            outputs=renamed(node.outputs),
+            origin=node.source,
+            kernel=f"{node.kernel}.chunk{index}" if node.kernel else "",
+            chunked=chain.name,
+        )
+
+    def _part(self, chain: Chain, value: str, index: int) -> str:
+        """The name of a chunk of a value, which other chains may cut too."""
+        name = f"{value}.{chain.name}.chunk{index}"
+        kind = self.order.block.values[value]
+        shape = list(kind.type.shape)
+        shape[chain.cut[value]] //= chain.count
+        self.values[name] = replace(kind, type=TensorType(tuple(shape), kind.type.dtype))
+        return name
+
+    def _apart(self, chain: Chain, value: str, place: int) -> Node:
+        """What cuts a value into its chunks."""
+        operator = Chunks(*self._lies(chain, value))
+        return self._laid(
+            chain, f"{value}.{chain.name}.chunks", operator, (value,), self._parts(chain, value), place
+        )
+
+    def together(self, chain: Chain, value: str, place: int) -> Node:
+        """What makes a value of its chunks, at a place."""
+        operator = Together(*self._lies(chain, value))
+        return self._laid(
+            chain, f"{value}.{chain.name}.together", operator, self._parts(chain, value), (value,), place
+        )
+
+    def _parts(self, chain: Chain, value: str) -> tuple[str, ...]:
+        return tuple(self._part(chain, value, index) for index in range(chain.count))
+
+    def _lies(self, chain: Chain, value: str) -> tuple[tuple[str, ...], int, int, int]:
+        """The dims of a value, which of them is cut, into how many chunks, and in how many runs."""
+        kind, dim = self.order.block.values[value], chain.cut[value]
+        assert kind.layout is not None
+        labels = tuple(f"dim{place}" for place in range(len(kind.type.shape)))
+        return labels, dim, chain.count, runs_of(kind.layout, dim, chain.axes, self.mesh)
+
+    def _laid(
+        self,
+        chain: Chain,
+        name: str,
+        operator: Operator,
+        inputs: tuple[str, ...],
+        outputs: tuple[str, ...],
+        place: int,
+    ) -> Node:
+        at = self.order.kernels[place][0]
+        phase, source, piece = at.phase, at.source, at.piece
+        return Node(
+            name, operator, inputs, outputs, phase, source, kernel=name, piece=piece, chunked=chain.name
+        )

@@ -1,0 +1,231 @@
+"""Pass: collectives of activations in chunks, each beside the matmul of another chunk.
+
+An all-gather and the matmul that reads what it makes become so many smaller ones: while the first chunk is
+multiplied the second is gathered. A matmul and the reduction of what it makes likewise: while the second is
+multiplied the first is reduced. Chunks are cut from what every rank holds, so that a chunk that is gathered
+has a part of every rank's. Nothing else changes, neither what is computed nor where it lies.
+
+Or all that may be cut goes in chunks together from one attention to the next, as in MindFormers'
+fine-grained interleaving: then chunks take turns, kernels of one beside collectives of another.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from simcluster.layout import Kind, Mesh, Movement, base_axis, whole
+from simcluster.model import Graph, Node, Operator, Phase, Role
+from simcluster.plan.execution.kernel_order import KernelOrder
+from simcluster.plan.overlap.chunk_dims import GATHERS, REDUCES, Cut, divides, spread
+from simcluster.plan.overlap.chunk_writer import Chain, in_chains
+from simcluster.plan.spec.overlap_spec import OverlapSpec
+
+_PHASES = (Phase.FORWARD, Phase.BACKWARD, Phase.WEIGHTS)
+_FAMILY = "matmul"
+
+
+def in_chunks(graph: Graph, chosen: Mapping[str, OverlapSpec], mesh: Mesh) -> Graph:
+    """The graph with collectives of activations over the ``chosen`` axes in chunks with their matmuls.
+
+    Those stay whole that no matmul belongs to, of which the rows do not divide into so many chunks, or whose
+    matmul goes in chunks with another one already.
+    """
+    if not chosen:
+        return graph
+    made = {}
+    for name, block in graph.blocks.items():
+        order = KernelOrder.of(block)
+        made[name] = in_chains(order, _Finder(order, chosen, mesh).chains(), mesh)
+    return graph.with_blocks(made)
+
+
+def chunked(graph: Graph) -> dict[str, tuple[int, int]]:
+    """Axis -> collectives of activations over it that go in chunks in one pass through the graph both ways,
+    and all that there are.
+    """
+    found: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for instance in graph.instances:
+        seen: set[str] = set()
+        for node in graph.block_of(instance).phase(*_PHASES):
+            axis = _axis(node)
+            name = node.name.rpartition(".chunk")[0] if node.chunked else node.name
+            if axis and name not in seen:
+                seen.add(name)
+                found[axis][0] += bool(node.chunked)
+                found[axis][1] += 1
+    return {axis: (cut, total) for axis, (cut, total) in found.items()}
+
+
+def chunks_told(chosen: Mapping[str, OverlapSpec], graph: Graph) -> Iterator[str]:
+    """What the user should know of collectives in chunks."""
+    found = chunked(graph) if chosen else {}
+    for axis, spec in chosen.items():
+        cut, total = found.get(axis, (0, 0))
+        what = "their matmuls" if spec.reach == "matmul" else "all that is between attentions"
+        yield (
+            f"{cut:,} of {total:,} collectives of activations over {axis} go in {spec.chunks} chunks with "
+            f"{what}"
+        )
+
+
+def _axis(node: Node) -> str:
+    """The axis of the mesh over which a node gathers or reduces, if it is one of it alone."""
+    movement = node.operator
+    if not isinstance(movement, Movement) or movement.kind not in (*GATHERS, *REDUCES):
+        return ""
+    axes = {whole(base_axis(axis)) for axis in movement.axes}
+    return axes.pop() if len(axes) == 1 else ""
+
+
+def _multiplies(node: Node) -> bool:
+    return isinstance(node.operator, Operator) and node.operator.family == _FAMILY
+
+
+@dataclass
+class _Finder:
+    """Finds what goes in chunks in one block; no kernel is part of two chains."""
+
+    order: KernelOrder
+    chosen: Mapping[str, OverlapSpec]
+    mesh: Mesh
+    taken: set[int] = field(default_factory=set)
+
+    def chains(self) -> list[Chain]:
+        """The chains of a block, in order of their first collectives."""
+        found = []
+        for place, kernel in enumerate(self.order.kernels):
+            spec = self.chosen.get(_axis(kernel[0]))
+            if spec is None or place in self.taken or not self._goes(kernel, spec):
+                continue
+            chain = self._chain(place, spec)
+            if chain is not None:
+                self.taken.update(chain.places)
+                found.append(chain)
+        return found
+
+    def _goes(self, kernel: tuple[Node, ...], spec: OverlapSpec) -> bool:
+        """Whether it is a collective of an activation that is to go in chunks."""
+        node, *others = kernel
+        if others or node.phase not in _PHASES or not isinstance(node.operator, Movement):
+            return False
+        values = [self.order.block.values[value] for value in (*node.inputs, *node.outputs)]
+        activations = {each.role for each in values} <= {Role.ACTIVATION, Role.GRADIENT}
+        gathers = node.operator.kind in GATHERS
+        return activations and node.operator.dim >= 0 and spec.cuts(node.phase, gathers=gathers)
+
+    def _chain(self, place: int, spec: OverlapSpec) -> Chain | None:
+        """What goes in chunks with a collective, if anything does."""
+        (node,) = self.order.kernels[place]
+        assert isinstance(node.operator, Movement)
+        gathers = node.operator.kind in GATHERS
+        axes = () if node.operator.kind is Kind.ALL_REDUCE else node.operator.axes
+        (read,), (made,) = node.inputs, node.outputs
+        dim = node.operator.dim
+        if node.operator.kind is Kind.ALL_REDUCE:
+            shape = self.order.block.values[made].type.shape
+            dim = max(range(len(shape) - 1), key=lambda each: shape[each], default=-1)
+        cut: Cut = {read: dim, made: dim}
+        if dim < 0 or not self._divided(cut, axes, spec):
+            return None
+        if spec.reach == "layer":
+            places = self._around(place, cut, axes, spec)
+        else:
+            found = self._behind(place, cut) if gathers else self._before(place, cut)
+            places = set() if found is None else {place, *found}
+        multiplied = any(_multiplies(each) for other in places for each in self.order.kernels[other])
+        if not multiplied or not self.taken.isdisjoint(places) or not self._divided(cut, axes, spec):
+            return None
+        return Chain(node.name, tuple(sorted(places)), cut, axes, spec.chunks)
+
+    def _divided(self, cut: Cut, axes: tuple[str, ...], spec: OverlapSpec) -> bool:
+        """Whether all that is cut gives equal chunks."""
+        block = self.order.block
+        return all(divides(block, value, dim, axes, spec.chunks, self.mesh) for value, dim in cut.items())
+
+    def _joins(self, place: int, other: int) -> bool:
+        """Whether two kernels are of one phase, and of one piece that is a graph or of none."""
+        one, two = self.order.kernels[place][0], self.order.kernels[other][0]
+        return one.phase is two.phase and one.piece == two.piece
+
+    # -- with one matmul --------------------------------------------------------------------------------
+
+    def _behind(self, place: int, cut: Cut) -> list[int] | None:
+        """The first kernel that reads what is gathered, if a matmul does; or a cast, with the matmul behind
+        it. What they cut is added to ``cut``.
+        """
+        found: list[int] = []
+        made = self.order.kernels[place][0].outputs
+        while len(found) < 2:
+            users = sorted(user for value in made for user in self.order.users(value, place))
+            if not users or not self._joins(place, users[0]):
+                return None
+            kernel = self.order.kernels[users[0]]
+            wider = spread(self.order.block, kernel, {value: cut[value] for value in made})
+            if wider is None:
+                return None
+            cut |= wider
+            found.append(users[0])
+            if any(_multiplies(each) for each in kernel):
+                return found
+            made = tuple(value for value in self.order.made(users[0]) if value in cut)
+        return None
+
+    def _before(self, place: int, cut: Cut) -> list[int] | None:
+        """The kernel of a matmul that makes what is reduced for nobody else. What it cuts is added."""
+        (value,) = self.order.kernels[place][0].inputs
+        maker = self.order.makers.get(value)
+        if maker is None or maker > place or not self._joins(place, maker):
+            return None
+        if len(self.order.readers[value]) > 1 or self.order.leaves(value):
+            return None
+        kernel = self.order.kernels[maker]
+        wider = spread(self.order.block, kernel, {value: cut[value]})
+        if wider is None or not any(_multiplies(each) and value in each.outputs for each in kernel):
+            return None
+        cut |= wider
+        return [maker]
+
+    # -- with all around --------------------------------------------------------------------------------
+
+    def _around(self, place: int, cut: Cut, axes: tuple[str, ...], spec: OverlapSpec) -> set[int]:
+        """The places of all that is cut with a collective. What they cut is added to ``cut``."""
+        found = {place}
+        grew = True
+        while grew:
+            grew = False
+            for other, kernel in enumerate(self.order.kernels):
+                if other in found or other in self.taken or not self._joins(place, other):
+                    continue
+                near = {
+                    value: cut[value]
+                    for value in (*self.order.read(other), *self.order.made(other))
+                    if value in cut
+                }
+                # What only reads a value that the chain reads too need not be cut with it.
+                makers = {self.order.makers.get(value) for value in near}
+                linked = not found.isdisjoint(makers) or any(
+                    self._feeds(value, found) for value in self.order.made(other)
+                )
+                if not near or not linked or not self._takes(kernel, axes, spec):
+                    continue
+                wider = spread(self.order.block, kernel, near)
+                if wider is None or any(cut.get(value, dim) != dim for value, dim in wider.items()):
+                    continue
+                if self._divided(wider, axes, spec):
+                    cut |= wider
+                    found.add(other)
+                    grew = True
+        return found
+
+    def _feeds(self, value: str, places: set[int]) -> bool:
+        return not places.isdisjoint(self.order.readers.get(value, ()))
+
+    def _takes(self, kernel: tuple[Node, ...], axes: tuple[str, ...], spec: OverlapSpec) -> bool:
+        """Whether a kernel may be cut with others: a collective only if it is over the same axes."""
+        node = kernel[0]
+        if not isinstance(node.operator, Movement):
+            return True
+        same = node.operator.kind is Kind.ALL_REDUCE if not axes else node.operator.axes == axes
+        return self.chosen.get(_axis(node)) is spec and same and self._goes(kernel, spec)

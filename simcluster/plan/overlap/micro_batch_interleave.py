@@ -1,0 +1,59 @@
+"""Micro-batches in copies that go abreast: what one of them computes hides the collectives of the others.
+
+MindSpore's multi-copy parallelism (``MicroBatchInterleaved``): the samples of a micro-batch are dealt out to
+copies, which go through the same kernels in turns, each with its share of the batch. Here a copy is a smaller
+micro-batch, and every action of the schedule overlaps those of its copies; gradients add up as they do for
+any micro-batches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from simcluster.errors import PlanError
+from simcluster.plan.pipeline.schedule import Action, Timetable
+from simcluster.plan.spec.framework import FrameworkSpec
+
+PATH = "parallel.copies"
+
+
+def share(micro_batch: int, copies: int) -> int:
+    """The samples of one copy of a micro-batch; PlanError if they are no whole number."""
+    if micro_batch % copies:
+        raise PlanError(
+            f"a micro-batch of {micro_batch} does not divide into {copies} copies: "
+            f"{micro_batch} / {copies} = {micro_batch / copies:g}",
+            path=PATH,
+            hint=f"use a training.micro_batch that is a multiple of {copies}",
+        )
+    return micro_batch // copies
+
+
+def abreast(timetable: Timetable, copies: int) -> Timetable:
+    """The timetable with every half of an action done for all copies of its micro-batch, overlapped.
+
+    Copy c of micro-batch i is number ``i * copies + c``: of two, F3 becomes F6&F7 and F3&B1 F6&F7&B2&B3.
+    """
+    if copies == 1:
+        return timetable
+    return tuple(tuple(_abreast(action, copies) for action in actions) for actions in timetable)
+
+
+def _abreast(action: Action, copies: int) -> Action:
+    first, *others = (
+        replace(half, micro_batch=half.micro_batch * copies + copy)
+        for half in action.halves
+        for copy in range(copies)
+    )
+    return first.overlapping(others)
+
+
+def copies_told(copies: int, micro_batch: int, framework: FrameworkSpec) -> str:
+    """What the user should know of copies of so many samples each; nothing without them."""
+    if copies == 1:
+        return ""
+    samples = f"{micro_batch} sample{'s' * (micro_batch > 1)}"
+    told = f"micro-batches go in {copies} copies of {samples}, counted as micro-batches of their own"
+    if framework.layer_collectives == "blocking":
+        told += f"; with {framework.title} kernels wait for collectives of activations, so copies hide none"
+    return told

@@ -1,0 +1,1 @@
+"""Pipeline parallelism: virtual stages, the layers on them, and timetables of their actions."""

@@ -1,0 +1,153 @@
+"""Pass: which pipeline stage every instance runs on."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from simcluster.document.pattern import matches
+from simcluster.errors import PlanError
+from simcluster.model import Graph, Instance
+from simcluster.plan.pipeline.virtual_stages import Chain
+
+LAYERS = "{,*.}layers.*"
+"""What instances are called that stages share."""
+
+
+def default_layers(num_layers: int, num_stages: int) -> tuple[int, ...]:
+    """Layers per stage (DESIGN 5).
+
+    Equal if they divide; where layers + 2 divide, first and last hold one less (Llama 3 405B: 126 + 2 =
+    8 x 16); otherwise the larger stages stand in the middle. PlanError if a stage would stay empty.
+    """
+    if num_layers < num_stages:
+        raise PlanError(
+            f"{num_stages} pipeline stages for {num_layers} layers: every stage needs at least one layer",
+            path="parallel.mesh.pipeline",
+            hint=f"use at most {num_layers} stages",
+        )
+    whole, extra = divmod(num_layers, num_stages)
+    if extra == 0:
+        return (whole,) * num_stages
+    if num_stages > 2 and (num_layers + 2) % num_stages == 0:
+        size = (num_layers + 2) // num_stages
+        return (size - 1, *(size,) * (num_stages - 2), size - 1)
+    first = (num_stages - extra) // 2
+    return tuple(whole + (first <= stage < first + extra) for stage in range(num_stages))
+
+
+def written_layers(written: tuple[int, ...] | tuple[tuple[int, ...], ...], chain: Chain) -> tuple[int, ...]:
+    """Layers by virtual stage of a list for every chunk with a number for every stage; PlanError otherwise.
+
+    Of one chunk it may be the list alone.
+    """
+    by_chunk = [each for each in written if isinstance(each, tuple)]
+    by_stage = [each for each in written if not isinstance(each, tuple)]
+    chunks = by_chunk or [tuple(by_stage)]
+    if len(chunks) != chain.num_chunks:
+        raise PlanError(
+            f"the layers of {len(chunks)} chunks are listed, but there are {chain.num_chunks} on every stage",
+            path="parallel.schedule.stages",
+            hint="write a list of stages for every chunk: [[2, 2], [1, 3]]",
+        )
+    for each in chunks:
+        if len(each) != chain.num_stages:
+            raise PlanError(
+                f"{len(each)} stages are listed, but the mesh has {chain.num_stages}",
+                path="parallel.schedule.stages",
+            )
+    return chain.by_virtual(chunks)
+
+
+def is_layer(name: str) -> bool:
+    """Whether an instance is a layer that stages share: ``layers.3``, ``decoder.layers.3``."""
+    return matches(LAYERS, name)
+
+
+def place(graph: Graph, layers: Sequence[int], chain: Chain | None = None) -> Graph:
+    """The graph with its layers spread over the virtual stages of a chain in order; without one over stages.
+
+    What follows layers goes with the last it depends on, what comes before them with the first that depends
+    on it. What is made of parameters alone and read on several stages is made on each of them, the parameters
+    tied: that is cheaper than sending it with every micro-batch. ``chunk`` of an instance says which pass of
+    the layers it is in; every pass is placed by itself.
+    """
+    chain = chain or Chain.wrapped(len(layers))
+    layered = [instance.name for instance in graph.instances if is_layer(instance.name)]
+    if sum(layers) != len(layered):
+        listed = " + ".join(map(str, layers))
+        raise PlanError(
+            f"{listed} = {sum(layers)} layers in stages, but the model has {len(layered)}",
+            path="parallel.schedule.stages",
+        )
+    stages = [stage for stage, count in enumerate(layers) for _ in range(count)]
+    found = _stages(graph, dict(zip(layered, stages, strict=True)))
+    placed = tuple(replace(instance, stage=found[instance.name]) for instance in graph.instances)
+    repeated = _repeated(replace(graph, instances=placed))
+    places = [chain.places[each.stage] for each in repeated.instances]
+    return replace(
+        repeated,
+        instances=tuple(
+            replace(each, stage=stage, chunk=chunk)
+            for each, (stage, chunk) in zip(repeated.instances, places, strict=True)
+        ),
+    )
+
+
+def _stages(graph: Graph, of_layer: Mapping[str, int]) -> dict[str, int]:
+    """Instance -> virtual stage."""
+    makers = {
+        (each.chunk, each.output(value)): each.name
+        for each in graph.instances
+        for value in graph.block_of(each).outputs
+    }
+    # Makers in the same pass: what other passes make comes from where it is.
+    read = {
+        each.name: [makers[each.chunk, value] for value in each.inputs if (each.chunk, value) in makers]
+        for each in graph.instances
+    }
+    behind = dict(of_layer)
+    for instance in graph.instances:
+        before = [behind[maker] for maker in read[instance.name] if maker in behind]
+        if before:
+            behind.setdefault(instance.name, max(before))
+    ahead: dict[str, int] = {}
+    for instance in reversed(graph.instances):
+        own = behind.get(instance.name, ahead.get(instance.name, 0))
+        for maker in read[instance.name]:
+            ahead[maker] = min(own, ahead.get(maker, own))
+    return {each.name: behind.get(each.name, ahead.get(each.name, 0)) for each in graph.instances}
+
+
+def _repeated(graph: Graph) -> Graph:
+    """The graph with a copy of what is made of parameters alone on every stage that reads it."""
+    readers: defaultdict[str, set[int]] = defaultdict(set)
+    for instance in graph.instances:
+        for value in instance.inputs:
+            readers[value].add(instance.stage)
+    instances: list[Instance] = []
+    ties = [*graph.ties]
+    here: dict[tuple[str, int], str] = {}
+    for instance in graph.instances:
+        inputs = tuple(here.get((value, instance.stage), value) for value in instance.inputs)
+        instances.append(replace(instance, inputs=inputs))
+        block = graph.block_of(instance)
+        if instance.inputs or block.feeds:
+            continue
+        stages = {stage for value in block.outputs for stage in readers[instance.output(value)]}
+        copies = [
+            replace(instance, name=f"{instance.name}.{stage}", stage=stage)
+            for stage in sorted(stages - {instance.stage})
+        ]
+        instances += copies
+        if copies:
+            ties += [
+                tuple(f"{each.name}.{name}" for each in (instance, *copies)) for name in block.parameters
+            ]
+        here |= {
+            (instance.output(value), copy.stage): copy.output(value)
+            for copy in copies
+            for value in block.outputs
+        }
+    return replace(graph, instances=tuple(instances), ties=tuple(ties))

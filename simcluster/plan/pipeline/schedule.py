@@ -1,0 +1,109 @@
+"""Pipeline schedules: rules that give every stage its actions (DESIGN 4.5)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+from simcluster.plan.pipeline.action import (
+    BACKWARD,
+    FORWARD,
+    INPUTS,
+    RECOMPUTE,
+    WEIGHTS,
+    Action,
+    Timetable,
+    parse,
+    render,
+)
+from simcluster.plan.pipeline.schedule_validation import PATH, check
+from simcluster.plan.pipeline.virtual_stages import Chain
+
+__all__ = [
+    "BACKWARD",
+    "FORWARD",
+    "INPUTS",
+    "PATH",
+    "RECOMPUTE",
+    "WEIGHTS",
+    "Action",
+    "Schedule",
+    "Timetable",
+    "check",
+    "parse",
+    "peaks",
+    "render",
+    "splits",
+]
+
+
+@dataclass(frozen=True)
+class Schedule(ABC):
+    """A rule that gives every stage its actions; one file in ``schedules/`` each.
+
+    What a schedule lets the user choose are fields of its class, called as in the scenario.
+    """
+
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
+        """The actions of one stage in order."""
+
+    def chain(self, num_stages: int) -> Chain:
+        """Where the virtual stages lie."""
+        return Chain.wrapped(num_stages)
+
+    def overlaps(self, num_stages: int) -> bool:
+        """Whether kernels have to go on beside transfers: two stages would wait for each other otherwise."""
+        return self.chain(num_stages).turns
+
+    @property
+    def num_slices(self) -> int:
+        """Into how many parts sequences are cut, each of which goes through the pipeline by itself."""
+        return 1
+
+    def timetable(self, num_stages: int, num_micro_batches: int) -> Timetable:
+        """The actions of every stage, checked."""
+        found = tuple(self.stage(stage, num_stages, num_micro_batches) for stage in range(num_stages))
+        check(found, num_micro_batches, self.chain(num_stages), self.num_slices)
+        return found
+
+
+def forward_only(num_stages: int, num_passes: int, num_micro_batches: int) -> Timetable:
+    """All micro-batches go forward, one pass behind the other; passes are chunks (``Chain.wrapped``)."""
+    passes = range(num_passes)
+    actions = tuple(Action(FORWARD, each, chunk) for chunk in passes for each in range(num_micro_batches))
+    return (actions,) * num_stages
+
+
+def splits(timetable: Timetable) -> bool:
+    """Whether any backward is done in two halves."""
+    return _has(timetable, WEIGHTS)
+
+
+def recomputes(timetable: Timetable) -> bool:
+    """Whether any stage computes something again ahead of its backward."""
+    return _has(timetable, RECOMPUTE)
+
+
+def _has(timetable: Timetable, kind: str) -> bool:
+    return any(half.kind == kind for actions in timetable for each in actions for half in each.halves)
+
+
+def peaks(timetable: Timetable) -> list[int]:
+    """Per stage the most activations alive at once: of one micro-batch, chunk and slice each, until the last
+    half of its backward.
+    """
+    found = []
+    for actions in timetable:
+        alive = most = 0
+        halves = [half for action in actions for half in action.halves]
+        split = {half.unit for half in halves if half.kind == WEIGHTS}
+        for half in halves:
+            last = WEIGHTS if half.unit in split else BACKWARD
+            alive += (half.kind == FORWARD) - (half.kind == last)
+            most = max(most, alive)
+        found.append(most)
+    return found

@@ -1,0 +1,153 @@
+"""Whether a timetable can run: complete, in an order that its dependencies allow, both ends agreeing."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+
+from simcluster.errors import PlanError
+from simcluster.plan.pipeline.action import BACKWARD, FORWARD, INPUTS, RECOMPUTE, WEIGHTS, Action, Timetable
+from simcluster.plan.pipeline.virtual_stages import Chain
+
+PATH = "parallel.schedule"
+
+_Done = tuple[str, int, int, int]
+"""Kind of action, virtual stage, micro-batch and slice."""
+
+
+def check(
+    timetable: Timetable, num_micro_batches: int, chain: Chain | None = None, num_slices: int = 1
+) -> None:
+    """PlanError unless every micro-batch, slice by slice, goes once each way through every virtual stage, in
+    an order that can run; without a ``chain`` stages have one chunk each.
+    """
+    chain = chain or Chain.wrapped(len(timetable))
+    for stage, actions in enumerate(timetable):
+        _complete(stage, actions, num_micro_batches, chain.num_chunks, num_slices)
+    stuck = _run(timetable, chain, num_slices)
+    if stuck:
+        listed = "; ".join(f"stage {stage} at {action}" for stage, action in stuck)
+        raise PlanError(f"the schedule cannot run to its end: {listed}", path=PATH)
+    _agree(timetable, chain)
+
+
+def _complete(
+    stage: int, actions: tuple[Action, ...], num_micro_batches: int, num_chunks: int, num_slices: int
+) -> None:
+    done = Counter(half for action in actions for half in action.halves)
+    both = {each.unit for each in done if each.kind == WEIGHTS}
+    again = {each.unit for each in done if each.kind == RECOMPUTE}
+    wanted: Counter[Action] = Counter()
+    for chunk in range(num_chunks):
+        for index in range(num_micro_batches):
+            for part in range(num_slices):
+                unit = (index, chunk, part)
+                backward = (INPUTS, WEIGHTS) if unit in both else (BACKWARD,)
+                kinds = (FORWARD, *(RECOMPUTE,) * (unit in again), *backward)
+                wanted.update(Action(kind, *unit) for kind in kinds)
+    if done != wanted:
+        wrong = [f"{each} is missing" for each in (wanted - done)]
+        wrong += [f"{each} is too much" for each in (done - wanted)]
+        chunks = f" and {num_chunks} chunks" if num_chunks > 1 else ""
+        slices = f" of {num_slices} slices" if num_slices > 1 else ""
+        raise PlanError(
+            f"stage {stage} must run F and B once for each of {num_micro_batches} micro-batches{slices}"
+            f"{chunks}, but runs {_shown(actions)}: {_listed(wrong)}",
+            path=PATH,
+            hint="B3 may be written as I3 and W3, its two halves",
+        )
+
+
+def _shown(actions: tuple[Action, ...], most: int = 40) -> str:
+    text = " ".join(map(str, actions[:most]))
+    return text if len(actions) <= most else f"{text} ... ({len(actions)} actions)"
+
+
+def _listed(wrong: list[str], most: int = 4) -> str:
+    rest = len(wrong) - most
+    return ", ".join([*wrong[:most], f"and {rest} more"] if rest > 0 else wrong)
+
+
+def _run(timetable: Timetable, chain: Chain, num_slices: int) -> list[tuple[int, Action]]:
+    """Runs the actions by their dependencies; returns where each unfinished stage is stuck."""
+    last = len(chain) - 1
+    done: set[_Done] = set()
+    position = [0] * len(timetable)
+    again = {
+        (chain.virtual[stage, half.chunk], half.micro_batch, half.slice)
+        for stage, actions in enumerate(timetable)
+        for action in actions
+        for half in action.halves
+        if half.kind == RECOMPUTE
+    }
+
+    def needs(half: Action, virtual: int) -> Iterator[_Done]:
+        index, part = half.micro_batch, half.slice
+        if half.kind == FORWARD:
+            if virtual:
+                yield FORWARD, virtual - 1, index, part
+            if part:
+                # The keys and values of what comes before in the sequence.
+                yield FORWARD, virtual, index, part - 1
+        elif half.kind == WEIGHTS:
+            yield BACKWARD, virtual, index, part
+        else:
+            yield FORWARD, virtual, index, part
+            if half.kind == RECOMPUTE:
+                return
+            if virtual < last:
+                yield BACKWARD, virtual + 1, index, part
+            if part + 1 < num_slices:
+                yield BACKWARD, virtual, index, part + 1
+            if (virtual, index, part) in again:
+                yield RECOMPUTE, virtual, index, part
+
+    moved = True
+    while moved:
+        moved = False
+        for stage, actions in enumerate(timetable):
+            while position[stage] < len(actions):
+                halves = [
+                    (each, chain.virtual[stage, each.chunk]) for each in actions[position[stage]].halves
+                ]
+                if not all(need in done for half, virtual in halves for need in needs(half, virtual)):
+                    break
+                for half, virtual in halves:
+                    kind = BACKWARD if half.kind == INPUTS else half.kind
+                    done.add((kind, virtual, half.micro_batch, half.slice))
+                position[stage] += 1
+                moved = True
+    return [
+        (stage, actions[position[stage]])
+        for stage, actions in enumerate(timetable)
+        if position[stage] < len(actions)
+    ]
+
+
+def _agree(timetable: Timetable, chain: Chain) -> None:
+    """PlanError unless both ends of what travels between two stages have the same order."""
+    sent: dict[tuple[int, int, bool], list[Action]] = defaultdict(list)
+    taken: dict[tuple[int, int, bool], list[Action]] = defaultdict(list)
+    last = len(chain) - 1
+    for stage, actions in enumerate(timetable):
+        for half in (half for action in actions for half in action.halves):
+            if half.kind in (WEIGHTS, RECOMPUTE):
+                continue
+            forward, virtual = half.kind == FORWARD, chain.virtual[stage, half.chunk]
+            after, before = (virtual + 1, virtual - 1) if forward else (virtual - 1, virtual + 1)
+            for there, found, out in ((after, sent, True), (before, taken, False)):
+                if 0 <= there <= last and chain.places[there][0] != stage:
+                    other = chain.places[there][0]
+                    ends = (stage, other) if out else (other, stage)
+                    maker = replace(half, chunk=chain.places[virtual if out else there][1])
+                    found[(*ends, forward)].append(maker)
+    for (one, other, forward), order in sent.items():
+        got = taken[one, other, forward]
+        for made, wanted in zip(order, got, strict=True):
+            if made.unit != wanted.unit:
+                raise PlanError(
+                    f"stage {one} sends what {made} makes when stage {other} wants what {wanted} makes: both "
+                    "must have the same order",
+                    path=PATH,
+                )

@@ -1,0 +1,57 @@
+"""Writing down what a stage of a folded pipeline does, with its two chunks counted apart."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import dataclass, field
+
+from simcluster.plan.pipeline.schedule import BACKWARD, FORWARD, INPUTS, WEIGHTS, Action
+
+
+@dataclass
+class Line:
+    """The actions of a stage so far: every kind takes the micro-batches of a chunk in their order.
+
+    ``done`` counts forwards, backwards (or their first halves) and weight gradients, as "F0" of chunk 0.
+    """
+
+    actions: list[Action] = field(default_factory=list)
+    done: Counter[str] = field(default_factory=Counter)
+    waiting: deque[tuple[int, int]] = field(default_factory=deque)
+
+    def do(self, text: str) -> None:
+        """The next actions: F0 and F1, B0, I1 and so on of a chunk; W0 of a chunk, W of what waits longest;
+        F0&B1 a pair.
+        """
+        for word in text.split():
+            first, *beside = [self._next(each) for each in word.split("&")]
+            self.actions.append(first.overlapping(beside))
+
+    def _next(self, word: str) -> Action:
+        kind = word[0]
+        if word == WEIGHTS:
+            chunk, index = self.waiting.popleft()
+            return Action(WEIGHTS, index, chunk)
+        chunk = int(word[1:])
+        if kind == WEIGHTS:
+            index = self.done[word]
+            self.waiting.remove((chunk, index))
+            self.done[word] += 1
+            return Action(WEIGHTS, index, chunk)
+        counted = FORWARD if kind == FORWARD else BACKWARD
+        index = self.done[f"{counted}{chunk}"]
+        self.done[f"{counted}{chunk}"] += 1
+        if kind == INPUTS:
+            self.waiting.append((chunk, index))
+        return Action(kind, index, chunk)
+
+    def without(self, num_micro_batches: int) -> tuple[Action, ...]:
+        """The actions, without those of micro-batches beyond a number."""
+        kept = []
+        for action in self.actions:
+            halves = [half for half in action.halves if half.micro_batch < num_micro_batches]
+            if len(halves) == 2:
+                kept.append(action)
+            else:
+                kept += halves
+        return tuple(kept)

@@ -1,0 +1,31 @@
+"""What every planner is given, whichever way it comes to a plan."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from simcluster.cluster import Cluster
+from simcluster.collectives import Selection
+from simcluster.model import Model
+from simcluster.plan.data.input_pipeline import Inputs
+from simcluster.plan.plan import Plan
+from simcluster.plan.spec.inference_spec import Task
+from simcluster.plan.spec.parallel_spec import FrameworkSpec, ParallelSpec
+
+
+@dataclass
+class Planner(ABC):
+    """What a scenario says of model, cluster and parallelism; without ``inputs`` they cost nothing."""
+
+    model: Model
+    task: Task
+    parallel: ParallelSpec
+    framework: FrameworkSpec
+    cluster: Cluster
+    algorithms: Selection
+    inputs: Inputs | None
+
+    @abstractmethod
+    def plan(self) -> Plan:
+        """The plan; PlanError if it is impossible, with every reason that can be told."""

@@ -1,0 +1,1 @@
+"""Mixed precision: number formats, casts of weights, fp8 matmuls."""

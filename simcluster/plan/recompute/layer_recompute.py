@@ -1,0 +1,159 @@
+"""Pass: recompute the forward of whole layers in their backward, keeping only what enters the layer.
+
+The whole forward is run again, its collectives included, as Megatron's and PyTorch's checkpointing do; or
+only what the backward needs of it, as MindSpore's graph does, which so leaves out what makes the layer's
+output (``selective``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+
+from simcluster.document.pattern import matches
+from simcluster.errors import PlanError, Problem, nearest
+from simcluster.model import Block, Graph, Instance, Node, Phase, Role
+from simcluster.plan.pipeline.placement import is_layer
+from simcluster.plan.recompute.selective_recompute import SUFFIX, selected
+from simcluster.plan.spec.recompute_spec import PATH, Layers
+
+
+def recomputed_layers(graph: Graph, layers: Layers) -> frozenset[str]:
+    """The names of the layers that are recomputed whole.
+
+    PlanError if numbers do not fit the stages, or a name fits no layer.
+    """
+    stages = _stages(graph)
+    if layers in ("none", "auto"):
+        return frozenset()
+    if layers == "all":
+        return frozenset(name for names in stages for name in names)
+    if isinstance(layers, int):
+        most = max(map(len, stages))
+        if layers > most:
+            raise PlanError(
+                f"{layers} layers of each stage are recomputed, but no stage has more than {most}",
+                path=f"{PATH}.layers",
+                hint="write all",
+            )
+        return frozenset(name for names in stages for name in names[:layers])
+    named = tuple(each for each in layers if isinstance(each, str))
+    if named:
+        return frozenset(_named(named, [name for names in stages for name in names]))
+    rows = [row for row in layers if isinstance(row, tuple)]
+    if not rows:
+        return frozenset(_counted(tuple(count for count in layers if isinstance(count, int)), stages))
+    chunks = 1 + max(each.chunk for each in graph.instances)
+    if len(rows) != chunks:
+        several = f"{chunks} chunks" if chunks > 1 else "one chunk"
+        raise PlanError(
+            f"{len(rows)} lists of numbers, but every stage has {several} of layers",
+            path=f"{PATH}.layers",
+            hint="write one list with a number for each stage",
+        )
+    return frozenset(name for chunk, row in enumerate(rows) for name in _counted(row, _stages(graph, chunk)))
+
+
+def _stages(graph: Graph, chunk: int | None = None) -> list[list[str]]:
+    """The layers of every stage, or of one chunk on it, in order."""
+    found: list[list[str]] = [[] for _ in range(1 + max(each.stage for each in graph.instances))]
+    for instance in graph.instances:
+        if is_layer(instance.name) and not instance.first and chunk in (None, instance.chunk):
+            found[instance.stage].append(instance.name)
+    return found
+
+
+def _counted(counts: tuple[int, ...], stages: list[list[str]]) -> Iterator[str]:
+    """The first layers of every stage."""
+    if len(counts) != len(stages):
+        raise PlanError(
+            f"numbers of layers for {len(counts)} stages, but the mesh has {len(stages)}",
+            path=f"{PATH}.layers",
+        )
+    for stage, (count, names) in enumerate(zip(counts, stages, strict=True)):
+        if count > len(names):
+            raise PlanError(
+                f"stage {stage} has {len(names)} layers, so {count} of them cannot be recomputed",
+                path=f"{PATH}.layers",
+            )
+        yield from names[:count]
+
+
+def _named(patterns: tuple[str, ...], names: list[str]) -> Iterator[str]:
+    """The layers with matching names."""
+    problems = []
+    for index, pattern in enumerate(patterns):
+        found = [name for name in names if matches(pattern, name)]
+        if not found:
+            hint = nearest(pattern, names)
+            problems.append(Problem(f"'{pattern}' matches no layer", f"{PATH}.layers.{index}", hint))
+        yield from found
+    if problems:
+        raise PlanError(*problems)
+
+
+def recompute(
+    graph: Graph, names: Collection[str], *, needed: bool = False, collectives: bool = True
+) -> Graph:
+    """The graph in which the instances of these names recompute their forward.
+
+    ``needed``: only what their backward needs of it. Without ``collectives`` what these gathered or reduced
+    is kept, which says the same.
+    """
+    blocks: dict[str, Block] = {}
+    instances: list[Instance] = []
+    for instance in graph.instances:
+        block = graph.block_of(instance)
+        name = block.name
+        if instance.home in names:
+            name += SUFFIX
+            if name not in blocks:
+                made = (
+                    selected(block, _computed(block), collectives=collectives)
+                    if needed or not collectives
+                    else _recomputing(block)
+                )
+                blocks[name] = replace(made, name=name, recomputed=True)
+        else:
+            blocks.setdefault(name, block)
+        instances.append(replace(instance, block=name))
+    return replace(graph, blocks=blocks, instances=tuple(instances))
+
+
+def _computed(block: Block) -> frozenset[str]:
+    """The nodes of a forward that can run again: states are updated once, what reads them read the same."""
+    states = set(block.states)
+    return frozenset(node.name for node in block.phase(Phase.FORWARD) if states.isdisjoint(node.outputs))
+
+
+def _recomputing(block: Block) -> Block:
+    kept = _computed(block)
+    forward = [node for node in block.phase(Phase.FORWARD) if node.name in kept]
+    made = {value for node in forward for value in node.outputs}
+
+    def again(value: str) -> str:
+        return f"{value}{SUFFIX}" if value in made else value
+
+    copies = [_renamed(node, again, name=f"{node.name}{SUFFIX}") for node in forward]
+    values = dict(block.values)
+    # A recomputed loss must not add to the loss again.
+    values.update({again(value): replace(block.values[value], role=Role.ACTIVATION) for value in made})
+    nodes: list[Node] = []
+    for node in block.nodes:
+        if node.phase is Phase.BACKWARD:
+            nodes.extend(copies)
+            copies = []
+            node = replace(node, inputs=tuple(again(value) for value in node.inputs))
+        nodes.append(node)
+    return replace(block, nodes=tuple(nodes), values=values)
+
+
+def _renamed(node: Node, rename: Callable[[str], str], name: str) -> Node:
+    return replace(
+        node,
+        name=name,
+        inputs=tuple(rename(value) for value in node.inputs),
+        outputs=tuple(rename(value) for value in node.outputs),
+        phase=Phase.BACKWARD,
+        origin=node.source,
+    )

@@ -1,0 +1,77 @@
+"""Pass: what the backward computes again gets a phase of its own, for schedules that do so ahead of it (R3).
+
+It is all that needs no gradient: copies of forward operators that read what is kept, or other such copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from simcluster.errors import PlanError, Problem
+from simcluster.model import Block, Graph, Phase
+from simcluster.plan.pipeline.action import RECOMPUTE, Action, Timetable
+from simcluster.plan.recompute.selective_recompute import SUFFIX
+
+PATH = "parallel.schedule"
+
+
+def recompute_ahead(graph: Graph, timetables: Sequence[Timetable]) -> Graph:
+    """The graph with what backwards compute again apart, if a timetable has it so; it comes last.
+
+    PlanError where a stage would compute something again and has nothing, and where weights are gathered, or
+    things fetched, for every backward.
+    """
+    asked: dict[tuple[int, int], Action] = {}
+    for stage, actions in (each for timetable in timetables for each in enumerate(timetable)):
+        for half in (half for action in actions for half in action.halves if half.kind == RECOMPUTE):
+            asked.setdefault((stage, half.chunk), half)
+    if not asked:
+        return graph
+    found = graph.with_blocks({name: _apart(block) for name, block in graph.blocks.items()})
+    having = {
+        (each.stage, each.chunk)
+        for each in found.instances
+        if any(found.block_of(each).phase(Phase.RECOMPUTE))
+    }
+    problems = [
+        Problem(
+            f"{half} on stage {stage} has nothing to do: nothing is computed again there",
+            PATH,
+            "choose layers or operators in parallel.recompute, or leave it out",
+        )
+        for (stage, chunk), half in asked.items()
+        if (stage, chunk) not in having
+    ]
+    moved = (Phase.GATHER, Phase.REGATHER, Phase.FETCH)
+    nodes = [node for block in graph.blocks.values() for node in block.nodes]
+    if any(node.phase in moved or node.piece for node in nodes):
+        half = next(iter(asked.values()))
+        problems.append(
+            Problem(
+                f"{half}: what is gathered or fetched for every backward, or runs as a graph, is not there "
+                "ahead of it",
+                PATH,
+                "leave it out: backwards compute again what they read",
+            )
+        )
+    if problems:
+        raise PlanError(*problems)
+    return found
+
+
+def _apart(block: Block) -> Block:
+    """The block with the copies of forward operators that read nothing of the backward in a phase before."""
+    later: set[str] = set()
+    first, rest = [], []
+    for node in block.nodes:
+        if node.phase is Phase.BACKWARD and node.name.endswith(SUFFIX) and later.isdisjoint(node.inputs):
+            first.append(replace(node, phase=Phase.RECOMPUTE))
+            continue
+        if node.phase in (Phase.BACKWARD, Phase.WEIGHTS):
+            later.update(node.outputs)
+        rest.append(node)
+    if not first:
+        return block
+    place = next(index for index, node in enumerate(rest) if node.phase in (Phase.BACKWARD, Phase.WEIGHTS))
+    return replace(block, nodes=(*rest[:place], *first, *rest[place:]))

@@ -1,0 +1,1 @@
+"""Redistribution: the cheapest collectives from one tensor layout to another, and what they cost."""

@@ -1,0 +1,70 @@
+"""Tensors that need the same steps from layout to layout take them together, as one flat buffer would."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from simcluster.layout import Layout, Mesh, Movement
+from simcluster.model import TensorType
+from simcluster.plan.redistribution.redistribution_planner import Router
+
+
+@dataclass(frozen=True, slots=True)
+class Journey:
+    """A tensor with the layout it lies in and the one it should reach."""
+
+    type: TensorType
+    start: Layout
+    target: Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of one tensor, the layout it reaches, and whether it is the tensor's last."""
+
+    value: str
+    movement: Movement
+    layout: Layout
+    last: bool
+
+
+def together(journeys: Mapping[str, Journey], mesh: Mesh, router: Router) -> Iterator[Step]:
+    """The steps of every tensor, step by step for those that travel together.
+
+    Only the first dim and the flat buffer are cut or joined on the way, the other dims stay as they are; so
+    the sum of the sizes decides which steps are cheapest: one decision per bucket.
+    """
+    buckets: dict[tuple[object, ...], list[str]] = {}
+    for value, each in journeys.items():
+        _, left, wanted = _rows(each)
+        key = (each.start.partial, each.start.flat, each.target.flat, left, wanted, each.type.dtype)
+        buckets.setdefault(key, []).append(value)
+    for bucket in buckets.values():
+        first = journeys[bucket[0]]
+        _, left, wanted = _rows(first)
+        start = replace(first.start, dims=(left,))
+        target = replace(first.target, dims=(wanted,))
+        elements = sum(_elements(journeys[value], mesh) for value in bucket)
+        path = router.path(TensorType((elements,), first.type.dtype), start, target)
+        for index, (movement, reached) in enumerate(path):
+            for value in bucket:
+                begun = journeys[value].start.dims
+                dims = (_rows(journeys[value])[0] + reached.dims[0], *begun[1:]) if begun else ()
+                layout = Layout(dims, reached.partial, reached.flat)
+                yield Step(value, movement, layout, index == len(path) - 1)
+
+
+def _rows(each: Journey) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """The axes on the first dim: those of both layouts, what the start and what the target has besides."""
+    start = each.start.dims[0] if each.start.dims else ()
+    target = each.target.dims[0] if each.target.dims else ()
+    shared = min(len(start), len(target))
+    return start[:shared], start[shared:], target[shared:]
+
+
+def _elements(each: Journey, mesh: Mesh) -> int:
+    """Elements of the buffer that the travelling axes cut."""
+    dims = (_rows(each)[0], *each.start.dims[1:]) if each.start.dims else ()
+    return math.prod(Layout(dims).local_shape(each.type.shape, mesh))

@@ -1,0 +1,107 @@
+"""Who gets how many tokens: the table counts[layer, micro-batch, source, expert] that a step is timed with.
+
+Routing is an input, like the batch (DESIGN 4.4): a law and a seed say how popular every expert of a layer is,
+and all sources choose by it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.collectives.traffic.imbalance import Imbalance, Law
+from simcluster.errors import PlanError
+
+Ints = NDArray[np.int64]
+
+PATH = "training.routing"
+"""Where the scenario says it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """A law, or a ``histogram`` of the tokens that experts got: a row for all layers, or one for each.
+
+    ``each_micro_batch``: popularity is drawn anew for each; else a layer keeps its own through the step.
+    """
+
+    law: Imbalance = Imbalance(Law.UNIFORM)
+    histogram: tuple[tuple[float, ...], ...] = ()
+    each_micro_batch: bool = False
+
+    @property
+    def uniform(self) -> bool:
+        """Whether every expert gets equally many tokens."""
+        return self.law.law is Law.UNIFORM and not self.histogram
+
+    def table(self, layer: str, micro_batch: int) -> tuple[str, int]:
+        """What layers and micro-batches with one table have in common."""
+        return layer, micro_batch if self.each_micro_batch else -1
+
+    def popularity(self, layer: str, place: int, micro_batch: int, experts: int) -> NDArray[np.float64]:
+        """How often each of the experts of a layer, the ``place``-th that has some, is chosen: shares.
+
+        PlanError for a histogram of another number of experts or layers.
+        """
+        if not self.histogram:
+            key = zlib.crc32(layer.encode()), self.table(layer, micro_batch)[1] + 1
+            weights = self.law.popularity(experts, *key).astype(np.float64)
+        else:
+            weights = np.array(self._row(place), dtype=np.float64)
+            if len(weights) != experts:
+                raise PlanError(
+                    f"{len(weights)} numbers; {layer} has {experts} experts", path=f"{PATH}.histogram"
+                )
+        if weights.sum() <= 0:
+            raise PlanError(f"no expert of {layer} is ever chosen", path=PATH)
+        return np.asarray(weights / weights.sum())
+
+    def _row(self, place: int) -> Sequence[float]:
+        if len(self.histogram) == 1:
+            return self.histogram[0]
+        if place >= len(self.histogram):
+            raise PlanError(
+                f"{len(self.histogram)} rows, but more layers have experts",
+                path=f"{PATH}.histogram",
+                hint="give one row for all layers, or one for each that has experts",
+            )
+        return self.histogram[place]
+
+    def __str__(self) -> str:
+        if self.histogram:
+            return "histogram"
+        return "uniform" if self.uniform else f"{self.law.law}:{self.law.number:g}, seed {self.law.seed}"
+
+
+BALANCED = Routing()
+
+
+def counts(shares: NDArray[np.float64], rows: int, once: int, most: int | None = None) -> Ints:
+    """How many of ``rows`` choices each expert gets by its share, none more than ``once``; [experts].
+
+    What a popular one cannot take, as a token chooses it only once, goes to the others by their shares.
+    Whole numbers, by largest remainder, ties in order. What then exceeds ``most`` is dropped.
+    """
+    if rows > once * len(shares):
+        raise ValueError(f"{rows} choices of {len(shares)} experts, none of them more than {once} times")
+    wanted = np.zeros(len(shares))
+    full = np.zeros(len(shares), dtype=np.bool_)
+    while True:
+        left, free = rows - once * int(full.sum()), ~full
+        part = shares[free].sum()
+        # Where only experts remain that nobody wants, they are as good as one another.
+        by = shares[free] / part if part > 0 else np.full(int(free.sum()), 1 / max(int(free.sum()), 1))
+        wanted[full], wanted[free] = once, left * by
+        over = wanted > once
+        if not over.any():
+            break
+        full |= over
+    found = np.floor(wanted).astype(np.int64)
+    order = np.argsort(found - wanted, kind="stable")
+    able = order[found[order] < once]
+    found[able[: rows - int(found.sum())]] += 1
+    return found if most is None else np.minimum(found, most)

@@ -1,0 +1,3 @@
+"""Long sequences: causal load balance (zigzag), ring attention, and slices that go through the pipeline one
+by one.
+"""

@@ -1,0 +1,100 @@
+"""Pass: sequences whose parts lie on several ranks are put in an order that gives these equal work.
+
+It is needed where causal attention is to be split over its queries. It comes before differentiation, so that
+one device computes the same: only the order of tokens changes, and with it who sees whom.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from simcluster.errors import PlanError
+from simcluster.model import Block, Graph, Node, Operator
+from simcluster.model.graph.zigzag_order import Zigzag
+from simcluster.plan.rules.strategy_rule import SEQ
+
+
+def in_order(graph: Graph, slices: int, path: str) -> Graph:
+    """The graph on sequences in zigzag order, if slices of them would have unequal work as they stand.
+
+    PlanError at ``path`` if a sequence has no such order, or an operator knows none.
+    """
+    if slices == 1 or not any(_gains(node, block) for block in graph.blocks.values() for node in block.nodes):
+        return graph
+    return graph.with_blocks(
+        {
+            name: replace(block, nodes=tuple(_ordered(node, block, slices, path) for node in block.nodes))
+            for name, block in graph.blocks.items()
+        }
+    )
+
+
+def in_turns(graph: Graph, slices: int, path: str) -> Graph:
+    """The graph whose attention over sequences in slices takes turns; PlanError if it knows none."""
+    blocks = {
+        name: replace(block, nodes=tuple(_turning(node, block, slices, path) for node in block.nodes))
+        for name, block in graph.blocks.items()
+    }
+    if slices > 1 and blocks == graph.blocks:
+        hint = "attention in one kernel does: a framework profile with attention: flash"
+        raise PlanError("nothing in this model takes turns over parts of a sequence", path=path, hint=hint)
+    return graph.with_blocks(blocks)
+
+
+def _turning(node: Node, block: Block, slices: int, path: str) -> Node:
+    length = _length(node, block)
+    assert isinstance(node.operator, Operator)
+    if length is None or slices == 1:
+        return node
+    try:
+        operator = node.operator.ringed(slices, length)
+    except ValueError as error:
+        raise PlanError(f"{node.name}: {error}", path=path) from None
+    if operator is None:
+        return node
+    if length % slices:
+        raise PlanError(
+            f"turns need equal parts: {length:,} tokens / {slices} ranks = {length / slices:g}", path=path
+        )
+    return replace(node, operator=operator)
+
+
+def _length(node: Node, block: Block) -> int | None:
+    """Tokens of the sequences that an operator works on."""
+    assert isinstance(node.operator, Operator)
+    shapes = [block.values[value].type.shape for value in (*node.inputs, *node.outputs)]
+    return node.operator.dims().extents(shapes).get(SEQ)
+
+
+def _gains(node: Node, block: Block) -> bool:
+    """Whether an operator can be split over its sequence in an order, and not otherwise."""
+    assert isinstance(node.operator, Operator)
+    if SEQ not in dict(node.operator.dims().whole):
+        return False
+    length = _length(node, block)
+    assert length is not None
+    other = node.operator.ordered(Zigzag(1, 2 * length))
+    return other is not None and SEQ not in dict(other.dims().whole)
+
+
+def _ordered(node: Node, block: Block, slices: int, path: str) -> Node:
+    length = _length(node, block)
+    if length is None:
+        return node
+    assert isinstance(node.operator, Operator)
+    try:
+        if node.operator.ordered(Zigzag(1, 2 * length)) is None:
+            # It does not matter where tokens stand, nor whether what it has of them are whole slices.
+            return node
+    except ValueError as error:
+        raise PlanError(f"{node.name}: {error}", path=path) from None
+    if length % (2 * slices):
+        raise PlanError(
+            f"{2 * slices} chunks of equal length, two for each of {slices} ranks, do not make up sequences "
+            f"of {length:,} tokens: {length} / {2 * slices} = {length / (2 * slices):g}",
+            path=path,
+            hint="the sequence length must be a multiple of twice the context ranks",
+        )
+    operator = node.operator.ordered(Zigzag(slices, length))
+    assert operator is not None
+    return replace(node, operator=operator)

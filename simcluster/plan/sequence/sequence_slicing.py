@@ -1,0 +1,204 @@
+"""Pass: sequences go through the model slice by slice, each slice an instance of its own of every block.
+
+Causal attention of a slice reads the keys and values of those before it, which so are kept until the last
+slice has gone through, and get gradients of all behind them. Everything else works on each slice by itself.
+It comes before differentiation: values that several instances read, and the sums of their gradients, are
+nothing new. Weights are shared, and so is what happens once per step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from simcluster.errors import PlanError, Problem
+from simcluster.model import Block, Graph, Instance, Node, Operator, Part, Role, Value
+from simcluster.plan.rules.strategy_rule import SEQ
+from simcluster.plan.spec.optimizer_sharding import Sharding
+
+PATH = "parallel.schedule.slices"
+
+
+def slice_length(seq_len: int, slices: int) -> int:
+    """Tokens of a slice; PlanError if slices would not be equal."""
+    if seq_len % slices:
+        raise PlanError(
+            f"slices need equal parts: {seq_len:,} tokens / {slices} slices = {seq_len / slices:g}", path=PATH
+        )
+    return seq_len // slices
+
+
+def check_axes(slices: int, axes: Sequence[str]) -> None:
+    """PlanError if sequences go in slices and are split over axes besides."""
+    if slices > 1 and axes:
+        raise PlanError(
+            f"sequences in slices are split over {', '.join(axes)} besides", path=PATH, hint="do one of both"
+        )
+
+
+def check_slices(slices: int, graph: Graph, sharding: Sharding, *, pieces: bool) -> None:
+    """PlanError for what does not go with slices of sequences; ``pieces``: some of the graph are launched
+    as graphs.
+    """
+    if slices == 1:
+        return
+    problems = []
+    if pieces:
+        problems.append(Problem("pieces of the model that are graphs take no slices of sequences", PATH))
+    if sharding.weights or sharding.gradients:
+        what = "weights" if sharding.weights else "gradients"
+        for names in _together(graph):
+            problems.append(
+                Problem(
+                    f"{' and '.join(names)} are one parameter on one stage, whose {what} are sharded: slices "
+                    "of sequences do not share what is moved for every micro-batch",
+                    "parallel.optimizer_sharding",
+                    "shard states only (zero: 1), or use more stages",
+                )
+            )
+    if problems:
+        raise PlanError(*problems)
+
+
+def _together(graph: Graph) -> Iterator[list[str]]:
+    """Names of tied parameters with several copies on one stage."""
+    stage_of = {
+        f"{each.name}.{name}": each.stage
+        for each in graph.instances
+        for name in graph.block_of(each).parameters
+    }
+    for group in graph.ties:
+        for stage in dict.fromkeys(stage_of[name] for name in group):
+            here = [name for name in group if stage_of[name] == stage]
+            if len(here) > 1:
+                yield here
+
+
+def in_slices(graph: Graph, slices: int) -> Graph:
+    """The graph of whole sequences from one whose sequences are as long as a slice.
+
+    PlanError if something but causal attention in one kernel needs more than one slice at a time.
+    """
+    if slices == 1:
+        return graph
+    _check(graph)
+    blocks = {
+        _named(name, index): _Slice(block, index, slices).run()
+        for name, block in graph.blocks.items()
+        for index in range(slices)
+    }
+    instances = tuple(each for one in graph.instances for each in _instances(one, graph, slices))
+    return replace(graph, blocks=blocks, instances=instances)
+
+
+def _named(name: str, index: int) -> str:
+    """What the block or the instance of a slice is called."""
+    return f"{name} (slice {index})" if index else name
+
+
+def _instances(instance: Instance, graph: Graph, slices: int) -> Iterator[Instance]:
+    """One for each slice: behind its own inputs come keys and values of the slices before."""
+    cached = _cached(graph.block_of(instance))
+    for index in range(slices):
+        inputs = []
+        for outer in instance.inputs:
+            maker, _, value = outer.partition(":")
+            inputs.append(f"{_named(maker, index)}:{value}")
+        inputs += [f"{_named(instance.name, before)}:{value}" for value in cached for before in range(index)]
+        yield replace(
+            instance,
+            name=_named(instance.name, index),
+            block=_named(instance.block, index),
+            inputs=tuple(inputs),
+            slice=index,
+            first=instance.name if index else "",
+        )
+
+
+def _sliced(node: Node, index: int) -> Operator | None:
+    assert isinstance(node.operator, Operator)
+    return node.operator.sliced(index)
+
+
+def _cached(block: Block) -> list[str]:
+    """The keys and values of a block, each once, in order."""
+    found = (value for node in block.nodes if _sliced(node, 0) is not None for value in node.inputs[1:])
+    return list(dict.fromkeys(found))
+
+
+def _check(graph: Graph) -> None:
+    """PlanError if the slices of sequences cannot be worked on one after the other."""
+    problems: list[Problem] = []
+    found = False
+    for block in graph.blocks.values():
+        for node in block.nodes:
+            assert isinstance(node.operator, Operator)
+            try:
+                attends = _sliced(node, 0) is not None
+            except ValueError as error:
+                problems.append(Problem(f"{node.name}: {error}", PATH))
+                continue
+            found |= attends
+            dims = node.operator.dims()
+            if not attends and (SEQ in dict(dims.whole) or "keys" in dims.names):
+                reason = dict(dims.whole).get(SEQ, "it works on all keys")
+                problems.append(Problem(f"{node.name} takes no slices of sequences: {reason}", PATH))
+    if not found and not problems:
+        problems.append(Problem("nothing in this model attends over sequences that could be sliced", PATH))
+    if problems:
+        hint = "causal attention in one kernel does: a decoder, a framework profile with attention: flash"
+        raise PlanError(*(replace(each, hint=hint) for each in dict.fromkeys(problems)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    """What a block becomes for one slice."""
+
+    block: Block
+    index: int
+    slices: int
+
+    def run(self) -> Block:
+        """The block that reads what slices before it have cached, and hands on what later ones will read."""
+        block, cached = self.block, _cached(self.block)
+        values: dict[str, Value] = {
+            name: replace(value, part=self._part(name)) if value.role is Role.FEED else value
+            for name, value in block.values.items()
+        }
+        before = [self._of(value, index) for value in cached for index in range(self.index)]
+        values |= {
+            self._of(value, index): block.values[value] for value in cached for index in range(self.index)
+        }
+        handed = cached if self.index + 1 < self.slices else []
+        return replace(
+            block,
+            name=_named(block.name, self.index),
+            inputs=(*block.inputs, *before),
+            outputs=(*block.outputs, *(value for value in handed if value not in block.outputs)),
+            values=values,
+            nodes=tuple(map(self._node, block.nodes)),
+        )
+
+    @staticmethod
+    def _of(value: str, index: int) -> str:
+        """What is cached of an earlier slice."""
+        return f"{value} (slice {index})"
+
+    def _node(self, node: Node) -> Node:
+        operator = _sliced(node, self.index)
+        if operator is None:
+            return node
+        cached = [name for value in node.inputs[1:] for name in (*self._all_before(value), value)]
+        return replace(node, operator=operator, inputs=(node.inputs[0], *cached))
+
+    def _all_before(self, value: str) -> Iterator[str]:
+        return (self._of(value, index) for index in range(self.index))
+
+    def _part(self, feed: str) -> Part | None:
+        """Which part of the sequences a feed holds, by what its readers call its dims."""
+        for node in self.block.nodes:
+            assert isinstance(node.operator, Operator)
+            for value, dims in zip(node.inputs, node.operator.dims().inputs, strict=True):
+                if value == feed and SEQ in dims:
+                    return Part(dims.index(SEQ), self.index, self.slices)
+        return None

@@ -1,0 +1,359 @@
+"""Sharding of one block: layouts for every value, movements wherever two of them differ.
+
+The rules are those of DESIGN 4.2 and 4.4: a partial result is reduced once, where it is smallest on its
+linear path, and all who read it share the result; what backward needs is kept in its producer's layout and
+redistributed again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from simcluster.layout import Dims, Kind, Layout, Mesh, Movement, Strategy
+from simcluster.model import Block, Node, Operator, Phase, Role, Value
+from simcluster.plan.autodiff.differentiation import GRADIENT_SUM
+from simcluster.plan.redistribution.redistribution_planner import Router, local_bytes
+from simcluster.plan.sharding.padding import Padding
+from simcluster.plan.sharding.sharded_values import Workbench
+
+Readers = Mapping[str, Sequence[Node]]
+
+
+def operator_of(node: Node) -> Operator:
+    """The operator of a node that is no movement."""
+    assert isinstance(node.operator, Operator)
+    return node.operator
+
+
+@dataclass
+class BlockSharder:
+    """Shards one block under one choice of strategies (forward node -> strategy).
+
+    Operators of the families ``passes`` run as the primitives they are made of, whatever is split.
+    """
+
+    block: Block
+    strategies: Mapping[str, Strategy]
+    mesh: Mesh
+    router: Router
+    passes: Collection[str] = ()
+    bench: Workbench = field(init=False)
+    padding: Padding = field(init=False)
+    common: Mapping[str, frozenset[str]] = field(init=False, default_factory=dict)
+    behind: Mapping[str, tuple[Layout, bool]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.bench = Workbench(self.router, dict(self.block.values))
+        self.padding = Padding(self.bench)
+        self.behind = {
+            node.outputs[index]: (layout, self.strategies[node.name].scatter)
+            for node in self.block.phase(Phase.FORWARD)
+            if node.name in self.strategies
+            for index, layout in self.strategies[node.name].outputs
+        }
+
+    def run(
+        self,
+        incoming: Sequence[Layout],
+        wants: Sequence[Layout | None],
+        fixed: Mapping[str, Layout],
+        sums: Mapping[str, frozenset[str]],
+    ) -> Block:
+        """The sharded block.
+
+        ``incoming`` are the layouts of the block's inputs, ``wants`` what readers elsewhere want of each
+        output, ``fixed`` those of parameters and feeds that are decided elsewhere. ``sums`` are the axes
+        over which the gradients of inputs, outputs and parameters that several blocks read stay partial while
+        they add up.
+        """
+        block, bench = self.block, self.bench
+        nodes = [part for node in block.nodes for part in self._primitives(node)]
+        forward = [node for node in nodes if node.phase is Phase.FORWARD]
+        backward = [node for node in nodes if node.phase is Phase.BACKWARD]
+        for value, layout in zip(block.inputs, incoming, strict=True):
+            bench.put(value, layout)
+        for name in (*block.parameters, *block.feeds, *block.states):
+            bench.put(name, fixed.get(name) or self._wish(name, forward))
+        for name in (*block.parameters, *block.feeds):
+            # They come padded with zeros, and gradients keep those of parameters.
+            bench.zero[name] = frozenset(range(len(bench.type(name).shape)))
+        kept = {value for node in backward for value in node.inputs} | set(block.outputs)
+        self._phase(forward, kept)
+        for value, want in zip(block.outputs, wants, strict=True):
+            layout = bench.layout(value)
+            if layout.partial:
+                bench.fetch(value, want or layout.reduced, "the next block")
+        self._keep_exchanged(backward)
+        bench.enter(Phase.BACKWARD)
+        shared = [value for value in (*block.inputs, *block.parameters) if value in sums]
+        added = {block.gradients[value]: sums[value] for value in shared}
+        self.common = {**self._common_partial(backward), **added}
+        for value in (name for name in block.outputs if name in block.gradients):
+            layout = bench.layout(value)
+            partial = [axis for axis in sorted(sums.get(value, ())) if axis not in layout.axes]
+            bench.put(block.gradients[value], layout.with_partial(partial))
+        self._phase(backward, {grad for value, grad in block.gradients.items() if value not in block.outputs})
+        gradients = dict(block.gradients)
+        for value in block.inputs:
+            if value in gradients and value not in sums:
+                gradients[value] = bench.fetch(gradients[value], bench.layout(value), "the block before")
+        made = replace(block, values=bench.values, nodes=tuple(bench.nodes), gradients=gradients)
+        return _with_homes_as_outputs(made, {value: bench.home(value) for value in block.outputs})
+
+    def _keep_exchanged(self, backward: Sequence[Node]) -> None:
+        """Keeps what was exchanged all to all as it lies then, where that spares backward the exchange.
+
+        Elsewhere a value is kept as its producer made it (DESIGN 4.4), because a gathered copy is larger. An
+        exchanged one is not: to exchange it again would only cost time.
+        """
+        needs: defaultdict[str, set[Layout]] = defaultdict(set)
+        for node in backward:
+            if node.source in self.strategies and isinstance(node.operator, Operator):
+                layouts = operator_of(node).dims().input_layouts(self._strategy(node))
+                for value, layout in zip(node.inputs, layouts, strict=True):
+                    needs[value].add(layout)
+        exchanged = {
+            node.outputs[0]
+            for node in self.bench.nodes
+            if isinstance(node.operator, Movement) and node.operator.kind is Kind.ALL_TO_ALL
+        }
+        # What crosses the border lies, and has its gradient, as other blocks were told.
+        fixed = {*self.block.inputs, *self.block.outputs, *self.block.parameters}
+        for value, wanted in needs.items():
+            versions = self.bench.versions(value)
+            moved = [layout for layout, name in versions.items() if name in exchanged]
+            if moved and value not in fixed:
+                costs = {
+                    start: sum(self.router.priced(self.bench.type(value), start, need)[0] for need in wanted)
+                    for start in (self.bench.layout(value), *moved)
+                }
+                self.bench.keep(value, min(costs, key=lambda start: costs[start]))
+
+    # -- strategies -------------------------------------------------------------------------------------
+
+    def _primitives(self, node: Node) -> list[Node]:
+        """The node, or the primitives it is made of where a dim is split that it cannot split itself, or
+        where they run as passes of their own.
+        """
+        operator = operator_of(node)
+        barred = frozenset(dim for dim, _ in operator.dims().whole)
+        split = frozenset(dim for dim, _ in self._strategy(node).splits if dim in barred)
+        if operator.family in self.passes:
+            split = barred
+        operator = self._ringed(node, operator, split)
+        decomposition = operator.decompose(split) if split else None
+        if decomposition is None:
+            return [node]
+        names = {f"in{i}": value for i, value in enumerate(node.inputs)}
+        names |= {f"out{i}": value for i, value in enumerate(node.outputs)}
+        found = []
+        for suffix, part, inputs, outputs in decomposition.parts:
+            kinds = [self.bench.type(names[name]) for name in inputs]
+            if isinstance(part, Movement):
+                (dim,) = split
+                part, made = replace(part, axes=dict(self._strategy(node).splits)[dim]), tuple(kinds)
+            else:
+                made = part.infer(kinds)
+            for name, kind in zip(outputs, made, strict=True):
+                if name not in names:
+                    names[name] = f"{node.name}.{name}"
+                    self.bench.values[names[name]] = Value(kind)
+            bound = tuple(names[name] for name in inputs), tuple(names[name] for name in outputs)
+            found.append(replace(node, name=f"{node.name}.{suffix}", operator=part, origin=node.source))
+            found[-1] = replace(found[-1], inputs=bound[0], outputs=bound[1])
+        return found
+
+    def _ringed(self, node: Node, operator: Operator, split: frozenset[str]) -> Operator:
+        """The operator in as many turns as it has slices, if it takes turns."""
+        splits = dict(self._strategy(node).splits)
+        if len(split) != 1 or not split <= splits.keys():
+            return operator
+        (dim,) = split
+        ways = self.mesh.product(splits[dim])
+        shapes = [self.bench.type(value).shape for value in (*node.inputs, *node.outputs)]
+        return operator.ringed(ways, operator.dims().extents(shapes)[dim]) or operator
+
+    def _strategy(self, node: Node) -> Strategy:
+        """The strategy of a node's forward operator, as far as it concerns dims that the node has."""
+        names = operator_of(node).dims().names
+        given = self.strategies.get(node.source, Strategy())
+        return Strategy(tuple((dim, axes) for dim, axes in given.splits if dim in names))
+
+    def _followed(self, node: Node) -> Strategy:
+        """The strategy of a sum of gradients: its terms' common split, so that partial terms add first."""
+        splits = {self.bench.layout(value).dims for value in node.inputs}
+        dims = splits.pop()
+        if splits:
+            dims = self.bench.layout(node.name.removesuffix(GRADIENT_SUM)).dims
+        return Strategy.of(dict(zip(operator_of(node).dims().inputs[0], dims, strict=True)))
+
+    def _wish(self, value: str, nodes: Sequence[Node]) -> Layout:
+        """The layout in which the first reader of a value wants it."""
+        for node in nodes:
+            if value in node.inputs:
+                dims = operator_of(node).dims()
+                return self._strategy(node).layout(dims.inputs[node.inputs.index(value)])
+        return Layout.replicated(len(self.bench.type(value).shape))
+
+    # -- a phase ----------------------------------------------------------------------------------------
+
+    def _phase(self, nodes: Sequence[Node], kept: set[str]) -> None:
+        readers: defaultdict[str, list[Node]] = defaultdict(list)
+        for node in nodes:
+            for value in node.inputs:
+                readers[value].append(node)
+        for node in nodes:
+            if isinstance(node.operator, Movement):
+                self.bench.carry(node, self._carried(node, readers))
+                continue
+            known = node.source in self.strategies
+            self._place(node, self._strategy(node) if known else self._followed(node), readers, kept)
+
+    def _carried(self, node: Node, readers: Readers) -> Layout | None:
+        """The layout in which what goes around is read by what it goes around for."""
+        (value,) = node.outputs
+        for reader in readers[value]:
+            if isinstance(reader.operator, Operator) and reader.source == node.source:
+                layouts = reader.operator.dims().input_layouts(self._strategy(reader))
+                return layouts[reader.inputs.index(value)]
+        return None
+
+    def _place(self, node: Node, strategy: Strategy, readers: Readers, kept: set[str]) -> None:
+        bench, dims = self.bench, operator_of(node).dims()
+        passing = self._passing(node, dims, strategy, readers, kept)
+        axes = bench.layout(node.inputs[min(passing)]).partial_axes if passing else ()
+        joining = dims.passes(axes[0], passing, strategy) if axes else None
+        inputs = tuple(
+            bench.fetch(value, need.with_partial(axes if index in passing else ()), node.name)
+            for index, (value, need) in enumerate(zip(node.inputs, dims.input_layouts(strategy), strict=True))
+        )
+        inputs, zero = self.padding.through(node, dims, strategy, inputs)
+        masked = dims.masked(strategy) + tuple((index, axes) for index in sorted(joining or ()))
+        placed = replace(node, inputs=inputs, strategy=strategy, masked=masked)
+        bench.nodes.append(placed)
+        outputs = []
+        tails: list[tuple[str, Layout, str, tuple[str, ...]]] = []
+        made = zip(node.outputs, dims.output_layouts(strategy, axes), zero, dims.outputs, strict=True)
+        for value, layout, clean, names in made:
+            target = self._accumulator_layout(value, layout)
+            if target == layout and not self.padding.unknown(value, layout, clean):
+                bench.put(value, layout, node.name)
+                bench.zero[value] = clean
+                outputs.append(value)
+            else:
+                part = f"{node.name}.{value}"
+                bench.values[part] = replace(bench.kind(value), role=Role.GRADIENT)
+                bench.put(part, layout, node.name)
+                bench.zero[part] = clean
+                outputs.append(part)
+                tails.append((part, target, value, names))
+        bench.nodes[-1] = replace(placed, outputs=tuple(outputs))
+        for part, target, value, names in tails:
+            last = bench.fetch(part, target, value)
+            unknown = self.padding.unknown(value, target, bench.zero.get(last, frozenset()))
+            if unknown:
+                bench.masked(last, names, unknown, 0.0, into=value)
+            else:
+                bench.nodes[-1] = replace(bench.nodes[-1], outputs=(value,))
+            bench.put(value, target, node.name)
+        if node.phase is Phase.FORWARD:
+            for value in node.outputs:
+                if value in self.behind:
+                    layout, scatter = self.behind[value]
+                    bench.settle(value, layout, scatter=scatter)
+
+    def _accumulator_layout(self, value: str, layout: Layout) -> Layout:
+        """The layout a result is stored in: where gradients add up, the split of what they belong to."""
+        if self.bench.kind(value).role not in (Role.ACCUMULATOR, Role.SUM):
+            return layout
+        owner = next((name for name, grad in self.block.gradients.items() if grad == value), None)
+        if owner is None:
+            return layout
+        home = self.bench.layout(owner)
+        common = self.common.get(value, layout.partial_axes)
+        partial = (item for item in layout.partial if item[0] in common and item[0] not in home.axes)
+        return replace(home, partial=tuple(partial))
+
+    def _common_partial(self, nodes: Sequence[Node]) -> dict[str, frozenset[str]]:
+        """Accumulator of several terms -> the axes over which all of them are partial, and so their sum."""
+        found: defaultdict[str, list[frozenset[str]]] = defaultdict(list)
+        for node in nodes:
+            if isinstance(node.operator, Movement):
+                continue
+            layouts = operator_of(node).dims().output_layouts(self._strategy(node))
+            for value, layout in zip(node.outputs, layouts, strict=True):
+                if self.bench.kind(value).role is Role.ACCUMULATOR:
+                    found[value].append(frozenset(layout.partial_axes))
+        return {value: frozenset.intersection(*terms) for value, terms in found.items() if len(terms) > 1}
+
+    def _passing(
+        self, node: Node, dims: Dims, strategy: Strategy, readers: Readers, kept: set[str]
+    ) -> frozenset[int]:
+        """The inputs that stay partial through this node, because its result is smaller to reduce.
+
+        Where it adds up in accumulators, which are reduced once a step and not in every micro-batch, as many
+        elements are enough, whatever their format.
+        """
+        bench = self.bench
+        wanted = dims.input_layouts(strategy)
+        by_partial: defaultdict[tuple[tuple[str, str], ...], set[int]] = defaultdict(set)
+        for index, value in enumerate(node.inputs):
+            layout = bench.layout(value)
+            alone = len(readers[value]) == 1 and value not in kept
+            if layout.partial and not layout.halos and alone and self._reaches(value, wanted[index]):
+                by_partial[layout.partial].add(index)
+        if len(by_partial) != 1:
+            return frozenset()
+        ((partial, found),) = by_partial.items()
+        indices = frozenset(found)
+        if any(how != "sum" or dims.passes(axis, indices, strategy) is None for axis, how in partial):
+            return frozenset()
+        before = [(node.inputs[index], wanted[index]) for index in indices]
+        after = [*zip(node.outputs, dims.output_layouts(strategy), strict=True)]
+        if all(bench.kind(value).role is Role.ACCUMULATOR for value in node.outputs):
+            return indices if self._elements(after) <= self._elements(before) else frozenset()
+        return indices if self._bytes(after) < self._bytes(before) else frozenset()
+
+    def _reaches(self, value: str, wanted: Layout) -> bool:
+        """Whether a partial value lies as wanted but for its sum, or does after an exchange all to all."""
+        layout = self.bench.layout(value)
+        if layout.reduced == wanted:
+            return True
+        if wanted.halos or any(axis in wanted.axes for axis in layout.partial_axes):
+            return False
+        target = replace(wanted, partial=layout.partial)
+        path = self.router.path(self.bench.type(value), layout, target)
+        return all(movement.kind is Kind.ALL_TO_ALL for movement, _ in path)
+
+    def _bytes(self, values: Iterable[tuple[str, Layout]]) -> int:
+        """What a rank holds of some values in these layouts."""
+        return sum(local_bytes(self.bench.type(value), layout, self.mesh) for value, layout in values)
+
+    def _elements(self, values: Iterable[tuple[str, Layout]]) -> int:
+        """The same, counted in elements."""
+        shapes = (layout.local_shape(self.bench.type(value).shape, self.mesh) for value, layout in values)
+        return sum(map(math.prod, shapes))
+
+
+def _with_homes_as_outputs(block: Block, homes: Mapping[str, str]) -> Block:
+    """The block with the reduced version of an output under the output's public name."""
+    renames: dict[str, str] = {}
+    for value, home in homes.items():
+        if home != value:
+            made = block.values[value].layout
+            renames |= {value: f"{value}.{'partial' if made and made.partial else 'inner'}", home: value}
+    if not renames:
+        return block
+    nodes = tuple(
+        replace(
+            node,
+            inputs=tuple(renames.get(name, name) for name in node.inputs),
+            outputs=tuple(renames.get(name, name) for name in node.outputs),
+        )
+        for node in block.nodes
+    )
+    values = {renames.get(name, name): value for name, value in block.values.items()}
+    return replace(block, nodes=nodes, values=values)

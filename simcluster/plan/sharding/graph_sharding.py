@@ -1,0 +1,176 @@
+"""Pass: every operator gets layouts, and every difference between two layouts becomes movements.
+
+Blocks are specialised by what differs between their instances: strategies, the layouts that come in, and the
+layouts that others want of a result that is still partial. Equal instances share one specialised block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from simcluster.errors import PlanError
+from simcluster.layout import Layout, Mesh, Strategy
+from simcluster.model import Block, Graph, Instance, Node, Operator, Phase, Role
+from simcluster.plan.redistribution.redistribution_planner import Router
+from simcluster.plan.sharding.block_sharder import BlockSharder
+from simcluster.plan.strategies.assignment import Strategies
+
+_Key = tuple[object, ...]
+
+NO_FEEDS: Mapping[str, Layout] = MappingProxyType({})
+"""All inputs come as their first readers want them."""
+
+
+def shard(
+    graph: Graph,
+    strategies: Strategies,
+    mesh: Mesh,
+    router: Router,
+    feeds: Mapping[str, Layout] = NO_FEEDS,
+    passes: Collection[str] = (),
+) -> Graph:
+    """The graph over specialised blocks in which every value has a layout.
+
+    ``feeds`` are those of inputs that do not come as their first reader wants them. Operators of the families
+    ``passes`` become the primitives that they give where no pass of theirs could do the whole.
+    """
+    wanted = _wanted(graph, strategies)
+    tied = _tied_layouts(graph, strategies)
+    sums = _sums(graph, strategies)
+    layouts: dict[str, Layout] = {}
+    blocks: dict[_Key, Block] = {}
+    instances: list[Instance] = []
+    for instance in graph.instances:
+        block = graph.block_of(instance)
+        incoming = tuple(layouts[value] for value in instance.inputs)
+        wants = tuple(wanted.get(instance.output(value)) for value in block.outputs)
+        fixed = tuple(
+            (name, tied[f"{instance.home}.{name}"])
+            for name in (*block.parameters, *block.states)
+            if f"{instance.home}.{name}" in tied
+        )
+        border = [*zip(block.inputs, instance.inputs, strict=True)]
+        border += [(name, instance.output(name)) for name in block.outputs]
+        border += [(name, f"{instance.home}.{name}") for name in block.parameters]
+        added = tuple((inner, sums[outer]) for inner, outer in border if outer in sums)
+        chosen = strategies.of(instance.home)
+        key: _Key = (instance.block, tuple(chosen.values()), incoming, wants, fixed, added)
+        if key not in blocks:
+            sharder = BlockSharder(block, chosen, mesh, router, passes)
+            given = {name: feeds[name] for name in block.feeds if name in feeds}
+            made = sharder.run(incoming, wants, {**dict(fixed), **given}, dict(added))
+            same = sum(other.name.partition("#")[0] == block.name for other in blocks.values())
+            blocks[key] = replace(made, name=f"{block.name}#{same}" if same else block.name)
+        found = blocks[key]
+        instances.append(replace(instance, block=found.name))
+        for value in block.outputs:
+            layout = found.values[value].layout
+            assert layout is not None
+            layouts[instance.output(value)] = layout
+    sharded = Graph({block.name: block for block in blocks.values()}, tuple(instances), graph.ties)
+    _check_ties(sharded)
+    return sharded
+
+
+def _forward_readers(block: Block, value: str) -> Sequence[tuple[Node, int]]:
+    return [
+        (node, index)
+        for node in block.phase(Phase.FORWARD)
+        for index, name in enumerate(node.inputs)
+        if name == value
+    ]
+
+
+def _first_wish(block: Block, value: str, chosen: Mapping[str, Strategy]) -> Layout | None:
+    """The layout in which the first operator that reads a value wants it."""
+    for node, index in _forward_readers(block, value):
+        assert isinstance(node.operator, Operator)
+        if node.source in chosen:
+            return chosen[node.source].layout(node.operator.dims().inputs[index])
+    return None
+
+
+def _wanted(graph: Graph, strategies: Strategies) -> dict[str, Layout]:
+    """Graph value -> the layout its first reader in another instance wants."""
+    found: dict[str, Layout] = {}
+    for instance in graph.instances:
+        block = graph.block_of(instance)
+        for inner, outer in zip(block.inputs, instance.inputs, strict=True):
+            wish = _first_wish(block, inner, strategies.of(instance.home))
+            if wish is not None:
+                found.setdefault(outer, wish)
+    return found
+
+
+def _sums(graph: Graph, strategies: Strategies) -> dict[str, frozenset[str]]:
+    """What several read -> the axes over which all parts of its gradient are partial.
+
+    Over these they add while partial, and the sum is reduced once: that of an activation where it was made,
+    that of a tied parameter behind all micro-batches. It goes by graph values and full names of parameters.
+    """
+    found: dict[str, frozenset[str]] = {}
+    tied = {name: group[0] for group in graph.ties for name in group}
+    for instance in graph.instances:
+        block, chosen = graph.block_of(instance), strategies.of(instance.home)
+        read = [
+            (inner, outer)
+            for inner, outer in zip(block.inputs, instance.inputs, strict=True)
+            if inner in block.gradients and block.values[block.gradients[inner]].role is Role.SUM
+        ]
+        names = {f"{instance.home}.{name}": name for name in block.parameters}
+        read += [(inner, tied[full]) for full, inner in names.items() if full in tied]
+        for inner, outer in read:
+            for node in block.phase(Phase.BACKWARD):
+                for index, value in enumerate(node.outputs):
+                    if value == block.gradients[inner]:
+                        part = _partial_axes(node, index, chosen)
+                        found[outer] = found.get(outer, part) & part
+    return found | {name: found[first] for name, first in tied.items() if first in found}
+
+
+def _partial_axes(node: Node, output: int, chosen: Mapping[str, Strategy]) -> frozenset[str]:
+    """The axes over which a node's result is partial by its own strategy; none for a sum of gradients."""
+    if node.source not in chosen:
+        return frozenset()
+    assert isinstance(node.operator, Operator)
+    dims = node.operator.dims()
+    splits = tuple(split for split in chosen[node.source].splits if split[0] in dims.names)
+    return frozenset(dims.output_layouts(Strategy(splits))[output].partial_axes)
+
+
+def _tied_layouts(graph: Graph, strategies: Strategies) -> dict[str, Layout]:
+    """Full name of every tied parameter or cache -> the one layout all its copies have: the first copy's."""
+    found: dict[str, Layout] = {}
+    owners = {
+        f"{instance.name}.{name}": instance
+        for instance in graph.instances
+        for name in (*graph.block_of(instance).parameters, *graph.block_of(instance).states)
+    }
+    for group in graph.ties:
+        first = owners[group[0]]
+        name = group[0].removeprefix(f"{first.name}.")
+        layout = _first_wish(graph.block_of(first), name, strategies.of(first.name))
+        assert layout is not None, f"tied parameter {group[0]} is read by nobody"
+        found.update(dict.fromkeys(group, layout))
+    return found
+
+
+def _check_ties(graph: Graph) -> None:
+    """Tied parameters add into one accumulator, so their gradients must be partial over the same axes."""
+    layouts = {
+        f"{instance.name}.{name}": graph.block_of(instance).values[gradient].layout
+        for instance in graph.instances
+        for name, gradient in graph.block_of(instance).gradients.items()
+        if name in graph.block_of(instance).parameters
+    }
+    for group in graph.ties:
+        differing = {name: layouts[name] for name in group if name in layouts}
+        if len(set(differing.values())) > 1:
+            listed = "; ".join(f"{name} {layout}" for name, layout in differing.items())
+            raise PlanError(
+                f"tied parameters need gradients in one layout, but have {listed}",
+                path="parallel.strategies",
+                hint="give the operators that use them the same strategy",
+            )

@@ -1,0 +1,106 @@
+"""What sharding does about dims that do not divide: masks, where padding would change a result.
+
+Only where a padded dim is reduced, and only on operands whose padding is not known to be zero already: what
+comes in and what movements pad is zero, and operators that are linear keep it so. Gradients of parameters are
+always kept free of anything else, so that no optimizer, norm or flat buffer meets padding that counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from simcluster.errors import PlanError
+from simcluster.layout import Dims, Layout, Mesh, Strategy, needed, refusal, zeros
+from simcluster.model import Graph, Node, Operator, Phase, Role
+from simcluster.plan.sharding.sharded_values import Workbench
+from simcluster.plan.strategies.assignment import Strategies
+
+Zero = tuple[frozenset[int], ...]
+"""For every output the dims, by their place, whose padding is zero."""
+
+
+def padded_dims(
+    graph: Graph, strategies: Strategies, mesh: Mesh
+) -> dict[tuple[str, int, tuple[str, ...]], int]:
+    """Every dim that strategies split unevenly, with its size and its axes: in how many forward operators."""
+    found: dict[tuple[str, int, tuple[str, ...]], int] = {}
+    for instance in graph.instances:
+        block = graph.block_of(instance)
+        chosen = strategies.of(instance.name)
+        for node in block.phase(Phase.FORWARD):
+            assert isinstance(node.operator, Operator)
+            shapes = [block.values[value].type.shape for value in (*node.inputs, *node.outputs)]
+            extent = node.operator.dims().extents(shapes)
+            for dim, axes in chosen[node.source].splits if node.source in chosen else ():
+                if extent.get(dim, 0) % mesh.product(axes):
+                    key = dim, extent[dim], axes
+                    found[key] = found.get(key, 0) + 1
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Padding:
+    """Masks for the nodes of one block."""
+
+    bench: Workbench
+
+    def through(
+        self, node: Node, dims: Dims, strategy: Strategy, inputs: tuple[str, ...]
+    ) -> tuple[tuple[str, ...], Zero]:
+        """The inputs, masked where the node needs it, and what is known of its outputs."""
+        padded = self._padded(node, dims, strategy)
+        if not padded:
+            return inputs, (frozenset(),) * len(dims.outputs)
+        floating = [self.bench.type(value).dtype.is_float for value in node.inputs]
+        fills = needed(dims, padded, floating)
+        if isinstance(fills, str):
+            raise _refused(node, padded, fills)
+        masked = tuple(
+            self._filled(self.bench.cleaned(value), names, fill)
+            for value, names, fill in zip(inputs, dims.inputs, fills, strict=True)
+        )
+        zero = [
+            [names[place] for place in self.bench.zero.get(value, ())]
+            for value, names in zip(masked, dims.inputs, strict=True)
+        ]
+        return masked, tuple(
+            frozenset(names.index(dim) for dim in clean)
+            for names, clean in zip(dims.outputs, zeros(dims, padded, floating, zero), strict=True)
+        )
+
+    def unknown(self, value: str, layout: Layout, clean: Collection[int]) -> tuple[int, ...]:
+        """The dims of a sum of a parameter's gradients whose padding may not be zero, but has to be."""
+        if not self.bench.router.pads or self.bench.kind(value).role is not Role.ACCUMULATOR:
+            return ()
+        padded = layout.padded(self.bench.type(value).shape, self.bench.router.mesh)
+        return tuple(dim for dim in padded if dim not in clean)
+
+    def _padded(self, node: Node, dims: Dims, strategy: Strategy) -> list[str]:
+        """The dims that the node's strategy splits unevenly; PlanError if that cannot be."""
+        router = self.bench.router
+        if not router.pads or not strategy.splits:
+            return []
+        shapes = [self.bench.type(value).shape for value in (*node.inputs, *node.outputs)]
+        extent = dims.extents(shapes)
+        padded = [dim for dim, axes in strategy.splits if extent[dim] % router.mesh.product(axes)]
+        reason = refusal(dims, padded, shapes)
+        if reason:
+            raise _refused(node, padded, reason)
+        return padded
+
+    def _filled(self, value: str, names: tuple[str, ...], fills: dict[str, float]) -> str:
+        """A version of an input with neutral elements in its padding; all of one input's are the same."""
+        for fill in dict.fromkeys(fills.values()):
+            places = [names.index(dim) for dim, wanted in fills.items() if wanted == fill]
+            if fill or not self.bench.zero.get(value, frozenset()).issuperset(places):
+                value = self.bench.masked(value, names, places, fill)
+        return value
+
+
+def _refused(node: Node, padded: Sequence[str], reason: str) -> PlanError:
+    return PlanError(
+        f"{node.name}: {' and '.join(padded)} cannot be padded: {reason}",
+        path="parallel.uneven",
+        hint="split it over ranks that divide it, or not at all",
+    )

@@ -1,0 +1,161 @@
+"""The scenario's ``offload``: what lies in the memory or on the disks of hosts instead of on devices.
+
+MindSpore's ``offload_config`` is read, too: ``offload_param`` and ``offload_checkpoint`` are parameters and
+activations, ``auto_offload`` is auto.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AliasChoices, Field, StrictBool, model_validator
+
+from simcluster.document import Bytes, Duration, Name, NonNegativeInt, PositiveInt, Refused, Section
+from simcluster.model import Place
+from simcluster.plan.rules.offload_rule import CATEGORIES, Offload, Offloading, Rates
+
+Share = Annotated[float, Field(gt=0.0, le=1.0)]
+"""A part of a whole, without nothing."""
+
+_PLACES = {"cpu": "host", "disk": "disk", "": None}
+"""MindSpore's names of places."""
+
+
+class CategorySpec(Section):
+    """Where values of one category lie; host or disk alone is ``to``."""
+
+    shorthand: ClassVar[str] = "to"
+
+    to: Literal["host", "disk"]
+    """In the memory of the host, or on its disks."""
+
+    match: tuple[Name, ...] = ("*",)
+    """Only these: ``layers.*.mlp.*``. Gradients and states are called as their parameters."""
+
+    fraction: Share = 1.0
+    """This share of the bytes of every stage, the first ones of it; in whole tensors, to the nearest."""
+
+    prefetch: NonNegativeInt = 1
+    """How many kernels, or blocks, that need something ahead it is brought: so many more hold theirs on the
+    device. Weights are brought as early as the framework profile gathers any."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand(cls, written: Any) -> Any:
+        return {"to": written} if isinstance(written, str) else written
+
+    def build(self, rates: Rates) -> Offloading:
+        """What it says."""
+        return Offloading(Place(self.to), self.match, self.fraction, rates, self.prefetch)
+
+
+class OffloadSpec(Section):
+    """What is offloaded, by category; nothing if empty. ``auto`` alone is the automatic mode."""
+
+    shorthand: ClassVar[str] = "auto"
+
+    parameters: CategorySpec | None = None
+    """Weights, copied for the forward and again for the backward of each block: shards, or what is whole
+    anyhow, but not what is gathered once per step. MindSpore's offload_param."""
+
+    gradients: CategorySpec | None = None
+    """Gradients, which leave behind the backward of each block and are added up there. Disks do not add: what
+    lies there comes to the memory of the host for every further term. Those that are reduced once per step
+    are on the device for it, and so not these."""
+
+    optimizer_states: CategorySpec | None = None
+    """States and master copies of parameters; the update runs on the device, around which they are copied."""
+
+    activations: CategorySpec | None = None
+    """What the forward leaves for the backward; with recompute these are the inputs of layers. MindSpore's
+    offload_checkpoint."""
+
+    auto: StrictBool = Field(default=False, validation_alias=AliasChoices("auto", "auto_offload"))
+    """What keeps every device under its memory is chosen by simulation, what is idle longest first, and it is
+    said what was."""
+
+    to: Literal["host", "disk"] = "host"
+    """Where the automatic mode puts things."""
+
+    max_device_memory: Bytes | None = None
+    """What the automatic mode keeps every device under; its memory if absent."""
+
+    hbm_ratio: Share = 1.0
+    """The share of that which it may use."""
+
+    host_memory: Bytes | None = Field(
+        default=None, validation_alias=AliasChoices("host_memory", "offload_cpu_size")
+    )
+    """What each device may take of its host's memory at most; what all hold must fit there anyhow."""
+
+    cpu_ratio: Share = 1.0
+    """The share of that which it may use."""
+
+    host_block: Bytes | None = Field(
+        default=None, validation_alias=AliasChoices("host_block", "host_mem_block_size")
+    )
+    """The memory of the host is taken in blocks of this size by every device; to the byte if absent."""
+
+    disk_space: Bytes | None = Field(
+        default=None, validation_alias=AliasChoices("disk_space", "offload_disk_size")
+    )
+    """What each device may take of its host's disks at most."""
+
+    path: Name | None = Field(default=None, validation_alias=AliasChoices("path", "offload_path"))
+    """The folder on the disks. A host's disks are one here, so that it changes nothing, as is told."""
+
+    pinned: StrictBool = Field(default=True, validation_alias=AliasChoices("pinned", "enable_pinned_mem"))
+    """Whether the memory of the host is pinned. What is not is copied through a buffer of the driver, at half
+    the rate."""
+
+    asynchronous: StrictBool = Field(
+        default=True, validation_alias=AliasChoices("asynchronous", "enable_aio")
+    )
+    """Whether several requests to the disks are under way at a time, or one."""
+
+    block: Bytes = Field(default=2.0**20, validation_alias=AliasChoices("block", "aio_block_size"))
+    """Bytes of a request to the disks."""
+
+    queue: PositiveInt = Field(default=8, validation_alias=AliasChoices("queue", "aio_queue_size"))
+    """Requests of a device under way at a time."""
+
+    access: Duration = 100e-6
+    """What a request takes before its bytes flow: the class of NVMe drives (assumed). So disks give a device
+    at most ``queue`` blocks in this time."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand(cls, written: Any) -> Any:
+        if written == "auto":
+            return {"auto": True}
+        if not isinstance(written, dict):
+            return written
+        found = dict(written)
+        for name, category in (("offload_param", "parameters"), ("offload_checkpoint", "activations")):
+            if name in found and category not in found and found[name] in _PLACES:
+                place = _PLACES[found.pop(name)]
+                found |= {} if place is None else {category: place}
+        return found
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> OffloadSpec:
+        named = [name for name in CATEGORIES if getattr(self, name) is not None]
+        if self.auto and named:
+            raise Refused("auto chooses what is offloaded", path=named[0], hint="leave one of them out")
+        if not self.auto:
+            for name in ("to", "max_device_memory", "hbm_ratio"):
+                if name in self.model_fields_set:
+                    raise Refused("this is about the automatic mode", path=name, hint="write auto: true")
+        return self
+
+    def build(self) -> Offload:
+        """What it says."""
+        requests = self.queue if self.asynchronous else 1
+        rates = Rates(self.pinned, requests * self.block / self.access if self.access else float("inf"))
+        rules = {name: spec.build(rates) for name in CATEGORIES if (spec := getattr(self, name)) is not None}
+        return Offload(
+            rules,
+            host_limit=None if self.host_memory is None else round(self.host_memory * self.cpu_ratio),
+            disk_limit=None if self.disk_space is None else round(self.disk_space),
+            host_block=round(self.host_block or 1),
+        )

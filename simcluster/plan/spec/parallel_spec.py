@@ -1,0 +1,328 @@
+"""The scenario's ``training:`` and ``parallel:`` sections, and the recipe files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from importlib.resources.abc import Traversable
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import AliasChoices, Field, StrictBool, StrictInt, model_validator
+
+from simcluster.document import (
+    CatalogSection,
+    Name,
+    PositiveInt,
+    Refused,
+    Section,
+)
+from simcluster.errors import nearest
+from simcluster.plan.spec.communication_fusion import BucketsSpec, Ends, FusionSpec, check_ends
+from simcluster.plan.spec.framework import FrameworkSpec as FrameworkSpec
+from simcluster.plan.spec.offload_spec import OffloadSpec
+from simcluster.plan.spec.optimizer_sharding import Written as WrittenSharding
+from simcluster.plan.spec.optimizer_spec import OptimizerSpec as OptimizerSpec
+from simcluster.plan.spec.overlap_spec import OverlapSpec
+from simcluster.plan.spec.precision_spec import FloatName as FloatName
+from simcluster.plan.spec.precision_spec import Fp8Spec as Fp8Spec
+from simcluster.plan.spec.precision_spec import PrecisionSpec as PrecisionSpec
+from simcluster.plan.spec.program_spec import ProgramSpec
+from simcluster.plan.spec.recompute_spec import RecomputeSpec as RecomputeSpec
+from simcluster.plan.spec.redistribution_spec import RedistributionSpec
+from simcluster.plan.spec.routing_spec import RoutingSpec
+from simcluster.plan.spec.schedule_spec import ScheduleSpec as ScheduleSpec
+from simcluster.plan.spec.strategy_spec import Axes, StrategySpec
+from simcluster.plan.spec.subgraph_spec import PieceSpec
+from simcluster.registry import data_files
+
+USUAL_REUSE = 1000
+"""Collectives of a reusable call where no number is given (MS_COMM_COMPILER_OPT=-1)."""
+
+
+class TrainingSpec(Section):
+    """What one training step computes."""
+
+    global_batch: PositiveInt
+    """Sequences per step over all ranks."""
+
+    micro_batch: PositiveInt
+    """Sequences per micro-batch on each data-parallel rank; accumulation follows."""
+
+    batch_shares: dict[Name, Annotated[tuple[PositiveInt, ...], Field(min_length=1)]] = {}
+    """Unequal parts of the global batch by the coordinate along one axis: ``{data: [3, 3, 1, 1]}`` gives the
+    first two three times as many micro-batches as the last two. Equal if absent."""
+
+    seq_len: PositiveInt
+    """Tokens per sequence."""
+
+    precision: PrecisionSpec = PrecisionSpec()
+    """fp32, tf32, fp16, bf16 or fp8, or formats one by one."""
+
+    optimizer: OptimizerSpec = OptimizerSpec()
+    """sgd, momentum, adam, adamw, lamb, lazy_adam or ftrl, with its constants."""
+
+    routing: RoutingSpec = RoutingSpec()
+    """How many tokens every expert of a mixture gets: uniform, zipf:1.2, normal:0.3, or a histogram."""
+
+    @property
+    def formats(self) -> PrecisionSpec:
+        """The formats of a step."""
+        return self.precision
+
+
+class RecipeSpec(CatalogSection):
+    """A recipe: strategies for a family of models, in the form users write them."""
+
+    noun: ClassVar[str] = "recipe"
+
+    title: Name
+    """What it does, in one line."""
+
+    source: Name
+    """Where the scheme is described."""
+
+    strategies: tuple[StrategySpec, ...] = ()
+    """Later entries win."""
+
+    optimizer_sharding: WrittenSharding | None = None
+    """What is sharded if the scenario says nothing about it."""
+
+    @classmethod
+    def entries(cls) -> Mapping[str, Traversable]:
+        """The shipped recipes."""
+        return data_files("simcluster.plan.recipes")
+
+
+_NOT_MANUAL = (
+    "recipe",
+    "strategies",
+    "redistribution",
+    "propagate",
+    "shard",
+    "uneven",
+    "optimizer_sharding",
+    "gradients_mean",
+    "gradients_degree",
+    "recompute",
+    "offload",
+    "host",
+    "copies",
+    "overlap",
+)
+"""What asks for something that a hand-written program has in its operators, or not at all."""
+
+
+class ParallelSpec(Section):
+    """How the step is spread over the ranks."""
+
+    mode: Literal["data", "semi_auto", "manual"] = "semi_auto"
+    """data: batch over the batch axes, nothing else. semi_auto: strategies, recipe, then that default. manual
+    (MindSpore's hybrid): what ``program`` says."""
+
+    mesh: dict[Name, PositiveInt | Literal["auto"]]
+    """Axes with their sizes, outermost first; they multiply to the devices of the cluster. One may be
+    ``auto``: as many as the others leave, as in ``{data: auto, tensor: 8}``."""
+
+    program: ProgramSpec | None = None
+    """Mode manual: what every rank runs, collectives included; the model is its one-device reference."""
+
+    roles: dict[Name, Axes] = {}
+    """What axes are for; ``batch: [data, expert]``, ``experts: expert``, ``pipeline: pipeline`` unless said
+    otherwise."""
+
+    recipe: Name | None = None
+    """A shipped recipe; megatron where the mesh has an axis tensor, else data, as with propagate or shard."""
+
+    strategies: tuple[StrategySpec, ...] = ()
+    """Strategies by operator pattern; they win over the recipe, later ones over earlier ones."""
+
+    context: Literal["gather", "ring"] = "gather"
+    """How attention gets keys and values of the other parts of sequences, which the axes of the role sequence
+    split: gathered, or going around the ranks in turns, beside the work on those that are there."""
+
+    uneven: Literal["refuse", "pad"] = "refuse"
+    """What becomes of a dim that does not divide over the ranks that split it: refused, or padded, so that
+    all hold equally much, some of it for nothing."""
+
+    redistribution: RedistributionSpec = RedistributionSpec()
+    """How tensors get from one layout to another: by the shortest path, or as MindSpore infers."""
+
+    propagate: StrictBool = False
+    """Sharding propagation: operators that neither strategies nor a recipe that is named configure follow
+    their neighbours, each so that redistribution and its own kernels take least time."""
+
+    shard: tuple[PieceSpec, ...] = ()
+    """Pieces of the network that run as graphs and are sharded by what crosses their borders, as with
+    MindSpore's ``shard(fn, ...)``; everything else is dispatched operator by operator."""
+
+    schedule: ScheduleSpec = ScheduleSpec()
+    """The pipeline schedule."""
+
+    copies: PositiveInt = Field(
+        default=1, validation_alias=AliasChoices("copies", "micro_batch_interleave_num", "interleave_num")
+    )
+    """Multi-copy parallelism (MindSpore's MicroBatchInterleaved): the samples of every micro-batch are dealt
+    out to so many copies, which go through the network in turns, so that kernels of one run beside the
+    collectives of another. Smaller kernels are slower."""
+
+    overlap: dict[Name, OverlapSpec] = {}
+    """Collectives of activations over an axis that go in chunks with their matmuls: ``{tensor: 4}``, or
+    ``{tensor: {chunks: 4, reductions: forward}}``."""
+
+    optimizer_sharding: WrittenSharding | None = None
+    """fsdp, ZeRO stages, MindSpore levels or the explicit form; the recipe's, if it has one."""
+
+    parameter_broadcast: StrictBool = False
+    """Whether initial parameters are broadcast from the first rank before the first step; else all ranks make
+    the same from one seed. Told beside the step, which does not contain it."""
+
+    gradients_mean: StrictBool | None = None
+    """MindSpore's: every data-parallel rank takes the mean over its own samples, and their gradients are
+    added (false, its default) or also divided by ``gradients_degree`` (true). Absent: the mean over the
+    batch."""
+
+    gradients_degree: PositiveInt | None = None
+    """What added gradients are divided by with gradients_mean; as many as there are data-parallel ranks if
+    absent, which makes it the mean over the batch."""
+
+    recompute: RecomputeSpec = RecomputeSpec()
+    """Activation recomputation."""
+
+    offload: OffloadSpec = OffloadSpec()
+    """What lies in the memory or on the disks of hosts instead of on devices."""
+
+    host: tuple[Name, ...] = ()
+    """Operators by full names, as patterns, that run on the processors of the host, as with MindSpore's
+    ``set_device("CPU")``: ``embedding.*.tokens``; ``*.update`` are optimizers (``Optimizer.target``). What
+    only they touch lies in the host's memory; everything else is copied."""
+
+    fusion: FusionSpec = FusionSpec()
+    """Which gradients travel as one collective; the framework's choice if absent."""
+
+    comm_subgraph_reuse: StrictBool | StrictInt | None = Field(
+        default=None, validation_alias=AliasChoices("comm_subgraph_reuse", "comm_compiler_opt")
+    )
+    """So many collectives of a stream that are alike are one reusable call, as with MindSpore's
+    MS_COMM_COMPILER_OPT; true and -1: 1,000. The host spends less on them, the network the same."""
+
+    all_reduce_fusion_config: Ends | None = None
+    """MindSpore's short form of ``fusion: {all_reduce: {mode: index, config: ...}}``: [20, 35]."""
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> ParallelSpec:
+        if self.recipe is not None and self.recipe not in RecipeSpec.entries():
+            raise Refused(
+                f"unknown recipe '{self.recipe}'",
+                path="recipe",
+                hint=nearest(self.recipe, RecipeSpec.entries()),
+            )
+        for name in self.mesh:
+            if not name.isidentifier():
+                raise Refused(f"'{name}' is no axis name: use letters, digits and _", path=f"mesh.{name}")
+        if len(auto := [name for name, size in self.mesh.items() if size == "auto"]) > 1:
+            raise Refused(
+                f"'{auto[0]}' and '{auto[1]}' are both auto: one axis can be what the others leave",
+                path=f"mesh.{auto[1]}",
+            )
+        self._is_written_or_not()
+        if self.mode == "data" and (self.recipe or self.strategies or self.shard):
+            given = "recipe" if self.recipe else "strategies" if self.strategies else "shard"
+            raise Refused(f"mode data takes no {given}; use mode semi_auto", path=given)
+        if self.mode == "data" and self.propagate:
+            raise Refused("mode data configures nothing to propagate; use mode semi_auto", path="propagate")
+        if self.shard and self.propagate:
+            raise Refused(
+                "shard propagates inside of its pieces, propagate through the whole network",
+                path="propagate",
+                hint="leave one of them out",
+            )
+        number = self.comm_subgraph_reuse
+        if number is not None and not isinstance(number, bool) and number != -1 and number < 2:
+            raise Refused(
+                f"a call of {number} collectives reuses nothing",
+                path="comm_subgraph_reuse",
+                hint="write a number of at least 2, or true (1,000)",
+            )
+        if self.gradients_degree is not None and not self.gradients_mean:
+            raise Refused(
+                "gradients are not divided by anything without gradients_mean",
+                path="gradients_degree",
+                hint="write gradients_mean: true, or leave gradients_degree out",
+            )
+        if self.all_reduce_fusion_config is not None:
+            path = "all_reduce_fusion_config"
+            check_ends(self.all_reduce_fusion_config, path)
+            if self.fusion.closed or self.fusion.all_reduce is not None:
+                raise Refused("fusion says already what is fused", path=path, hint="leave one of them out")
+        return self
+
+    def _is_written_or_not(self) -> None:
+        """Refused if a program stands in another mode than manual, or beside what would insert something."""
+        if self.mode != "manual":
+            if self.program is not None:
+                raise Refused(f"mode {self.mode} runs no program", path="program", hint="write mode: manual")
+            return
+        if self.program is None:
+            raise Refused(
+                "mode manual runs a program, and there is none", hint="write program: {operators: ...}"
+            )
+        for name in _NOT_MANUAL:
+            if name in self.model_fields_set and getattr(self, name) != type(self).model_fields[name].default:
+                raise Refused(
+                    f"mode manual inserts nothing: '{name}' has no meaning", path=name, hint="leave it out"
+                )
+        if self.schedule.stages != "auto":
+            raise Refused("the ranks of a stage are those its operators name", path="schedule.stages")
+        if self.schedule.p2p is not None:
+            raise Refused("transfers are the program's own sends and receives", path="schedule.p2p")
+
+    def filled(self, devices: int) -> ParallelSpec:
+        """The same with an axis that is ``auto`` as large as the others leave of so many devices.
+
+        Refused, with the arithmetic, if they leave no whole number.
+        """
+        axis = next((name for name, size in self.mesh.items() if size == "auto"), None)
+        if axis is None:
+            return self
+        others = {name: size for name, size in self.mesh.items() if size != "auto"}
+        product = math.prod(others.values())
+        if devices % product:
+            shown = " x ".join(f"{name} {size}" for name, size in others.items())
+            message = f"{shown} = {product} leaves no whole number of {devices} devices: "
+            raise Refused(f"{message}{devices} / {product} = {devices / product:.6g}", path=f"mesh.{axis}")
+        return self.model_copy(update={"mesh": {**self.mesh, axis: devices // product}})
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The axes of the mesh with their sizes, when it is known how many devices there are."""
+        assert "auto" not in self.mesh.values(), "the scenario fills what is auto"
+        return {name: int(size) for name, size in self.mesh.items()}
+
+    def tokens_counted(self, tokens: int, ways: int) -> float:
+        """By how many the sum of all tokens' losses is divided, with so many tokens on ``ways`` ranks."""
+        if self.gradients_mean is None:
+            return tokens
+        divided = self.gradients_degree or ways
+        return tokens / ways * (divided if self.gradients_mean else 1)
+
+    @property
+    def pads(self) -> bool:
+        """Whether dims that do not divide are padded."""
+        return self.uneven == "pad"
+
+    @property
+    def reuse(self) -> int | None:
+        """How many collectives that are alike are one call; None: each is one."""
+        written = self.comm_subgraph_reuse
+        if written is True or written == -1:
+            return USUAL_REUSE
+        return written or None
+
+    @property
+    def fused(self) -> FusionSpec:
+        """What the scenario says about fusion, in whichever form."""
+        ends = self.all_reduce_fusion_config
+        if ends is None:
+            return self.fusion
+        named = BucketsSpec(mode="index", config=ends)
+        return self.fusion.model_copy(update={"all_reduce": named})

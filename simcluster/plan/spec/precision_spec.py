@@ -1,0 +1,90 @@
+"""The scenario's ``precision:``: number formats of what a step computes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal, get_args
+
+from pydantic import Field, model_validator
+
+from simcluster.document import Name, Refused, Section
+from simcluster.plan.pipeline.placement import LAYERS
+
+FloatName = Literal["fp32", "fp16", "bf16"]
+MatmulName = Literal["fp32", "tf32", "fp16", "bf16", "fp8"]
+_NARROWER: dict[str, tuple[str, ...]] = {"fp32": ("tf32",), "fp16": ("fp8",), "bf16": ("fp8",)}
+"""The formats, beside their own, in which matrix units may multiply tensors of a format."""
+
+PRODUCTS = (LAYERS,)
+"""The operators whose products run in fp8 unless the scenario says otherwise: those of the layers, not those
+of embedding and head."""
+
+
+class Fp8Spec(Section):
+    """Which matrix products run in fp8, and what becomes of the copies of their operands."""
+
+    operators: Annotated[tuple[Name, ...], Field(min_length=1)] = PRODUCTS
+    """Operator names, as patterns: their products, forward and backward, run on fp8 operands. The rest stays
+    as it is: attention, norms, and products of other operators."""
+
+    communication: Literal["compute", "fp8"] = "compute"
+    """fp8: where an operand is redistributed, it is cast before and travels in fp8."""
+
+    saved: Literal["fp8", "compute"] = "fp8"
+    """What is kept of an input for the weight gradient: its copy in fp8, or itself to be cast again. Of an
+    input that is cast behind a redistribution, what was there before is kept."""
+
+
+class PrecisionSpec(Section):
+    """Number formats; ``bf16`` alone: bf16 weights and activations, fp32 gradients and master copy.
+
+    ``tf32`` alone is ``{compute: fp32, matmul: tf32}``, ``fp8`` alone ``{compute: bf16, matmul: fp8}``.
+    """
+
+    shorthand: ClassVar[str] = "matmul"
+
+    compute: FloatName = "bf16"
+    """Activations and the weights they meet."""
+
+    matmul: MatmulName | None = None
+    """What matrix units multiply; the same as compute if absent. tf32 concerns their rate only, fp8 casts
+    operands."""
+
+    fp8: Fp8Spec | None = None
+    """Which products run in fp8, with matmul fp8."""
+
+    gradients: FloatName | None = None
+    """Accumulated and reduced parameter gradients; the framework's choice if absent."""
+
+    master: Literal["fp32", "none"] | None = None
+    """The master copy the optimizer updates; fp32 unless compute is fp32."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand(cls, written: Any) -> Any:
+        if not isinstance(written, str):
+            return written
+        if written not in get_args(MatmulName):
+            return {"matmul": written}
+        return {"compute": {"tf32": "fp32", "fp8": "bf16"}.get(written, written), "matmul": written}
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> PrecisionSpec:
+        possible = (self.compute, *_NARROWER[self.compute])
+        if self.multiplied not in possible:
+            raise Refused(
+                f"{self.compute} tensors are not multiplied in {self.multiplied}",
+                path="matmul",
+                hint=f"with compute {self.compute}, write {' or '.join(possible)}",
+            )
+        if self.fp8 is not None and self.multiplied != "fp8":
+            raise Refused(
+                f"matrix units multiply {self.multiplied}, so nothing runs in fp8",
+                path="fp8",
+                hint="write matmul: fp8, or leave the section out",
+            )
+        return self
+
+    @property
+    def multiplied(self) -> str:
+        """What matrix units multiply."""
+        return self.matmul or self.compute

@@ -1,0 +1,121 @@
+"""The scenario's ``parallel.schedule:`` section."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields
+from typing import Any, ClassVar, Literal
+
+from pydantic import AliasChoices, Field, field_validator, model_validator
+
+from simcluster.document import Name, PositiveInt, Refused, Section
+from simcluster.errors import PlanError, nearest
+from simcluster.plan.pipeline.schedule import Schedule, parse
+from simcluster.plan.pipeline.virtual_stages import Chain
+from simcluster.plan.spec.framework import FrameworkSpec
+from simcluster.registry import kinds
+
+
+def schedules() -> dict[str, type[Schedule]]:
+    """The pipeline schedules by kind."""
+    return kinds("simcluster.plan.schedules", Schedule)
+
+
+class ScheduleSpec(Section):
+    """The pipeline schedule."""
+
+    shorthand: ClassVar[str] = "kind"
+
+    kind: Name = Field(default="1f1b", json_schema_extra={"enum": [*sorted(schedules())]})
+    """Which rule orders the forwards and backwards of the micro-batches; text: ``text`` does."""
+
+    chunks: PositiveInt | None = None
+    """Of interleaved schedules: pieces of the model on each stage; 2 if absent."""
+
+    slices: PositiveInt | None = Field(
+        default=None, validation_alias=AliasChoices("slices", "seq_split_num", "seq_chunks")
+    )
+    """Of schedules that cut sequences (seqpipe): into how many parts; 2 if absent."""
+
+    text: Name | None = None
+    """Of kind text: a line per stage, F0 F1 B0 ...; F0c1 is of chunk 1, F0s1 of the second slice of the
+    sequences, I0 and W0 are the halves of B0, R0 is what it computes again."""
+
+    placement: Literal["wrapped", "folded"] | None = None
+    """Of kind text, with chunks: from the last stage on to the first again (if absent), or folded back."""
+
+    stages: Literal["auto"] | tuple[PositiveInt, ...] | tuple[tuple[PositiveInt, ...], ...] = "auto"
+    """Layers of each stage, or auto: equal, where that divides. With chunks, one such list for each chunk."""
+
+    p2p: Literal["overlapped", "blocking"] | None = None
+    """Receives posted one action ahead on streams of their own, or transfers that kernels wait for; the
+    framework's choice if absent (overlapped in the ideal one)."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand(cls, written: Any) -> Any:
+        return {"kind": written} if isinstance(written, str) else written
+
+    @field_validator("kind", mode="before")
+    @classmethod
+    def _spelled(cls, written: Any) -> Any:
+        """A kind however it is spelled: 1F1B, GPipe, ZB-V."""
+        if not isinstance(written, str):
+            return written
+        found = written.lower().replace("-", "_")
+        return found if found in schedules() else written
+
+    @model_validator(mode="after")
+    def _is_known(self) -> ScheduleSpec:
+        found = schedules().get(self.kind)
+        if found is None:
+            raise Refused(
+                f"unknown schedule '{self.kind}'", path="kind", hint=nearest(self.kind, schedules())
+            )
+        takes = {each.name: each for each in fields(found)}
+        for name in self._given:
+            if name not in takes:
+                able = [kind for kind, each in schedules().items() if name in each.__match_args__]
+                raise Refused(
+                    f"schedule {self.kind} takes no {name}", path=name, hint=f"with kind {' or '.join(able)}"
+                )
+        for name, each in takes.items():
+            if each.default is MISSING and name not in self._given:
+                raise Refused(
+                    f"schedule {self.kind} needs its {name}", path="kind", hint=f"write {name}: ..."
+                )
+        if self.text is not None:
+            try:
+                parse(self.text)
+            except PlanError as error:
+                (problem,) = error.problems
+                raise Refused(problem.message, path="text", hint=problem.hint) from None
+        return self
+
+    @property
+    def _given(self) -> dict[str, Any]:
+        """What the scenario chooses of the schedule."""
+        choices = {
+            "chunks": self.chunks,
+            "slices": self.slices,
+            "text": self.text,
+            "placement": self.placement,
+        }
+        return {name: value for name, value in choices.items() if value is not None}
+
+    def build(self) -> Schedule:
+        """The schedule."""
+        return schedules()[self.kind](**self._given)
+
+    def overlapped(self, framework: FrameworkSpec, chain: Chain) -> bool:
+        """Whether kernels go on beside transfers between stages; PlanError where they have to."""
+        interleaved = framework.p2p_interleaved if chain.num_chunks > 1 else None
+        found = (self.p2p or interleaved or framework.p2p) == "overlapped"
+        if not found and self.build().overlaps(chain.num_stages):
+            owner = "" if self.p2p else f"with the framework {framework.title}, "
+            raise PlanError(
+                f"{owner}kernels wait for transfers: with schedule {self.kind} two stages "
+                "would wait for each other",
+                path="parallel.schedule.p2p" if self.p2p else "parallel.schedule",
+                hint="write p2p: overlapped",
+            )
+        return found

@@ -1,0 +1,209 @@
+"""One entry of ``parallel.strategies``, in every form in which it may be written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasChoices, BeforeValidator, Field, StrictBool, model_validator
+
+from simcluster.document import Name, PositiveInt, Refused, Section
+from simcluster.errors import ScenarioError
+from simcluster.layout import MindSporeLayout
+from simcluster.plan.rules.strategy_rule import Entry, Operands, Rule
+
+Axes = Name | tuple[Name, ...]
+
+_WHOLE = ("None", "none", "-", "")
+_TOKEN = re.compile(r"\s*(?:(?P<open>[(\[])|(?P<close>[)\]])|(?P<comma>,)|(?P<word>[\w.\"'-]+))")
+_MOST_NESTED = 4
+
+WrittenEntry = PositiveInt | Name | tuple[Name, ...] | None
+WrittenOperands = tuple[tuple[WrittenEntry, ...] | None, ...]
+
+
+def read_tuple(written: Any, form: str) -> Any:
+    """Text such as ``((4, 1), (1, 2))`` as lists; everything else as it is. ValueError if it is no such."""
+    if not isinstance(written, str):
+        return written
+    stack: list[list[Any]] = [[]]
+    place = 0
+    while place < len(written.rstrip()):
+        found = _TOKEN.match(written, place)
+        if found is None or len(stack) > _MOST_NESTED:
+            raise ValueError(f"'{written}' is no {form}")
+        place = found.end()
+        if found["open"]:
+            stack.append([])
+        elif found["close"]:
+            if len(stack) == 1:
+                raise ValueError(f"'{written}' closes a bracket that it did not open")
+            inner = stack.pop()
+            stack[-1].append(inner)
+        elif found["word"]:
+            word = found["word"].strip("\"'")
+            stack[-1].append(int(word) if word.isdecimal() else word)
+    if len(stack) > 1 or len(stack[0]) != 1 or not isinstance(stack[0][0], list):
+        raise ValueError(f"'{written}' is no {form}")
+    return stack[0][0]
+
+
+def read_operands(written: Any) -> Any:
+    """Text such as ``((4, 1), (1, 2))`` as lists; everything else as it is."""
+    return read_tuple(written, "tuple of tuples such as ((4, 1), (1, 2))")
+
+
+OperandsField = Annotated[WrittenOperands, BeforeValidator(read_operands)]
+
+
+class LayoutSpec(Section):
+    """A named device matrix as MindSpore's ``Layout`` has it; its aliases stand where axes could."""
+
+    device_matrix: Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
+    """How many ranks along each of its dims, outermost first."""
+
+    alias_name: Annotated[tuple[Name, ...], Field(min_length=1)]
+    """What they are called in ``in`` and ``out``."""
+
+    rank_list: tuple[int, ...] | None = None
+    """The ranks of a stage in the order of the matrix, row by row; 0, 1, 2 and so on if absent."""
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> LayoutSpec:
+        try:
+            self.build()
+        except ScenarioError as error:
+            raise Refused(*error.problems) from None
+        return self
+
+    def build(self) -> MindSporeLayout:
+        """The layout, of no tensor yet."""
+        return MindSporeLayout(self.device_matrix, self.alias_name, self.rank_list)
+
+
+class StrategySpec(Section):
+    """A strategy for the operators whose names match a pattern: by iteration dim, or by operand."""
+
+    match: Name
+    """Operator names: ``layers.*.mlp.up``, with ``*``, ``?`` and ``{a,b}``."""
+
+    split: dict[Name, Axes] | Annotated[tuple[dict[Name, Axes], ...], Field(min_length=1)] | None = None
+    """Iteration dim -> mesh axis, role or list of them, outer first; of several such maps the first that
+    divides. Dims that are not named stay whole, except batch, which follows the role batch."""
+
+    inputs: OperandsField | None = Field(
+        default=None, validation_alias=AliasChoices("in", "in_strategy", "inputs")
+    )
+    """Per input a list with, per dim, an axis, a list of them (outer first), or 1 for whole: ``[[data, 1],
+    [1, tensor]]``. Or numbers of parts as MindSpore's shard() has them, ``((4, 1), (1, 2))``: the device
+    matrix follows, and mesh axes are cut where it needs that. null: nothing is said of an input."""
+
+    outputs: OperandsField | None = Field(
+        default=None, validation_alias=AliasChoices("out", "out_strategy", "outputs")
+    )
+    """The same for results: they are redistributed to it right behind the operator where they lie
+    otherwise. null: as it follows."""
+
+    layout: LayoutSpec | None = None
+    """A named device matrix whose aliases are used instead of axes of the mesh."""
+
+    repeated_on: Literal["left", "right"] | None = None
+    """Where fewer parts than ranks are written: whether the replicas are the outermost ranks (left, as in
+    MindSpore) or neighbours (right)."""
+
+    forward_reduce_scatter: StrictBool = False
+    """Sums due in a result are scattered over its first dim instead of being all-reduced."""
+
+    @model_validator(mode="after")
+    def _is_one_form(self) -> StrategySpec:
+        if (self.split is None) == (self.inputs is None):
+            raise Refused(
+                "a strategy needs one of split and in",
+                path="" if self.split is None else "in",
+                hint="write split: {ffn: tensor} or in: [[data, 1], [1, tensor]]",
+            )
+        if self.layout is not None:
+            self._check_aliases(self.layout)
+        counted = self.layout is not None or any(
+            isinstance(entry, int) and entry > 1
+            for dims in (*(self.inputs or ()), *(self.outputs or ()))
+            for entry in dims or ()
+        )
+        if self.repeated_on is not None and not counted:
+            raise Refused(
+                "axes say themselves which ranks repeat a calculation",
+                path="repeated_on",
+                hint="it is for numbers of parts: in: [[4, 1], [1, 2]]",
+            )
+        if self.repeated_on is not None and self.layout is not None:
+            raise Refused(
+                "the device matrix says itself which ranks repeat a calculation", path="repeated_on"
+            )
+        if self.forward_reduce_scatter and self.outputs is not None:
+            raise Refused(
+                "out says already how results lie", path="forward_reduce_scatter", hint="leave one out"
+            )
+        return self
+
+    def _check_aliases(self, layout: LayoutSpec) -> None:
+        made = layout.build()
+        for split in self.alternatives():
+            try:
+                made(*split.values())
+            except ScenarioError as error:
+                raise Refused(*(each.message for each in error.problems), path="split") from None
+        for key, operands in (("in", self.inputs), ("out", self.outputs)):
+            for index, dims in enumerate(operands or ()):
+                entries = [_entry(entry) for entry in dims or ()]
+                if any(isinstance(entry, int) for entry in entries):
+                    raise Refused("numbers stand where aliases of the layout should", path=f"{key}.{index}")
+                try:
+                    made(*(entry for entry in entries if isinstance(entry, tuple)))
+                except ScenarioError as error:
+                    raise Refused(*(each.message for each in error.problems), path=f"{key}.{index}") from None
+
+    def alternatives(self) -> tuple[dict[str, tuple[str, ...]], ...]:
+        """The maps, every entry a tuple of axes."""
+        maps = self.split if isinstance(self.split, tuple) else (self.split or {},)
+        return tuple(
+            {dim: (axes,) if isinstance(axes, str) else axes for dim, axes in each.items()} for each in maps
+        )
+
+    def rule(self, source: str, path: str = "") -> Rule:
+        """The same as the planner has it."""
+        return Rule(
+            self.match,
+            self.alternatives(),
+            source,
+            path,
+            operands(self.inputs),
+            operands(self.outputs),
+            self.layout.build() if self.layout else None,
+            self.repeated_on or "left",
+            self.forward_reduce_scatter,
+        )
+
+
+def operands(written: WrittenOperands | None) -> Operands | None:
+    """What is written of operands as the planner has it."""
+    if written is None:
+        return None
+    return tuple(None if dims is None else tuple(map(_entry, dims)) for dims in written)
+
+
+def _entry(written: WrittenEntry) -> Entry:
+    """1, null and "None" are a dim that stays whole."""
+    if isinstance(written, int):
+        return written if written > 1 else ()
+    if written is None or written in _WHOLE:
+        return ()
+    return (written,) if isinstance(written, str) else written
+
+
+def by_heads(axes: Sequence[str]) -> dict[str, Any]:
+    """The entry of Ulysses (arXiv 2309.14509): attention has its heads over these axes, outermost first.
+
+    Those that split sequences everywhere else exchange parts of them for heads around it.
+    """
+    return {"match": "layers.*.attention.core", "split": {"heads": list(axes)}}

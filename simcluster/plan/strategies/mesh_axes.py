@@ -1,0 +1,90 @@
+"""What the axes of a mesh are for, and what is wrong with a mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from simcluster.cluster import Cluster
+from simcluster.errors import Problem, nearest
+from simcluster.layout import Mesh, uncut, whole
+from simcluster.plan.rules.strategy_rule import BATCH, PIPELINE, SEQUENCE, Roles, Rule
+from simcluster.plan.spec.parallel_spec import ParallelSpec
+
+CONTEXT = "context"
+"""The axis that usually splits sequences."""
+
+EXPERTS, EXPERT = "experts", "expert"
+"""The role of axes that share the experts of a mixture, and the axis that usually has it."""
+
+
+def roles_of(parallel: ParallelSpec) -> dict[str, tuple[str, ...]]:
+    """The default roles with what the scenario says instead."""
+    given = {role: (axes,) if isinstance(axes, str) else axes for role, axes in parallel.roles.items()}
+    usual = {BATCH: ("data", EXPERT), PIPELINE: (PIPELINE,), EXPERTS: (EXPERT,), SEQUENCE: (CONTEXT,)}
+    return {**usual, **given}
+
+
+def check_mesh(mesh: Mesh, cluster: Cluster) -> list[Problem]:
+    """What is wrong with a mesh that has another number of ranks than there are devices."""
+    devices = cluster.num_devices
+    if mesh.num_ranks == devices:
+        return []
+    shown = " x ".join(f"{name} {size}" for name, size in mesh.axes) or "an empty mesh"
+    owner = "the cluster has" if cluster.whole is None else "its hosts have"
+    message = f"{shown} = {mesh.num_ranks}, but {owner} {devices} devices"
+    hint = f"{_hosts(cluster)} = {devices}"
+    if proposed := _proposed(mesh, devices):
+        axis, size = proposed
+        hint += f"; --set parallel.mesh.{axis}={size} makes it so many, as does {axis}: auto"
+    return [Problem(message, "parallel.mesh", hint)]
+
+
+def _proposed(mesh: Mesh, devices: int) -> tuple[str, int] | None:
+    """The axis and its size with which a mesh would have so many ranks, data first; None if there is none."""
+    sizes = {"data": 1} | mesh.sizes
+    for axis, size in sizes.items():
+        others = mesh.num_ranks // size
+        if devices % others == 0:
+            return axis, devices // others
+    return None
+
+
+def _hosts(cluster: Cluster) -> str:
+    """``2 hosts x 8 devices``, and so on for every group."""
+    return " + ".join(
+        f"{group.num_hosts} hosts x {group.host.num_devices} devices" for group in cluster.groups
+    )
+
+
+def unknown_axes(parallel: ParallelSpec, mesh: Mesh) -> list[Problem]:
+    """Roles and collectives in chunks that name axes which the mesh does not have."""
+    named = [(axis, f"parallel.overlap.{axis}") for axis in parallel.overlap]
+    named += [
+        (axis, f"parallel.roles.{role}")
+        for role, axes in parallel.roles.items()
+        for axis in ((axes,) if isinstance(axes, str) else axes)
+    ]
+    return [
+        Problem(f"the mesh has no axis '{axis}'", path, nearest(axis, mesh.names))
+        for axis, path in named
+        if axis not in uncut(mesh).sizes
+    ]
+
+
+def unused_axes(mesh: Mesh, roles: Roles, rules: Sequence[Rule]) -> list[Problem]:
+    """Axes that no role and no rule names would only repeat the same work."""
+    named = {axis for axes in roles.axes.values() for axis in axes}
+    if any(rule.numbered for rule in rules):
+        return []
+    # A role is not the axis of its name: its own axes are named already.
+    names = {axis for rule in rules for axis in rule.names} - set(roles.axes)
+    named.update(map(whole, names))
+    return [
+        Problem(
+            f"no role and no strategy uses axis '{axis}': its {size} ranks would repeat others' work",
+            f"parallel.mesh.{axis}",
+            nearest(axis, named),
+        )
+        for axis, size in mesh.axes
+        if whole(axis) not in named and size > 1
+    ]

@@ -1,0 +1,70 @@
+"""Cutting the mesh where strategies count ranks instead of naming axes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from simcluster.errors import PlanError, Problem
+from simcluster.layout import Cut, Digit, Mesh
+from simcluster.model import Graph, Operator, Phase
+from simcluster.plan.rules.strategy_rule import Roles, Rule, first_rule, stage_devices
+from simcluster.plan.strategies.operand_splits import Unfit, wishes
+
+
+def cut_axes(
+    graph: Graph,
+    rules: Sequence[Rule],
+    mesh: Mesh,
+    roles: Roles,
+    stage_axis: str,
+    others: Sequence[tuple[str, str, Digit]] = (),
+) -> tuple[Mesh, Roles]:
+    """The mesh with its axes cut where rules that count ranks need it, and the roles that tell by what.
+
+    ``others`` are (name, key path, digit) of what is needed besides. Without such rules and others the mesh
+    stays as it is. PlanError where splits cannot be had on one mesh; a rule that does not fit an operator at
+    all is left for ``assign`` to refuse.
+    """
+    if not others and not any(rule.numbered for rule in rules):
+        return mesh, roles
+    digits: list[Digit] = []
+    found = Cut.of(mesh, stage_axis, digits)
+    for name, path, digit in (*_digits(graph, rules, stage_devices(mesh, roles)), *others):
+        if digit in digits:
+            continue
+        try:
+            found = Cut.of(mesh, stage_axis, [*digits, digit])
+        except ValueError as error:
+            beside = ", ".join(str(each) for each in digits)
+            raise PlanError(
+                Problem(
+                    f"{name}: a split over {digit} does not fit on mesh {mesh}"
+                    f"{f' beside splits over {beside}' if beside else ''}: {error}",
+                    path,
+                    "each axis, and each run of ranks that is split off, must divide the next larger one",
+                )
+            ) from None
+        digits.append(digit)
+    return found.mesh, replace(roles, cut=found)
+
+
+def _digits(graph: Graph, rules: Sequence[Rule], devices: int) -> Iterator[tuple[str, str, Digit]]:
+    """What the rules split off, with the first operator for which they do, and the rule's key path."""
+    seen: set[tuple[str, str, int]] = set()
+    for instance in graph.instances:
+        for node in graph.block_of(instance).phase(Phase.FORWARD):
+            name = f"{instance.known_as}.{node.name}"
+            index = first_rule(rules, name)
+            if index is None or not rules[index].numbered or (instance.block, node.name, index) in seen:
+                continue
+            seen.add((instance.block, node.name, index))
+            assert isinstance(node.operator, Operator)
+            try:
+                for wish in wishes(rules[index], node.operator.dims(), devices):
+                    everything = (*wish.dims.values(), *(t for out in wish.outputs.values() for t in out))
+                    for token in (token for tokens in everything for token in tokens):
+                        if isinstance(token, Digit):
+                            yield name, rules[index].path, token
+            except Unfit:
+                continue

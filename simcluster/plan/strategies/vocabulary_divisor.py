@@ -1,0 +1,47 @@
+"""By what the vocabulary has to be divisible: the ways over which strategies split it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from simcluster.layout import Digit, Mesh
+from simcluster.model import Graph, Operator
+from simcluster.plan.rules.strategy_rule import Roles, Rule, Token, first_rule, stage_devices
+from simcluster.plan.strategies.operand_splits import Unfit, wishes
+
+VOCABULARY = "vocab"
+_OPERATORS = ("embedding.tokens", "head.logits")
+
+
+def vocabulary_ways(graph: Callable[[], Graph], rules: Sequence[Rule], mesh: Mesh, roles: Roles) -> int:
+    """The ranks over which embedding and head are split by vocabulary, before padding.
+
+    ``graph`` is asked for only where a rule speaks of operands, whose dims only the operator knows.
+    """
+    ways = 1
+    for name in _OPERATORS:
+        index = first_rule(rules, name)
+        if index is None:
+            continue
+        rule = rules[index]
+        if rule.inputs is None and rule.layout is None:
+            tokens: Sequence[Token] = rule.alternatives[0].get(VOCABULARY, ())
+        else:
+            tokens = _wished(graph(), name, rule, stage_devices(mesh, roles))
+        ways = math.lcm(ways, math.prod(_size(token, mesh, roles) for token in tokens))
+    return ways
+
+
+def _wished(graph: Graph, name: str, rule: Rule, devices: int) -> Sequence[Token]:
+    for instance, node in graph.nodes():
+        if f"{instance.name}.{node.name}" == name and isinstance(node.operator, Operator):
+            try:
+                return next(wishes(rule, node.operator.dims(), devices)).dims.get(VOCABULARY, ())
+            except Unfit:
+                return ()  # refused, with the reason, where strategies are assigned
+    return ()
+
+
+def _size(token: Token, mesh: Mesh, roles: Roles) -> int:
+    return token.size if isinstance(token, Digit) else mesh.product(roles.resolve((token,), mesh))

@@ -1,0 +1,71 @@
+"""Pass: which backward operators, movements and casts run inside the graphs of pieces.
+
+The backward of a piece is one graph too, or each half of it. What moves or casts a tensor for operators of a
+piece, or moves what they make, is part of its graph; gradients are added to their buffers outside.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+
+from simcluster.layout import Movement
+from simcluster.model import Block, Graph, Node, Phase
+from simcluster.model.operators.cast import Cast
+from simcluster.model.operators.fp8 import Fp8Cast
+from simcluster.model.operators.pointwise import Accumulate
+from simcluster.plan.autodiff.differentiation import GRADIENT_SUM
+
+_GRAPHS = (Phase.FORWARD, Phase.BACKWARD, Phase.WEIGHTS)
+
+
+def enclose(graph: Graph) -> Graph:
+    """The graph in which every operator of a forward or backward knows its piece."""
+    return graph.with_blocks({name: _enclosed(block) for name, block in graph.blocks.items()})
+
+
+def _enclosed(block: Block) -> Block:
+    pieces = {node.name: node.piece for node in block.nodes if node.piece}
+    # Of an operator that is made of primitives, these have its name as their origin.
+    pieces |= {node.source: node.piece for node in block.nodes if node.piece}
+    if not pieces:
+        return block
+    found = {node.name: _own(node, pieces) for node in block.phase(*_GRAPHS)}
+    for phase in _GRAPHS:
+        nodes = list(block.phase(phase))
+        readers: defaultdict[str, list[Node]] = defaultdict(list)
+        for node in nodes:
+            for value in node.inputs:
+                readers[value].append(node)
+        makers = {value: node for node in nodes for value in node.outputs}
+        for node in reversed(nodes):
+            if _serves(node) and not found[node.name]:
+                theirs = {found[other.name] for value in node.outputs for other in readers[value]}
+                found[node.name] = theirs.pop() if len(theirs) == 1 else ""
+        for node in nodes:
+            if found[node.name]:
+                continue
+            if _serves(node):
+                theirs = {found[makers[value].name] for value in node.inputs if value in makers}
+                found[node.name] = theirs.pop() if len(theirs) == 1 else ""
+            elif node.name.endswith(GRADIENT_SUM):
+                found[node.name] = _summing(block, node.name.removesuffix(GRADIENT_SUM), found)
+    made = tuple(replace(node, piece=found.get(node.name, "")) for node in block.nodes)
+    return replace(block, nodes=made)
+
+
+def _own(node: Node, pieces: Mapping[str, str]) -> str:
+    """The piece of the forward operator that it is derived from."""
+    return "" if isinstance(node.operator, Accumulate) else pieces.get(node.source, "")
+
+
+def _serves(node: Node) -> bool:
+    """Whether it only brings a tensor to others in another layout or format."""
+    return isinstance(node.operator, Movement | Cast | Fp8Cast)
+
+
+def _summing(block: Block, value: str, found: Mapping[str, str]) -> str:
+    """The piece that adds the gradients of a value: the one that alone reads it."""
+    theirs = {found[node.name] for node in block.phase(Phase.FORWARD) if value in node.inputs}
+    return theirs.pop() if len(theirs) == 1 and value not in block.outputs else ""

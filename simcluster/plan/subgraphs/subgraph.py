@@ -1,0 +1,268 @@
+"""Pieces: functions of the network that run as one graph each, and which operators they are made of.
+
+Outside of them operators are dispatched one by one; a piece is launched as a whole, forward and backward.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from simcluster.cluster import Cluster
+from simcluster.document.pattern import matches
+from simcluster.errors import PlanError, Problem, nearest
+from simcluster.model import Block, Graph, Instance, Node, Phase
+from simcluster.plan.rules.subgraph_rule import Shard
+from simcluster.plan.spec.framework import FrameworkSpec
+
+EVERYTHING = "*"
+"""The name of a piece that is made of unlike parts of its block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The operators of a block that are one function, what they read and what they make for others.
+
+    ``parameters`` are those whose layout ``shard`` says, each with the name under which it does.
+    """
+
+    name: str
+    shard: Shard
+    nodes: tuple[str, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    parameters: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Graphs:
+    """How graphs run: ``launch`` is host time for one, in multiples of what the host spends on an operator;
+    inside, a collective may start ``prefetch`` kernels ahead of its first reader.
+    """
+
+    launch: float = 1.0
+    prefetch: int = 1
+
+
+USUAL_GRAPHS = Graphs()
+"""A graph is launched like one operator."""
+
+Pieces = Mapping[str, Sequence[Piece]]
+"""Block -> its pieces."""
+
+
+def marked(graph: Graph, shards: Sequence[Shard]) -> tuple[Graph, Pieces]:
+    """The graph in which operators know their piece, and the pieces of its blocks.
+
+    Blocks are specialised by their pieces. PlanError where a pattern fits nothing, where an operator were of
+    two pieces, or where a piece is no function because what it makes comes back to it.
+    """
+    if not shards:
+        return graph, {}
+    problems: dict[Problem, None] = {}
+    said: set[tuple[int, str]] = set()
+    blocks: dict[str, Block] = {}
+    found: dict[str, Sequence[Piece]] = {}
+    variants: dict[tuple[str, tuple[tuple[int, Piece], ...]], str] = {}
+    instances: list[Instance] = []
+    for instance in graph.instances:
+        block = graph.block_of(instance)
+        pieces = tuple(_pieces(instance, block, shards, problems))
+        key = (block.name, pieces)
+        if key not in variants:
+            count = sum(name == block.name and bool(taken) for name, taken in variants)
+            variants[key] = name = f"{block.name}.pieces{count or ''}" if pieces else block.name
+            made = [piece for _, piece in pieces]
+            blocks[name], found[name] = _with_pieces(block, name, made), made
+        for number, piece in pieces:
+            said.update((number, written) for _, written in (("", ""), *piece.parameters))
+        instances.append(replace(instance, block=variants[key]))
+    problems |= dict.fromkeys(_idle(graph, shards, said))
+    if problems:
+        raise PlanError(*problems)
+    return replace(graph, blocks=blocks, instances=tuple(instances)), found
+
+
+def unlaunchable(shards: Sequence[Shard], cluster: Cluster, framework: FrameworkSpec) -> Iterator[Problem]:
+    """Why pieces cannot be graphs: the cluster has other devices than they ask for, or all is one graph."""
+    kinds = sorted({group.host.device.kind for group in cluster.groups})
+    for shard in shards:
+        if shard.device is not None and [shard.device.lower()] != kinds:
+            yield Problem(
+                f"the piece is to run on {shard.device}, but the devices of the cluster are "
+                f"{' and '.join(_KINDS.get(kind, kind) for kind in kinds)}",
+                f"{shard.path}.device",
+            )
+        if not framework.dispatch:
+            yield Problem(
+                f"the framework ({framework.title}) runs the whole network as one graph: no piece of it "
+                "is one by itself",
+                shard.path,
+                "write framework: mindspore-pynative, or strategies with propagate: true",
+            )
+
+
+def pieces_told(graph: Graph, pieces: Pieces) -> Iterator[str]:
+    """What runs as graphs, how many they are, and what crosses their borders."""
+    counts: dict[tuple[Shard, tuple[str, ...], tuple[str, ...]], int] = {}
+    for instance in graph.instances:
+        for piece in pieces.get(instance.block, ()):
+            key = piece.shard, piece.inputs, piece.outputs
+            counts[key] = counts.get(key, 0) + 1
+    for (shard, inputs, outputs), count in counts.items():
+        many = "graph" if count == 1 else "graphs"
+        yield (
+            f"{shard.source} runs as {count:,} {many}: {', '.join(inputs) or 'nothing'} in, "
+            f"{', '.join(outputs) or 'nothing'} out; propagation for {_LEVELS[shard.level]}"
+        )
+
+
+_LEVELS = ("least communication (level 0)", "least memory (level 1)", "least time (level 2)")
+_KINDS = {"ascend": "Ascend", "gpu": "GPU", "cpu": "CPU"}
+
+
+def _pieces(
+    instance: Instance, block: Block, shards: Sequence[Shard], problems: dict[Problem, None]
+) -> Iterator[tuple[int, Piece]]:
+    """The pieces of an instance, each with the number of its entry."""
+    members: dict[int, list[Node]] = {}
+    for node in block.phase(Phase.FORWARD):
+        full = f"{instance.name}.{node.name}"
+        fitting = [number for number, each in enumerate(shards) if fits(each.match, full)]
+        for number in fitting[:1]:
+            members.setdefault(number, []).append(node)
+        for number in fitting[1:]:
+            first = shards[fitting[0]].match
+            problem = Problem(
+                f"{general(full)} is in the piece '{first}' already", f"{shards[number].path}.piece"
+            )
+            problems[problem] = None
+    names: list[str] = []
+    for number, nodes in sorted(members.items()):
+        stem = _stem([node.name for node in nodes])
+        names.append(stem)
+        same = names.count(stem)
+        name = stem if same == 1 else f"{stem} {same}"
+        piece = _piece(instance, block, shards[number], name, stem, nodes)
+        if (between := _between(block, nodes)) is not None:
+            problem = Problem(
+                f"{general(f'{instance.name}.{between}')} stands between operators of the piece "
+                f"'{piece.shard.match}': it reads what the piece makes, and the piece reads what comes of it",
+                f"{piece.shard.path}.piece",
+                "name that operator too, or make two pieces",
+            )
+            problems[problem] = None
+        yield number, piece
+
+
+def fits(match: str, full: str) -> bool:
+    """Whether an operator is what a pattern names, or is in the module that it names."""
+    return matches(match, full) or matches(f"{match}.*", full)
+
+
+def general(name: str) -> str:
+    """``layers.3.mlp.up`` as ``layers.*.mlp.up``."""
+    return re.sub(r"\.\d+(?=\.|$)", ".*", name)
+
+
+def _stem(names: Sequence[str]) -> str:
+    """What dotted names begin with; ``EVERYTHING`` if nothing is common."""
+    shared = []
+    for parts in zip(*(name.split(".") for name in names), strict=False):
+        if len(set(parts)) > 1:
+            break
+        shared.append(parts[0])
+    return ".".join(shared) or EVERYTHING
+
+
+def _piece(
+    instance: Instance, block: Block, shard: Shard, name: str, stem: str, nodes: Sequence[Node]
+) -> Piece:
+    """A piece with what crosses its border, in the order in which it is first read or made."""
+    inside = {node.name for node in nodes}
+    made = {value for node in nodes for value in node.outputs}
+    read = dict.fromkeys(value for node in nodes for value in node.inputs)
+    elsewhere = {
+        value for node in block.phase(Phase.FORWARD) if node.name not in inside for value in node.inputs
+    }
+    wanted = {*elsewhere, *block.outputs, block.loss}
+    lasting = {*block.parameters, *block.states}
+    return Piece(
+        name,
+        shard,
+        tuple(node.name for node in nodes),
+        tuple(value for value in read if value not in made and value not in lasting),
+        tuple(value for node in nodes for value in node.outputs if value in wanted),
+        tuple(
+            (value, written)
+            for value in read
+            if value in block.parameters
+            for written, _ in shard.parameters
+            if matches(written, f"{instance.name}.{value}")
+            or matches(written, value)
+            or matches(f"{stem}.{written}", value)
+        ),
+    )
+
+
+def _between(block: Block, nodes: Sequence[Node]) -> str | None:
+    """An operator outside through which what the piece makes comes back to it."""
+    inside = {node.name for node in nodes}
+    reached = {value for node in nodes for value in node.outputs}
+    left: dict[str, str] = {}
+    for node in block.phase(Phase.FORWARD):
+        through = next((left[value] for value in node.inputs if value in left), None)
+        if node.name in inside:
+            if through is not None:
+                return through
+        elif through is not None or not reached.isdisjoint(node.inputs):
+            left |= dict.fromkeys(node.outputs, through or node.name)
+    return None
+
+
+def _with_pieces(block: Block, name: str, pieces: Sequence[Piece]) -> Block:
+    """The block under a name, its forward operators knowing their pieces."""
+    of = {node: piece.name for piece in pieces for node in piece.nodes}
+    nodes = tuple(replace(node, piece=of.get(node.name, "")) for node in block.nodes)
+    return replace(block, name=name, nodes=nodes)
+
+
+def _idle(graph: Graph, shards: Sequence[Shard], said: set[tuple[int, str]]) -> Iterator[Problem]:
+    """Patterns that fit no operator, and parameters that a piece does not have."""
+    names = [f"{instance.name}.{node.name}" for instance, node in graph.nodes()]
+    modules = {
+        general(".".join(parts[:length]))
+        for parts in (name.split(".") for name in names)
+        for length in range(1, len(parts) + 1)
+    }
+    for number, shard in enumerate(shards):
+        if (number, "") not in said:
+            if not any(fits(shard.match, name) for name in names):
+                yield Problem(
+                    f"'{shard.match}' matches no operator and no module",
+                    f"{shard.path}.piece",
+                    nearest(shard.match, modules),
+                )
+            continue
+        for written, _ in shard.parameters:
+            if (number, written) not in said:
+                known = _parameters(graph, shard)
+                yield Problem(
+                    f"the piece '{shard.match}' reads no parameter '{written}'",
+                    f"{shard.path}.parameter_plan",
+                    nearest(written, known) if known else "it reads none",
+                )
+
+
+def _parameters(graph: Graph, shard: Shard) -> list[str]:
+    """The parameters that the operators of a piece read, by their names in the layer."""
+    return sorted(
+        {
+            value
+            for instance, node in graph.nodes()
+            if fits(shard.match, f"{instance.name}.{node.name}")
+            for value in node.inputs
+            if value in graph.block_of(instance).parameters
+        }
+    )

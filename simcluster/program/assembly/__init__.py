@@ -1,0 +1,3 @@
+"""The Program put together: executions of every part, persistent buffers, the input pipeline, prefetch of
+what is offloaded.
+"""

@@ -1,0 +1,156 @@
+"""From a planned graph and its timetable to the Program: codes lowered once, executions per part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from simcluster.layout import Mesh
+from simcluster.model import Graph, Phase
+from simcluster.plan.data.input_pipeline import Inputs
+from simcluster.plan.execution.execution_policy import FREE, Conduct
+from simcluster.plan.pipeline.schedule import Timetable
+from simcluster.plan.pipeline.virtual_stages import Chain
+from simcluster.plan.subgraphs.subgraph import USUAL_GRAPHS, Graphs
+from simcluster.program.assembly.disk_sums import with_sums
+from simcluster.program.assembly.input_pipeline import Fed, input_buffer, input_codes, with_inputs
+from simcluster.program.assembly.offload_prefetch import with_fetches
+from simcluster.program.assembly.persistent_buffers import placeholders, residents_of
+from simcluster.program.buckets.communication_buckets import Travel
+from simcluster.program.buckets.fsdp_executions import with_units
+from simcluster.program.isa.instruction import COMPUTE, HOST, Execution
+from simcluster.program.isa.program import PartProgram, Program, Resident
+from simcluster.program.lowering.block_lowering import Lowering
+from simcluster.program.lowering.code_table import CodeTable
+from simcluster.program.lowering.host_device_copies import in_turn
+from simcluster.program.lowering.phases import (
+    BEGIN,
+    FETCH,
+    FORWARD,
+    MEASURE,
+    NORM,
+    PREPARE,
+    UPDATE,
+)
+from simcluster.program.stages.schedule_expansion import Acted
+from simcluster.program.stages.stage_boundary import Crossings
+from simcluster.program.stages.stage_context import Part
+from simcluster.program.stages.value_names import holders
+
+
+def build(
+    graph: Graph,
+    timetables: Sequence[Timetable],
+    mesh: Mesh,
+    stage_axis: str,
+    *,
+    chain: Chain | None = None,
+    variant_axis: str = "",
+    variants: tuple[int, ...] = (0,),
+    overlapped: bool,
+    prefetch: int,
+    conduct: Conduct = FREE,
+    tf32: bool = False,
+    graphs: Graphs = USUAL_GRAPHS,
+    inputs: Inputs | None = None,
+    attention: int | None = None,
+    assigned: tuple[int, ...] = (),
+) -> Program:
+    """The Program of a sharded, optimised, fused graph, with parts for every timetable.
+
+    ``chain`` says where the virtual stages lie; without it each stage is one. ``variants`` are the
+    timetables of the ranks, by their coordinate along ``variant_axis``.
+    ``overlapped`` posts receives one action ahead; otherwise transfers between two actions are posted
+    together and waited for. ``conduct`` says what else waits, and what travels together; ``tf32`` lets matrix
+    kernels multiply fp32 operands in tf32. ``graphs``: how pieces run that are graphs. ``inputs``: how
+    micro-batches get to the devices; None: they are there. ``attention`` is the release of its fused kernel,
+    if an earlier one. ``assigned`` says which stage's part each rank runs, where no axis does.
+    """
+    paired = any(action.beside for each in timetables for row in each for action in row)
+    settings = Lowering(
+        mesh, prefetch, conduct.blocking_layers, tf32, graphs, attention, conduct.storage, paired
+    )
+    codes = CodeTable(settings, conduct)
+    crossings = Crossings(graph, chain or Chain.wrapped(len(timetables[0])))
+    parts = tuple(
+        _PartBuilder(Part(graph, crossings, stage, actions, codes), overlapped, inputs).build()
+        for stage, each in enumerate(zip(*timetables, strict=True))
+        for actions in each
+    )
+    workspaces = conduct.storage.workspaces
+    return Program(mesh, stage_axis, tuple(codes.codes), parts, variant_axis, variants, workspaces, assigned)
+
+
+@dataclass(frozen=True)
+class _PartBuilder:
+    part: Part
+    overlapped: bool
+    inputs: Inputs | None
+
+    def build(self) -> PartProgram:
+        part, codes = self.part, self.part.codes
+        begin = list(part.once(BEGIN, part.instances))
+        tied = holders(part.graph, part.instances)
+        travel = Travel(part, tied)
+        begin += [run for runs in travel.gathers(Phase.BEGIN).values() for run in runs]
+        acted = Acted(part, self.overlapped, travel.reductions)
+        executions = [
+            *begin,
+            *self._gathered(acted.executions()),
+            *self._late(travel.reductions),
+            *self._updated(
+                each for phase in (NORM, MEASURE, UPDATE) for each in part.once(phase, part.instances[::-1])
+            ),
+        ]
+        by_phase = {each.name: part.codes_of(each) for each in part.instances}
+        executions = with_units(
+            executions,
+            by_phase,
+            codes.settings.prefetch,
+            once=codes.conduct.gather_once,
+            gradients=travel.scatters,
+            weights=travel.unit_gathers(by_phase),
+            tied=tied,
+        )
+        executions = with_sums(executions, codes, part.buffer)
+        fetches = {name: mine[FETCH] for name, mine in by_phase.items() if FETCH in mine}
+        executions = with_fetches(executions, codes.codes, fetches)
+        executions = in_turn(executions, codes.codes)
+        residents = list(residents_of(part.graph, part.instances, codes.settings.mesh, part.buffer))
+        residents += travel.buffers(residents)
+        residents += placeholders(part.graph, part.instances, codes.settings)
+        if self.inputs is not None:
+            executions = self._fed(self.inputs, executions, residents)
+        slices = {each.name: (each.home, each.slice) for each in part.instances if part.num_slices > 1}
+        return PartProgram(tuple(executions), tuple(residents), part.names, slices)
+
+    def _fed(self, inputs: Inputs, executions: list[Execution], residents: list[Resident]) -> list[Execution]:
+        """The executions with those of the input pipeline, if anything of the part reads inputs."""
+        fed = Fed.of([self.part.codes.codes[each.code] for each in executions])
+        if fed.num_bytes:
+            numbers = [self.part.codes.add(each) for each in input_codes(inputs, fed)]
+            executions = with_inputs(executions, self.part.codes.codes, inputs.prefetch, numbers)
+            residents.append(input_buffer(fed))
+        return executions
+
+    def _updated(self, executions: Iterator[Execution]) -> Iterator[Execution]:
+        """What follows the backward; the first that works on a host waits for its last kernel if told so."""
+        waits = self.part.codes.conduct.late_updates
+        for each in executions:
+            if waits and HOST in self.part.codes.codes[each.code].streams:
+                each, waits = replace(each, behind=(COMPUTE,)), False
+            yield each
+
+    def _late(self, reductions: Sequence[tuple[str, Execution]]) -> Iterator[Execution]:
+        """Reductions that wait for the last kernel of the backward pass."""
+        if self.part.codes.conduct.late:
+            for _, run in reductions:
+                yield replace(run, behind=(COMPUTE,))
+
+    def _gathered(self, scheduled: Iterator[Execution]) -> Iterator[Execution]:
+        """The scheduled executions; the first of the kernels waits for the weights if gathers are exposed."""
+        streams = self.part.codes.step_streams(BEGIN) if self.part.codes.conduct.exposed_gather else ()
+        for execution in scheduled:
+            if streams and self.part.codes.codes[execution.code].phase in (PREPARE, FORWARD):
+                execution, streams = replace(execution, behind=streams), ()
+            yield execution

@@ -1,0 +1,69 @@
+"""Sums that lie on disks: read back for every term but the first of a step, once that term is made.
+
+The term is added in the memory of the host. Were the sum read earlier, the host would hold sums of many
+blocks at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from simcluster.cluster import Way
+from simcluster.program.isa.instruction import Code, Execution
+from simcluster.program.lowering.code_table import CodeTable
+from simcluster.program.lowering.phases import SCATTER
+
+
+def with_sums(
+    executions: Sequence[Execution], codes: CodeTable, buffer: Callable[[str, str], str]
+) -> list[Execution]:
+    """The executions of a part, those that add to sums on disks behind the kernels that make the terms.
+
+    Those that put the first term there read no sum: that would be the one of the step before. ``buffer`` is
+    what a value of an instance is called among all of the part.
+    """
+    read_back = {number: found for number, code in enumerate(codes.codes) if (found := _read_back(code))}
+    if not read_back:
+        return list(executions)
+    begun: set[str] = set()
+    shorter: dict[tuple[int, frozenset[int]], int] = {}
+    made: list[Execution] = []
+    maker = 0
+    for place, each in enumerate(executions):
+        code = codes.codes[each.code]
+        sums = {index: buffer(each.instance, name) for index, name in read_back.get(each.code, ())}
+        made_first = {name: index for index, name in reversed(sums.items()) if name not in begun}
+        first = frozenset(made_first.values())
+        begun.update(sums.values())
+        if sums.keys() - first:
+            each = replace(each, after=(*each.after, (maker, 0)))
+        if first:
+            key = each.code, first
+            if key not in shorter:
+                shorter[key] = codes.add(_without(code, first))
+            each = replace(each, code=shorter[key])
+        if code.phase != SCATTER:
+            maker = place
+        made.append(each)
+    return made
+
+
+def _read_back(code: Code) -> list[tuple[int, str]]:
+    """The instructions that read a sum from a disk to add to it, each with the sum."""
+    return [
+        (index, code.slots[each.reads[0]].name)
+        for index, each in enumerate(code.instructions)
+        if each.operation == Way.FROM_DISKS and each.adds
+    ]
+
+
+def _without(code: Code, left_out: frozenset[int]) -> Code:
+    """The code without some instructions."""
+    kept = [index for index in range(len(code.instructions)) if index not in left_out]
+    place = {index: number for number, index in enumerate(kept)}
+    instructions = tuple(
+        replace(each, after=tuple(place[other] for other in each.after if other in place))
+        for each in (code.instructions[index] for index in kept)
+    )
+    return replace(code, name=f"{code.name}.first", instructions=instructions)

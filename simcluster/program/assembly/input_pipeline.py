@@ -1,0 +1,158 @@
+"""The input pipeline in the Program: what brings every micro-batch to a device before it is read.
+
+A device holds the micro-batch it works on and the next one; the host has so many more decoded as the plan
+says. What is prepared at the end of a step is for the beginning of the next: a run begins in the middle of a
+long one, and its step is what a long one's is.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from simcluster.cluster import Way
+from simcluster.model import Place
+from simcluster.plan.data.input_pipeline import Inputs
+from simcluster.program.isa.instruction import (
+    COMPUTE,
+    INPUT,
+    Action,
+    Category,
+    Code,
+    Execution,
+    Instruction,
+)
+from simcluster.program.isa.program import Resident
+from simcluster.program.lowering.phases import FORWARD
+
+READ, DECODE, TO_DEVICE = f"{INPUT} (read)", f"{INPUT} (decode)", f"{INPUT} (copy)"
+"""The streams of the input pipeline."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """What a rank needs of each micro-batch: bytes on the device, and samples, parts of them counted so."""
+
+    num_bytes: int
+    samples: float
+
+    @classmethod
+    def of(cls, codes: Sequence[Code]) -> Fed:
+        """What the feeds of some codes need; what only the host reads is counted as samples alone."""
+        feeds = {(slot.name, slot.part): slot for code in codes for slot in code.slots if slot.feed}
+        parts = [
+            slot.whole.shape[0] * slot.type.num_elements / slot.whole.num_elements for slot in feeds.values()
+        ]
+        brought = [slot.type.num_bytes for slot in feeds.values() if slot.place is Place.DEVICE]
+        return cls(sum(brought), max(parts, default=0.0))
+
+
+def input_codes(inputs: Inputs, fed: Fed) -> list[Code]:
+    """What brings a micro-batch to a device, in order: reading and decoding it, if that takes anything, and
+    the copy over PCIe.
+    """
+    found = []
+    if inputs.way is not None:
+        size = fed.num_bytes if inputs.sample is None else round(inputs.sample * fed.samples)
+        found.append(_copy("read", READ, inputs.way, size))
+    if inputs.decode:
+        work = round(inputs.decode * 1e9 * fed.samples)
+        found.append(replace(_copy("decode", DECODE, Way.DECODE, work), at_most=inputs.decoding))
+    found.append(_copy("copy", TO_DEVICE, Way.TO_DEVICE, fed.num_bytes))
+    return [Code(f"input.{each.name}", INPUT, (each,), ()) for each in found]
+
+
+def _copy(name: str, stream: str, way: Way, size: int) -> Instruction:
+    why = f"micro-batches come over {way}" if way is not Way.DECODE else "samples are decoded on the host"
+    return Instruction(
+        name, Action.COPY, stream, (), operation=str(way), group=(str(way),), num_bytes=size, why=why
+    )
+
+
+def input_buffer(fed: Fed) -> Resident:
+    """What the next micro-batch lies in on the device."""
+    return Resident.room("input buffer", Category.ACTIVATIONS, fed.num_bytes)
+
+
+def with_inputs(
+    executions: Sequence[Execution], codes: Sequence[Code], prefetch: int, numbers: Sequence[int]
+) -> list[Execution]:
+    """The executions of a part with those of its input pipeline; ``numbers`` are those of its codes."""
+    return _Fed(executions, codes, prefetch, numbers[::-1]).run()
+
+
+@dataclass
+class _Fed:
+    """The input pipeline backwards: ``stages`` begins with the copy to the device.
+
+    When a micro-batch is about to be worked on, the next is copied, one so many further is decoded as the
+    host keeps, and the one behind that is read: in a step every stage does as much as in any other.
+    """
+
+    executions: Sequence[Execution]
+    codes: Sequence[Code]
+    prefetch: int
+    stages: Sequence[int]
+
+    def run(self) -> list[Execution]:
+        readers = list(self._readers())
+        self.first = [places[0] for places in readers]
+        self.kernels = [
+            place
+            for place, execution in enumerate(self.executions)
+            if COMPUTE in self.codes[execution.code].streams
+        ]
+        shift = np.zeros(len(self.executions), dtype=np.int64)
+        shift[self.first] = len(self.stages)
+        self.place: list[int] = (np.arange(len(shift)) + np.cumsum(shift)).tolist()
+        awaited = {place: turn for turn, places in enumerate(readers) for place in places}
+        turns = {place: turn for turn, place in enumerate(self.first)}
+        made: list[Execution] = []
+        for place, execution in enumerate(self.executions):
+            if place in turns:
+                made += self._ahead(turns[place])
+            after = tuple((self.place[earlier], ago) for earlier, ago in execution.after)
+            if place in awaited:
+                after = (*after, self._done(0, awaited[place]))
+            made.append(replace(execution, after=after))
+        return made
+
+    def _readers(self) -> Iterator[list[int]]:
+        """By turn of the micro-batches: the places of the executions that read its feeds."""
+        turns: dict[int, list[int]] = {}
+        for place, execution in enumerate(self.executions):
+            code = self.codes[execution.code]
+            if code.phase == FORWARD and any(slot.feed for slot in code.slots):
+                turns.setdefault(execution.micro_batch, []).append(place)
+        yield from turns.values()
+
+    def _ahead(self, turn: int) -> Iterator[Execution]:
+        """What happens when the micro-batch of a turn is about to be worked on."""
+        for stage, code in enumerate(self.stages):
+            due = turn + self._distance(stage)
+            after = [self._free(turn) if stage == 0 else self._room(stage, due)]
+            if stage + 1 < len(self.stages):
+                after.append(self._done(stage + 1, due))
+            batch = self.executions[self.first[due % len(self.first)]].micro_batch
+            yield Execution(code, "input", batch, INPUT, after=tuple(after))
+
+    def _distance(self, stage: int) -> int:
+        """How many micro-batches a stage is ahead of the kernels."""
+        return 1 if stage == 0 else self.prefetch + stage
+
+    def _room(self, stage: int, turn: int) -> tuple[int, int]:
+        """What makes room for what a stage makes of a turn's micro-batch: decoded ones, and one more read."""
+        return self._done(0, turn - self.prefetch) if stage == 1 else self._done(stage - 1, turn - 2)
+
+    def _done(self, stage: int, turn: int) -> tuple[int, int]:
+        """Where a stage has to do with the micro-batch of a turn, and how many steps ago."""
+        ago, before = divmod(turn - self._distance(stage), len(self.first))
+        return self.place[self.first[before]] - len(self.stages) + stage, -ago
+
+    def _free(self, turn: int) -> tuple[int, int]:
+        """The kernels before those of a turn: with their end the place of an earlier micro-batch is free."""
+        before = bisect_left(self.kernels, self.first[turn])
+        return (self.place[self.kernels[before - 1]], 0 if before else 1)

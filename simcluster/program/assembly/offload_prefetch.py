@@ -1,0 +1,94 @@
+"""When what was kept off the device comes back for a backward: so many executions ahead, and no earlier.
+
+A fetch stands in program order before the execution that is so many forwards or backwards ahead of its own
+backward, but behind its own forward. It begins when the one before that is over, copies included; so what
+has come back is that of few blocks. A forward whose copies leave the device waits in the same way: for the
+one that stands so many before it to have its own away.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from simcluster.model import Place, Relocation
+from simcluster.program.isa.instruction import Code, Execution
+from simcluster.program.lowering.phases import BACKWARD, FORWARD, WEIGHTS
+
+_COMPUTED = (FORWARD, BACKWARD, WEIGHTS)
+
+
+def with_fetches(
+    executions: Sequence[Execution], codes: Sequence[Code], fetches: Mapping[str, int]
+) -> list[Execution]:
+    """The executions of a part with those that bring back what blocks keep elsewhere.
+
+    ``fetches`` are the codes that do so, by instance.
+    """
+    if not fetches:
+        return list(executions)
+    ahead = {name: _ahead(codes[code]) for name, code in fetches.items()}
+    before: defaultdict[int, list[Execution]] = defaultdict(list)
+    waits: dict[int, int] = {}
+    turns: list[int] = []
+    forward: dict[tuple[str, int], int] = {}
+    begun: set[tuple[str, int]] = set()
+    for place, each in enumerate(executions):
+        code = codes[each.code]
+        if code.phase not in _COMPUTED:
+            continue
+        key = each.instance, each.micro_batch
+        turns.append(place)
+        number = len(turns) - 1
+        depth = ahead.get(each.instance, 0)
+        if code.phase == FORWARD:
+            forward[key] = number
+            if _leaves(code) and number > depth:
+                waits[place] = turns[number - depth - 1]
+        elif each.instance in fetches and key not in begun:
+            begun.add(key)
+            at = max(number - depth, forward[key] + 1)
+            after = ((turns[at - 1], 0),) if at else ()
+            fetch = Execution(
+                fetches[each.instance], each.instance, each.micro_batch, each.action, after=after
+            )
+            before[turns[at]].append(fetch)
+    return _inserted(executions, before, waits)
+
+
+def _inserted(
+    executions: Sequence[Execution],
+    before: Mapping[int, Sequence[Execution]],
+    waits: Mapping[int, int],
+) -> list[Execution]:
+    """The executions with others before some of them; ``waits`` are further ones they follow, by place."""
+    place: list[int] = []
+    shift = 0
+    for index in range(len(executions)):
+        shift += len(before.get(index, ()))
+        place.append(index + shift)
+
+    def moved(each: Execution, *more: tuple[int, int]) -> Execution:
+        return replace(each, after=tuple((place[other], ago) for other, ago in (*each.after, *more)))
+
+    made: list[Execution] = []
+    for index, each in enumerate(executions):
+        made += [moved(fetch) for fetch in before.get(index, ())]
+        made.append(moved(each, (waits[index], 0)) if index in waits else moved(each))
+    return made
+
+
+def _ahead(code: Code) -> int:
+    """How many executions ahead a fetch wants to be."""
+    operators = (call.operator for each in code.instructions for call in each.calls)
+    return max(each.ahead for each in operators if isinstance(each, Relocation))
+
+
+def _leaves(code: Code) -> bool:
+    """Whether something of a code leaves the device."""
+    return any(
+        isinstance(call.operator, Relocation) and call.operator.source is Place.DEVICE
+        for each in code.instructions
+        for call in each.calls
+    )

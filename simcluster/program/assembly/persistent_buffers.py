@@ -1,0 +1,80 @@
+"""What a part holds from before the step to after it: weights, gradients, states, and views of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from simcluster.document.pattern import matches
+from simcluster.layout import Dims, Mesh
+from simcluster.model import Block, Graph, Instance, Node, Operator, Phase, Role, TensorType, Value
+from simcluster.plan.pipeline.placement import LAYERS
+from simcluster.program.isa.instruction import Category
+from simcluster.program.isa.program import Resident
+from simcluster.program.lowering.block_lowering import Lowering
+from simcluster.program.lowering.memory_categories import RESIDENT
+from simcluster.program.lowering.storage import local_type
+
+
+def residents_of(
+    graph: Graph, instances: Sequence[Instance], mesh: Mesh, buffer: Callable[[str, str], str]
+) -> Iterator[Resident]:
+    """The buffers of some instances that outlive the step, each once; ``buffer`` gives a value's name.
+
+    Views of others take no memory but hold values.
+    """
+    found: dict[str, Resident] = {}
+    lasting: dict[str, list[tuple[str, Value, int]]] = {}
+    for instance in instances:
+        if instance.block not in lasting:
+            lasting[instance.block] = list(_lasting(graph.block_of(instance), mesh))
+        for value, kind, size in lasting[instance.block]:
+            assert kind.layout is not None
+            name = buffer(instance.name, value)
+            if name in found:
+                continue
+            source = value if kind.role is Role.PARAMETER else kind.copy_of
+            origin = graph.canonical(f"{instance.home}.{source}") if source else ""
+            category = RESIDENT.get(kind.role, Category.PARAMETERS)
+            found[name] = Resident(name, category, size, kind.type, kind.layout, origin, kind.place)
+    yield from found.values()
+
+
+def _lasting(block: Block, mesh: Mesh) -> Iterator[tuple[str, Value, int]]:
+    """The values of a block that outlive the step, with the bytes that a rank holds of each."""
+    for name, kind in block.values.items():
+        if kind.role in RESIDENT or kind.copy_of:
+            yield name, kind, 0 if kind.role is Role.VIEW else local_type(kind, mesh).num_bytes
+
+
+def placeholders(graph: Graph, instances: Sequence[Instance], settings: Lowering) -> Iterator[Resident]:
+    """What weight gradients of layers leave behind where the profile says so: one tensor for every shape.
+
+    The weights of one operator are one; of a stack of matrices (experts) a single one.
+    """
+    families = settings.storage.placeholders
+    found: dict[tuple[tuple[int, ...], ...], int] = {}
+    blocks = {each.block: graph.block_of(each) for each in instances if matches(LAYERS, each.name)}
+    for block in blocks.values() if families else ():
+        for node in block.phase(Phase.FORWARD):
+            if isinstance(node.operator, Operator) and node.operator.family in families:
+                weights = list(_matrices(block, node, node.operator.dims(), settings.mesh))
+                shapes = tuple(kind.shape for kind in weights)
+                found.setdefault(shapes, sum(kind.num_bytes for kind in weights))
+    if found:
+        yield Resident.room("gradient placeholders", Category.TEMPORARY, sum(found.values()))
+
+
+def _matrices(block: Block, node: Node, dims: Dims, mesh: Mesh) -> Iterator[TensorType]:
+    """The weights of an operator as a rank holds them, without the dims along which they are stacked."""
+    for labels, value in zip(dims.inputs, node.inputs, strict=True):
+        kind = block.values[value]
+        if kind.role not in (Role.PARAMETER, Role.COPY) and not kind.copy_of:
+            continue
+        local = local_type(kind, mesh)
+        kept = [size for size, label in zip(local.shape, labels, strict=True) if not _stacked(label, dims)]
+        yield TensorType(tuple(kept), local.dtype)
+
+
+def _stacked(label: str, dims: Dims) -> bool:
+    """Whether a dim is one of all operands and results."""
+    return all(label in labels for labels in (*dims.inputs, *dims.outputs))

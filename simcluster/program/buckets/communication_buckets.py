@@ -1,0 +1,155 @@
+"""What travels together in a part: gradients once per step, and sharded weights and gradients, in buckets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from simcluster.layout import Mesh
+from simcluster.model import Phase, Role
+from simcluster.program.buckets.fsdp_buckets import unit_buckets
+from simcluster.program.buckets.fsdp_executions import Codes, Gathers, Scatters, each_alone
+from simcluster.program.buckets.gradient_buckets import Bucket, buckets
+from simcluster.program.buckets.reduction_triggers import Due
+from simcluster.program.buckets.tied_gradients import crossing_ties
+from simcluster.program.isa.instruction import Category, Execution
+from simcluster.program.isa.program import Resident
+from simcluster.program.lowering.phases import BEGIN, GATHER, REDUCE, reduction
+from simcluster.program.stages.stage_context import ONCE, Part
+
+
+@dataclass(frozen=True)
+class Travel:
+    """The buckets of a part; ``tied`` names for instances with a copy of a tied parameter its holder."""
+
+    part: Part
+    tied: Mapping[str, str]
+
+    @cached_property
+    def reductions(self) -> list[tuple[str, Execution]]:
+        """(instance whose backward must be over, execution) of every reduction, in order.
+
+        What several stages reduce together comes last, in the order of the ties.
+        """
+        by_layer = self.part.codes.conduct.by_layer
+        return list(self._by_layer() if by_layer else self._in_buckets())
+
+    def _in_buckets(self) -> Iterator[tuple[str, Execution]]:
+        part, conduct = self.part, self.part.codes.conduct
+        ties = crossing_ties(part.graph)
+        for bucket in buckets(part.graph, part.backward, conduct, self._mesh, part.buffer, ties):
+            yield self._due.behind(bucket.at, bucket.block.values), self._bucket(bucket, "end")
+
+    def _by_layer(self) -> Iterator[tuple[str, Execution]]:
+        part, ties = self.part, crossing_ties(self.part.graph)
+        together: list[tuple[int, str, Execution]] = []
+        for instance in part.backward:
+            code = part.codes_of(instance).get(REDUCE)
+            if code is not None:
+                run = Execution(code, instance.name, ONCE, "end")
+                nodes = reduction(part.graph.block_of(instance))
+                values = [part.buffer(instance.name, value) for node in nodes for value in node.inputs]
+                due = self._due.behind(instance.name, values)
+                places = [place for (name, _), place in ties.items() if name == instance.name]
+                if places:
+                    together.append((min(places), due, run))
+                else:
+                    yield due, run
+        last = max((due for _, due, _ in together), key=self._due.place.__getitem__, default="")
+        for _, _, run in sorted(together, key=lambda each: each[0]):
+            yield last, run
+
+    def gathers(self, phase: Phase) -> dict[str, list[Execution]]:
+        """Instance -> the executions that gather those buckets of weights that it is the first to need."""
+        found: dict[str, list[Execution]] = {}
+        if self.part.codes.conduct.gathers_together:
+            for each in self._moved(phase):
+                run = self._bucket(each, BEGIN if phase is Phase.BEGIN else str(phase))
+                found.setdefault(each.at, []).append(run)
+        return found
+
+    def unit_gathers(self, codes: Codes) -> Gathers:
+        """What gathers the weights of instances for their forward and backward.
+
+        Nothing does so for an instance of which the only weights are copies of those of another one.
+        """
+        if not self.part.codes.conduct.gathers_together:
+            alone = each_alone(codes)
+            return {**alone, GATHER: dict.fromkeys(self._users(Phase.GATHER), ()) | dict(alone[GATHER])}
+        found: dict[str, dict[str, Sequence[Execution]]] = {}
+        for phase in (Phase.GATHER, Phase.REGATHER):
+            led = self.gathers(phase)
+            found[str(phase)] = {name: led.get(name, ()) for name in self._users(phase)}
+        return found
+
+    @cached_property
+    def scatters(self) -> Scatters | None:
+        """What scatters the gradients of instances behind their backward, if they travel together."""
+        if not self.part.codes.conduct.scatters_together:
+            return None
+        completed = {each.at: self._bucket(each, str(Phase.SCATTER)) for each in self._scattered}
+        return {name: completed.get(name) for name in self._users(Phase.SCATTER)}
+
+    def buffers(self, residents: Sequence[Resident]) -> Iterator[Resident]:
+        """What is held for buckets under way, where gradients travel at all."""
+        conduct = self.part.codes.conduct
+        policy, count = conduct.buckets, conduct.buffers
+        if policy is None or not count or not self.reductions:
+            return
+        gradients = [each.whole.dtype for each in residents if each.category is Category.GRADIENTS]
+        full = policy.num_bytes(max(dtype.itemsize for dtype in gradients))
+        fusion = conduct.fusion
+        if fusion is not None and not {fusion.all_reduce, fusion.reduce_scatter} <= {None, policy}:
+            # The profile's limit is not what fills them: the largest that travels.
+            runs = [run for _, run in self.reductions]
+            runs += [run for run in (self.scatters or {}).values() if run is not None]
+            codes = self.part.codes.codes
+            full = max(each.num_bytes for run in runs for each in codes[run.code].instructions)
+        yield Resident.room("reduction buffers", Category.COMMUNICATION, round(count * full))
+
+    @property
+    def _mesh(self) -> Mesh:
+        return self.part.codes.settings.mesh
+
+    @cached_property
+    def _due(self) -> Due:
+        return Due.of(self.part.backward, self.tied, self._scattered)
+
+    @cached_property
+    def _scattered(self) -> list[Bucket]:
+        """The buckets of sharded gradients, if these travel together."""
+        return list(self._moved(Phase.SCATTER)) if self.part.codes.conduct.scatters_together else []
+
+    def _bucket(self, bucket: Bucket, action: str) -> Execution:
+        """The execution of a bucket, which calls its values as their buffers are called."""
+        name = bucket.block.name
+        self.part.names.update({(name, value): value for value in bucket.block.values})
+        # Buckets of equal tensors are equal only up to names: every stage has its own.
+        unique = replace(bucket.block, name=f"stage{self.part.stage}.{name}")
+        (code,) = self.part.codes.of(unique, bucket.scopes).values()
+        return Execution(code, name, ONCE, action)
+
+    def _users(self, phase: Phase) -> list[str]:
+        """The instances with something to do in a phase, or with weights that others gather in it."""
+        blocks = {each.name: self.part.graph.block_of(each) for each in self.part.instances}
+        return [
+            name
+            for name, block in blocks.items()
+            if any(block.phase(phase))
+            or (phase is Phase.GATHER and any(kind.role is Role.GATHERED for kind in block.values.values()))
+        ]
+
+    def _moved(self, phase: Phase) -> Iterator[Bucket]:
+        """Every bucket of weights or of sharded gradients.
+
+        What is used by different chunks is so at different times: these have buckets of their own.
+        """
+        fusion = self.part.codes.conduct.fusion
+        assert fusion is not None
+        step = -1 if phase in (Phase.REGATHER, Phase.SCATTER) else 1
+        part = self.part
+        for chunk, instances in part.chunks.items():
+            for each in unit_buckets(part.graph, instances[::step], phase, fusion, self._mesh, part.buffer):
+                name = f"{each.block.name}.chunk{chunk}" if chunk else each.block.name
+                yield replace(each, block=replace(each.block, name=name))

@@ -1,0 +1,212 @@
+"""Buckets: the gradients of several layers that travel as one collective.
+
+A bucket is a block of its own, made of the reductions of its gradients as the layers' blocks have them: first
+steps together, then second steps, equal movements of one step as one collective.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from simcluster.layout import Kind, Mesh, Movement
+from simcluster.model import Block, Graph, Instance, Node, Phase, TensorType, Value
+from simcluster.plan.execution.execution_policy import SINGLE, Buckets, Conduct
+from simcluster.plan.spec.parameter_fusion_ids import ALONE
+from simcluster.program.buckets.tied_gradients import Ties
+from simcluster.program.isa.instruction import Scope
+from simcluster.program.lowering.phases import reduction
+from simcluster.program.lowering.storage import local_type
+
+Naming = Callable[[str, str], str]
+"""(instance, value) -> the name of its buffer in the stage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """What moves some gradients or weights, as a block; its values are called as their buffers in the stage.
+
+    ``at`` is the instance whose backward makes the last of the gradients, or which needs the first of the
+    weights. ``scopes`` say how long each value lives that other blocks make or read.
+    """
+
+    block: Block
+    at: str
+    scopes: Mapping[str, Scope] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The steps of one gradient's reduction, their places in that of the block, and its part on a rank.
+
+    ``parameter`` is the one it belongs to, by the name under which it counts; empty for a loss.
+    """
+
+    instance: str
+    parameter: str
+    nodes: tuple[Node, ...]
+    places: tuple[int, ...]
+    local: TensorType
+    is_loss: bool
+    tie: int | None
+
+    @property
+    def steps(self) -> tuple[Movement, ...]:
+        """The collectives it travels in."""
+        movements = (node.operator for node in self.nodes if isinstance(node.operator, Movement))
+        return tuple(movement for movement in movements if movement.is_collective)
+
+
+def buckets(
+    graph: Graph, instances: Sequence[Instance], conduct: Conduct, mesh: Mesh, naming: Naming, ties: Ties
+) -> list[Bucket]:
+    """The buckets of a stage in the order in which they fill; ``instances`` in the order of their backward.
+
+    Losses have collectives of their own: they are no part of any buffer of gradients. Only what travels layer
+    by layer takes them along. ``ties``, which are reduced with other stages, come last, in their order.
+    """
+    values: dict[str, Value] = {}
+    parts = [part for instance in instances for part in _parts(graph, instance, mesh, naming, values, ties)]
+    tied = [part for part in parts if part.tie is not None]
+    own = [part for part in parts if part.tie is None]
+    if conduct.buckets is None:
+        groups = _grouped(own, conduct)
+    else:
+        groups = [([part], True) for part in own if part.is_loss]
+        groups += _grouped([part for part in own if not part.is_loss], conduct)
+    ready = [group[-1].instance for group, _ in groups] + [tied[-1].instance for _ in tied]
+    groups += [([part], True) for part in sorted(tied, key=lambda part: part.tie or 0)]
+    return [
+        _bucket(f"bucket.{number}", *group, last, values)
+        for number, (group, last) in enumerate(zip(groups, ready, strict=True))
+    ]
+
+
+def _grouped(gradients: Sequence[_Part], conduct: Conduct) -> list[tuple[list[_Part], bool]]:
+    """The gradients that travel together, in the order in which the last of them is ready; and whether they
+    share a buffer, or are those of a layer and travel as its block has them.
+
+    Those of operations with buckets of their own are sorted by their steps and fusion ids, since a bucket of
+    these is one collective per step; the rest fills the profile's buckets whatever their steps, or travels by
+    layer.
+    """
+    sorted_by: dict[tuple[object, ...], list[int]] = {}
+    rules: dict[tuple[object, ...], Buckets | None] = {}
+    for position, part in enumerate(gradients):
+        own = _own_rule(part, conduct)
+        key: tuple[object, ...] = (part.instance,) if conduct.buckets is None else ()
+        if own is not None:
+            assert conduct.fusion is not None
+            number = conduct.fusion.id_of(part.parameter)
+            key = (part.steps, number)
+            own = SINGLE if number == ALONE else own
+        rules[key] = own or conduct.buckets
+        sorted_by.setdefault(key, []).append(position)
+    found: list[tuple[list[int], bool]] = []
+    for key, positions in sorted_by.items():
+        rule = rules[key]
+        filled = _filled(rule, [gradients[position] for position in positions])
+        found += [([positions[index] for index in group], rule is not None) for group in filled]
+    found.sort(key=lambda each: each[0][-1])
+    return [([gradients[position] for position in group], shared) for group, shared in found]
+
+
+def _own_rule(part: _Part, conduct: Conduct) -> Buckets | None:
+    """The buckets that the scenario gives to the operation which reduces a gradient, if it does."""
+    if conduct.fusion is None or part.is_loss or not part.steps:
+        return None
+    scattered = any(step.kind is Kind.REDUCE_SCATTER for step in part.steps)
+    return conduct.fusion.reduce_scatter if scattered else conduct.fusion.all_reduce
+
+
+def _filled(rule: Buckets | None, parts: Sequence[_Part]) -> list[list[int]]:
+    if rule is None:
+        return [list(range(len(parts)))]
+    types = [part.local for part in parts]
+    sizes = [each.num_elements if rule.in_elements else each.num_bytes for each in types]
+    names = [part.nodes[0].inputs[0] for part in parts]
+    return rule.fill(sizes, names, [part.instance for part in parts])
+
+
+def _parts(
+    graph: Graph,
+    instance: Instance,
+    mesh: Mesh,
+    naming: Naming,
+    values: dict[str, Value],
+    ties: Ties,
+) -> Iterator[_Part]:
+    """The reductions of an instance in the order in which its gradients are ready."""
+    block = graph.block_of(instance)
+    ready = readiness(block)
+    owners = {block.gradients[name]: name for name in block.parameters if name in block.gradients}
+    steps: dict[str, list[Node]] = {}
+    places: dict[str, list[int]] = {}
+    for place, node in enumerate(reduction(block)):
+        steps.setdefault(node.origin, []).append(node)
+        places.setdefault(node.origin, []).append(place)
+    for gradient in sorted(steps, key=lambda value: ready.get(value, -1)):
+        nodes = steps[gradient]
+        names = {
+            value: naming(instance.name, value) for node in nodes for value in node.inputs + node.outputs
+        }
+        values.update({name: block.values[value] for value, name in names.items()})
+        renamed = tuple(
+            replace(
+                node,
+                name=f"{instance.name}.{node.name}",
+                inputs=tuple(names[value] for value in node.inputs),
+                outputs=tuple(names[value] for value in node.outputs),
+                origin=names[gradient],
+            )
+            for node in nodes
+        )
+        local = local_type(block.values[gradient], mesh)
+        tie = ties.get((instance.name, gradient))
+        owner = owners.get(gradient)
+        parameter = "" if owner is None else graph.canonical(f"{instance.name}.{owner}")
+        yield _Part(
+            instance.name, parameter, renamed, tuple(places[gradient]), local, gradient == block.loss, tie
+        )
+
+
+def _bucket(name: str, parts: Sequence[_Part], shared: bool, ready: str, values: dict[str, Value]) -> Bucket:
+    nodes: list[Node] = []
+    if shared:
+        nodes += step_by_step([part.nodes for part in parts])
+    else:
+        placed = [each for part in parts for each in zip(part.places, part.nodes, strict=True)]
+        nodes += [node for _, node in sorted(placed, key=lambda each: each[0])]
+    held = {value: values[value] for node in nodes for value in node.inputs + node.outputs}
+    return Bucket(Block(name, (), (), (), (), held, tuple(nodes)), ready)
+
+
+def readiness(block: Block) -> dict[str, int]:
+    """The place of every value among all that the block computes for a micro-batch."""
+    phases = (Phase.FORWARD, Phase.BACKWARD, Phase.WEIGHTS)
+    written = [value for node in block.phase(*phases) for value in node.outputs]
+    return {value: position for position, value in enumerate(written)}
+
+
+def step_by_step(parts: Sequence[Sequence[Node]], prefix: str = "") -> Iterator[Node]:
+    """The nodes of all that travels in a bucket: first steps, then second steps, equal collectives as one.
+
+    ``prefix`` tells its kernels from those of other buckets in one block.
+    """
+    for step in range(max(map(len, parts))):
+        yield from _together([nodes[step] for nodes in parts if step < len(nodes)], step, prefix)
+
+
+def _together(nodes: Sequence[Node], step: int, prefix: str) -> Iterator[Node]:
+    """Nodes of one step, equal collectives beside each other under one kernel name."""
+    groups: dict[object, list[Node]] = {}
+    for node in nodes:
+        moved = isinstance(node.operator, Movement) and node.operator.is_collective
+        groups.setdefault(node.operator if moved else node.name, []).append(node)
+    for number, (key, group) in enumerate(groups.items()):
+        if not isinstance(key, Movement):
+            yield from group
+            continue
+        kernel = prefix + (f"step{step}.{number}.{key.kind}" if step or number else str(key.kind))
+        yield replace(group[0], name=kernel, kernel=kernel)
+        yield from (replace(node, kernel=kernel) for node in group[1:])

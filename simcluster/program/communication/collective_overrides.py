@@ -1,0 +1,84 @@
+"""What a scenario wants of each collective of a Program: its algorithm, protocol and channels."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from simcluster.collectives import Operation, Selection, Wanted
+from simcluster.errors import PlanError, nearest
+from simcluster.program.isa.instruction import Action, Code, Instruction
+from simcluster.program.isa.program import Program
+
+_NUMBER = re.compile(r"\.\d+(?=[.:])")
+"""What tells layers of one name apart."""
+
+
+@dataclass(frozen=True, eq=False)
+class Wants:
+    """What is wanted of the collectives and transfers of a Program, by instruction.
+
+    Raises PlanError for an override that fits none of them, or only some of those that run the same code.
+    """
+
+    program: Program
+    algorithms: Selection
+    _found: dict[int, Wanted] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        overridden: dict[int, Wanted] = {}
+        if self.algorithms.overrides:
+            named = list(self._named())
+            self._check([name for _, names in named for name in names])
+            for each, names in named:
+                overridden[id(each)] = self._one(Operation(each.operation), names)
+        for code in self.program.codes:
+            for each in code.instructions:
+                if each.action not in (Action.COMPUTE, Action.COPY):
+                    found = overridden.get(id(each)) or Wanted(self.algorithms.of(Operation(each.operation)))
+                    self._found[id(each)] = replace(found, format=_format(code, each))
+
+    def of(self, each: Instruction) -> Wanted:
+        """What is wanted of an instruction; of one that is not the Program's own, the format is not known."""
+        return self._found.get(id(each)) or Wanted(self.algorithms.of(Operation(each.operation)))
+
+    def _named(self) -> Iterator[tuple[Instruction, list[str]]]:
+        """Every collective and transfer, with its name in each instance that runs it."""
+        instances: defaultdict[int, dict[str, None]] = defaultdict(dict)
+        for part in self.program.parts:
+            for execution in part.executions:
+                instances[execution.code][execution.instance] = None
+        for code, running in instances.items():
+            for each in self.program.codes[code].instructions:
+                if each.action not in (Action.COMPUTE, Action.COPY):
+                    yield each, [f"{instance}.{each.name}" for instance in running]
+
+    def _one(self, operation: Operation, names: list[str]) -> Wanted:
+        """What is wanted of all these, which run the same code."""
+        found = {self.algorithms.wanted(operation, name): name for name in names}
+        if len(found) > 1:
+            one, other = list(found.values())[:2]
+            raise PlanError(
+                f"'{one}' and '{other}' run the same code, but only one of them is overridden",
+                path="collectives.overrides",
+                hint="write a pattern that fits all of them, or none",
+            )
+        return next(iter(found))
+
+    def _check(self, names: list[str]) -> None:
+        for index in self.algorithms.unmatched(sorted(names)):
+            match = self.algorithms.overrides[index].match
+            raise PlanError(
+                f"no collective has a name that fits '{match}'",
+                path=f"collectives.overrides.{index}.match",
+                hint=nearest(match, {_NUMBER.sub(".*", name) for name in names}),
+            )
+
+
+def _format(code: Code, each: Instruction) -> str:
+    """The number format of what a collective adds up; nothing where it adds up nothing."""
+    if each.operation != Operation.ALL_REDUCE:
+        return ""
+    return code.slots[each.calls[0].inputs[0]].type.dtype.label

@@ -1,0 +1,94 @@
+"""How often the host calls for collectives: each by itself, or many alike as one reusable sub-graph.
+
+With reuse, as MindSpore's ``MS_COMM_COMPILER_OPT``, collectives of a stream that are alike - same operation,
+group, number format and bytes - form calls of so many each, if there are as many; the rest are called for one
+by one. That saves host time, no bytes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from simcluster.program.isa.instruction import Action, Code, Instruction
+from simcluster.program.isa.program import Program
+
+Alike = tuple[str, str, tuple[str, ...], str, int]
+"""Stream, operation, axes, number format and bytes: what equal collectives have in common."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostCalls:
+    """What the host spends on collectives: ``seconds`` for each call, a floor under what it starts, and how
+    many collectives that are alike are one call (``reuse``; None: each is one).
+    """
+
+    seconds: float = 0.0
+    reuse: int | None = None
+
+    def count(self, collectives: int) -> int:
+        """Calls for so many collectives that are alike."""
+        if self.reuse is None or collectives < self.reuse:
+            return collectives
+        whole, rest = divmod(collectives, self.reuse)
+        return whole + rest
+
+
+FREE_CALLS = HostCalls()
+
+
+@dataclass(frozen=True)
+class Calls:
+    """The collectives of a Program and what calling for them costs.
+
+    ``collectives`` has for every part those of one step by what they have in common, ``inside`` how many more
+    the graphs of pieces contain: no host calls for these.
+    """
+
+    host: HostCalls
+    collectives: tuple[Mapping[Alike, int], ...]
+    inside: tuple[int, ...]
+    _shares: dict[Alike, float] = field(default_factory=dict, init=False, repr=False)
+
+    @classmethod
+    def of(cls, program: Program, host: HostCalls) -> Calls:
+        """The collectives of all parts of a Program."""
+        by_code: list[list[Alike]] = []
+        inside = []
+        for code in program.codes:
+            found = [each for each in code.instructions if each.action is Action.COLLECTIVE]
+            by_code.append([alike(code, each) for each in found if not each.piece])
+            inside.append(sum(bool(each.piece) for each in found))
+        return cls(
+            host,
+            tuple(
+                Counter(kind for execution in part.executions for kind in by_code[execution.code])
+                for part in program.parts
+            ),
+            tuple(sum(inside[execution.code] for execution in part.executions) for part in program.parts),
+        )
+
+    def number(self, part: int) -> tuple[int, int]:
+        """Collectives that a rank of a part takes part in per step, and calls for them."""
+        found = self.collectives[part].values()
+        return sum(found) + self.inside[part], sum(map(self.host.count, found))
+
+    def seconds(self, code: Code, each: Instruction) -> float:
+        """Host seconds of one collective: its share of its call, on the part where that is largest.
+
+        One figure for all parts, since those of several meet in a collective that all of them must end.
+        """
+        if not self.host.seconds or each.piece:
+            return 0.0
+        kind = alike(code, each)
+        if kind not in self._shares:
+            counts = [found[kind] for found in self.collectives if found[kind]]
+            self._shares[kind] = max((self.host.count(count) / count for count in counts), default=1.0)
+        return self.host.seconds * self._shares[kind]
+
+
+def alike(code: Code, each: Instruction) -> Alike:
+    """What a collective has in common with others of one sub-graph."""
+    dtype = next((str(code.slots[slot].type.dtype) for slot in (*each.reads, *each.writes)), "")
+    return each.stream, each.operation, each.group, dtype, each.num_bytes

@@ -1,0 +1,272 @@
+"""What the collectives and transfers of a Program load on the links of a cluster (DESIGN 4.7, 4.8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from simcluster.cluster import Cluster, Placement, Way, placements_of
+from simcluster.cluster.topology.link_changes import Background, LinkChange
+from simcluster.collectives import (
+    PHASES,
+    Choice,
+    Load,
+    Operation,
+    Parts,
+    PartsByGroup,
+    Wanted,
+    collective_time,
+    copy_loads,
+    loads,
+    routine,
+    site,
+    work_loads,
+)
+from simcluster.program.communication.collective_overrides import Wants
+from simcluster.program.isa.instruction import Action, Instruction
+from simcluster.program.isa.program import Program
+from simcluster.program.symmetry.coloured_graph import Ints, Loads
+from simcluster.program.symmetry.rank_classes import TRANSFERS, Axes, Loading, Placed, pipeline_pairs
+
+Use = tuple[Operation, int, Wanted, PartsByGroup | None]
+"""An operation, its bytes, what is wanted of it, and the parts of each group where they are not equal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One phase of an algorithm over some axes; transfers also ``back`` along the pipeline.
+
+    Copies are those of the one who makes them: axes, operation and algorithm are their way.
+    """
+
+    axes: Axes
+    operation: str
+    algorithm: str
+    phase: int
+    back: bool = False
+    parts: PartsByGroup | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loaded:
+    """The loads of a Program, and which pattern of its axes (or of transfers) each phase has."""
+
+    loading: Loading
+    patterns: Mapping[Key, int]
+
+
+def loaded(program: Program, cluster: Cluster, wants: Wants) -> Loaded:
+    """The loads of every collective and transfer that the Program has, under the algorithm it uses."""
+    return _Loader(program, cluster, wants).run()
+
+
+@dataclass
+class _Rows:
+    """The loads of one phase so far: for some groups their links and loads."""
+
+    num_groups: int
+    parts: list[tuple[Ints, Load]] = field(default_factory=list)
+
+    def add(self, groups: Ints, load: Load) -> None:
+        """The loads of ``groups``, one row each."""
+        self.parts.append((groups, load))
+
+    def loads(self) -> Loads:
+        """All rows in the order of the groups; those of groups that do not use it are empty."""
+        if len(self.parts) == 1 and len(self.parts[0][0]) == self.num_groups:
+            only = self.parts[0][1]
+            return Loads.of(only.offsets, only.links, only.loads)
+        lengths = np.zeros(self.num_groups, dtype=np.int64)
+        for groups, load in self.parts:
+            lengths[groups] = np.diff(load.offsets)
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        links, amounts = np.empty(offsets[-1], dtype=np.int64), np.empty(offsets[-1])
+        for groups, load in self.parts:
+            inside = np.arange(len(load.links)) - np.repeat(load.offsets[:-1], np.diff(load.offsets))
+            places = np.repeat(offsets[groups], np.diff(load.offsets)) + inside
+            links[places], amounts[places] = load.links, load.loads
+        return Loads.of(offsets, links, amounts)
+
+
+@dataclass
+class _Loader:
+    program: Program
+    cluster: Cluster
+    wants: Wants
+    patterns: dict[Key, int] = field(default_factory=dict)
+    placed: dict[Axes, Placed] = field(default_factory=dict)
+
+    def run(self) -> Loaded:
+        mesh = self.program.mesh
+        groups = {
+            axes: self._copies(axes)
+            if axes in self.copied
+            else self._of(axes, mesh.groups(axes), *placements_of(self.cluster, mesh, axes))
+            for axes in self.program.groups
+        }
+        pairs = pipeline_pairs(mesh, self.program.stage_axis, ring=self.program.ring)
+        transfers: list[Loads] = []
+        if len(pairs):
+            placements, index = self.cluster.placements(pairs)
+            for back in (False, True):
+                transfers = self._of(TRANSFERS, pairs, placements, index, back=back, found=transfers)
+        links, changed = _links(self.cluster)
+        return Loaded(Loading(links, groups, transfers, changed, self.placed), self.patterns)
+
+    @cached_property
+    def uses(self) -> dict[Axes, tuple[Use, ...]]:
+        """By axes, what the instructions over them do, each once, in order."""
+        found: dict[Axes, dict[Use, None]] = {}
+        for code in self.program.codes:
+            for each in code.instructions:
+                if each.action not in (Action.COMPUTE, Action.COPY):
+                    use = Operation(each.operation), each.num_bytes, self.wants.of(each), each.parts
+                    found.setdefault(each.group, {})[use] = None
+        return {axes: tuple(uses) for axes, uses in found.items()}
+
+    @cached_property
+    def copied(self) -> dict[Axes, tuple[Way, set[int]]]:
+        """By axes that stand for a way, that way and the codes that copy over it."""
+        found: dict[Axes, tuple[Way, set[int]]] = {}
+        for number, code in enumerate(self.program.codes):
+            for each in code.instructions:
+                if each.action is Action.COPY:
+                    found.setdefault(each.group, (Way(each.operation), set()))[1].add(number)
+        return found
+
+    def _copies(self, axes: Axes) -> list[Loads]:
+        """What those who copy over a way load, each for itself."""
+        way, codes = self.copied[axes]
+        parts = [any(run.code in codes for run in part.executions) for part in self.program.parts]
+        ranks = np.flatnonzero(np.array(parts)[self.program.part_of_rank])
+        self.placed[axes] = Placed.of(self.cluster, self.program.mesh.groups(axes))
+        if way is not Way.WORK:
+            phases = {0: copy_loads(way, ranks, self.cluster)}
+        else:
+            kernels = {work.kernel for each in self._instructions(codes) for work in each.works}
+            used = [phase for phase, kernel in enumerate(PHASES) if kernel is None or kernel in kernels]
+            phases = {phase: work_loads(phase, ranks, self.cluster) for phase in used}
+        found: list[Loads] = []
+        for phase, load in phases.items():
+            rows = _Rows(self.program.mesh.num_ranks)
+            rows.add(ranks, load)
+            self.patterns[Key(axes, way, way, phase)] = len(found)
+            found.append(rows.loads())
+        return found
+
+    def _instructions(self, codes: Iterable[int]) -> Iterator[Instruction]:
+        """What is done on hosts in some codes."""
+        for number in codes:
+            code = self.program.codes[number]
+            yield from (each for each in code.instructions if each.operation == Way.WORK)
+
+    def _of(
+        self,
+        axes: Axes,
+        members: Ints,
+        placements: Sequence[Placement],
+        index: Ints,
+        *,
+        back: bool = False,
+        found: Sequence[Loads] = (),
+    ) -> list[Loads]:
+        """The patterns of groups, behind those ``found`` already; ``back``: from last member to first.
+
+        ``index`` [groups] says which of the ``placements`` each group has.
+        """
+        members = self.cluster.devices_of(members)
+        uses = self.uses.get(axes, ())
+        rows: dict[Key, _Rows] = {}
+        kinds: dict[tuple[Choice, ...], int] = {}
+        sorts, sort_of = _sorted_out(index.astype(np.int64), uses)
+        kind_of = np.empty(len(sorts), dtype=np.int64)
+        for number, first in enumerate(sorts.tolist()):
+            placement = placements[int(index[first])]
+            own = [parts.of_number(first) if parts else None for *_, parts in uses]
+            choices = tuple(self._choice(placement, *each) for each in zip(uses, own, strict=True))
+            kind_of[number] = kinds.setdefault(choices, len(kinds))
+            which = np.flatnonzero(sort_of == number)
+            ways = members[which, ::-1] if back else members[which]
+            done = {
+                Key(axes, use[0], choice.algorithm, 0, back, use[3]): mine
+                for use, choice, mine in zip(uses, choices, own, strict=True)
+            }
+            known: dict[object, list[Load]] = {}
+            for key, mine in done.items():
+                for phase, load in enumerate(self._loads(key, placement, ways, known, mine)):
+                    rows.setdefault(replace(key, phase=phase), _Rows(len(members))).add(which, load)
+        self.placed[axes] = Placed(placements, index.astype(np.int64), kind_of[sort_of])
+        patterns = list(found)
+        for key, each in rows.items():
+            self.patterns[key] = _place(each.loads(), patterns)
+        return patterns
+
+    def _choice(self, placement: Placement, use: Use, parts: Parts | None) -> Choice:
+        operation, num_bytes, wanted, _ = use
+        return collective_time(operation, placement, num_bytes, self.cluster, wanted, parts)
+
+    def _loads(
+        self,
+        key: Key,
+        placement: Placement,
+        members: Ints,
+        known: dict[object, list[Load]],
+        parts: Parts | None,
+    ) -> list[Load]:
+        """The phases of an operation; those that go a way that is ``known`` already load the same."""
+        if key.algorithm == "none":
+            return []
+        steps = routine(key.algorithm, Operation(key.operation), placement, self.cluster)
+        way = steps.way if parts is None and steps.way else object()
+        if way not in known:
+            where = site(placement, self.cluster)
+            known[way] = loads(steps, where, members, self.cluster.topology, parts)
+        return known[way]
+
+
+def _sorted_out(placed: Ints, uses: Sequence[Use]) -> tuple[Ints, Ints]:
+    """Groups of one placement and equal parts: the first one of each sort, and the sort of every group."""
+    sort_of, first = placed, np.unique(placed, return_index=True)[1]
+    for parts in dict.fromkeys(parts for *_, parts in uses if parts):
+        both = sort_of * len(parts.tables) + np.array(parts.of_group, dtype=np.int64)
+        _, first, sort_of = np.unique(both, return_index=True, return_inverse=True)
+    return first.astype(np.int64), sort_of.astype(np.int64)
+
+
+def phase_key(each: Instruction, choice: Choice, phase: int, back: bool) -> Key:
+    """The key of a phase of an instruction that is done as ``choice`` says."""
+    return Key(each.group, each.operation, choice.algorithm, phase, back, each.parts)
+
+
+def _place(loads: Loads, found: list[Loads]) -> int:
+    """The place of equal loads among those found, or behind them."""
+    for place, other in enumerate(found):
+        if (
+            np.array_equal(loads.offsets, other.offsets)
+            and np.array_equal(loads.links, other.links)
+            and np.array_equal(loads.loads, other.loads)
+        ):
+            return place
+    found.append(loads)
+    return len(found) - 1
+
+
+def _links(cluster: Cluster) -> tuple[Ints, dict[int, str]]:
+    """A number per link for its rate and what changes on it, and of changed links what that is."""
+    topology = cluster.topology
+    colours = np.empty(topology.num_links, dtype=np.int64)
+    rates: dict[float, int] = {}
+    for family in topology.families:
+        colours[family.first : family.first + family.size] = rates.setdefault(family.rate, len(rates))
+    told: dict[int, list[str]] = {}
+    every: tuple[LinkChange | Background, ...] = (*cluster.link_changes, *cluster.background)
+    for change in every:
+        touched = np.zeros(topology.num_links, dtype=np.int64)
+        touched[change.links] = 1
+        _, colours = np.unique(2 * colours + touched, return_inverse=True)
+        for link in change.links.tolist():
+            told.setdefault(link, []).append(str(change))
+    return colours, {link: f"{topology.name(link)}: {', '.join(texts)}" for link, texts in told.items()}

@@ -1,0 +1,1 @@
+"""Instructions, blocks of them, their executions, and the Program that they make."""

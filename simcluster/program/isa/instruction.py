@@ -1,0 +1,306 @@
+"""What a device is told to do: instructions over buffer slots, grouped into codes.
+
+A *code* is straight-line: the forward of one block for one micro-batch, say. The same code runs for many
+instances and micro-batches; an *execution* says which. Instructions name groups and peers relatively ("my
+tensor group", "the next stage"), so ranks that do the same run the same code.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+
+from simcluster.collectives import PartsByGroup
+from simcluster.layout import Layout, Movement, Strategy, base_axis, unrooted, whole
+from simcluster.model import Operator, Part, Phase, Place, Relocation, TensorType
+from simcluster.program.isa.producers import made
+from simcluster.work import Work
+
+COMPUTE = "compute"
+"""The stream of every kernel; collectives run on streams named after their axes."""
+
+INPUT = "input"
+"""What the input pipeline's streams begin with, and what waits for it are charged to."""
+
+OFFLOAD = "offload"
+"""The same of the streams on which values are copied between a device, its host and the host's disks."""
+
+HOST = "host_work"
+"""The stream of the operators that a device has on the processors of its host, and what waits for them."""
+
+
+def beside_device(stream: str) -> bool:
+    """Whether a stream is one of the host's: of what is copied there and back, or done there."""
+    return stream == HOST or stream.startswith(OFFLOAD)
+
+
+SEND_NEXT, RECV_PREV = "send_next", "recv_prev"
+SEND_PREV, RECV_NEXT = "send_prev", "recv_next"
+FOLDED_SEND_PREV, FOLDED_RECV_NEXT = "send_prev (activations)", "recv_next (activations)"
+FOLDED_SEND_NEXT, FOLDED_RECV_PREV = "send_next (gradients)", "recv_prev (gradients)"
+"""Activations go to the next stage and gradients back; where a pipeline is folded, its way back is the other
+way round, on streams of its own: both ends of a stream must agree on the order of what travels."""
+
+RECEIVER_OF = {
+    SEND_NEXT: RECV_PREV,
+    SEND_PREV: RECV_NEXT,
+    FOLDED_SEND_PREV: FOLDED_RECV_NEXT,
+    FOLDED_SEND_NEXT: FOLDED_RECV_PREV,
+}
+"""The stream at the other end of every stream that sends."""
+
+SENDER_OF = {receive: send for send, receive in RECEIVER_OF.items()}
+TRANSFER_STREAMS = (*(stream for pair in RECEIVER_OF.items() for stream in pair),)
+
+
+def sends(stream: str) -> bool:
+    """Whether a stream of transfers sends."""
+    return stream in RECEIVER_OF
+
+
+def with_next(stream: str) -> bool:
+    """Whether the other end of a stream of transfers is the next stage, not the one before."""
+    return stream in (SEND_NEXT, RECV_NEXT, FOLDED_SEND_NEXT, FOLDED_RECV_NEXT)
+
+
+class Purpose(enum.StrEnum):
+    """What a communication stream is for, behind its axes; activations have the axes' own stream.
+
+    Behind a weight gradient that waits for the network, the next layer's activations would wait too; and
+    behind the gradients of one unit the weights of the next. Receives are posted early: on the stream of
+    other collectives, the parts of a transfer would wait behind them.
+    """
+
+    ACTIVATIONS = ""
+    ONCE = " (step)"
+    WEIGHTS = " (weights)"
+    GRADIENTS = " (gradients)"
+    PARTS = " (transfer)"
+
+
+def stream_name(axes: tuple[str, ...], purpose: Purpose) -> str:
+    """The stream of collectives over ``axes`` for one purpose."""
+    return "+".join(map(unrooted, axes)) + purpose
+
+
+def stream_axes(stream: str, stage_axis: str) -> str:
+    """The mesh axes that a communication stream serves, as results name them: a piece of an axis as it."""
+    if stream in TRANSFER_STREAMS:
+        return stage_axis
+    axes = stream.partition(" ")[0].split("+")
+    return "+".join(dict.fromkeys(whole(base_axis(axis)) for axis in axes))
+
+
+class Scope(enum.StrEnum):
+    """How long a buffer lives: one execution, one micro-batch across executions, or for good.
+
+    ``kept`` are gathered weights that all micro-batches in flight share, from the first one's forward to the
+    last one's backward.
+    """
+
+    LOCAL = "local"
+    MICRO_BATCH = "micro_batch"
+    KEPT = "kept"
+    STEP = "step"
+
+
+class Category(enum.StrEnum):
+    """What a buffer's memory is booked under."""
+
+    PARAMETERS = "parameters"
+    GRADIENTS = "gradients"
+    OPTIMIZER = "optimizer_states"
+    KV_CACHE = "kv_cache"
+    ACTIVATIONS = "activations"
+    TEMPORARY = "temporary"
+    COMMUNICATION = "communication"
+    RUNTIME = "runtime"
+
+
+class Action(enum.StrEnum):
+    """What an instruction does; a copy moves bytes inside a host, on a way of the device's own."""
+
+    COMPUTE = "compute"
+    COLLECTIVE = "collective"
+    SEND = "send"
+    RECEIVE = "receive"
+    COPY = "copy"
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A buffer as a code sees it: local type, scope, and the bytes it takes where it is allocated.
+
+    ``whole`` and ``layout`` say which tensor it is a part of, and which part. ``feed`` slots are filled from
+    the batch when the code starts, ids with numbers ``below`` a bound, or from a ``part`` of it. ``place`` is
+    the memory it is in.
+    """
+
+    name: str
+    scope: Scope
+    type: TensorType
+    category: Category
+    num_bytes: int
+    whole: TensorType
+    layout: Layout
+    feed: bool = False
+    below: int = 0
+    part: Part | None = None
+    place: Place = Place.DEVICE
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One operator, or one movement or relocation of one tensor, on slots (by index); None moves it to
+    another stage.
+
+    ``masked`` are inputs that count only at coordinate 0 of the given axes; outputs in ``adds`` are added to
+    what the slot holds.
+    """
+
+    name: str
+    operator: Operator | Movement | Relocation | None
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    strategy: Strategy = Strategy()
+    masked: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    adds: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One launch on one stream.
+
+    ``after`` are instructions of the same code that must have ended. ``drops`` are slots this instruction is
+    the last to read on its stream; a buffer is released when every dropper has ended. For collectives and
+    transfers, ``num_bytes`` counts as nccl-tests counts, and ``group`` names the axes. Of a copy,
+    ``operation`` is its way, which ``group`` holds too, and ``at_most`` the bytes/s that it asks for. An
+    all-to-all-v says its ``parts``, group by group; ``num_bytes`` is then what a rank of all groups has on
+    average. ``in_place``: what it writes takes the place of what it drops. ``scratch``: bytes that it holds
+    while it runs, besides its slots. ``piece`` names the function, launched as one graph, that it belongs to;
+    ``dispatches`` is the host's time for it in multiples of what it spends on one operator. ``chunked`` names
+    the collective that it is a chunk of, or goes in chunks with.
+    """
+
+    name: str
+    action: Action
+    stream: str
+    calls: tuple[Call, ...]
+    after: tuple[int, ...] = ()
+    drops: tuple[int, ...] = ()
+    works: tuple[Work, ...] = ()
+    operation: str = ""
+    group: tuple[str, ...] = ()
+    num_bytes: int = 0
+    in_place: bool = False
+    at_most: float = math.inf
+    why: str = ""
+    parts: PartsByGroup | None = None
+    scratch: int = 0
+    piece: str = ""
+    dispatches: float = 1.0
+    chunked: str = ""
+
+    @property
+    def reads(self) -> tuple[int, ...]:
+        """Slots read, each once, in order."""
+        return tuple(dict.fromkeys(slot for call in self.calls for slot in call.inputs))
+
+    @property
+    def writes(self) -> tuple[int, ...]:
+        """Slots written, each once, in order."""
+        return tuple(dict.fromkeys(slot for call in self.calls for slot in call.outputs))
+
+    @property
+    def adds(self) -> tuple[int, ...]:
+        """Slots written that are added to, each once, in order."""
+        return tuple(dict.fromkeys(call.outputs[index] for call in self.calls for index in sorted(call.adds)))
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes of a collective or transfer; of kernels, their traffic to memory."""
+        return self.num_bytes or sum(work.bytes_moved for work in self.works)
+
+    @property
+    def flops(self) -> int:
+        """FLOPs of all its kernels."""
+        return sum(work.flops for work in self.works)
+
+
+@dataclass(frozen=True)
+class Code:
+    """A straight line of instructions, in program order, over slots."""
+
+    name: str
+    phase: str
+    instructions: tuple[Instruction, ...]
+    slots: tuple[Slot, ...]
+
+    @cached_property
+    def streams(self) -> tuple[str, ...]:
+        """The streams used, in order of first use."""
+        return tuple(dict.fromkeys(instruction.stream for instruction in self.instructions))
+
+    @cached_property
+    def written(self) -> dict[int, tuple[int, ...]]:
+        """Slot -> the instructions that make up what it holds at the end: of every stream the last."""
+        found: defaultdict[int, dict[str, int]] = defaultdict(dict)
+        for index, each in enumerate(self.instructions):
+            for slot in each.writes:
+                made(found[slot], each.stream, index, adds=slot in each.adds)
+        return {slot: tuple(makers.values()) for slot, makers in found.items()}
+
+    @cached_property
+    def books(self) -> dict[int, tuple[int, ...]]:
+        """Slot -> the instructions of which the first to begin books it, where this code does so.
+
+        That is the first to write it. What comes from the batch nobody writes: in a forward it is there as
+        soon as the code begins, or one of its streams reads it before that.
+        """
+        found: dict[int, tuple[int, ...]] = {}
+        for index, each in enumerate(self.instructions):
+            for slot in each.writes:
+                found.setdefault(slot, (index,))
+        feeds = [index for index, slot in enumerate(self.slots) if slot.feed and self.phase == Phase.FORWARD]
+        for slot in feeds:
+            readers = [index for index, each in enumerate(self.instructions) if slot in each.reads]
+            found.setdefault(slot, tuple(dict.fromkeys((0, *readers))))
+        return found
+
+    @cached_property
+    def dropped(self) -> dict[int, tuple[int, ...]]:
+        """Slot -> the instructions that drop it; the last of all to end releases it."""
+        found: defaultdict[int, list[int]] = defaultdict(list)
+        for index, each in enumerate(self.instructions):
+            for slot in dict.fromkeys(each.drops):
+                found[slot].append(index)
+        return {slot: tuple(droppers) for slot, droppers in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One run of a code: for which instance, which micro-batch, as part of which action of the schedule.
+
+    ``waits_for_transfers`` holds the kernels back until every transfer posted before is over. Nothing of it
+    starts before everything posted on the streams ``behind`` is over. ``after``: executions of the part that
+    must have ended before this one starts, each as its place and how many steps ago; before the first step
+    all have. ``gathered`` is the micro-batch for which the kept weights that it uses were gathered.
+    """
+
+    code: int
+    instance: str
+    micro_batch: int
+    action: str
+    waits_for_transfers: bool = False
+    behind: tuple[str, ...] = ()
+    after: tuple[tuple[int, int], ...] = ()
+    gathered: int = -1
+
+    def label(self, scope: Scope) -> int:
+        """The micro-batch that tells buffers of one name apart; -1 for what lives throughout."""
+        if scope is Scope.KEPT:
+            return self.gathered
+        return self.micro_batch if scope is Scope.MICRO_BATCH else -1

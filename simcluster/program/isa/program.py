@@ -1,0 +1,203 @@
+"""The Program: what the ranks of every part run, and the memory they hold all along."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.layout import Layout, Mesh
+from simcluster.model import Place, TensorType
+from simcluster.program.isa.instruction import Category, Code, Execution, Scope, with_next
+from simcluster.work import DType
+
+
+@dataclass(frozen=True, slots=True)
+class Resident:
+    """A buffer that exists from before the step to after it.
+
+    It is the part that ``layout`` gives a rank of a tensor of type ``whole``; ``origin`` names the parameter
+    whose initial values it starts with, or is empty if it starts at zero. ``place`` is the memory it is in.
+    """
+
+    name: str
+    category: Category
+    num_bytes: int
+    whole: TensorType
+    layout: Layout
+    origin: str = ""
+    place: Place = Place.DEVICE
+
+    @classmethod
+    def room(cls, name: str, category: Category, num_bytes: int) -> Resident:
+        """Memory that is held for no tensor in particular."""
+        return cls(name, category, num_bytes, TensorType((0,), DType.UINT8), Layout.replicated(1))
+
+
+@dataclass(frozen=True)
+class PartProgram:
+    """What each rank of one part runs, in program order.
+
+    A part is a pipeline stage; where the ranks of a stage train unequal numbers of micro-batches, it is those
+    of the stage that train equally many. ``names`` maps (instance, slot name) to the buffer's name among all
+    of the part, where it is not simply ``instance.slot``: values that cross blocks, tied parameters.
+    ``slices`` are, of instances that work on one slice of sequences, the instance of the first slice and the
+    slice.
+    """
+
+    executions: tuple[Execution, ...]
+    residents: tuple[Resident, ...]
+    names: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    slices: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+
+    def buffer(self, instance: str, slot: str) -> str:
+        """The name of a slot of an instance among all of the part."""
+        return self.names.get((instance, slot)) or f"{instance}.{slot}"
+
+
+@dataclass(frozen=True)
+class Program:
+    """Codes and what each part makes of them.
+
+    The stage of a rank is its coordinate along ``stage_axis``. Every stage has the same ``num_variants``
+    parts, one behind the other in ``parts``; which of them a rank runs follows from its coordinate along
+    ``variant_axis``, by ``variants``. Where there is one variant, parts are stages. ``workspaces`` is
+    how many the matmul library holds on every device. ``assigned`` says of every rank which part it runs,
+    where that follows from no axis.
+    """
+
+    mesh: Mesh
+    stage_axis: str
+    codes: tuple[Code, ...]
+    parts: tuple[PartProgram, ...]
+    variant_axis: str = ""
+    variants: tuple[int, ...] = (0,)
+    workspaces: int = 0
+    assigned: tuple[int, ...] = ()
+
+    def stage_of(self, rank: int) -> int:
+        """The pipeline stage of a rank."""
+        return self.part_of(rank) // self.num_variants
+
+    def part_of(self, rank: int) -> int:
+        """The part that a rank runs, as an index into ``parts``."""
+        return int(self.part_of_rank[rank])
+
+    def fullest(self, stage: int) -> int:
+        """The part of a stage that runs most, which is that of the most micro-batches."""
+        parts = range(stage * self.num_variants, (stage + 1) * self.num_variants)
+        return max(parts, key=lambda part: len(self.parts[part].executions))
+
+    @property
+    def num_variants(self) -> int:
+        """Parts of every stage."""
+        return max(self.variants) + 1
+
+    @property
+    def num_stages(self) -> int:
+        """Pipeline stages."""
+        return len(self.parts) // self.num_variants
+
+    @cached_property
+    def ring(self) -> bool:
+        """Whether the last stage exchanges anything with the first as the one behind it."""
+        last = {each.code for part in self.parts[-self.num_variants :] for each in part.executions}
+        streams = {stream for code in last for stream in self.codes[code].streams}
+        return any(map(with_next, streams))
+
+    @cached_property
+    def part_of_rank(self) -> NDArray[np.int64]:
+        """The part of every rank, shape [ranks]."""
+        if self.assigned:
+            return np.array(self.assigned, dtype=np.int64)
+
+        def along(axis: str) -> NDArray[np.int64]:
+            if axis not in self.mesh.sizes:
+                return np.zeros(self.mesh.num_ranks, dtype=np.int64)
+            return np.asarray(self.mesh.coordinates[:, self.mesh.names.index(axis)])
+
+        variant = np.array(self.variants, dtype=np.int64)[along(self.variant_axis)]
+        return np.asarray(along(self.stage_axis) * self.num_variants + variant)
+
+    @cached_property
+    def references(self) -> tuple[Mapping[str, int], ...]:
+        """Per part: buffer of micro-batch scope -> how many droppers must end before it is released."""
+        found = []
+        for part in self.parts:
+            runs = {(execution.code, execution.instance) for execution in part.executions}
+            counts: Counter[str] = Counter()
+            for index, instance in runs:
+                code = self.codes[index]
+                for instruction in code.instructions:
+                    for slot in instruction.drops:
+                        if code.slots[slot].scope is Scope.MICRO_BATCH:
+                            counts[part.buffer(instance, code.slots[slot].name)] += 1
+            found.append(dict(counts))
+        return tuple(found)
+
+    @cached_property
+    def shares(self) -> tuple[Mapping[tuple[str, int], int], ...]:
+        """Per part: kept buffer and the micro-batch it was gathered for -> droppers until its release."""
+        found = []
+        for part in self.parts:
+            kept: Counter[tuple[str, int]] = Counter()
+            for execution in part.executions:
+                code = self.codes[execution.code]
+                for slot in (slot for each in code.instructions for slot in each.drops):
+                    if code.slots[slot].scope is Scope.KEPT:
+                        name = part.buffer(execution.instance, code.slots[slot].name)
+                        kept[name, execution.gathered] += 1
+            found.append(dict(kept))
+        return tuple(found)
+
+    @cached_property
+    def makers(self) -> tuple[Mapping[str, int], ...]:
+        """Per part: buffer of micro-batch scope -> how many runs of codes book it, the first of all for all.
+
+        They add to it, or read what comes from the batch.
+        """
+        found = []
+        for part in self.parts:
+            runs = {(execution.code, execution.instance) for execution in part.executions}
+            counts: Counter[str] = Counter()
+            for index, instance in runs:
+                code = self.codes[index]
+                for slot in code.books:
+                    if code.slots[slot].scope is Scope.MICRO_BATCH:
+                        counts[part.buffer(instance, code.slots[slot].name)] += 1
+            found.append(dict(counts))
+        return tuple(found)
+
+    @cached_property
+    def groups(self) -> tuple[tuple[str, ...], ...]:
+        """Every group of axes that a collective runs over, sorted."""
+        return tuple(sorted({each.group for code in self.codes for each in code.instructions if each.group}))
+
+    def digest(self) -> str:
+        """A structural digest: equal for Programs with the same kinds, shapes, groups and order."""
+        total = hashlib.sha256()
+        for line in self._lines():
+            total.update(line.encode())
+        return total.hexdigest()[:16]
+
+    def _lines(self) -> Iterator[str]:
+        yield f"mesh {self.mesh}\n"
+        for code in self.codes:
+            yield f"code {code.name} {code.phase}\n"
+            for each in code.instructions:
+                shapes = [str(code.slots[slot].type) for slot in (*each.reads, *each.writes)]
+                what = [str(getattr(call.operator, "kind", "")) for call in each.calls]
+                links = f"{each.group} {each.num_bytes} {each.after} {each.drops}"
+                links += f" {each.parts.digest()}" if each.parts else ""
+                links += f" in {each.piece} x {each.dispatches:g}" if each.piece else ""
+                yield f"  {each.stream} {what} {shapes} {links}\n"
+        for part in self.parts:
+            for run in part.executions:
+                yield f"{run.code} {run.instance} {run.micro_batch}\n"
+            for resident in part.residents:
+                yield f"{resident.category} {resident.num_bytes}\n"

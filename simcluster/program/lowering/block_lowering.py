@@ -1,0 +1,379 @@
+"""Lowering of a block: its nodes of one phase become one code of instructions over slots.
+
+Layers and micro-batches are lowered once; instances only bind names.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from simcluster.layout import Kind, Mesh, Movement
+from simcluster.model import Block, Node, Operator, Place, Relocation, Role
+from simcluster.plan.execution.kernel_fusion import kernel_nodes
+from simcluster.plan.redistribution.redistribution_planner import collective_bytes, routed_parts
+from simcluster.plan.spec.framework import FrameworkMemorySpec
+from simcluster.plan.subgraphs.subgraph import USUAL_GRAPHS, Graphs
+from simcluster.program.isa.instruction import (
+    COMPUTE,
+    Action,
+    Call,
+    Code,
+    Instruction,
+    Scope,
+    Slot,
+)
+from simcluster.program.isa.producers import made
+from simcluster.program.lowering.fused_kernel import joined
+from simcluster.program.lowering.graph_launch import launched
+from simcluster.program.lowering.host_device_copies import copied, room_for
+from simcluster.program.lowering.host_operators import on_processors
+from simcluster.program.lowering.lifetimes import Uses
+from simcluster.program.lowering.memory_categories import Categories
+from simcluster.program.lowering.phases import (
+    BACKWARD,
+    FORWARD,
+    RECOMPUTE,
+    WEIGHTS,
+    phases_of,
+    stream_of,
+)
+from simcluster.program.lowering.segments import in_segments, phase_of
+from simcluster.program.lowering.storage import internal, local_type, stored, views, whole_sizes
+from simcluster.work import DType, Kernel, Work
+
+_COMPUTED = (FORWARD, RECOMPUTE, BACKWARD, WEIGHTS)
+"""What is done for every micro-batch, in order of the kernels."""
+
+_ADDED = (Role.ACCUMULATOR, Role.SUM)
+_MATRIX = (Kernel.GEMM, Kernel.ATTENTION, Kernel.CONV)
+
+
+@dataclass(frozen=True, slots=True)
+class Lowering:
+    """What lowering needs to know besides the block.
+
+    ``prefetch`` bounds how early an all-gather may start: not before the ``prefetch + 1``-th kernel ahead of
+    its first reader has ended. With ``blocking``, kernels and collectives of activations take turns in
+    program order, but inside of pieces that are graphs. ``tf32``: matrix kernels on fp32 operands run at the
+    rate of tf32. ``graphs``: how pieces run that are graphs. ``attention``: the release of the fused
+    attention kernel, where it is not the best there is. ``storage``: what tensors and kernels take besides
+    their bytes. With ``segments`` codes end where a kernel waits for a collective, so that those of
+    overlapped actions may alternate.
+    """
+
+    mesh: Mesh
+    prefetch: int
+    blocking: bool = False
+    tf32: bool = False
+    graphs: Graphs = USUAL_GRAPHS
+    attention: int | None = None
+    storage: FrameworkMemorySpec = FrameworkMemorySpec()
+    segments: bool = False
+
+
+def lower(block: Block, settings: Lowering, given: Mapping[str, Scope] | None = None) -> dict[str, Code]:
+    """The codes of a block by name; phases in which it does nothing are absent.
+
+    ``given`` says how long values live that other blocks read.
+    """
+    phases = phases_of(block)
+    # Where collectives block, no kernel runs beside one, and segments would lose what waits for what.
+    if settings.segments and not settings.blocking:
+        phases = in_segments(phases, _COMPUTED)
+    uses = Uses.of(block, phases, given or {}, stream_of)
+    forward = [node for name, nodes in phases.items() if phase_of(name) == FORWARD for node in nodes]
+    categories = Categories.of(block, uses)
+    sizes = whole_sizes(block, forward, settings.mesh, settings.storage, uses) | views(block, uses)
+    return {
+        name: _CodeWriter(block, name, nodes, settings, uses, sizes, categories).write()
+        for name, nodes in phases.items()
+        if nodes
+    }
+
+
+def scopes(block: Block) -> dict[str, Scope]:
+    """How long the buffer of every value of a block lives."""
+    uses = Uses.of(block, phases_of(block), {}, stream_of)
+    return {value: uses.scope(value) for value in block.values}
+
+
+@dataclass
+class _CodeWriter:
+    block: Block
+    name: str
+    nodes: Sequence[Node]
+    settings: Lowering
+    uses: Uses
+    sizes: Mapping[str, int]
+    categories: Categories
+    slots: list[Slot] = field(default_factory=list)
+    index: dict[str, int] = field(default_factory=dict)
+    instructions: list[Instruction] = field(default_factory=list)
+
+    def write(self) -> Code:
+        kernels = kernel_nodes(self.nodes)
+        self.internal = internal(self.nodes, kernels, self.uses)
+        for nodes in kernels:
+            self.instructions.append(self._instruction(nodes))
+        phase = phase_of(self.name)
+        self.instructions = launched(self.instructions, self.settings.graphs.launch)
+        instructions = tuple(stored(self._with_edges(), self.slots, self.settings.storage, phase))
+        return Code(f"{self.block.name}.{self.name}", phase, instructions, tuple(self.slots))
+
+    # -- slots ------------------------------------------------------------------------------------------
+
+    def _slot(self, value: str) -> int:
+        if value not in self.index:
+            self.index[value] = len(self.slots)
+            self.slots.append(self._made_slot(value))
+        return self.index[value]
+
+    def _made_slot(self, value: str) -> Slot:
+        kind = self.block.values[value]
+        local = local_type(kind, self.settings.mesh)
+        scope = self.uses.scope(value)
+        size = self.sizes.get(value, local.num_bytes)
+        size = 0 if kind.role is Role.VIEW or value in self.internal else size
+        assert kind.layout is not None
+        feed = kind.role is Role.FEED
+        return Slot(
+            value,
+            scope,
+            local,
+            self.categories.category(value),
+            size,
+            kind.type,
+            kind.layout,
+            feed,
+            kind.below,
+            kind.part,
+            kind.place,
+        )
+
+    # -- instructions -----------------------------------------------------------------------------------
+
+    def _instruction(self, nodes: tuple[Node, ...]) -> Instruction:
+        first = nodes[0]
+        calls = tuple(self._call(node) for node in nodes)
+        if isinstance(first.operator, Movement) and first.operator.is_collective:
+            return self._collective(first, first.operator, calls)
+        if isinstance(first.operator, Relocation):
+            return copied(first, first.operator, calls[0], self.slots)
+        works = joined([self._works(node) for node in nodes], self._internal_bytes(nodes))
+        if first.place is Place.HOST:
+            return on_processors(first, calls[0], works)
+        name = first.kernel or first.name
+        return Instruction(
+            name,
+            Action.COMPUTE,
+            COMPUTE,
+            calls,
+            works=works,
+            why=first.why,
+            piece=first.piece,
+            chunked=first.chunked,
+        )
+
+    def _call(self, node: Node) -> Call:
+        adds = frozenset(index for index, value in enumerate(node.outputs) if self._added(value))
+        return Call(
+            node.name,
+            node.operator,
+            tuple(self._slot(value) for value in node.inputs),
+            tuple(self._slot(value) for value in node.outputs),
+            node.strategy,
+            node.masked,
+            adds,
+        )
+
+    def _added(self, value: str) -> bool:
+        """Whether what is written is added to what is there; disks do not add."""
+        kind = self.block.values[value]
+        return kind.role in _ADDED and kind.place is not Place.DISK
+
+    def _collective(self, node: Node, movement: Movement, calls: tuple[Call, ...]) -> Instruction:
+        return Instruction(
+            node.name,
+            Action.COLLECTIVE,
+            stream_of(self.name, node),
+            calls,
+            operation=str(movement.kind),
+            group=movement.axes,
+            num_bytes=sum(map(partial(self._moved, movement), calls)),
+            in_place=movement.kind is Kind.ALL_REDUCE,
+            why=node.why,
+            piece=node.piece,
+            parts=routed_parts(movement, self.settings.mesh),
+            chunked=node.chunked,
+        )
+
+    def _moved(self, movement: Movement, call: Call) -> int:
+        """The bytes of one tensor's movement; some have none on one side."""
+        before, after = (
+            next((self.slots[slot].type for slot in slots), None) for slots in (call.inputs, call.outputs)
+        )
+        return collective_bytes(movement, before, after, self.settings.mesh)
+
+    def _works(self, node: Node) -> tuple[Work, ...]:
+        inputs = [self.slots[self._slot(value)].type for value in node.inputs]
+        outputs = [self.slots[self._slot(value)].type for value in node.outputs]
+        if isinstance(node.operator, Operator):
+            adds = any(self.block.values[value].role in _ADDED for value in node.outputs)
+            return tuple(map(self._rated, node.operator.work(inputs, outputs, accumulate=adds)))
+        if self.block.values[node.outputs[0]].role is Role.VIEW:
+            return ()
+        moved = outputs[0].num_bytes
+        return (Work(Kernel.COPY, outputs[0].dtype, flops=0, bytes_read=moved, bytes_written=moved),)
+
+    def _rated(self, work: Work) -> Work:
+        """The work at the rate of the format in which matrix units multiply, by the kernel there is."""
+        if work.kernel is Kernel.ATTENTION and self.settings.attention is not None:
+            work = replace(work, sizes=(*work.sizes, ("release", self.settings.attention)))
+        if self.settings.tf32 and work.kernel in _MATRIX and work.dtype is DType.FP32:
+            return replace(work, dtype=DType.TF32)
+        return work
+
+    def _internal_bytes(self, nodes: Sequence[Node]) -> tuple[int, int]:
+        """Bytes that operators of a kernel read and write, and the kernel does not.
+
+        It reads nothing that it makes, nor anything a second time for another operator; it writes what others
+        read.
+        """
+
+        def total(values: Sequence[str]) -> int:
+            return sum(self.slots[self.index[value]].type.num_bytes for value in values)
+
+        there: set[str] = set()
+        again: list[str] = []
+        inside: list[str] = []
+        for node in nodes:
+            if any(self.block.values[value].role is Role.VIEW for value in node.outputs):
+                # A view moves nothing: it is there if what it shows is.
+                there.update(node.outputs if there.issuperset(node.inputs) else ())
+                continue
+            again += [value for value in node.inputs if value in there]
+            inside += [value for value in node.outputs if value in self.internal]
+            there.update(node.inputs, node.outputs)
+        return total(again), total(inside)
+
+    # -- order ------------------------------------------------------------------------------------------
+
+    def _with_edges(self) -> tuple[Instruction, ...]:
+        """The instructions with what each must wait for and which buffers each is the last to read."""
+        maker: dict[int, int] = {}
+        readers: dict[int, list[int]] = defaultdict(list)
+        for index, each in enumerate(self.instructions):
+            for slot in each.reads:
+                readers[slot].append(index)
+            for slot in each.writes:
+                maker.setdefault(slot, index)
+        drops = self._drops(readers, maker)
+        barriers = [
+            index for index, each in enumerate(self.instructions) if each.operation == str(Kind.BARRIER)
+        ]
+        found = []
+        makers: defaultdict[int, dict[str, int]] = defaultdict(dict)
+        for index, each in enumerate(self.instructions):
+            after = {place for slot in each.reads for place in makers[slot].values()}
+            for slot in each.writes:
+                made(makers[slot], each.stream, index, adds=slot in each.adds)
+            after.update(self._prefetch_edge(index, readers))
+            after.update(self._turn(index))
+            after.update(room_for(index, self.instructions))
+            if barriers:
+                after.update(self._fence(index, barriers))
+            found.append(replace(each, after=tuple(sorted(after)), drops=tuple(drops.get(index, ()))))
+        return tuple(found)
+
+    def _turn(self, index: int) -> Iterator[int]:
+        """Where collectives of activations block: the kernel before one, and for a kernel all since it, but
+        those that it goes in chunks with.
+        """
+        if not self.settings.blocking or phase_of(self.name) not in _COMPUTED:
+            return
+        if self._inside(index):
+            return
+        kernel, chunked = self.instructions[index].action is Action.COMPUTE, self.instructions[index].chunked
+        if not kernel and not self._of_activations(self.instructions[index]):
+            return
+        for other in range(index - 1, -1, -1):
+            before = self.instructions[other]
+            if before.action is Action.COMPUTE:
+                if not kernel:
+                    yield other
+                return
+            if kernel and not (chunked and chunked == before.chunked) and self._of_activations(before):
+                yield other
+
+    def _inside(self, index: int) -> bool:
+        """Whether an instruction of a graph has one of that graph before it: no host comes between them."""
+        piece = self.instructions[index].piece
+        return bool(piece) and any(each.piece == piece for each in self.instructions[:index])
+
+    def _fence(self, index: int, barriers: Sequence[int]) -> Iterator[int]:
+        """Whom a barrier waits for, the last of every stream before it; and the barrier before all others."""
+        yield from [each for each in barriers if each < index][-1:]
+        if index in barriers:
+            last = {self.instructions[number].stream: number for number in range(index)}
+            yield from last.values()
+
+    def _of_activations(self, each: Instruction) -> bool:
+        if each.action is Action.COPY:
+            return False
+        roles = {self.block.values[self.slots[slot].name].role for slot in each.reads}
+        return roles <= {Role.ACTIVATION, Role.GRADIENT}
+
+    def _drops(self, readers: Mapping[int, list[int]], maker: Mapping[int, int]) -> dict[int, list[int]]:
+        """Instruction -> slots it drops: on every stream the last reader; the maker if nobody reads."""
+        found: dict[int, list[int]] = defaultdict(list)
+        for slot, each in enumerate(self.slots):
+            own = each.scope is Scope.LOCAL
+            streams = None if own else self.uses.drops(each.name, self.name)
+            last: dict[str, int] = {}
+            for index in readers.get(slot, ()):
+                stream = self.instructions[index].stream
+                if streams is None or stream in streams:
+                    last[stream] = index
+            if not last and own:
+                last[""] = maker[slot]
+            for index in last.values():
+                found[index].append(slot)
+        return found
+
+    def _turn_edge(self, index: int, readers: Mapping[int, list[int]]) -> Iterator[int]:
+        """What goes around leaves when the kernel that reads it begins: two of its kind are held at once."""
+        (slot,) = self.instructions[index].reads
+        kernels = [i for i, each in enumerate(self.instructions) if each.stream == COMPUTE]
+        users = [i for i in readers[slot] if i in kernels]
+        before = [i for i in kernels if users and i < min(users[0], index)]
+        if before:
+            yield before[-1]
+
+    def _kernels_ahead(self, index: int) -> list[int]:
+        """The kernels before an instruction; of those that are the chunks of one the last."""
+        found: dict[object, int] = {}
+        for place, each in enumerate(self.instructions[:index]):
+            if each.stream == COMPUTE and (each.works or not each.chunked):
+                found[each.chunked or place] = place
+        return sorted(found.values())
+
+    def _prefetch_edge(self, index: int, readers: Mapping[int, list[int]]) -> Iterator[int]:
+        """A gathered copy may not be made arbitrarily early: the kernel that far ahead of its reader.
+
+        Of those that are issued before it: where several results are gathered before the first is read, the
+        kernels in between belong to the others.
+        """
+        each = self.instructions[index]
+        if each.operation == Kind.ROTATE:
+            yield from self._turn_edge(index, readers)
+        if each.operation != Kind.ALL_GATHER or phase_of(self.name) not in _COMPUTED:
+            return
+        first = min((index for slot in each.writes for index in readers.get(slot, ())), default=0)
+        ahead = self._kernels_ahead(first)
+        prefetch = self.settings.graphs.prefetch if each.piece else self.settings.prefetch
+        early = [i for i in ahead[: max(len(ahead) - prefetch, 0)] if i < index]
+        if early:
+            yield early[-1]

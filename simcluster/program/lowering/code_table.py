@@ -1,0 +1,70 @@
+"""The codes of a Program, each lowered once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from simcluster.model import Block
+from simcluster.plan.execution.execution_policy import Conduct
+from simcluster.program.isa.instruction import COMPUTE, Code, Scope, Slot
+from simcluster.program.lowering.block_lowering import Lowering, lower
+from simcluster.program.lowering.phases import BEGIN, GATHER, REDUCE, REGATHER, SCATTER
+from simcluster.program.lowering.segments import phase_of
+from simcluster.program.lowering.stage_transfer import carried, transfer
+
+
+@dataclass
+class CodeTable:
+    """All codes, each once, found by block and phase or by what a transfer carries."""
+
+    settings: Lowering
+    conduct: Conduct
+    codes: list[Code] = field(default_factory=list)
+    by_block: dict[str, Mapping[str, int]] = field(default_factory=dict)
+    transfers: dict[tuple[str, Slot], int] = field(default_factory=dict)
+    runs: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
+
+    def of(self, block: Block, given: Mapping[str, Scope] | None = None) -> Mapping[str, int]:
+        """Phase -> code index; ``given`` says how long values live that other blocks read."""
+        if block.name not in self.by_block:
+            made = lower(block, self.settings, given)
+            if self.conduct.gathers_together and block.parameters:
+                # Its weights are gathered in buckets, which are blocks without parameters.
+                for phase in (BEGIN, GATHER, REGATHER):
+                    made.pop(phase, None)
+            if self.conduct.scatters_together and block.parameters:
+                made.pop(SCATTER, None)
+            if not self.conduct.by_layer and block.parameters:
+                # Its gradients travel in buckets, which are blocks without parameters.
+                made.pop(REDUCE, None)
+            self.by_block[block.name] = {phase: self.add(code) for phase, code in made.items()}
+        return self.by_block[block.name]
+
+    def run(self, block: Block, phase: str) -> tuple[int, ...]:
+        """The codes of a phase of a block in order: one, or its segments, or none."""
+        key = block.name, phase
+        if key not in self.runs:
+            found = self.of(block).items()
+            self.runs[key] = tuple(code for name, code in found if phase_of(name) == phase)
+        return self.runs[key]
+
+    def transfer(self, stream: str, block: Block, value: str, *, gradient: bool) -> int:
+        """The code that moves a value of a block, or its gradient, to or from a neighbouring stage."""
+        kind = block.values[block.gradients[value] if gradient else value]
+        slot = carried(kind, self.settings.mesh)
+        key = (stream, slot)
+        if key not in self.transfers:
+            code = transfer(stream, slot, kind.role, self.settings.mesh, self.conduct.scatter)
+            self.transfers[key] = self.add(code)
+        return self.transfers[key]
+
+    def step_streams(self, phase: str) -> tuple[str, ...]:
+        """The streams of collectives in all codes of a phase."""
+        codes = [code for code in self.codes if code.phase == phase]
+        return tuple(dict.fromkeys(name for code in codes for name in code.streams if name != COMPUTE))
+
+    def add(self, code: Code) -> int:
+        """The number of a new code."""
+        self.codes.append(code)
+        return len(self.codes) - 1

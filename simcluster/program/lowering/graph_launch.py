@@ -1,0 +1,30 @@
+"""Who is dispatched by the host: operators one by one, graphs of pieces as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from simcluster.program.isa.instruction import Action, Instruction
+
+
+def launched(instructions: Sequence[Instruction], launch: float) -> list[Instruction]:
+    """The instructions of a code with the host time of each, in multiples of that for one operator.
+
+    For the first kernel of a graph it launches the graph, which costs ``launch``; the others cost it nothing.
+    Everything else is dispatched by itself.
+    """
+    begun: set[str] = set()
+    made = []
+    for each in instructions:
+        if each.piece:
+            first = dispatched(each) and each.piece not in begun
+            each = replace(each, dispatches=launch if first else 0.0)
+            begun.update([each.piece] if first else ())
+        made.append(each)
+    return made
+
+
+def dispatched(each: Instruction) -> bool:
+    """Whether an instruction runs kernels; a view of another buffer has none."""
+    return each.action is Action.COMPUTE and bool(each.works)

@@ -1,0 +1,153 @@
+"""Relocations in the Program: their ways inside the host, their streams, and as what they count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from simcluster.cluster import Way
+from simcluster.model import Node, Place, Relocation
+from simcluster.model.graph.memory_place import ANY_TIME
+from simcluster.program.isa.instruction import (
+    COMPUTE,
+    HOST,
+    OFFLOAD,
+    Action,
+    Call,
+    Code,
+    Execution,
+    Instruction,
+    Slot,
+)
+
+WAYS: Mapping[tuple[Place, Place], Way] = {
+    (Place.HOST, Place.DEVICE): Way.TO_DEVICE,
+    (Place.DEVICE, Place.HOST): Way.FROM_DEVICE,
+    (Place.DISK, Place.HOST): Way.FROM_DISKS,
+    (Place.HOST, Place.DISK): Way.TO_DISKS,
+}
+"""The way of every relocation."""
+
+STREAMS = {way: f"{OFFLOAD} ({way})" for way in WAYS.values()}
+"""Each way has a copy engine of its own."""
+
+
+def way_of(relocation: Relocation) -> Way:
+    """The way that a relocation takes."""
+    return WAYS[relocation.source, relocation.target]
+
+
+def copied(node: Node, relocation: Relocation, call: Call, slots: Sequence[Slot]) -> Instruction:
+    """The instruction that copies one value from one place to another."""
+    way = way_of(relocation)
+    return Instruction(
+        node.name,
+        Action.COPY,
+        STREAMS[way],
+        (call,),
+        operation=str(way),
+        group=(str(way),),
+        num_bytes=sum(slots[slot].type.num_bytes for slot in call.inputs),
+        at_most=relocation.at_most,
+        why=node.why,
+    )
+
+
+def room_for(index: int, instructions: Sequence[Instruction]) -> Iterator[int]:
+    """Whom a copy to the device waits for that is there for kernels of the same code: until there is room.
+
+    Kernels for which something is brought take turns. Before what the next one needs comes, the one as many
+    turns before it as its relocation says is over, and what it made is back.
+    """
+    each = instructions[index]
+    relocation = each.calls[0].operator if each.calls else None
+    if not isinstance(relocation, Relocation):
+        return
+    if relocation.target is Place.DISK or relocation.source is Place.DEVICE:
+        return
+    users = list(_users(instructions))
+    mine = next(_readers(each, instructions, index), None)
+    if mine is None or mine not in users:
+        return
+    # Where other kernels than those that this was brought ahead of take turns, too, it may stand earlier.
+    over = [user for user in users[: max(0, users.index(mine) - relocation.ahead)] if user < index]
+    if not over:
+        return
+    before = over[-1]
+    yield before
+    made = {before}
+    for other in range(before + 1, index):
+        copy = instructions[other]
+        if _relocates(copy) and any(
+            not set(copy.reads).isdisjoint(instructions[maker].writes) for maker in made
+        ):
+            made.add(other)
+            yield other
+
+
+def in_turn(executions: Sequence[Execution], codes: Sequence[Code]) -> list[Execution]:
+    """The executions of a part; what brings something to the device that it reads itself, in its turn.
+
+    Not before the execution of kernels is over that stands as many places ahead of the one before it as its
+    relocations say, copies included: so few of them hold theirs on the device at once.
+    """
+    ahead = {number: depth for number, code in enumerate(codes) if (depth := _ahead(code)) is not None}
+    made: list[Execution] = []
+    kernels: list[int] = []
+    for place, each in enumerate(executions):
+        depth = ahead.get(each.code)
+        if depth is not None and len(kernels) > depth:
+            each = replace(each, after=(*each.after, (kernels[-1 - depth], 0)))
+        made.append(each)
+        if not {COMPUTE, HOST}.isdisjoint(codes[each.code].streams):
+            kernels.append(place)
+    return made
+
+
+def _ahead(code: Code) -> int | None:
+    """How far ahead of its kernels a code brings something for them; None if it brings nothing."""
+    users = set(_users(code.instructions))
+    found = [
+        call.operator.ahead
+        for index, each in enumerate(code.instructions)
+        for call in each.calls
+        if isinstance(call.operator, Relocation)
+        and call.operator.ahead < ANY_TIME
+        and not users.isdisjoint(_readers(each, code.instructions, index))
+    ]
+    return max(found, default=None)
+
+
+def _users(instructions: Sequence[Instruction]) -> Iterator[int]:
+    """The kernels of a code that read what is brought to them in turn, in order."""
+    brought: set[int] = set()
+    for index, each in enumerate(instructions):
+        if _relocates(each):
+            brought.update(each.writes if _in_turn(each) else ())
+        elif not brought.isdisjoint(each.reads):
+            yield index
+
+
+def _readers(copy: Instruction, instructions: Sequence[Instruction], start: int) -> Iterator[int]:
+    """The kernels that read what a copy brings, or what further copies make of it."""
+    written = set(copy.writes)
+    for index in range(start + 1, len(instructions)):
+        each = instructions[index]
+        if written.isdisjoint(each.reads):
+            continue
+        if _relocates(each):
+            written.update(each.writes)
+        else:
+            yield index
+
+
+def _in_turn(each: Instruction) -> bool:
+    """Whether a copy waits for room where it goes."""
+    return any(
+        isinstance(call.operator, Relocation) and call.operator.ahead < ANY_TIME for call in each.calls
+    )
+
+
+def _relocates(each: Instruction) -> bool:
+    """Whether an instruction copies values from one place to another."""
+    return bool(each.calls) and isinstance(each.calls[0].operator, Relocation)

@@ -1,0 +1,116 @@
+"""What the memory of values is booked under: one category, whichever code books or releases a buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from simcluster.layout import Movement
+from simcluster.model import Block, Phase, Relocation, Role
+from simcluster.program.isa.instruction import Category, Scope
+from simcluster.program.lowering.lifetimes import Uses
+
+RESIDENT = {
+    Role.PARAMETER: Category.PARAMETERS,
+    Role.COPY: Category.PARAMETERS,
+    Role.ACCUMULATOR: Category.GRADIENTS,
+    Role.STATE: Category.OPTIMIZER,
+    Role.CACHE: Category.KV_CACHE,
+    Role.BUFFER: Category.COMMUNICATION,
+}
+"""What values that outlive a step are booked under."""
+
+_SEEN_BY_OTHERS = {
+    Role.FEED: Category.ACTIVATIONS,
+    Role.ACTIVATION: Category.ACTIVATIONS,
+    Role.GATHERED: Category.COMMUNICATION,
+}
+
+
+def crossing(role: Role) -> Category:
+    """What a value is booked under that crosses blocks or stages: its role decides alone.
+
+    All who see it know that, while who made it is known in one block only.
+    """
+    return _SEEN_BY_OTHERS.get(role, Category.TEMPORARY)
+
+
+@dataclass(frozen=True, slots=True)
+class Categories:
+    """The categories of a block's values, the same in all of its codes.
+
+    ``copies`` are those of values that are copied between places, ``moved`` what movements make,
+    ``scattered`` the gradients of which shards are made, which a bucket does in a block of its own.
+    """
+
+    block: Block
+    uses: Uses
+    copies: Mapping[str, Category]
+    moved: frozenset[str]
+    scattered: frozenset[str]
+
+    @classmethod
+    def of(cls, block: Block, uses: Uses) -> Categories:
+        """Those of a block whose values are used so."""
+        moved = {
+            value for node in block.nodes if isinstance(node.operator, Movement) for value in node.outputs
+        }
+        scatters = [node for node in block.nodes if node.phase is Phase.SCATTER]
+        scattered = {value for node in scatters for value in node.inputs}
+        scattered -= {value for node in scatters for value in node.outputs}
+        return cls(block, uses, _of_copies(block), frozenset(moved), frozenset(scattered))
+
+    def category(self, value: str) -> Category:
+        """What a value is booked under."""
+        role = self.block.values[value].role
+        if role in RESIDENT:
+            return RESIDENT[role]
+        if value in self.copies:
+            return self.copies[value]
+        lasting = self.uses.scope(value) is Scope.MICRO_BATCH and role in (Role.ACTIVATION, Role.FEED)
+        crosses = self.uses.border(value) or value in self.scattered
+        if lasting or role in (Role.GATHERED, Role.SUM) or crosses:
+            return crossing(role)
+        return Category.COMMUNICATION if value in self.moved else Category.TEMPORARY
+
+
+def _of_copies(block: Block) -> dict[str, Category]:
+    """What copies of values are booked under: as what they are copies of.
+
+    That is a value that outlives the step, which is one of ``RESIDENT``; otherwise, at the end of a step, a
+    gradient, such as one that is clipped, and before that an activation.
+    """
+    near: dict[str, list[str]] = {}
+    at_end: set[str] = set()
+    for node in block.nodes:
+        if isinstance(node.operator, Relocation):
+            at_end.update(node.outputs if node.phase is Phase.END else ())
+            for one, other in zip(node.inputs, node.outputs, strict=True):
+                near.setdefault(one, []).append(other)
+                near.setdefault(other, []).append(one)
+    found: dict[str, Category] = {}
+    seen: set[str] = set()
+    for value in near:
+        if value not in seen:
+            together = list(_reached(value, near))
+            seen.update(together)
+            kinds = [RESIDENT[role] for each in together if (role := block.values[each].role) in RESIDENT]
+            if kinds:
+                found |= dict.fromkeys(together, kinds[0])
+            else:
+                # Gradients, or weights that were gathered, are booked as other blocks do that see them, too.
+                activations = [each for each in together if block.values[each].role is Role.ACTIVATION]
+                late = not at_end.isdisjoint(together)
+                found |= dict.fromkeys(activations, Category.GRADIENTS if late else Category.ACTIVATIONS)
+    return found
+
+
+def _reached(value: str, near: Mapping[str, list[str]]) -> Iterator[str]:
+    """A value and all that are copies of one another with it."""
+    seen = {value: None}
+    queue = [value]
+    while queue:
+        each = queue.pop()
+        yield each
+        queue += [other for other in near[each] if other not in seen]
+        seen |= dict.fromkeys(near[each])

@@ -1,0 +1,39 @@
+"""Codes in segments, cut where a kernel waits for a collective: those of overlapped actions alternate."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from simcluster.layout import Movement
+from simcluster.model import Node
+from simcluster.plan.execution.kernel_fusion import kernel_nodes
+
+
+def phase_of(name: str) -> str:
+    """The phase of a code, which may be a segment of it: ``forward.2`` is the third of ``forward``."""
+    return name.partition(".")[0]
+
+
+def in_segments(phases: Mapping[str, list[Node]], wanted: Collection[str]) -> dict[str, list[Node]]:
+    """The nodes by code; those of ``wanted`` phases cut before every kernel that reads what a collective of
+    its segment makes. No kernel is cut, and no piece that is a graph.
+    """
+    found: dict[str, list[Node]] = {}
+    for name, nodes in phases.items():
+        found[name] = segment = []
+        if name not in wanted:
+            segment += nodes
+            continue
+        count = 0
+        coming: set[str] = set()
+        for kernel in kernel_nodes(nodes):
+            first = kernel[0].operator
+            inside = bool(segment and kernel[0].piece and kernel[0].piece == segment[-1].piece)
+            if isinstance(first, Movement) and first.is_collective:
+                coming.update(value for node in kernel for value in node.outputs)
+            elif not inside and any(value in coming for node in kernel for value in node.inputs):
+                count += 1
+                coming.clear()
+                found[f"{name}.{count}"] = segment = []
+            segment += kernel
+    return found

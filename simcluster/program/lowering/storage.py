@@ -1,0 +1,134 @@
+"""What memory the buffers of a block take: what stays inside kernels, what shares a tensor, what they hold.
+
+How much of it a framework spares or wastes is a matter of its profile (``FrameworkMemorySpec``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import replace
+
+from simcluster.layout import Mesh
+from simcluster.model import Block, Node, Operator, Phase, TensorType, Value
+from simcluster.model.operators.chunks import Chunks, Together
+from simcluster.plan.execution.kernel_fusion import kernel_nodes
+from simcluster.plan.redistribution.redistribution_planner import part_type
+from simcluster.plan.spec.framework import FrameworkMemorySpec
+from simcluster.program.isa.instruction import Action, Instruction, Scope, Slot
+from simcluster.program.lowering.lifetimes import Uses
+
+
+def local_type(value: Value, mesh: Mesh) -> TensorType:
+    """The type of the part of a value that one rank holds."""
+    assert value.layout is not None
+    return part_type(value.type, value.layout, mesh)
+
+
+def internal(nodes: Sequence[Node], kernels: Sequence[tuple[Node, ...]], uses: Uses) -> set[str]:
+    """Values that never leave the kernel that makes them, and so never reach memory."""
+    return {
+        value
+        for kernel in kernels
+        for node in kernel[:-1]
+        for value in node.outputs
+        if uses.scope(value) is Scope.LOCAL and _readers(value, nodes) == _readers(value, kernel)
+    }
+
+
+def _readers(value: str, nodes: Sequence[Node]) -> int:
+    return sum(node.inputs.count(value) for node in nodes)
+
+
+def whole_sizes(
+    block: Block, forward: Sequence[Node], mesh: Mesh, storage: FrameworkMemorySpec, uses: Uses
+) -> dict[str, int]:
+    """The bytes of values whose buffers are one tensor, where they are not their own.
+
+    Of the results of one kernel, the first that is kept for the backward holds those that are not. What other
+    blocks read, as slices of sequences the keys and values of earlier ones, is a tensor of its own.
+    """
+    found: dict[str, int] = {}
+    for made in _made_together(forward, storage, uses):
+        made = [value for value in made if not uses.border(value)]
+        kept = [value for value in made if uses.scope(value) is Scope.MICRO_BATCH]
+        if not kept:
+            continue
+        sizes = {value: local_type(block.values[value], mesh).num_bytes for value in made}
+        short = [value for value in made if uses.scope(value) is Scope.LOCAL]
+        found |= dict.fromkeys(short, 0)
+        found[kept[0]] = sizes[kept[0]] + sum(sizes[value] for value in short)
+    return found
+
+
+def views(block: Block, uses: Uses) -> dict[str, int]:
+    """The bytes, none, of chunks that lie in what is held longer than they are: the whole that they are cut
+    from or put together to.
+    """
+    last = {value: place for place, node in enumerate(block.nodes) for value in node.inputs}
+    found: dict[str, int] = {}
+    for place, node in enumerate(block.nodes):
+        if isinstance(node.operator, Chunks):
+            (value,) = node.inputs
+            if last[value] > place or uses.leaves(value):
+                found |= dict.fromkeys(node.outputs, 0)
+        elif isinstance(node.operator, Together):
+            found |= {value: 0 for value in node.inputs if last[value] > place}
+    return found
+
+
+def _made_together(forward: Sequence[Node], storage: FrameworkMemorySpec, uses: Uses) -> Iterator[list[str]]:
+    """What kernels of several results make, of families whose results are one tensor; of those that go in
+    chunks, what these are put together to.
+    """
+    kernels = kernel_nodes(forward)
+    inside = internal(forward, kernels, uses)
+    whole = {node.inputs[0]: node.outputs[0] for node in forward if isinstance(node.operator, Together)}
+    for kernel in kernels:
+        first = kernel[0]
+        if not isinstance(first.operator, Operator) or first.operator.family not in storage.whole:
+            continue
+        made = [value for node in kernel for value in node.outputs if value not in inside]
+        if first.chunked:
+            made = [whole[value] for value in made if value in whole]
+        if len(first.outputs) > 1:
+            yield made
+
+
+def stored(
+    instructions: Sequence[Instruction], slots: Sequence[Slot], storage: FrameworkMemorySpec, phase: str
+) -> Iterator[Instruction]:
+    """The instructions with what they hold while they run, and those that write over what they read."""
+    copies = [each for each in instructions if each.action is Action.COPY]
+    brought = {slot for each in copies for slot in each.writes}
+    away = {slot for each in copies for slot in each.reads}
+    for each in instructions:
+        if each.calls and isinstance(each.calls[0].operator, Chunks | Together):
+            # What it makes lies where what it reads does.
+            yield replace(each, in_place=True)
+            continue
+        families = [call.operator.family for call in each.calls if isinstance(call.operator, Operator)]
+        if each.action is not Action.COMPUTE or not families:
+            yield each
+            continue
+        sizes = [slots[slot].type.num_bytes for slot in (*each.reads, *each.writes)]
+        factor = max((storage.scratch.get(family, 0.0) for family in families), default=0.0)
+        over = phase == Phase.BACKWARD and any(family in storage.in_place for family in families)
+        yield replace(
+            each,
+            scratch=round(factor * max(sizes, default=0)),
+            in_place=each.in_place or (over and _fits(each, slots)) or _replaces(each, slots, brought, away),
+        )
+
+
+def _fits(each: Instruction, slots: Sequence[Slot]) -> bool:
+    """Whether what an instruction writes has room in what it is the last to read."""
+    room = max((slots[slot].num_bytes for slot in each.drops), default=0)
+    return sum(slots[slot].num_bytes for slot in each.writes) <= room
+
+
+def _replaces(
+    each: Instruction, slots: Sequence[Slot], brought: Container[int], away: Container[int]
+) -> bool:
+    """Whether what an instruction makes, to be brought back, takes the place of what was brought for it."""
+    going = any(slot in away and slots[slot].scope is Scope.LOCAL for slot in each.writes)
+    return going and any(slot in brought for slot in each.drops)

@@ -1,0 +1,351 @@
+"""A Program as routing makes it: ranks hold, send and compute as many rows as their experts get.
+
+What is lowered takes every expert for equally popular. Where the scenario says otherwise, ranks whose experts
+get unequally many tokens run parts of their own: codes with other sizes, and all-to-alls with parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.collectives import PartsByGroup
+from simcluster.errors import PlanError
+from simcluster.layout import Kind, Layout, Movement
+from simcluster.model import Operator, TensorType
+from simcluster.plan.redistribution.redistribution_planner import collective_bytes
+from simcluster.plan.rules.expert_routing import PATH, Routing, counts
+from simcluster.program.isa.instruction import Action, Call, Code, Execution, Instruction, Slot
+from simcluster.program.isa.program import PartProgram, Program
+from simcluster.program.lowering.fused_kernel import joined
+from simcluster.program.routing.dynamic_shapes import Extent, RaggedDims, RaggedSlots, exchanged, filled
+from simcluster.work import Kernel, Work
+
+Ints = NDArray[np.int64]
+Table = tuple[str, int]
+
+MOST_CODES = 2**17
+"""Codes of sizes of their own that are written at most; each takes some milliseconds to price."""
+
+
+def routed(program: Program, routing: Routing, layers: Sequence[str]) -> Program:
+    """The Program with the sizes that ``routing`` gives; itself where that changes nothing.
+
+    ``layers`` are the instances of the model in order. What is gathered or reduced over ranks that hold
+    unequally much is padded to the most that any of them holds. PlanError where routing is not supported.
+    """
+    found = _Ragged.of(program)
+    changed = {
+        name for name, slots in found.slots.items() if not routing.uniform or slots.demand.most is not None
+    }
+    if not changed:
+        if not routing.uniform and not found.slots:
+            raise PlanError(
+                "no expert gets as many tokens as come",
+                path=PATH,
+                hint="routing concerns mixtures of experts without places that are padded",
+            )
+        return program
+    if program.num_variants > 1 or program.assigned:
+        raise PlanError("not supported yet with unequal shares of the batch", path=PATH)
+    return _Router(program, routing, [name for name in layers if name in changed], found).run()
+
+
+@dataclass(frozen=True)
+class _Ragged:
+    """What is ragged in a Program: by instance its slots, and by code those that it has."""
+
+    slots: Mapping[str, RaggedSlots]
+
+    @classmethod
+    def of(cls, program: Program) -> _Ragged:
+        seen: dict[str, dict[int, None]] = {}
+        for part in program.parts:
+            for run in part.executions:
+                seen.setdefault(run.instance, {})[run.code] = None
+        known: dict[tuple[int, ...], RaggedSlots | None] = {}
+        found = {}
+        for instance, codes in seen.items():
+            key = tuple(codes)
+            if key not in known:
+                known[key] = RaggedSlots.of([program.codes[code] for code in key])
+            slots = known[key]
+            if slots is not None:
+                found[instance] = slots
+        return cls(found)
+
+
+@dataclass
+class _Router:
+    program: Program
+    routing: Routing
+    layers: Sequence[str]
+    ragged: _Ragged
+    extents: dict[tuple[TensorType, Layout], Extent] = field(default_factory=dict)
+    tables: dict[Table, Ints] = field(default_factory=dict)
+    rows: dict[tuple[TensorType, Layout, RaggedDims, Table], Ints] = field(default_factory=dict)
+    codes: list[Code] = field(default_factory=list)
+    numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
+    exchanges: dict[tuple[object, ...], tuple[PartsByGroup, int]] = field(default_factory=dict)
+    known: dict[int, list[tuple[Slot, tuple[str, ...]]]] = field(default_factory=dict)
+
+    def run(self) -> Program:
+        program, mesh = self.program, self.program.mesh
+        variants = self._variants()
+        count = int(variants.max()) + 1
+        wanted = len(self.tables) * count
+        if wanted > MOST_CODES:
+            raise PlanError(
+                f"{len(self.tables):,} tables of tokens for {count:,} different ranks are too many",
+                path=PATH,
+                hint="draw one table a layer (drawn: layer), or fewer ranks",
+            )
+        parts = []
+        stages = program.part_of_rank
+        for stage, part in enumerate(program.parts):
+            mine = np.flatnonzero(stages == stage)
+            for variant in range(count):
+                rank = int(mine[np.flatnonzero(variants[mine] == variant)[0]])
+                parts.append(self._part(part, rank, variant))
+        assigned = tuple((stages * count + variants).tolist())
+        return Program(
+            mesh,
+            program.stage_axis,
+            tuple(self.codes),
+            tuple(parts),
+            variants=tuple(range(count)),
+            workspaces=program.workspaces,
+            assigned=assigned,
+        )
+
+    # -- tables and ranks -------------------------------------------------------------------------------
+
+    def _table(self, layer: str, micro_batch: int) -> Table:
+        """The table of a layer and micro-batch, drawn if it is new."""
+        key = self.routing.table(layer, micro_batch)
+        if key not in self.tables:
+            demand = self.ragged.slots[layer].demand
+            place = self.layers.index(layer)
+            shares = self.routing.popularity(layer, place, micro_batch, demand.groups)
+            self.tables[key] = counts(shares, demand.rows, demand.once, demand.most)
+        return key
+
+    def _rows(self, slot: Slot, at: RaggedDims, table: Table) -> Ints:
+        """By rank what a slot holds: rows times places."""
+        key = slot.whole, slot.layout, at, table
+        if key not in self.rows:
+            self.rows[key] = self._extent(slot).rows(at, self.tables[table])
+        return self.rows[key]
+
+    def most(self, slot: Slot, at: RaggedDims, table: Table, axes: tuple[str, ...]) -> Ints:
+        """By rank the most that anybody it meets over some axes holds: all of them send as much as that."""
+        groups, rows = self.program.mesh.groups(axes), self._rows(slot, at, table)
+        found = rows.copy()
+        found[groups] = rows[groups].max(axis=1, keepdims=True)
+        return found
+
+    def _extent(self, slot: Slot) -> Extent:
+        key = slot.whole, slot.layout
+        if key not in self.extents:
+            self.extents[key] = Extent.of(*key, self.program.mesh)
+        return self.extents[key]
+
+    def _variants(self) -> Ints:
+        """A number per rank: equal for those that hold equally many rows of everything."""
+        columns: dict[tuple[object, ...], Ints] = {}
+        for part in self.program.parts:
+            for run in part.executions:
+                if run.instance not in self.layers:
+                    continue
+                table, slots = self._table(run.instance, run.micro_batch), self.ragged.slots[run.instance]
+                for slot, axes in self._ragged_of(run.code, slots):
+                    at = slots.dims[slot.name]
+                    key = slot.whole, slot.layout, at, table, axes
+                    if key not in columns:
+                        columns[key] = self.most(slot, at, table, axes)
+        _, found = np.unique(np.stack(list(columns.values())), axis=1, return_inverse=True)
+        return np.asarray(found.reshape(-1), dtype=np.int64)
+
+    def _ragged_of(self, code: int, slots: RaggedSlots) -> list[tuple[Slot, tuple[str, ...]]]:
+        """The ragged slots of a code, and again with the axes over which they are gathered or reduced."""
+        if code not in self.known:
+            found = self.program.codes[code]
+            alone = [(slot, ()) for slot in found.slots if slot.name in slots.dims]
+            met = [
+                (found.slots[slot], each.group)
+                for each in found.instructions
+                if each.action is Action.COLLECTIVE and each.operation != Kind.ALL_TO_ALL
+                for slot in (*each.reads, *each.writes)
+                if found.slots[slot].name in slots.dims
+            ]
+            self.known[code] = [*alone, *met]
+        return self.known[code]
+
+    # -- codes ------------------------------------------------------------------------------------------
+
+    def _part(self, part: PartProgram, rank: int, variant: int) -> PartProgram:
+        """A part as a rank runs it."""
+        return replace(part, executions=tuple(self._execution(run, rank, variant) for run in part.executions))
+
+    def _execution(self, run: Execution, rank: int, variant: int) -> Execution:
+        code = self.program.codes[run.code]
+        if run.instance in self.layers and self._ragged_of(run.code, self.ragged.slots[run.instance]):
+            slots = self.ragged.slots[run.instance]
+            table = self._table(run.instance, run.micro_batch)
+            key: tuple[object, ...] = (run.code, table, variant)
+            if key not in self.numbers:
+                sized = _Sized(self, code, slots, table, rank, variant)
+                self._add(key, sized.code())
+        else:
+            key = (run.code,)
+            if key not in self.numbers:
+                self._add(key, code)
+        return replace(run, code=self.numbers[key])
+
+    def _add(self, key: tuple[object, ...], code: Code) -> None:
+        self.numbers[key] = len(self.codes)
+        self.codes.append(code)
+
+    def parts(
+        self, movement: Movement, before: Slot, after: Slot, at: RaggedDims, table: Table
+    ) -> tuple[PartsByGroup, int]:
+        """The parts of an all-to-all between two slots, and the bytes that a rank has in the mean."""
+        key = movement, before.whole, before.layout, after.layout, at, table
+        if key not in self.exchanges:
+            groups = self.program.mesh.groups(movement.axes)
+            extents = self._extent(before), self._extent(after)
+            found = exchanged(*extents, groups, at, self.tables[table])
+            elements = int(found.sum()) / groups.size / before.whole.shape[at.places]
+            self.exchanges[key] = PartsByGroup.of(found), before.type.dtype.num_bytes(round(elements))
+        return self.exchanges[key]
+
+
+@dataclass
+class _Sized:
+    """A code with the sizes of one rank under one table."""
+
+    router: _Router
+    old: Code
+    ragged: RaggedSlots
+    table: Table
+    rank: int
+    variant: int
+
+    def code(self) -> Code:
+        """The code."""
+        self.slots = tuple(self._slot(slot) for slot in self.old.slots)
+        return replace(
+            self.old, slots=self.slots, instructions=tuple(map(self._instruction, self.old.instructions))
+        )
+
+    def _slot(self, slot: Slot) -> Slot:
+        at = self.ragged.dims.get(slot.name)
+        if at is None:
+            return slot
+        rows = int(self.router._rows(slot, at, self.table)[self.rank])
+        kind = filled(slot.type, at, rows, slot.whole.shape[at.places])
+        return replace(slot, type=kind, num_bytes=_scaled(slot.num_bytes, kind, slot.type))
+
+    def _instruction(self, each: Instruction) -> Instruction:
+        touched = [
+            slot for slot in (*each.reads, *each.writes) if self.slots[slot] is not self.old.slots[slot]
+        ]
+        if not touched:
+            return each
+        if each.action is Action.COLLECTIVE:
+            return self._collective(each)
+        if each.action is Action.COPY:
+            # Between device and host: as much of each buffer as there is.
+            (slot,) = each.reads
+            return replace(
+                each, num_bytes=_scaled(each.num_bytes, self.slots[slot].type, self.old.slots[slot].type)
+            )
+        if each.action is not Action.COMPUTE:
+            raise PlanError(f"{each.name} carries what experts hold to another stage", path=PATH)
+        largest, before = (
+            max(slots[slot].type.num_bytes for slot in (*each.reads, *each.writes))
+            for slots in (self.slots, self.old.slots)
+        )
+        return replace(each, works=self._works(each), scratch=round(each.scratch * largest / before))
+
+    # -- kernels ----------------------------------------------------------------------------------------
+
+    def _works(self, each: Instruction) -> tuple[Work, ...]:
+        """The kernels of an instruction on what is there; in the formats and by the releases that it had."""
+        new, old = (
+            [self._works_of(call, [slot.type for slot in slots]) for call in each.calls]
+            for slots in (self.slots, self.old.slots)
+        )
+        if len(each.calls) > 1:
+            # What stays inside of a kernel grows as what its operators move.
+            total = [work for works in old for work in works]
+            more = [work for works in new for work in works]
+            inside = []
+            for name in ("bytes_read", "bytes_written"):
+                moved, now = (sum(getattr(work, name) for work in found) for found in (total, more))
+                hidden = moved - sum(getattr(work, name) for work in each.works)
+                inside.append(hidden * now // moved if moved else 0)
+            new = [joined(new, (inside[0], inside[1]))]
+        (works,) = new
+        assert len(works) == len(each.works)
+        return tuple(_like(work, was) for work, was in zip(works, each.works, strict=True))
+
+    def _works_of(self, call: Call, kinds: Sequence[TensorType]) -> tuple[Work, ...]:
+        """The kernels of one call on slots of these types, as lowering has them.
+
+        A movement into a slot that takes no memory is a view, and launches nothing. What the slot took as it
+        was lowered says so: a rank that gets no rows launches its kernels, as its framework would.
+        """
+        inputs, outputs = ([kinds[slot] for slot in found] for found in (call.inputs, call.outputs))
+        if isinstance(call.operator, Operator):
+            return tuple(call.operator.work(inputs, outputs, accumulate=bool(call.adds)))
+        if not self.old.slots[call.outputs[0]].num_bytes:
+            return ()
+        moved = outputs[0].num_bytes
+        return (Work(Kernel.COPY, outputs[0].dtype, flops=0, bytes_read=moved, bytes_written=moved),)
+
+    # -- collectives ------------------------------------------------------------------------------------
+
+    def _collective(self, each: Instruction) -> Instruction:
+        (call,) = each.calls
+        movement = call.operator
+        assert isinstance(movement, Movement)
+        (before,), (after,) = call.inputs, call.outputs
+        old = self.old.slots
+        if movement.kind is Kind.ALL_TO_ALL:
+            at = self.ragged.dims[old[before].name]
+            parts, num_bytes = self.router.parts(movement, old[before], old[after], at, self.table)
+            if all(table.is_even for table in parts.tables):
+                return replace(each, num_bytes=num_bytes)
+            return replace(each, num_bytes=num_bytes, parts=parts, operation=str(Kind.ALL_TO_ALL_V))
+        mesh = self.router.program.mesh
+        kinds = []
+        for slot in (before, after):
+            at = self.ragged.dims[old[slot].name]
+            rows = self.router.most(old[slot], at, self.table, movement.axes)
+            places = old[slot].whole.shape[at.places]
+            kinds.append(filled(old[slot].type, at, int(rows[self.rank]), places))
+        return replace(each, num_bytes=collective_bytes(movement, kinds[0], kinds[1], mesh))
+
+
+def _like(work: Work, was: Work) -> Work:
+    """A kernel in the format and by the release of another one, and as well aligned.
+
+    Rows are what weight gradients sum over, and no operand's contiguous dim: how many there are changes
+    nothing in how these lie.
+    """
+    sizes = (*work.sizes, *was.sizes[len(work.sizes) :])
+    summed, before = dict(work.sizes).get("k"), dict(was.sizes).get("k")
+    if summed != before and before is not None:
+        sizes = (*sizes, ("aligned", before))
+    return replace(work, dtype=was.dtype, sizes=sizes)
+
+
+def _scaled(size: int, now: TensorType, before: TensorType) -> int:
+    """Bytes of a buffer that had so many for the tensor as it was."""
+    if size == before.num_bytes or not before.num_bytes:
+        return now.num_bytes if size else 0
+    return size * now.num_bytes // before.num_bytes

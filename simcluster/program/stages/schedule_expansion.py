@@ -1,0 +1,182 @@
+"""The actions of a part's timetable as executions, with what its stage receives and sends for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain as joined
+
+from simcluster.plan.pipeline.schedule import BACKWARD as B_ACTION
+from simcluster.plan.pipeline.schedule import FORWARD as F_ACTION
+from simcluster.plan.pipeline.schedule import INPUTS, Action
+from simcluster.plan.pipeline.schedule import RECOMPUTE as R_ACTION
+from simcluster.plan.pipeline.schedule import WEIGHTS as W_ACTION
+from simcluster.program.isa.instruction import Execution
+from simcluster.program.lowering.phases import BACKWARD, FORWARD, PREPARE, RECOMPUTE, WEIGHTS
+from simcluster.program.stages.stage_boundary import Crossing
+from simcluster.program.stages.stage_context import ONCE, Part
+
+_PHASES = {
+    F_ACTION: (FORWARD,),
+    R_ACTION: (RECOMPUTE,),
+    B_ACTION: (RECOMPUTE, BACKWARD, WEIGHTS),
+    INPUTS: (RECOMPUTE, BACKWARD),
+    W_ACTION: (WEIGHTS,),
+}
+"""The phases of each half of an action; what is computed again by an action of its own is so once."""
+
+
+@dataclass(frozen=True)
+class Acted:
+    """What a part runs for the actions of its timetable.
+
+    ``overlapped`` posts receives one action ahead; otherwise transfers between two actions are posted
+    together and waited for. ``reductions`` are those that come behind the last backward of an instance.
+    """
+
+    part: Part
+    overlapped: bool
+    reductions: Sequence[tuple[str, Execution]]
+    _moving: dict[tuple[int, int, bool, bool], list[tuple[int, str]]] = field(default_factory=dict)
+
+    def executions(self) -> Iterator[Execution]:
+        """Every action with its transfers: receives one action ahead if overlapped, else just before.
+
+        Transfers that are waited for are posted together where a forward and a backward follow each other.
+        """
+        halves = [half for action in self.part.actions for half in action.halves]
+        begun = {half.chunk: half for half in reversed(halves) if half.kind == F_ACTION}
+        over = {half.chunk: half for half in halves if half.kind in (B_ACTION, W_ACTION)}
+        ends = {*begun.values(), *over.values()}
+        turns = self._turns()
+        posted = 0
+        for index, turn in enumerate(turns):
+            ahead = index + 2 if self.overlapped else index + 1
+            for coming in (action for each in turns[posted:ahead] for action in each):
+                yield from self._receives(coming)
+            posted = max(posted, ahead)
+            for action in turn:
+                runs = [list(self._compute(half, str(action), at_end=half in ends)) for half in action.halves]
+                yield from joined.from_iterable(runs[0] if len(runs) == 1 else _woven(runs))
+            for action in turn:
+                yield from self._sends(action)
+
+    def _turns(self) -> list[tuple[Action, ...]]:
+        """The actions between which nothing is sent or received.
+
+        Each by itself; but where stages have chunks and wait for what they send, a forward and the backward
+        behind it are one turn, as in Megatron (send_forward_backward_recv_forward_backward): with rounds
+        through several chunks, a stage that waits for its gradient to be taken would hold up who takes it.
+        Where all forwards come first, the last of them must be sent before anything comes back.
+        """
+        turns: list[tuple[Action, ...]] = []
+        kinds = "".join(action.kind for action in self.part.actions)
+        paired = not self.overlapped and len(self.part.chunks) > 1 and kinds.count(F_ACTION + B_ACTION) > 1
+        for action in self.part.actions:
+            if (
+                paired
+                and action.kind != F_ACTION
+                and turns
+                and [each.kind for each in turns[-1]] == [F_ACTION]
+            ):
+                turns[-1] = (*turns[-1], action)
+            else:
+                turns.append((action,))
+        return turns
+
+    # -- what crosses stages ----------------------------------------------------------------------------
+
+    @cached_property
+    def _arrivals(self) -> Mapping[int, Sequence[Crossing]]:
+        """What comes for the forward of each chunk."""
+        crossings, stage = self.part.crossings, self.part.stage
+        return {
+            each: list(crossings.arrivals(crossings.chain.virtual[stage, each])) for each in self.part.chunks
+        }
+
+    @cached_property
+    def _departures(self) -> Mapping[int, Sequence[Crossing]]:
+        """What the forward of each chunk sends."""
+        crossings, stage = self.part.crossings, self.part.stage
+        return {
+            each: list(crossings.departures(crossings.chain.virtual[stage, each]))
+            for each in self.part.chunks
+        }
+
+    def _receives(self, action: Action) -> Iterator[Execution]:
+        """What comes for an action and for what overlaps it."""
+        for half in action.halves:
+            values = half.kind == F_ACTION
+            yield from self._moves(half, action, self._arrivals if values else self._departures)
+
+    def _sends(self, action: Action) -> Iterator[Execution]:
+        for half in action.halves:
+            values = half.kind == F_ACTION
+            yield from self._moves(half, action, self._departures if values else self._arrivals)
+
+    def _moves(
+        self, half: Action, action: Action, crossing: Mapping[int, Sequence[Crossing]]
+    ) -> Iterator[Execution]:
+        """Values at one end of a chunk, or gradients at the other."""
+        if half.kind in (W_ACTION, R_ACTION):
+            return
+        key = (half.chunk, half.slice, half.kind == F_ACTION, crossing is self._arrivals)
+        if key not in self._moving:
+            mine = [each for each in crossing[half.chunk] if each.slice == half.slice]
+            self._moving[key] = [self._transfer(each, half) for each in mine]
+        for code, buffer in self._moving[key]:
+            yield Execution(code, buffer, half.micro_batch, str(action))
+
+    def _transfer(self, crossing: Crossing, half: Action) -> tuple[int, str]:
+        """The code that moves a value, or its gradient, and the buffer it is in."""
+        values = half.kind == F_ACTION
+        stream = crossing.out if values else crossing.back
+        buffer = crossing.buffer if values else f"{crossing.buffer}.grad"
+        self.part.names[buffer, "value"] = buffer
+        return self.part.codes.transfer(stream, crossing.block, crossing.value, gradient=not values), buffer
+
+    # -- what is computed -------------------------------------------------------------------------------
+
+    @cached_property
+    def _ahead(self) -> set[tuple[int, int, int]]:
+        """What an action of its own computes again."""
+        halves = (half for action in self.part.actions for half in action.halves)
+        return {half.unit for half in halves if half.kind == R_ACTION}
+
+    def _compute(self, half: Action, action: str, *, at_end: bool) -> Iterator[list[Execution]]:
+        """A half of an action, code by code, each with what happens once a step around it; ``at_end``: it is
+        the first forward or the last backward of its chunk.
+        """
+        part = self.part
+        forward, instances = half.kind == F_ACTION, part.slices[half.chunk, half.slice]
+        for instance in instances if forward else instances[::-1]:
+            codes = part.codes_of(instance)
+            runs = [
+                [Execution(code, instance.name, half.micro_batch, action, not self.overlapped)]
+                for phase in self._phases(half)
+                for code in part.codes.run(part.graph.block_of(instance), phase)
+            ] or [[]]
+            if forward and at_end and PREPARE in codes:
+                runs[0].insert(0, Execution(codes[PREPARE], instance.name, ONCE, action))
+            if at_end and not forward and not part.codes.conduct.late:
+                runs[-1] += [
+                    replace(run, action=action) for ready, run in self.reductions if ready == instance.home
+                ]
+            yield from runs
+
+    def _phases(self, half: Action) -> tuple[str, ...]:
+        """The phases that a half of an action runs."""
+        found = _PHASES[half.kind]
+        ahead = half.kind != R_ACTION and half.unit in self._ahead
+        return tuple(phase for phase in found if phase != RECOMPUTE) if ahead else found
+
+
+def _woven(halves: Sequence[list[list[Execution]]]) -> list[list[Execution]]:
+    """Overlapped actions: what they run in turns, evenly, each in its own order.
+
+    What happens once a step stays with the code it belongs to: gradients are reduced behind the last of
+    several copies, which is the last in its turn.
+    """
+    places = [((number + 0.5) / len(each), each[number]) for each in halves for number in range(len(each))]
+    return [run for _, run in sorted(places, key=lambda place: place[0])]

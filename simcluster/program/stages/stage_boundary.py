@@ -1,0 +1,108 @@
+"""What crosses virtual stages: which values leave one for the next, over which streams, and in which buffers.
+
+A value goes from virtual stage to virtual stage until the last that reads it has it; its gradient comes back
+so. Where two virtual stages in a row are on one stage, it stays where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from simcluster.errors import PlanError
+from simcluster.model import Block, Graph, Instance
+from simcluster.plan.pipeline.virtual_stages import Chain
+from simcluster.program.isa.instruction import (
+    FOLDED_RECV_NEXT,
+    FOLDED_RECV_PREV,
+    FOLDED_SEND_NEXT,
+    FOLDED_SEND_PREV,
+    RECV_NEXT,
+    RECV_PREV,
+    SEND_NEXT,
+    SEND_PREV,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """A value that passes between two virtual stages: the block that makes it and its name there, and its
+    buffer at this end. ``out`` and ``back`` are the streams of the value and of its gradient. It is of one
+    ``slice`` of sequences.
+    """
+
+    block: Block
+    value: str
+    slice: int
+    buffer: str
+    out: str
+    back: str
+
+
+@dataclass(frozen=True)
+class Crossings:
+    """What crosses the virtual stages of a graph that lies on a ``chain``."""
+
+    graph: Graph
+    chain: Chain
+
+    def virtual(self, instance: Instance) -> int:
+        """The virtual stage of an instance."""
+        return self.chain.virtual[instance.stage, instance.chunk]
+
+    @cached_property
+    def makers(self) -> dict[str, tuple[Instance, str]]:
+        """Graph value -> the instance that makes it, and its name in that block."""
+        return {
+            each.output(value): (each, value)
+            for each in self.graph.instances
+            for value in self.graph.block_of(each).outputs
+        }
+
+    @cached_property
+    def reach(self) -> dict[str, tuple[int, int]]:
+        """Graph value -> the virtual stage that makes it, and the last that reads it."""
+        last: dict[str, tuple[int, int]] = {}
+        for reader in self.graph.instances:
+            there = self.virtual(reader)
+            for outer in reader.inputs:
+                maker, _ = self.makers[outer]
+                first = self.virtual(maker)
+                if there < first:
+                    raise PlanError(
+                        f"{reader.name} on stage {reader.stage} reads {outer} of stage {maker.stage}: "
+                        "values pass to later stages only",
+                        path="parallel.schedule.stages",
+                    )
+                last[outer] = first, max(there, last.get(outer, (first, first))[1])
+        return last
+
+    def buffer(self, outer: str, virtual: int) -> str:
+        """What a graph value is called on the stage of a virtual stage.
+
+        What comes to a stage again, for a later chunk, is another copy of it.
+        """
+        first, arrival = self.virtual(self.makers[outer][0]), self.chain.arrival(virtual)
+        chunk = self.chain.places[arrival][1]
+        return f"{outer} (chunk {chunk})" if chunk and arrival > first else outer
+
+    def arrivals(self, virtual: int) -> Iterator[Crossing]:
+        """What comes from the virtual stage before, if that is on another stage."""
+        if virtual and (step := self.chain.step(virtual - 1)):
+            streams = (RECV_PREV, SEND_PREV) if step > 0 else (FOLDED_RECV_NEXT, FOLDED_SEND_NEXT)
+            for outer, (first, last) in self.reach.items():
+                if first < virtual <= last:
+                    yield self._crossing(outer, virtual, streams)
+
+    def departures(self, virtual: int) -> Iterator[Crossing]:
+        """What goes to the virtual stage behind, if that is on another stage."""
+        if virtual + 1 < len(self.chain) and (step := self.chain.step(virtual)):
+            streams = (SEND_NEXT, RECV_NEXT) if step > 0 else (FOLDED_SEND_PREV, FOLDED_RECV_PREV)
+            for outer, (first, last) in self.reach.items():
+                if first <= virtual < last:
+                    yield self._crossing(outer, virtual, streams)
+
+    def _crossing(self, outer: str, virtual: int, streams: tuple[str, str]) -> Crossing:
+        maker, value = self.makers[outer]
+        return Crossing(self.graph.block_of(maker), value, maker.slice, self.buffer(outer, virtual), *streams)

@@ -1,0 +1,90 @@
+"""What one part of a Program is lowered from: its instances, their order, and what its buffers are called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from simcluster.model import Graph, Instance
+from simcluster.plan.pipeline.schedule import FORWARD, Action
+from simcluster.program.isa.instruction import Execution
+from simcluster.program.lowering.code_table import CodeTable
+from simcluster.program.lowering.phases import BEGIN
+from simcluster.program.stages.stage_boundary import Crossings
+from simcluster.program.stages.value_names import buffer_names
+
+ONCE = -1
+"""The micro-batch of what runs once per step."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """The instances of a stage and the actions of its timetable; codes are shared by all parts.
+
+    ``names`` grows with what travels: buckets and values that cross stages call their buffers.
+    """
+
+    graph: Graph
+    crossings: Crossings
+    stage: int
+    actions: Sequence[Action]
+    codes: CodeTable
+
+    @cached_property
+    def instances(self) -> list[Instance]:
+        """Those of the stage, in the order of their forward."""
+        return [each for each in self.graph.instances if each.stage == self.stage]
+
+    @cached_property
+    def chunks(self) -> dict[int, list[Instance]]:
+        """The instances by chunk."""
+        return {
+            chunk: [each for each in self.instances if each.chunk == chunk]
+            for chunk in range(self.crossings.chain.num_chunks)
+        }
+
+    @cached_property
+    def num_slices(self) -> int:
+        """Slices of sequences, each with instances of its own."""
+        return 1 + max(each.slice for each in self.instances)
+
+    @cached_property
+    def slices(self) -> dict[tuple[int, int], list[Instance]]:
+        """The instances by chunk and slice."""
+        return {
+            (chunk, part): [each for each in instances if each.slice == part]
+            for chunk, instances in self.chunks.items()
+            for part in range(self.num_slices)
+        }
+
+    @cached_property
+    def names(self) -> dict[tuple[str, str], str]:
+        """(instance, value) -> buffer, where that is not simply ``instance.value``."""
+        return buffer_names(self.graph, self.crossings, self.instances)
+
+    @cached_property
+    def backward(self) -> list[Instance]:
+        """The instances in the order in which their last backward is over."""
+        over = [half.chunk for action in self.actions for half in action.halves if half.kind != FORWARD]
+        return [
+            each
+            for chunk in list(dict.fromkeys(reversed(over)))[::-1]
+            for part in range(self.num_slices)[::-1]
+            for each in self.slices[chunk, part][::-1]
+        ]
+
+    def buffer(self, instance: str, value: str) -> str:
+        """How a value of an instance is called among all of the part."""
+        return self.names.get((instance, value)) or f"{instance}.{value}"
+
+    def codes_of(self, instance: Instance) -> Mapping[str, int]:
+        """Phase -> code of an instance."""
+        return self.codes.of(self.graph.block_of(instance))
+
+    def once(self, phase: str, instances: Sequence[Instance]) -> Iterator[Execution]:
+        """What runs of a phase once per step."""
+        for instance in instances:
+            code = self.codes_of(instance).get(phase)
+            if code is not None:
+                yield Execution(code, instance.name, ONCE, phase if phase == BEGIN else "end")

@@ -1,0 +1,1 @@
+"""Which ranks behave alike: the coarsest equitable partition of ranks, groups and links."""

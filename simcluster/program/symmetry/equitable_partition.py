@@ -1,0 +1,322 @@
+"""The coarsest equitable partition of a coloured structure, by hashing on integer arrays until stable.
+
+Equal colour comes to mean: ranks are in groups of equal colours, groups have equally coloured members and
+load equally coloured links equally, links are loaded equally by equally coloured groups. A multiset is hashed
+as the sum, modulo 2^64, of a random odd word per colour times one per label (load, pattern, place), which no
+order can change. The words of colours are others in every round and a round only ever splits, so a collision
+matters only in the very last round, which two elements fail with a chance below 2^-50. What the classes
+carry together is then compared with what all links carry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.errors import SimulationError
+from simcluster.program.symmetry.coloured_graph import Ints, Loads, Meetings, Structure
+
+Words = NDArray[np.uint64]
+
+_GOLDEN, _ODD = 0x9E3779B97F4A7C15, 0xD1342543DE82EF95
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_FIXED = 1 << 40
+"""Salts from here on are those of labels, which keep their words; colours get new ones every round."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Numbering:
+    """Classes of some elements, numbered by their first one.
+
+    ``of`` [elements] is the class of each, -1 for those in none; ``first`` and ``sizes`` are by class.
+    """
+
+    of: Ints
+    first: Ints
+    sizes: Ints
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Colouring:
+    """Classes of ranks, of the groups of each meeting, and of the links that are loaded.
+
+    ``flows`` are by meeting and pattern. Their rows are group classes, their links are link classes, and a
+    load is the sum over *all* groups of the class on *one* link of the link class. ``rounds`` counts the
+    passes over the loads.
+    """
+
+    ranks: Numbering
+    meetings: tuple[Numbering, ...]
+    links: Numbering
+    flows: tuple[tuple[Loads, ...], ...]
+    rounds: int
+
+
+def refined(structure: Structure) -> Colouring:
+    """The coarsest equitable partition of a structure that respects its first colours."""
+    return _Refinement(structure).run()
+
+
+def separate(structure: Structure) -> Colouring:
+    """Every rank, every group and every loaded link is a class of its own."""
+    used = structure.used
+    of = np.full(len(structure.links), -1, dtype=np.int64)
+    of[used] = np.arange(len(used))
+    groups = [np.arange(len(each)) for each in structure.meetings]
+    return _coloured(
+        structure,
+        _numbering(np.arange(len(structure.ranks))),
+        tuple(_numbering(each) for each in groups),
+        Numbering(of, used, np.ones(len(used), dtype=np.int64)),
+        0,
+    )
+
+
+def _numbering(different: Ints) -> Numbering:
+    return Numbering(different, different, np.ones(len(different), dtype=np.int64))
+
+
+def words(numbers: Ints, salt: int) -> Words:
+    """One odd 64-bit word per number, as good as random; other salts give independent ones."""
+    mixed = numbers.astype(np.uint64) * np.uint64(_GOLDEN)
+    mixed += np.uint64((salt + 1) * _ODD % (1 << 64))
+    mixed ^= mixed >> np.uint64(30)
+    mixed *= _FIRST
+    mixed ^= mixed >> np.uint64(27)
+    mixed *= _SECOND
+    mixed ^= mixed >> np.uint64(31)
+    return mixed | np.uint64(1)
+
+
+class _Colours:
+    """Colours of some elements, which only ever split; ``first`` is the smallest element of each."""
+
+    __slots__ = ("first", "of")
+
+    def __init__(self, start: Ints) -> None:
+        _, first, of = np.unique(start, return_index=True, return_inverse=True)
+        self.first, self.of = first.astype(np.int64), of.reshape(-1).astype(np.int64)
+
+    def words(self, salt: int) -> Words:
+        """The word of each element's colour."""
+        return words(np.arange(len(self.first)), salt)[self.of]
+
+    def split(self, sums: Words) -> bool:
+        """Gives elements of one colour with different sums different colours; whether there were any.
+
+        Those that agree with the first of a colour keep it, so where nothing splits nothing is sorted.
+        """
+        apart = np.flatnonzero(sums != sums[self.first][self.of])
+        if not apart.size:
+            return False
+        ours, theirs = self.of[apart], sums[apart]
+        order = np.lexsort((theirs, ours))
+        ours, theirs = ours[order], theirs[order]
+        starts = np.ones(len(order), dtype=np.bool_)
+        starts[1:] = (ours[1:] != ours[:-1]) | (theirs[1:] != theirs[:-1])
+        self.of[apart[order]] = len(self.first) - 1 + np.cumsum(starts)
+        self.first = np.concatenate([self.first, apart[order[starts]]])
+        return True
+
+    def numbering(self) -> Numbering:
+        """The classes, numbered by their first element."""
+        order = np.argsort(self.first)
+        number = np.empty_like(order)
+        number[order] = np.arange(len(order))
+        of = number[self.of]
+        return Numbering(of, self.first[order], np.bincount(of, minlength=len(order)).astype(np.int64))
+
+
+class _Edges:
+    """The loads of one pattern as a matrix of label words, groups by links, multiplied from both sides."""
+
+    __slots__ = ("counts", "labels", "links", "rows", "starts")
+
+    def __init__(self, loads: Loads, salt: int) -> None:
+        counts = np.diff(loads.offsets)
+        self.rows = np.flatnonzero(counts)
+        self.counts, self.starts = counts[self.rows], loads.offsets[self.rows]
+        self.links = loads.links
+        uniform = loads.loads.min() == loads.loads.max()
+        self.labels = words(loads.loads[:1] if uniform else loads.loads, salt)
+
+    def into_groups(self, of_links: Words, sums: Words) -> None:
+        """Adds to each group's sum what its links say."""
+        each = of_links[self.links]
+        if self.labels.size == 1:
+            sums[self.rows] += np.add.reduceat(each, self.starts) * self.labels
+        else:
+            each *= self.labels
+            sums[self.rows] += np.add.reduceat(each, self.starts)
+
+    def into_links(self, of_groups: Words, sums: Words) -> None:
+        """Adds to each link's sum what the groups that load it say."""
+        each = of_groups[self.rows]
+        if self.labels.size == 1:
+            np.add.at(sums, self.links, np.repeat(each * self.labels, self.counts))
+        else:
+            np.add.at(sums, self.links, np.repeat(each, self.counts) * self.labels)
+
+
+class _Meet:
+    """The groups of one meeting while they are refined."""
+
+    __slots__ = ("colours", "edges", "members", "number", "ordered", "places")
+
+    def __init__(self, meetings: Meetings, number: int) -> None:
+        self.members, self.number, self.ordered = meetings.members, number, meetings.ordered
+        self.colours = _Colours(meetings.colours)
+        self.places = words(np.arange(self.members.shape[1]), _FIXED + number)
+        # Reducing and gathering over one ring load the links alike: what says the same is heard once.
+        different: list[Loads] = []
+        for loads in meetings.loads:
+            if loads.links.size and not any(_equal(loads, other) for other in different):
+                different.append(loads)
+        salts = range((number + 1) << 20, (number + 2) << 20)
+        self.edges = [_Edges(each, 2 * _FIXED + salt) for each, salt in zip(different, salts, strict=False)]
+
+    def from_ranks(self, of_ranks: Words) -> bool:
+        """Splits groups by their members."""
+        each = of_ranks[self.members]
+        if self.ordered:
+            each *= self.places
+        return self.colours.split(each.sum(axis=1, dtype=np.uint64))
+
+    def into_ranks(self, salt: int, sums: Words) -> None:
+        """Adds to each rank's sum what its group says."""
+        mine = self.colours.words(salt + self.number)
+        if self.ordered:
+            for place, word in zip(self.members.T, self.places, strict=True):
+                sums[place] += mine * word
+        else:
+            sums[self.members] += mine[:, np.newaxis]
+
+    def from_links(self, of_links: Words) -> bool:
+        """Splits groups by the links they load."""
+        sums = np.zeros(len(self.members), dtype=np.uint64)
+        for each in self.edges:
+            each.into_groups(of_links, sums)
+        return bool(self.edges) and self.colours.split(sums)
+
+    def into_links(self, salt: int, sums: Words) -> None:
+        """Adds to each link's sum what the groups that load it say."""
+        if self.edges:
+            mine = self.colours.words(salt + self.number)
+            for each in self.edges:
+                each.into_links(mine, sums)
+
+
+def _equal(one: Loads, other: Loads) -> bool:
+    pairs = ((one.offsets, other.offsets), (one.loads, other.loads), (one.links, other.links))
+    return all(mine is theirs or np.array_equal(mine, theirs) for mine, theirs in pairs)
+
+
+class _Refinement:
+    """The colours of ranks, groups and links, and the rounds that split them."""
+
+    def __init__(self, structure: Structure) -> None:
+        self.structure = structure
+        self.ranks = _Colours(structure.ranks)
+        self.meets = [
+            _Meet(each, number) for number, each in enumerate(structure.meetings) if each.members.size
+        ]
+        self.used = structure.used
+        self.links = _Colours(structure.links[self.used])
+        self.salt = 0
+
+    def run(self) -> Colouring:
+        rounds = 0
+        while True:
+            rounds += 1
+            while self._round_of_ranks():
+                pass
+            if not (self.used.size and self._round_of_links()):
+                break
+        links = self.links.numbering()
+        of = np.full(len(self.structure.links), -1, dtype=np.int64)
+        of[self.used] = links.of
+        nothing = np.zeros(0, dtype=np.int64)
+        groups = [Numbering(nothing, nothing, nothing)] * len(self.structure.meetings)
+        for meet in self.meets:
+            groups[meet.number] = meet.colours.numbering()
+        return _coloured(
+            self.structure,
+            self.ranks.numbering(),
+            tuple(groups),
+            Numbering(of, self.used[links.first], links.sizes),
+            rounds,
+        )
+
+    def _salt(self) -> int:
+        """New words for colours: a salt for ranks or links, and one after it for each meeting."""
+        self.salt += 1 + len(self.structure.meetings)
+        return self.salt
+
+    def _round_of_ranks(self) -> bool:
+        """Groups by their members, then ranks by their groups; whether anything split."""
+        of_ranks = self.ranks.words(self._salt())
+        split = [meet.from_ranks(of_ranks) for meet in self.meets]
+        sums, salt = np.zeros(len(self.structure.ranks), dtype=np.uint64), self._salt()
+        for meet in self.meets:
+            meet.into_ranks(salt, sums)
+        return self.ranks.split(sums) or any(split)
+
+    def _round_of_links(self) -> bool:
+        """Links by the groups that load them, then groups by their links; whether anything split."""
+        sums, salt = np.zeros(len(self.structure.links), dtype=np.uint64), self._salt()
+        for meet in self.meets:
+            meet.into_links(salt, sums)
+        split = self.links.split(sums[self.used])
+        of_links = np.zeros(len(self.structure.links), dtype=np.uint64)
+        of_links[self.used] = self.links.words(self._salt())
+        for meet in self.meets:
+            split |= meet.from_links(of_links)
+        return split
+
+
+def _coloured(
+    structure: Structure, ranks: Numbering, groups: Sequence[Numbering], links: Numbering, rounds: int
+) -> Colouring:
+    flows = tuple(
+        tuple(_flow(loads, mine, links) for loads in each.loads)
+        for each, mine in zip(structure.meetings, groups, strict=True)
+    )
+    return Colouring(ranks, tuple(groups), links, flows, rounds)
+
+
+def _flow(loads: Loads, groups: Numbering, links: Numbering) -> Loads:
+    """Per group class the load of all its groups on one link of each link class, summed exactly."""
+    chosen = np.zeros(len(links.of), dtype=np.bool_)
+    chosen[links.first] = True
+    kept = np.flatnonzero(chosen[loads.links])
+    rows = np.searchsorted(loads.offsets, kept, side="right") - 1
+    wide = max(1, len(links))
+    keys, place = np.unique(groups.of[rows] * wide + links.of[loads.links[kept]], return_inverse=True)
+    sums = np.zeros(len(keys), dtype=np.int64)
+    np.add.at(sums, place.reshape(-1), loads.loads[kept])
+    offsets = np.searchsorted(keys, np.arange(len(groups) + 1) * wide)
+    found = Loads(offsets.astype(np.int64), keys % wide, sums)
+    _check(loads, groups, found, links)
+    return found
+
+
+def _check(loads: Loads, groups: Numbering, flow: Loads, links: Numbering) -> None:
+    """What the chosen links carry must stand for what all links carry, class by class, to the last unit."""
+    whole = np.zeros(len(groups), dtype=np.int64)
+    np.add.at(whole, groups.of, _row_sums(loads.offsets, loads.loads))
+    if not np.array_equal(whole, _row_sums(flow.offsets, flow.loads * links.sizes[flow.links])):
+        raise SimulationError("links that carry different loads have been taken for equal")
+
+
+def _row_sums(offsets: Ints, values: Ints) -> Ints:
+    sums = np.zeros(len(offsets) - 1, dtype=np.int64)
+    filled = np.flatnonzero(offsets[1:] > offsets[:-1])
+    if filled.size:
+        sums[filled] = np.add.reduceat(values, offsets[filled])
+    return sums

@@ -1,0 +1,298 @@
+"""Which ranks behave alike: the coarsest partition in which equal colour means an equal step (DESIGN 4.7).
+
+A collective starts when its last member has arrived and ends for all at once, so a group is an unordered set.
+Ranks start with the colour of what they run, groups with how they lie on the cluster, links with what they
+carry, and all are refined by the colours of those they meet until nothing changes (see ``colouring``). One
+representative per class is simulated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from simcluster.cluster import NOMINAL, Cluster, Device, Placement
+from simcluster.layout import Mesh
+from simcluster.program.isa.program import Program
+from simcluster.program.symmetry.coloured_graph import Ints, Loads, Meetings, Structure
+from simcluster.program.symmetry.equitable_partition import Colouring, Numbering, refined, separate
+
+Axes = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One group as a class meets it: an id shared by all in it, where it lies, and the classes in it.
+
+    ``flow`` is its row in the flows of its axes; ``count`` says how many groups behave like it; ``number`` is
+    the place of one of them among the groups of its axes.
+    """
+
+    id: int
+    placement: Placement
+    members: tuple[int, ...]
+    flow: int = 0
+    count: int = 1
+    number: int = 0
+
+
+TRANSFERS: Axes = ()
+"""What stands for the pairs along the pipeline among groups over axes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placed:
+    """Where groups lie: different placements, which of them each group has [groups], and colours [groups].
+
+    Groups of one colour take as long for whatever they do, alone on links that are alike.
+    """
+
+    placements: Sequence[Placement]
+    index: Ints
+    colours: Ints
+
+    @classmethod
+    def of(cls, cluster: Cluster, members: Ints) -> Placed:
+        """With a colour for each placement."""
+        if not len(members):
+            return cls((), *(np.zeros(0, dtype=np.int64),) * 2)
+        placements, index = cluster.placements(members)
+        return cls(placements, index.astype(np.int64), index.astype(np.int64))
+
+    def __getitem__(self, group: int) -> Placement:
+        return self.placements[int(self.index[group])]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loading:
+    """What groups and transfers load on the links of a cluster.
+
+    ``links`` [links] are colours: links of one colour have equal rates, latencies, changes and background.
+    ``groups`` has, by axes, the loads of every pattern, with a row per group as ``Mesh.groups`` orders them;
+    ``transfers`` those of every pattern of a transfer (forward and back), with a row per pair of
+    ``pipeline_pairs``. ``changed`` says of a link that is not as its family what it is and why: its name and
+    the change, as ``host.3.nic.2.out: bandwidth x 0.5``. ``placed`` says where groups lie, of pairs under
+    ``TRANSFERS``, where that is known.
+    """
+
+    links: Ints
+    groups: Mapping[Axes, Sequence[Loads]] = field(default_factory=dict)
+    transfers: Sequence[Loads] = ()
+    changed: Mapping[int, str] = field(default_factory=dict)
+    placed: Mapping[Axes, Placed] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Flows:
+    """What classes load on classes of links.
+
+    ``groups`` has by axes and pattern, and ``transfers`` by pattern, a row for every class of groups or of
+    pairs: over link classes, the load of *all* groups of the class together on *one* link of the link class.
+    ``links`` are the classes of the loaded links. ``pairs`` maps a class to the row of the pair that its
+    representative and the next stage are, ``num_pairs`` [rows] counts the pairs. ``changed`` is what
+    ``Loading.changed`` says of the first link of each link class. ``rounds`` counts passes over the loads.
+    """
+
+    groups: Mapping[Axes, Sequence[Loads]]
+    transfers: Sequence[Loads]
+    links: Numbering
+    pairs: Mapping[int, int]
+    num_pairs: tuple[int, ...]
+    changed: Mapping[int, str]
+    rounds: int
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The partition of the ranks.
+
+    ``of_rank`` [ranks] gives the class of a rank; ``representatives`` the smallest rank of each class and
+    ``sizes`` how many ranks it has. ``groups`` maps (class, axes) to the group its representative is in;
+    ``next_stage`` and ``prev_stage`` map a class to its pipeline neighbour's class and where the pair lies.
+    ``flows`` say what that loads on which links; without a ``Loading`` there are no links in them.
+    """
+
+    of_rank: Ints
+    representatives: tuple[int, ...]
+    sizes: tuple[int, ...]
+    groups: Mapping[tuple[int, Axes], Group]
+    next_stage: Mapping[int, tuple[int, Placement]]
+    prev_stage: Mapping[int, tuple[int, Placement]]
+    flows: Flows
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lodger:
+    """One of several Programs on one cluster: the part of it that its ranks have, and what they load."""
+
+    program: Program
+    cluster: Cluster
+    loading: Loading
+
+
+def partition(
+    program: Program, cluster: Cluster, *, unfold: bool = False, loading: Loading | None = None
+) -> Classes:
+    """The classes of a Program's ranks on a cluster; with ``unfold`` every rank is its own class.
+
+    With a ``loading``, groups that load different links, and ranks in such groups, are different too.
+    """
+    alone = Lodger(program, cluster, loading or Loading(np.zeros(0, dtype=np.int64)))
+    return partitions([alone], unfold=unfold)[0]
+
+
+def partitions(lodgers: Sequence[Lodger], *, unfold: bool = False) -> list[Classes]:
+    """The classes of each Program's ranks while all run at once on one cluster.
+
+    They are told apart by what all of them load, and the link classes in their flows are common to all. No
+    class has ranks of two Programs.
+    """
+    links = lodgers[0].loading.links
+    if not all(np.array_equal(each.loading.links, links) for each in lodgers):
+        raise ValueError("Programs that run at once must be on links of one cluster")
+    wirings = [_Wiring.of(each.program, each.cluster, each.loading) for each in lodgers]
+    colours: list[Ints] = []
+    meetings: list[Meetings] = []
+    first, used = 0, 0
+    for each, wiring in zip(lodgers, wirings, strict=True):
+        own = _first_colours(each.program, each.cluster)
+        meetings += [replace(met, members=met.members + first) for met in wiring.all]
+        colours.append(own + used)
+        first, used = first + len(own), used + int(own.max()) + 1
+    structure = Structure(np.concatenate(colours), meetings, links)
+    found = separate(structure) if unfold else refined(structure)
+    classes: list[Classes] = []
+    first, place = 0, 0
+    for own, wiring in zip(colours, wirings, strict=True):
+        mine = slice(place, place + len(wiring.all))
+        classes.append(wiring.classes(_part(found, first, len(own), mine)))
+        first, place = first + len(own), mine.stop
+    return classes
+
+
+def _part(found: Colouring, first: int, count: int, meetings: slice) -> Colouring:
+    """What a colouring says of ``count`` ranks that share no colour with others, numbered from 0."""
+    low, high = np.searchsorted(found.ranks.first, (first, first + count)).tolist()
+    ranks = Numbering(
+        found.ranks.of[first : first + count] - low,
+        found.ranks.first[low:high] - first,
+        found.ranks.sizes[low:high],
+    )
+    return Colouring(ranks, found.meetings[meetings], found.links, found.flows[meetings], found.rounds)
+
+
+def pipeline_pairs(mesh: Mesh, stage_axis: str, *, ring: bool = False) -> Ints:
+    """Every rank that has a next one along the pipeline, in order, and that one: [pairs, 2].
+
+    In a ``ring`` the next one of the last is the first.
+    """
+    following = np.full(mesh.num_ranks, -1, dtype=np.int64)
+    if mesh.size(stage_axis) > 1:
+        lines = mesh.groups((stage_axis,))
+        following[lines[:, :-1]] = lines[:, 1:]
+        if ring:
+            following[lines[:, -1]] = lines[:, 0]
+    has = np.flatnonzero(following >= 0)
+    return np.stack([has, following[has]], axis=1)
+
+
+def _first_colours(program: Program, cluster: Cluster) -> Ints:
+    """A number per rank for its device and the part it runs."""
+    mesh = program.mesh
+    changed: dict[Device, int] = {}
+    kinds = np.array([group.kind for group in cluster.groups], dtype=np.int64)
+    kinds = kinds[cluster.group_of(np.arange(mesh.num_ranks))]
+    for rank, speed in cluster.speeds.items():
+        if speed != NOMINAL and rank < mesh.num_ranks:
+            number = changed.setdefault(cluster.device(rank), len(changed))
+            kinds[rank] = len(cluster.kinds) + number
+    return kinds * len(program.parts) + program.part_of_rank
+
+
+@dataclass(frozen=True, slots=True)
+class _Wiring:
+    """Who meets whom, groups by axes and pairs along the pipeline, and where they lie."""
+
+    meetings: Mapping[Axes, Meetings]
+    pairs: Meetings
+    placed: Mapping[Axes, Placed]
+    loading: Loading
+
+    @classmethod
+    def of(cls, program: Program, cluster: Cluster, loading: Loading) -> _Wiring:
+        meetings, placed = {}, dict(loading.placed)
+        for axes in program.groups:
+            members = program.mesh.groups(axes)
+            if axes not in placed:
+                placed[axes] = Placed.of(cluster, members)
+            meetings[axes] = Meetings(members, placed[axes].colours, loading.groups.get(axes, ()))
+        pairs = pipeline_pairs(program.mesh, program.stage_axis, ring=program.ring)
+        if TRANSFERS not in placed:
+            placed[TRANSFERS] = Placed.of(cluster, pairs)
+        along = Meetings(pairs, placed[TRANSFERS].colours, loading.transfers, ordered=True)
+        return cls(meetings, along, placed, loading)
+
+    @property
+    def all(self) -> list[Meetings]:
+        """The meetings of all groups, and behind them the pairs."""
+        return [*self.meetings.values(), self.pairs]
+
+    def classes(self, found: Colouring) -> Classes:
+        """Binds groups and peers of the representatives."""
+        representatives = found.ranks.first.tolist()
+        following: dict[int, tuple[int, Placement]] = {}
+        preceding: dict[int, tuple[int, Placement]] = {}
+        rows: dict[int, int] = {}
+        of_rank = found.ranks.of
+        pair_of = np.full(len(of_rank), -1, dtype=np.int64)
+        pair_of[self.pairs.members[:, 0]] = np.arange(len(self.pairs))
+        for index, pair in enumerate(pair_of[found.ranks.first].tolist()):
+            if pair >= 0:
+                peer = int(of_rank[self.pairs.members[pair, 1]])
+                where = self.placed[TRANSFERS][pair]
+                following[index], preceding[peer] = (peer, where), (index, where)
+                rows[index] = int(found.meetings[-1].of[pair])
+        flows = Flows(
+            dict(zip(self.meetings, found.flows, strict=False)),
+            found.flows[-1],
+            found.links,
+            rows,
+            tuple(found.meetings[-1].sizes.tolist()),
+            self._changed(found.links),
+            found.rounds,
+        )
+        sizes = tuple(found.ranks.sizes.tolist())
+        return Classes(
+            of_rank, tuple(representatives), sizes, self._groups(found), following, preceding, flows
+        )
+
+    def _groups(self, found: Colouring) -> dict[tuple[int, Axes], Group]:
+        """The group of each class's representative by axes; classes that meet in one group share its id."""
+        groups: dict[tuple[int, Axes], Group] = {}
+        of_rank, known = found.ranks.of, 0
+        for (axes, meetings), numbering in zip(self.meetings.items(), found.meetings, strict=False):
+            group_of = np.full(len(of_rank), -1, dtype=np.int64)
+            group_of[meetings.members] = np.arange(len(meetings))[:, np.newaxis]
+            met: dict[int, Group] = {}
+            for index, group in enumerate(group_of[found.ranks.first].tolist()):
+                if group < 0:
+                    continue
+                kind = int(numbering.of[group])
+                if kind not in met:
+                    members = np.unique(of_rank[meetings.members[group]])
+                    where = self.placed[axes][group]
+                    count = int(numbering.sizes[kind])
+                    met[kind] = Group(known, where, tuple(members.tolist()), kind, count, group)
+                    known += 1
+                groups[index, axes] = met[kind]
+        return groups
+
+    def _changed(self, links: Numbering) -> dict[int, str]:
+        firsts = {link: index for index, link in enumerate(links.first.tolist())}
+        told = {firsts[link]: text for link, text in self.loading.changed.items() if link in firsts}
+        return dict(sorted(told.items()))

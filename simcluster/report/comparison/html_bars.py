@@ -1,0 +1,123 @@
+"""A comparison as HTML: the bars of all plans below one another, to one scale, and their figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from html import escape
+
+from simcluster import units
+from simcluster.draw import Markup, Stack, html_legend, html_table, section, stacks, swatch
+from simcluster.draw.svg import FONT
+from simcluster.draw.svg_bars import LIMIT
+from simcluster.report.comparison.comparison import Comparison, Row, Side, Trade, signed
+from simcluster.report.content.memory_verdict import NEAR, shouted, verdict
+
+WIDTH = 960
+
+
+def comparison_html(found: Comparison) -> str:
+    """A comparison as one ``div``, at most 960 pixels wide, without scripts or anything from outside."""
+    body = "".join(_sections(found))
+    style = f"max-width:{WIDTH}px;font-size:13px;line-height:1.45;color:inherit;background:none;{FONT}"
+    return f'<div style="{style}">{body}</div>'
+
+
+def comparison_page(found: Comparison) -> str:
+    """The same as a page for a browser."""
+    title = " | ".join(side.name for side in found.sides)
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        '<meta name="color-scheme" content="light dark"></head>'
+        f'<body style="margin:24px auto;max-width:{WIDTH}px">{comparison_html(found)}</body></html>\n'
+    )
+
+
+def _verdict(side: Side) -> Markup:
+    """Nothing for what fits."""
+    said = verdict(side.summary)
+    if said == "fits":
+        return Markup("")
+    colour = NEAR if said == "tight" else LIMIT
+    return Markup(f'<b style="color:{colour}">{shouted(side.summary)}</b>')
+
+
+def _sections(found: Comparison) -> Iterator[Markup]:
+    rows = [[Markup(f"<b>{side.letter}</b>"), side.name, _verdict(side)] for side in found.sides]
+    yield html_table(["", "", ""], rows)
+    yield Markup("".join(_told(found, trade) for trade in found.trades))
+    for caveat in found.caveats:
+        yield Markup(f'<div style="opacity:.7">Note: {escape(caveat)}</div>')
+    steps = [side.summary["step_time_s"] for side in found.sides]
+    yield section(
+        "Where the step goes",
+        "mean over ranks, all to one scale",
+        *_bars(
+            found, found.step, units.seconds, [units.seconds(step) for step in steps], [None] * len(steps)
+        ),
+        _table(found, found.step),
+    )
+    held = [side.fullest for side in found.sides]
+    notes = [f"{units.size(each['total'])}, {100 * each['total'] / each['capacity']:.0f} %" for each in held]
+    yield section(
+        "Memory of the fullest device",
+        "at its peak, against its capacity",
+        *_bars(found, found.memory, units.size, notes, [float(each["capacity"]) for each in held]),
+        _table(found, found.memory),
+    )
+    yield section("Figures", "", _table(found, found.figures))
+    if found.differences:
+        yield section("What differs", "", html_table(["", "", ""], list(_differences(found))))
+
+
+def _told(found: Comparison, trade: Trade) -> str:
+    """The trade in large figures, then what is less and what is more."""
+    first, side = found.sides[0], trade.side
+    what, seconds = side.spent
+    step = signed(seconds - first.spent[1], units.seconds)
+    memory = signed(side.fullest["total"] - first.fullest["total"], units.size)
+    figures = (
+        (f"{trade.speed:.2f} x", f"the speed of {first.letter}"),
+        (step, f"{what} time"),
+        (memory, "peak memory of the fullest device"),
+    )
+    tiles = "".join(
+        f'<div style="margin:0 28px 0 0"><div style="font-size:21px;font-weight:600">{escape(value)}</div>'
+        f'<div style="font-size:12px;opacity:.7">{escape(label)}</div></div>'
+        for value, label in figures
+    )
+    lines = "".join(f"<div>{escape(line)}</div>" for line in trade.sentences)
+    head = f'<div style="font-size:21px;font-weight:600;margin:0 18px 0 0">{side.letter}</div>'
+    return f'<div style="display:flex;flex-wrap:wrap;margin:10px 0 4px">{head}{tiles}</div>{lines}'
+
+
+def _bars(
+    found: Comparison,
+    rows: Sequence[Row],
+    reading: Callable[[float], str],
+    notes: Sequence[str],
+    limits: Sequence[float | None],
+) -> Iterator[Markup]:
+    bars = [
+        Stack(side.letter, [row.parts[index] for row in rows], notes[index], limits[index])
+        for index, side in enumerate(found.sides)
+    ]
+    yield html_legend((row.name, row.parts[0].tone) for row in rows)
+    yield Markup(stacks(bars, reading, width=WIDTH))
+
+
+def _table(found: Comparison, rows: Sequence[Row]) -> Markup:
+    """A row per figure: what every side has, and how much more than the first."""
+    lines = []
+    for row in rows:
+        mark = f"{swatch(row.parts[0].tone)} " if row.parts else ""
+        line = [Markup(f"{mark}{escape(row.name)}"), row.reading(row.values[0])]
+        for index in range(1, len(found.sides)):
+            line += [row.reading(row.values[index]), Markup(f"<b>{escape(row.change(index))}</b>")]
+        lines.append(line)
+    return html_table(found.columns(), lines)
+
+
+def _differences(found: Comparison) -> Iterator[list[str]]:
+    for label, own in found.differences:
+        for side, text in zip(found.sides, own, strict=True):
+            yield [label if side is found.sides[0] else "", side.letter, text or "-"]

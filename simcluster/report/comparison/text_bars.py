@@ -1,0 +1,100 @@
+"""A comparison as text: one screen that says what each plan bought, and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from simcluster import units
+from simcluster.draw import Cell, Column, bar, screen_width, shown, table, total
+from simcluster.report.comparison.comparison import Comparison, Row, Side, Trade, signed
+from simcluster.report.content.memory_verdict import shouted, verdict
+
+
+def comparison_text(found: Comparison, *, width: int | None = None, colour: bool = False) -> str:
+    """A comparison as text, at most ``width`` columns wide (default: the terminal's, up to 120)."""
+    columns = screen_width(width)
+    return shown(Group(*_parts(found, columns, colour)), width=columns, colour=colour)
+
+
+def _verdict(side: Side) -> Text:
+    """Nothing for what fits."""
+    said = verdict(side.summary)
+    if said == "fits":
+        return Text("")
+    return Text(shouted(side.summary), "bold yellow" if said == "tight" else "bold red")
+
+
+def _parts(found: Comparison, width: int, colour: bool) -> Iterator[RenderableType]:
+    rows: list[list[Cell]] = [[side.letter, side.name, _verdict(side)] for side in found.sides]
+    yield table([Column(style="bold"), Column(wraps=True), Column()], rows)
+    yield ""
+    for trade in found.trades:
+        yield from told(trade, found.sides[0])
+    for caveat in found.caveats:
+        yield Text(f"Note: {caveat}", "yellow")
+    yield ""
+    if found.differences:
+        yield table([Column("What differs"), Column(), Column(wraps=True)], _differences(found))
+        yield ""
+    yield _figures("Figures", found, found.figures)
+    yield ""
+    yield _figures("Where the step goes", found, found.step, colour=colour, tones=True)
+    yield _bars(found, found.step, width, colour)
+    yield ""
+    yield _figures("Memory of the fullest device", found, found.memory, colour=colour, tones=True)
+    limits = [float(side.fullest["capacity"]) for side in found.sides]
+    yield _bars(found, found.memory, width, colour, limits)
+
+
+def told(trade: Trade, first: Side) -> Iterator[RenderableType]:
+    """A trade in words: the speed, then what is less and what is more."""
+    side = trade.side
+    (what, step), (_, before) = side.spent, first.spent
+    more = signed(side.fullest["total"] - first.fullest["total"], units.size)
+    yield Text.assemble(
+        (f"{side.letter}: {trade.speed:.2f} x", "bold cyan"),
+        f" the speed of {first.letter} ({what} {units.seconds(before)} -> {units.seconds(step)}), memory ",
+        (more, "bold cyan"),
+        f" ({units.percent(side.fullest['total'] / side.fullest['capacity'])} of the fullest device)",
+    )
+    for sentence in trade.sentences:
+        yield Padding(Text(sentence), (0, 0, 0, 3), expand=False)
+
+
+def _differences(found: Comparison) -> Iterator[Sequence[Cell]]:
+    for label, own in found.differences:
+        for side, text in zip(found.sides, own, strict=True):
+            yield ("  " + label if side is found.sides[0] else "", side.letter, text or Text("-", "dim"))
+
+
+def _figures(
+    title: str, found: Comparison, rows: Sequence[Row], *, colour: bool = False, tones: bool = False
+) -> RenderableType:
+    """A row per figure: what every side has, and how much more than the first."""
+    cells = []
+    for row in rows:
+        tone = row.parts[0].tone if tones else None
+        head = Text("  ").append(f"{tone.fill(colour)} ", tone.style) if tone else Text("  ")
+        line: list[Cell] = [head.append(row.name), row.reading(row.values[0])]
+        for index in range(1, len(found.sides)):
+            line += [row.reading(row.values[index]), Text(row.change(index), "bold")]
+        cells.append(line)
+    return table(found.columns(title), cells)
+
+
+def _bars(
+    found: Comparison, rows: Sequence[Row], width: int, colour: bool, limits: Sequence[float] = ()
+) -> RenderableType:
+    """A bar for each side, all to one scale; with ``limits``, against what it must not pass."""
+    sides = [[row.parts[index] for row in rows] for index in range(len(found.sides))]
+    scale = max(*map(total, sides), *limits)
+    lines: list[Sequence[Cell]] = []
+    for index, side in enumerate(found.sides):
+        limit = limits[index] if limits else None
+        drawn = bar(sides[index], width - 4, scale=scale, limit=limit, colour=colour)
+        lines.append([side.letter, drawn])
+    return table([Column(style="bold"), Column()], lines)

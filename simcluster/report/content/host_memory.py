@@ -1,0 +1,55 @@
+"""What hosts hold for their devices, in memory and on disks, in the words of every report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from simcluster import units
+from simcluster.document.wording import counted
+from simcluster.report.content.bar_parts import memory
+
+Document = Mapping[str, Any]
+
+HOST_COLUMNS = ("Hosts at their peak", "holds", "of", "", "most of it")
+"""What the rows of ``hosts`` say."""
+
+_PLACES = {"host": "memory", "disk": "disks"}
+
+
+def hosts(summary: Document) -> list[list[str]]:
+    """A row per sort of hosts and place: who, bytes, capacity, share, and the largest categories."""
+    rows = []
+    for entry in summary.get("host_memory_bytes", ()):
+        parts = sorted(memory(entry["breakdown"]), key=lambda part: -part.value)[:2]
+        capacity = entry["capacity"]
+        rows.append(
+            [
+                who(entry),
+                units.size(entry["total"]),
+                units.size(capacity) if capacity else "none",
+                units.percent(entry["total"] / capacity) if capacity else "",
+                ", ".join(f"{part.name} {units.size(part.value)}" for part in parts if part.value),
+            ]
+        )
+    return rows
+
+
+def who(entry: Document) -> str:
+    """Which place on which hosts."""
+    return f"{_PLACES[entry['place']]} of {entry['hosts']:,} x {entry['host']}"
+
+
+def overfull(summary: Document) -> str:
+    """Which hosts are to hold more than they can, by how much and since when; empty if none."""
+    over = [entry for entry in summary.get("host_memory_bytes", ()) if not entry["fits"]]
+    if not over:
+        return ""
+    worst = max(over, key=lambda entry: entry["excess"])
+    at = worst["exceeded_at_s"]
+    since = f"first at {units.seconds(at)}" if at else "from the start"
+    return (
+        f"the {who(worst)} would hold "
+        f"{units.size(worst['total'])} for {counted(worst['devices'], 'device')}, "
+        f"{units.size(worst['excess'])} too much, {since}"
+    )

@@ -1,0 +1,94 @@
+"""What reports say of an inference: when tokens come, and how much of that was simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from simcluster import units
+from simcluster.report.content.memory_verdict import memory_figure
+from simcluster.report.content.statements import NEGLIGIBLE
+
+Document = Mapping[str, Any]
+
+
+_NAMED = ("kernels", "idle", "pipeline wait", "offload", "input")
+"""What parts of time are called as they are; others are axes that something travels along."""
+
+
+def infers(documents: Document) -> bool:
+    """Whether a run answered prompts; else it trained."""
+    return "inference" in documents["plan"]
+
+
+def answered(documents: Document) -> tuple[tuple[str, str], ...]:
+    """The figures that people quote, each with what it is."""
+    found = documents["summary"]
+    return (
+        (units.seconds(found["ttft_s"]), "to the first token (TTFT)"),
+        (units.seconds(found["tpot_s"]), "per further token (TPOT)"),
+        (units.seconds(found["latency_s"]), "to the last token"),
+        (
+            units.count(found["tokens_per_s"]),
+            f"tokens/s, {_each(found['tokens_per_s_per_device'])} per device",
+        ),
+        memory_figure(found),
+    )
+
+
+def _each(rate: float) -> str:
+    return f"{rate:,.0f}" if 100 <= rate < 1e5 else units.count(rate)
+
+
+def remarks(documents: Document) -> list[str]:
+    """How well prefill and decode steps use the devices, and which decode steps were simulated."""
+    found, asked = documents["summary"], documents["plan"]["inference"]
+    lines = [f"prefill at MFU {units.percent(found['prefill_mfu'])}{_spent(found['prefill_parts_s'])}"]
+    steps, last = asked["decode_steps"], asked["tokens"] - 1
+    if not steps:
+        return lines
+    bandwidth = f"{units.percent(found['decode_mbu'])} of the memory bandwidth (MBU)"
+    lines.append(f"decode at {bandwidth}{_spent(found['decode_parts_s'])}")
+    first, final = (units.seconds(found[name]) for name in ("tpot_first_s", "tpot_last_s"))
+    rest = "" if len(steps) == last else ", others on lines between these"
+    lines.append(
+        f"{first} for the second token, {final} for the last; {len(steps):,} of {last:,} decode steps "
+        f"simulated{rest}"
+    )
+    return lines
+
+
+def _spent(parts: Document) -> str:
+    """What time is spent on: ``: kernels 8.91 ms, tensor communication 3.42 ms``."""
+    names = {name: f"{name} communication" for name in parts} | dict.fromkeys(_NAMED)
+    total, most = sum(parts.values()), sorted(parts.items(), key=lambda part: -part[1])
+    shown = [
+        f"{names[name] or name} {units.seconds(each)}" for name, each in most if each > NEGLIGIBLE * total
+    ]
+    return f": {', '.join(shown)}" if shown else ""
+
+
+def simulated(documents: Document) -> str:
+    """The title of the parts of a step, or of what was simulated of an answer."""
+    if not infers(documents):
+        return "Where the step goes"
+    count = len(documents["plan"]["inference"]["decode_steps"])
+    if not count:
+        return "Where the prefill goes"
+    return f"Where prefill and {count:,} decode step{'s' * (count != 1)} go"
+
+
+def prompts(plan: Mapping[str, Any]) -> str:
+    """How many prompts of which length are answered at what length."""
+    asked = plan["inference"]
+    return (
+        f"{plan['global_batch']:,} prompts of {asked['prompt']:,} tokens, {asked['tokens']:,} generated "
+        "behind each"
+    )
+
+
+def numbers(plan: Mapping[str, Any]) -> str:
+    """What weights, activations and caches are kept in."""
+    compute, matmul = plan["precision"]["compute"], plan["precision"]["matmul"]
+    told = compute if matmul == compute else f"{compute} with {matmul} matmuls"
+    return f"{told}, {plan['inference']['cache']} KV cache"

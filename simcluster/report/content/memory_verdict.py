@@ -1,0 +1,104 @@
+"""Whether a plan fits, is tight, or does not fit, in the words of every report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from simcluster import units
+from simcluster.report.content.stage_peaks import called
+
+Document = Mapping[str, Any]
+
+VERDICTS = ("fits", "tight", "does not fit")
+"""From the best to the worst."""
+
+NEAR = "#c77700"
+"""The colour of what is tight."""
+
+
+def verdict(found: Document) -> str:
+    """That of a summary, or of a device or host in it; files of earlier versions know no tight ones."""
+    return str(found.get("verdict", "fits" if found["fits"] else "does not fit"))
+
+
+def shouted(found: Document) -> str:
+    """The same where it must not be overlooked: ``fits``, ``TIGHT``, ``DOES NOT FIT``."""
+    said = verdict(found)
+    return said if said == "fits" else said.upper()
+
+
+def fullest(summary: Document) -> Document:
+    """The entry of the fullest device: the highest share of its own memory is taken and reserved."""
+    return max(summary["peak_memory_bytes"], key=_fullness)
+
+
+def memory_figure(summary: Document) -> tuple[str, str]:
+    """The peak of the fullest device, and what it is: of how much, on which device, and the verdict."""
+    entry = fullest(summary)
+    device = f", {entry['device']}" if is_mixed(summary) else ""
+    told = f"peak memory of {units.size(entry['capacity'])}{device}: {shouted(summary)}"
+    return units.size(entry["total"]), told
+
+
+def is_mixed(summary: Document) -> bool:
+    """Whether not all ranks run on equal devices."""
+    return len({each["device"] for each in summary["peak_memory_bytes"]}) > 1
+
+
+def tight(summary: Document) -> tuple[str, ...]:
+    """What is tight: in one sentence, then where, with the arithmetic, then the rule; else nothing."""
+    if verdict(summary) != "tight":
+        return ()
+    over = [entry for entry in summary["peak_memory_bytes"] if verdict(entry) == "tight"]
+    ranks = f"{sum(entry['ranks'] for entry in over):,} of {summary['num_ranks']:,} ranks"
+    worst = max(over, key=_fullness)
+    return (
+        f"TIGHT: {ranks} have room for their tensors, but not for fragments and headroom besides",
+        f"worst: class {worst['class']} ({called(worst)}, rank {worst['rank']}) of {worst['device']}: "
+        f"{_sum(worst)}; {_missing(worst)}",
+        f"the rule: {summary['verdict_rule']}",
+    )
+
+
+def room(summary: Document) -> str:
+    """What is left where it is fullest, and why that is enough; nothing unless it fits."""
+    if verdict(summary) != "fits" or "verdict_rule" not in summary:
+        return ""
+    entry = fullest(summary)
+    asked = f"; {_headroom(entry)}" if entry["headroom"] else ""
+    return f"Fits: {_where(summary, entry)} needs {_sum(entry)}; {units.size(entry['left'])} left{asked}"
+
+
+def _where(summary: Document, entry: Document) -> str:
+    return f"{called(entry)} on {entry['device']}" if is_mixed(summary) else called(entry)
+
+
+def _sum(entry: Document) -> str:
+    """``86.3 GiB of 79.1 GiB``, with the fragments in it where there are any."""
+    needed = entry["total"] + entry["fragments"]
+    parts = (
+        f"{units.size(entry['total'])} held + {units.size(entry['fragments'])} of fragments = "
+        if entry["fragments"]
+        else ""
+    )
+    return f"{parts}{units.size(needed)} of {units.size(entry['capacity'])}"
+
+
+def _missing(entry: Document) -> str:
+    """What a tight device lacks."""
+    if entry["left"] < 0:
+        return (
+            f"{units.size(-entry['left'])} must be given back on the way, or it ends out of memory; "
+            f"{_headroom(entry)}"
+        )
+    return f"{units.size(entry['left'])} left; {_headroom(entry)}"
+
+
+def _headroom(entry: Document) -> str:
+    return f"headroom {units.size(entry['headroom'])}"
+
+
+def _fullness(entry: Document) -> float:
+    """The share of its memory that a device has taken and reserved."""
+    return float(entry["total"] + entry.get("fragments", 0)) / float(entry["capacity"])

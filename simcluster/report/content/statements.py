@@ -1,0 +1,220 @@
+"""What reports say about a result: the same sentences and rows in the terminal and in a notebook."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from simcluster import units
+from simcluster.report.content.host_memory import overfull
+from simcluster.report.content.memory_verdict import shouted, verdict
+from simcluster.report.content.stage_peaks import called
+
+Document = Mapping[str, Any]
+
+NEGLIGIBLE = 1e-3
+"""Collectives with less than this share of an axis' bytes are not named."""
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """What does not fit: in one sentence, then where and by how much, then what was alive."""
+
+    sentence: str
+    details: tuple[str, ...]
+    alive: tuple[str, ...]
+
+
+def misfit(summary: Document) -> Misfit | None:
+    """If devices or hosts have too little memory: which, from when on, by how much, and the largest that was
+    alive.
+    """
+    over = [entry for entry in summary["peak_memory_bytes"] if verdict(entry) == "does not fit"]
+    hosts = overfull(summary)
+    if not over:
+        return Misfit(f"DOES NOT FIT: {hosts}", (), ()) if hosts else None
+    worst = max(over, key=lambda entry: entry["excess"])
+    ranks = sum(entry["ranks"] for entry in over)
+    at, excess, device = worst["exceeded_at_s"], units.size(worst["excess"]), worst["device"]
+    since = f"first at {units.seconds(at)}" if at else "from the start"
+    return Misfit(
+        f"DOES NOT FIT: {ranks:,} of {summary['num_ranks']:,} ranks need more memory than their device has",
+        (
+            f"worst: class {worst['class']} ({called(worst)}, rank {worst['rank']}) holds "
+            f"{units.size(worst['total'])}, {excess} over its {device}, {since}",
+            *([hosts] if hosts else ()),
+            f"alive at its peak, {units.seconds(worst['time_s'])} into the run:",
+        ),
+        tuple(f"{each['buffer']} {units.size(each['bytes'])}" for each in worst["alive"][:4]),
+    )
+
+
+def fullest(documents: Document) -> Document | None:
+    """Of what is told of memory by stage, that of the fullest device; None in files of earlier versions."""
+    found = documents.get("memory", ())
+    return max(found, key=lambda each: (each["reserved"] + each["outside"]) / each["capacity"], default=None)
+
+
+def fragments(entry: Document) -> float:
+    """The share of what is reserved that is not allocated where most is."""
+    return float((entry["reserved"] - entry["allocated"]) / entry["reserved"])
+
+
+def reserved(documents: Document) -> str:
+    """What the allocator makes of the fullest device's memory, if the profile names one."""
+    entry = fullest(documents)
+    if entry is None or entry["allocator"] is None:
+        return ""
+    kept = f"{units.size(entry['reserved'])} reserved by {entry['allocator']}"
+    spent = f"{units.percent(fragments(entry))} of it fragments"
+    outside = f"{units.size(entry['outside'])} runtime and communicators besides"
+    told = f"stage {entry['stage']}: {units.size(entry['allocated'])} of tensors, {kept} ({spent}), {outside}"
+    room = entry["capacity"] - entry["outside"]
+    if entry["allocated"] <= room < entry["reserved"]:
+        told += f"; {units.size(entry['reserved'] - room)} of it must be given back on the way to fit"
+    return told
+
+
+def throughput(documents: Document) -> tuple[str, str, str]:
+    """Tokens per second of all and of one device, and what counts: samples, where one is no sequence."""
+    summary, unit = documents["summary"], "tokens" if documents["plan"]["seq_len"] > 1 else "samples"
+    each = summary["tokens_per_s_per_device"]
+    shown = f"{each:,.0f}" if 100 <= each < 1e5 else units.count(each)
+    return units.count(summary["tokens_per_s"]), shown, unit
+
+
+def useful(documents: Document) -> str:
+    """What the MFU is the ratio of."""
+    matmul = documents["plan"]["precision"]["matmul"]
+    peak = documents["topology"]["device_peak_flops_per_s"][matmul]
+    rate = units.compute(documents["summary"]["model_flops_per_s_per_device"])
+    return f"{rate} of model arithmetic per device, of {units.compute(peak)} at its {matmul} peak"
+
+
+def conventions(summary: Document) -> str:
+    """Which convention MFU and HFU follow, and what they are in the other one; nothing if they agree."""
+    mfu, hfu = summary["mfu_full_attention"], summary["hfu_full_attention"]
+    if (mfu, hfu) == (summary["mfu"], summary["hfu"]):
+        return ""
+    full = f"MFU {units.percent(mfu)}, HFU {units.percent(hfu)}"
+    return f"causal attention counted as half; as the full square: {full}"
+
+
+def communication(summary: Document) -> list[list[str]]:
+    """Per mesh axis: its name, bytes a rank sends per step, time not hidden, its share, the collectives."""
+    sent, exposed = summary["communication_bytes"], summary["exposed_communication_s"]
+    totals = {axis: sum(sent.get(axis, {}).values()) for axis in {**sent, **exposed}}
+    rows = []
+    for axis in sorted(totals, key=lambda axis: -totals[axis]):
+        operations = sorted(sent.get(axis, {}).items(), key=lambda item: -item[1])
+        told = [(name, size) for name, size in operations if size >= NEGLIGIBLE * totals[axis]]
+        rows.append(
+            [
+                axis,
+                units.volume(totals[axis]),
+                units.seconds(exposed.get(axis, 0.0)),
+                units.percent(exposed.get(axis, 0.0) / summary["step_time_s"]),
+                ", ".join(f"{name} {units.volume(size)}" for name, size in told),
+            ]
+        )
+    return rows
+
+
+def groups(summary: Document) -> list[list[str]]:
+    """Per group of hosts of a mixed cluster: its name and ranks, and what these do with the step in the mean.
+
+    Compute, what communication beside it slowed, launches and dispatch, communication not hidden, waiting.
+    No rows where all hosts are equal.
+    """
+    names = ("compute_s", "slowed_s", "host_s", "exposed_communication_s", "wait_s")
+    return [
+        [
+            f"{each['host']}, ranks {each['first_rank']:,} to {each['first_rank'] + each['ranks'] - 1:,}",
+            *(units.seconds(each[name]) for name in names),
+        ]
+        for each in summary.get("groups", [])
+    ]
+
+
+def waiting(summary: Document) -> str:
+    """Which group of hosts waits for which; empty where all hosts are equal."""
+    found = summary.get("groups", [])
+    if not found:
+        return ""
+    idle = max(found, key=lambda each: each["wait_s"] + each["exposed_communication_s"])
+    busy = max(found, key=lambda each: each["compute_s"] + each["slowed_s"] + each["host_s"])
+    share = units.percent((idle["wait_s"] + idle["exposed_communication_s"]) / summary["step_time_s"])
+    most = f"{busy['host']} (group {busy['group']}) has the most to compute"
+    if idle is busy:
+        return f"{most}, and stands still for {share} of the step"
+    return f"{idle['host']} (group {idle['group']}) stands still for {share} of the step; {most}"
+
+
+TENANT_FIGURES = ("alone", "shared", "slowdown")
+"""The titles of the quantities in rows of ``tenants``."""
+
+
+def tenants(summary: Document) -> list[list[str]]:
+    """Per scenario on the cluster: name, hosts, step alone and shared, slowdown, what it waits longer for."""
+    return [
+        [
+            each["name"] + ("" if verdict(each) == "fits" else f" ({shouted(each)})"),
+            _hosts(each),
+            units.seconds(each["step_time_alone_s"]),
+            units.seconds(each["step_time_s"]),
+            f"{each['slowdown']:.3f} x",
+            ", ".join(f"{name} +{units.seconds(more)}" for name, more in _longer(each)) or "nothing",
+        ]
+        for each in summary.get("tenants", [])
+    ]
+
+
+def _hosts(tenant: Mapping[str, Any]) -> str:
+    """``0-31``; of hosts that lie apart, how many there are and the first of them."""
+    runs = tenant["hosts"].split(", ")
+    return ", ".join(runs) if len(runs) <= 3 else f"{tenant['num_hosts']:,}: {', '.join(runs[:3])}, ..."
+
+
+def _longer(tenant: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """What it waits longer for than alone, and by how many seconds per step; the most first."""
+    alone = tenant["waits_alone_s"]
+    more = [(name, lost - alone.get(name, 0.0)) for name, lost in tenant["waits_s"].items()]
+    most = max((each for _, each in more), default=0.0)
+    return sorted(
+        (each for each in more if each[1] > NEGLIGIBLE * most), key=lambda each: (-each[1], each[0])
+    )
+
+
+def footing(documents: Document) -> list[str]:
+    """How much was simulated, what it leans on, and what the planner had to decide."""
+    found = documents["summary"]
+    ranks, classes = found["num_ranks"], found["num_classes"]
+    folded = "each" if classes == ranks else f"as {classes:,} class{'es' * (classes > 1)} of equal ranks"
+    took = f" in {units.seconds(found['wall_s'])}" if "wall_s" in found else ""
+    assumptions = found["assumptions"]
+    return [
+        f"Simulated {ranks:,} ranks, {folded}: {found['num_events']:,} events{took}.",
+        *_dispatch(found),
+        f"Leans on {len(assumptions)} assumptions, listed in the JSON result: {_assumed(assumptions)}.",
+        *(f"Note: {note}." for note in documents["plan"]["notes"]),
+    ]
+
+
+def _dispatch(summary: Document) -> list[str]:
+    """What the host dispatches, where pieces of the network are graphs."""
+    found = summary.get("dispatch")
+    if found is None:
+        return []
+    return [
+        f"Dispatch: {found['alone']:,.0f} operators by themselves, {found['in_graphs']:,.0f} in "
+        f"{found['launches']:,.0f} launches of graphs; {units.seconds(found['busy_s'])} of the host per step."
+    ]
+
+
+def _assumed(assumptions: Sequence[Mapping[str, str]]) -> str:
+    """``13 of h100-sxm, 2 of dgx-h100, framework, links``."""
+    owners = Counter(each["name"].partition(".")[0] for each in assumptions)
+    names = {each["name"] for each in assumptions}
+    return ", ".join(owner if owner in names else f"{count} of {owner}" for owner, count in owners.items())

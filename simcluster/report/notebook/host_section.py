@@ -1,0 +1,57 @@
+"""What hosts hold for their devices as HTML: a table of their peaks, and levels over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from simcluster import units
+from simcluster.document.wording import counted
+from simcluster.draw import Column, Markup, html_legend, html_table, section
+from simcluster.draw.area import stacked_area
+from simcluster.report.content.bar_parts import category
+from simcluster.report.content.host_memory import HOST_COLUMNS, hosts, who
+
+Document = Mapping[str, Any]
+
+MOST_AREAS = 6
+"""Sorts of hosts and places whose levels are drawn: the first ones."""
+
+HEIGHT = 110
+
+
+def hosts_held(documents: Document, width: int) -> Iterator[Markup]:
+    """The section on hosts, where they hold anything."""
+    rows = hosts(documents["summary"])
+    if not rows:
+        return
+    columns = [Column(), *(Column(title, quantity=True) for title in HOST_COLUMNS[1:4])]
+    table = html_table([*columns, Column(HOST_COLUMNS[4])], rows)
+    shown = [each for each in documents.get("host_memory", ()) if each["levels"]][:MOST_AREAS]
+    names = dict.fromkeys(name for each in shown for name, levels in each["levels"].items() if any(levels))
+    legend = html_legend(map(category, names)) if names else Markup("")
+    yield section(
+        "Hosts", "at their peak, and over time", table, legend, *(_area(each, width) for each in shown)
+    )
+
+
+def _area(entry: Document, width: int) -> Markup:
+    """What is held at one place, one area upon the other."""
+    levels = np.array(list(entry["levels"].values()), dtype=np.float64)
+    times = np.linspace(0.0, entry["end_s"], levels.shape[1] + 1)[:-1]
+    area = stacked_area(
+        times,
+        levels,
+        [category(name) for name in entry["levels"]],
+        units.size,
+        end=entry["end_s"],
+        limit=entry["capacity"] or None,
+        width=width,
+        height=HEIGHT,
+        columns=levels.shape[1],
+    )
+    head = f"{who(entry)}, each for {counted(entry['devices'], 'device')}"
+    return Markup(f'<div style="font-size:12px;opacity:.7;margin:4px 0 0">{escape(head)}</div>{area}')

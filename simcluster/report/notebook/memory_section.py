@@ -1,0 +1,178 @@
+"""The memory of a run as HTML: bars by stage, what is reserved, levels over time, and what is alive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from simcluster import units
+from simcluster.draw import Column, Markup, Stack, html_legend, html_table, section, stacks, swatch
+from simcluster.draw.area import stacked_area
+from simcluster.report.content.bar_parts import category, memory
+from simcluster.report.content.memory_verdict import is_mixed, room, verdict
+from simcluster.report.content.stage_peaks import against, called, labels, scale, stage_memory
+from simcluster.report.content.statements import fragments, fullest
+from simcluster.trace import Run
+
+Document = Mapping[str, Any]
+
+MOST_STAGES = 16
+"""Rows of the bars."""
+
+MOST_AREAS = 6
+"""Stages whose levels are drawn over time; the fullest is the largest."""
+
+TALL, LOW = 190, 84
+
+
+def held(run: Run, width: int) -> Iterator[Markup]:
+    """The sections of a report about memory."""
+    documents = run.documents
+    yield _bars(documents["summary"], width)
+    stages = documents.get("memory", ())
+    yield from _reserved(stages, documents["summary"])
+    yield from _over_time(run, width)
+    yield from _living(documents)
+
+
+def _bars(found: Document, width: int) -> Markup:
+    rows = stage_memory(found["peak_memory_bytes"], MOST_STAGES)
+    bars = [
+        Stack(
+            label,
+            memory(row.worst["breakdown"]),
+            f"{units.size(row.worst['total'])}, {100 * row.worst['total'] / row.worst['capacity']:.0f} %",
+            row.worst["capacity"],
+        )
+        for label, row in zip(labels(rows), rows, strict=True)
+    ]
+    names = dict.fromkeys(name for row in rows for name, size in row.worst["breakdown"].items() if size)
+    said = [f'<div style="font-size:12px;opacity:.7">{escape(line)}</div>' for line in _verdict(found)]
+    return section(
+        "Memory at its peak",
+        against(rows),
+        html_legend(map(category, names)),
+        Markup(stacks(bars, units.size, width=width, whole=scale(rows))),
+        Markup("".join(said)),
+    )
+
+
+def _verdict(found: Document) -> Iterator[str]:
+    """What is left, and the rule, unless they stand above it all."""
+    if told := room(found):
+        yield told
+    if verdict(found) != "tight" and "verdict_rule" in found:
+        yield f"the rule: {found['verdict_rule']}"
+
+
+def _reserved(stages: Sequence[Document], summary: Document) -> Iterator[Markup]:
+    """What an allocator makes of it, by stage, and what is left of each device."""
+    told = [each for each in stages if each["allocator"] is not None]
+    if not told:
+        return
+    titles = ("tensors", "reserved", "fragments", "outside", "of capacity", "left")
+    mixed = is_mixed(summary)
+    rows = [
+        [
+            f"{called(each)}{_device(each, mixed)}",
+            units.size(each["allocated"]),
+            units.size(each["reserved"]),
+            units.percent(fragments(each)),
+            units.size(each["outside"]),
+            units.percent((each["reserved"] + each["outside"]) / each["capacity"]),
+            units.size(each["capacity"] - each["reserved"] - each["outside"]),
+        ]
+        for each in told[:MOST_STAGES]
+    ]
+    note = f"by replay through the allocator {told[0]['allocator']}; outside: runtime and communicators"
+    body = html_table(["", *(Column(title, quantity=True) for title in titles)], rows)
+    yield section("Memory reserved", note, body)
+
+
+def _device(entry: Document, mixed: bool) -> str:
+    """What it runs on, where that is not the same everywhere."""
+    return f", {entry['device']}" if mixed and "device" in entry else ""
+
+
+def _over_time(run: Run, width: int) -> Iterator[Markup]:
+    """The accounts of the fullest class of stages, below one another, in one clock."""
+    chosen, mixed = _chosen(run.documents), is_mixed(run.documents["summary"])
+    end = run.recording.end * 1e-9
+    areas, names = [], dict[str, None]()
+    for entry, height in chosen:
+        rows = run.memory.among("class", entry["class"])
+        if not len(rows) or not end:
+            continue
+        kinds = rows.names["category"]
+        levels = np.cumsum(
+            np.where(rows["category"] == np.arange(len(kinds))[:, None], rows["bytes"], 0),
+            axis=1,
+            dtype=np.float64,
+        )
+        names |= dict.fromkeys(name for name, level in zip(kinds, levels, strict=True) if level.any())
+        area = stacked_area(
+            rows["time"] * 1e-9,
+            levels,
+            [category(name) for name in kinds],
+            units.size,
+            end=end,
+            limit=entry["capacity"],
+            line=_line(entry),
+            width=width,
+            height=height,
+        )
+        head = f"{called(entry)}, rank {entry['rank']}{_device(entry, mixed)}"
+        areas.append(Markup(f'<div style="font-size:12px;opacity:.7;margin:4px 0 0">{head}</div>{area}'))
+    if areas:
+        line = "; the line: reserved, with what is outside" if any(_line(each) for each, _ in chosen) else ""
+        note = f"the highest moment of every pixel{line}"
+        yield section("Memory over time", note, html_legend(map(category, names)), *areas)
+
+
+def _line(entry: Document) -> tuple[Any, Any] | None:
+    """What is reserved over time, with what is outside."""
+    told = entry.get("reserved_over_time")
+    if not told:
+        return None
+    times, levels = np.array(told, dtype=np.float64).T
+    return times, levels + entry["outside"]
+
+
+def _chosen(documents: Document) -> list[tuple[Document, int]]:
+    """Entries of stages in order, with the heights at which they are drawn; the fullest is among them."""
+    stages = documents.get("memory") or documents["summary"]["peak_memory_bytes"]
+    top = fullest(documents) or max(stages, key=lambda each: each["total"] / each["capacity"])
+    places = np.unique(np.linspace(0, len(stages) - 1, min(MOST_AREAS, len(stages))).astype(int)).tolist()
+    found = [stages[place] for place in places]
+    if top not in found:
+        found[-1] = top
+    found.sort(key=lambda each: int(each["stage"]))
+    if not documents.get("memory"):
+        found = [top]
+    return [(each, TALL if each is top else LOW) for each in found]
+
+
+def _living(documents: Document) -> Iterator[Markup]:
+    """What is alive at the peak of the fullest device, by name."""
+    entry = fullest(documents)
+    if entry is None:
+        return
+    rows = [
+        [
+            Markup(f"{swatch(category(each['category'])[1])} {escape(each['buffer'])}")
+            if each["category"]
+            else each["buffer"],
+            f"{each['buffers']:,}",
+            units.size(each["bytes"]),
+            units.percent(each["bytes"] / (entry["allocated"] + entry["outside"])),
+        ]
+        for each in entry["alive"]
+    ]
+    titles = [Column(title, quantity=True) for title in ("buffers", "size", "share")]
+    device = _device(entry, is_mixed(documents["summary"]))
+    note = f"{called(entry)}, rank {entry['rank']}{device}, {units.seconds(entry['time_s'])} into the run"
+    table = html_table(["", *titles], rows)
+    yield section("Alive at the peak", note, Markup(f"<details><summary>buffers</summary>{table}</details>"))

@@ -1,0 +1,225 @@
+"""The result as a piece of HTML for notebooks: figures, bars and timelines, nothing from outside, no scripts.
+
+Text and lines take the colour around them, so it suits light and dark pages alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from simcluster import units
+from simcluster.draw import (
+    TONES,
+    Block,
+    Column,
+    Markup,
+    Stack,
+    html_legend,
+    html_table,
+    section,
+    stacks,
+    swatch,
+    timeline,
+)
+from simcluster.draw.svg import FONT
+from simcluster.draw.svg_bars import LIMIT
+from simcluster.draw.tone import GREY
+from simcluster.report.content.bar_parts import cut
+from simcluster.report.content.inference_figures import answered, infers, remarks, simulated
+from simcluster.report.content.memory_verdict import NEAR, memory_figure, tight
+from simcluster.report.content.run_header import headline
+from simcluster.report.content.slices import actions, kernels
+from simcluster.report.content.stage_peaks import called
+from simcluster.report.content.statements import (
+    TENANT_FIGURES,
+    communication,
+    conventions,
+    footing,
+    groups,
+    misfit,
+    tenants,
+    throughput,
+    useful,
+    waiting,
+)
+from simcluster.report.notebook.host_section import hosts_held
+from simcluster.report.notebook.memory_section import held
+from simcluster.trace import Run
+
+MOST_STAGES = 16
+"""Rows of the timeline."""
+
+WIDTH = 960
+
+Document = Mapping[str, Any]
+
+
+def html(run: Run) -> str:
+    """The report of a run as one ``div``, at most 960 pixels wide."""
+    body = "".join(_sections(run))
+    style = f"max-width:{WIDTH}px;font-size:13px;line-height:1.45;color:inherit;background:none;{FONT}"
+    return f'<div style="{style}">{body}</div>'
+
+
+def _sections(run: Run) -> Iterator[Markup]:
+    documents = run.documents
+    found = documents["summary"]
+    yield Markup(f'<div style="font-size:17px;font-weight:600">{escape(documents["plan"]["name"])}</div>')
+    yield from _misfit(found)
+    rows = [[Markup(f'<span style="opacity:.7">{label}</span>'), text] for label, text in headline(documents)]
+    yield html_table(["", ""], rows)
+    yield _figures(documents)
+    yield _cut(found, simulated(documents))
+    yield from held(run, WIDTH)
+    yield from hosts_held(documents, WIDTH)
+    yield from _groups(found)
+    yield from _communication(found)
+    yield from _tenants(found)
+    yield from _timeline(run)
+    yield _foot(documents)
+
+
+def _misfit(found: Document) -> Iterator[Markup]:
+    over = misfit(found)
+    if over is not None:
+        yield _warning(LIMIT, over.sentence, [*over.details, ", ".join(over.alive)])
+    elif close := tight(found):
+        yield _warning(NEAR, close[0], close[1:])
+
+
+def _warning(colour: str, sentence: str, details: Sequence[str]) -> Markup:
+    """A sentence that must not be overlooked, and what it rests on."""
+    style = f"border-left:4px solid {colour};padding:2px 10px;margin:6px 0"
+    title = f'<span style="color:{colour};font-weight:600">{escape(sentence)}</span>'
+    return Markup(f'<div style="{style}">{title}<br>{"<br>".join(map(escape, details))}</div>')
+
+
+def _figures(documents: Document) -> Markup:
+    """The figures that people quote, large."""
+    tiles = "".join(
+        f'<div style="margin:0 28px 0 0"><div style="font-size:21px;font-weight:600">{escape(value)}</div>'
+        f'<div style="font-size:12px;opacity:.7">{escape(label)}</div></div>'
+        for value, label in (answered(documents) if infers(documents) else _trained(documents))
+    )
+    found = documents["summary"]
+    told = remarks(documents) if infers(documents) else [useful(documents), conventions(found)]
+    notes = "; ".join(line for line in told if line)
+    note = f'<div style="font-size:12px;opacity:.7">{escape(notes)}</div>'
+    return Markup(f'<div style="display:flex;flex-wrap:wrap;margin:10px 0 4px">{tiles}</div>{note}')
+
+
+def _trained(documents: Document) -> tuple[tuple[str, str], ...]:
+    """Those of a training, each with what it is."""
+    found = documents["summary"]
+    rate, each, unit = throughput(documents)
+    return (
+        (units.seconds(found["step_time_s"]), "step time"),
+        (rate, f"{unit}/s, {each} per device"),
+        (units.percent(found["mfu"]), f"MFU (HFU {units.percent(found['hfu'])})"),
+        (units.percent(found["bubble_fraction"]), "of the step is pipeline wait"),
+        memory_figure(found),
+    )
+
+
+def _cut(found: Document, title: str) -> Markup:
+    parts, step = cut(found), found["step_time_s"]
+    columns = [Column(), *(Column(title, quantity=True) for title in ("mean", "share", "worst rank"))]
+    rows = [
+        [
+            Markup(f"{swatch(part.tone)} {escape(part.name)}"),
+            units.seconds(part.value),
+            units.percent(part.value / step),
+            units.seconds(most),
+        ]
+        for part, most in parts
+    ]
+    bar = Markup(stacks([Stack("", [part for part, _ in parts])], units.seconds, width=WIDTH))
+    return section(title, "mean over ranks", bar, html_table(columns, rows))
+
+
+def _groups(found: Document) -> Iterator[Markup]:
+    rows = groups(found)
+    figures = [
+        Column(title, quantity=True) for title in ("compute", "slowed", "launches", "not hidden", "waits")
+    ]
+    if rows:
+        yield section("Groups of hosts", waiting(found), html_table(["means over ranks", *figures], rows))
+
+
+def _communication(found: Document) -> Iterator[Markup]:
+    rows = communication(found)
+    figures = [Column(title, quantity=True) for title in ("sent per rank", "not hidden", "of step")]
+    if rows:
+        body = html_table(["axis", *figures, "collectives"], rows)
+        yield section("Communication", "per step, by mesh axis", body)
+
+
+def _tenants(found: Document) -> Iterator[Markup]:
+    rows = tenants(found)
+    figures = [Column(title, quantity=True) for title in TENANT_FIGURES]
+    if rows:
+        body = html_table(["scenario", "hosts", *figures, "waits longer for"], rows)
+        yield section("On this cluster", "seconds per step, alone and all at once", body)
+
+
+def _timeline(run: Run) -> Iterator[Markup]:
+    """One class of every stage: what its compute stream worked on."""
+    first: dict[int, int] = {}
+    names: dict[int, str] = {}
+    for each in run.documents["classes"]:
+        first.setdefault(each["stage"], each["class"])
+        names[each["stage"]] = called(each)
+    stages = sorted(first)
+    if len(stages) > MOST_STAGES:
+        stages = [stages[at] for at in np.linspace(0, len(stages) - 1, MOST_STAGES).astype(int)]
+    rows = [(names[stage], _blocks(run, first[stage])) for stage in stages]
+    kinds = dict.fromkeys(block.tone for _, blocks in rows for block in blocks)
+    if not kinds:
+        return
+    named = {tone: name for name, tone in reversed(_KINDS)}
+    drawn = Markup(timeline(rows, end=_end(run), width=WIDTH))
+    note = "first to last kernel of each action of the schedule; micro-batches by number"
+    yield section("Timeline", note, html_legend((named.get(tone, "other"), tone) for tone in kinds), drawn)
+
+
+_KINDS = tuple(
+    (name, TONES[kind])
+    for kind, name in (
+        ("F", "forward"),
+        ("B", "backward"),
+        ("W", "weight gradients"),
+        ("R", "recompute"),
+        ("begin", "begin"),
+        ("end", "reduce and update"),
+    )
+)
+
+
+def _blocks(run: Run, index: int) -> list[Block]:
+    compute = kernels(run.recording.spans(index), index)
+    found = actions(compute)
+    labels = [compute.names["action"][number] for number in compute["action"][found.rows]]
+    return [
+        Block(start * 1e-9, end * 1e-9, label, TONES.get(label) or TONES.get(label[:1], GREY))
+        for start, end, label in zip(found.starts.tolist(), found.ends.tolist(), labels, strict=True)
+    ]
+
+
+def _end(run: Run) -> float:
+    """The end of the run in seconds."""
+    return run.recording.end * 1e-9
+
+
+def _foot(documents: Document) -> Markup:
+    """What was simulated; the assumptions unfold."""
+    lines = "<br>".join(escape(line) for line in footing(documents))
+    rows = [[each["name"], each["value"], each["source"]] for each in documents["summary"]["assumptions"]]
+    listed = html_table(["assumption", "value", "source"], rows)
+    style = "margin:14px 0 0;font-size:12px;opacity:.8"
+    return Markup(
+        f'<div style="{style}">{lines}<details><summary>Assumptions</summary>{listed}</details></div>'
+    )

@@ -1,0 +1,304 @@
+"""Trace events as JSON text, built by columns, a block at a time, class after class.
+
+Ranks of one class do the same at the same times, so the text of a class is made once, with a mark where the
+number of the process stands, and written once for each of its tracks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.report.content.slices import Slices, actions, instances, kernels, owners
+from simcluster.report.perfetto.flow_arrows import BACKWARD, FORWARD, arrows, ends
+from simcluster.report.perfetto.json_columns import json, microseconds, numerals, picked, woven
+from simcluster.report.perfetto.track_selection import Track, Tracks, tracks
+from simcluster.trace import Run, Table
+from simcluster.trace.recording import COMPUTE
+
+Ints = NDArray[np.int64]
+
+BLOCK = 8192
+"""Events that are text at a time."""
+
+WAITS = "waits of compute"
+"""The thread that says what the compute stream stood still for."""
+
+_PID = "\x01"
+"""Stands for the number of a process until the text is written; JSON holds no such character."""
+
+
+def blocks(run: Run, ranks: Iterable[int] | None = None) -> Iterator[bytes]:
+    """Events as JSON, each after a comma and a line's end; outer slices before inner ones, arrows last.
+
+    One track per class, or one per rank that is named. Raises TraceError if there is no such rank.
+    """
+    chosen = tracks(run, ranks)
+    names, owner = owners(run)
+    order = {
+        pid: at for at, pid in enumerate(sorted(t.pid for found in chosen.by_class.values() for t in found))
+    }
+    paired = {index for a, _, b, _ in chosen.neighbours for index in (a, b)}
+    transfers: dict[int, _Ends] = {}
+    for index, members in chosen.by_class.items():
+        found = _Class(index, run.recording.spans(index), run, names, owner)
+        for track in members:
+            yield found.metadata(track, order[track.pid])
+        mark, pids = _PID.encode(), [str(track.pid).encode() for track in members]
+        for block in found.blocks():
+            text = block.encode()
+            for pid in pids:
+                yield text.replace(mark, pid)
+        if index in paired:
+            transfers[index] = _Ends(ends(found.spans), found.threads)
+    yield from _arrows(chosen, transfers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """The sends and receives of a class, and the numbers of its threads."""
+
+    spans: Table
+    threads: Mapping[str, str]
+
+
+def _arrows(chosen: Tracks, transfers: Mapping[int, _Ends]) -> Iterator[bytes]:
+    """An arrow per transfer, from the start of the send to the last nanosecond of the receive.
+
+    ``bp: e`` binds the end to the slice around it; without it readers take the next slice.
+    """
+    known: dict[tuple[int, int], tuple[list[_Arrows], list[_Arrows]]] = {}
+    count = 0
+    for index, pid, other, other_pid in chosen.neighbours:
+        if (index, other) not in known:
+            near, far = transfers[index], transfers[other]
+            known[index, other] = (
+                [_Arrows.of(near, far, streams) for streams in FORWARD],
+                [_Arrows.of(far, near, streams) for streams in BACKWARD],
+            )
+        forward, backward = known[index, other]
+        for ways, sender, receiver in ((forward, pid, other_pid), (backward, other_pid, pid)):
+            for found in ways:
+                if found.starts:
+                    yield found.text(sender, receiver, count + 1).encode()
+                    count += len(found.starts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrows:
+    """The arrows from one class to another: when they start and end, and on which threads."""
+
+    starts: list[str]
+    ends: list[str]
+    threads: tuple[str, str]
+
+    @classmethod
+    def of(cls, senders: _Ends, receivers: _Ends, streams: tuple[str, str]) -> _Arrows:
+        """All transfers over a pair of streams."""
+        sends, receives = arrows(senders.spans, receivers.spans, streams)
+        return cls(
+            microseconds(senders.spans["start"][sends]),
+            microseconds(receivers.spans["end"][receives] - 1),
+            (senders.threads.get(streams[0], ""), receivers.threads.get(streams[1], "")),
+        )
+
+    def text(self, sender: int, receiver: int, first: int) -> str:
+        """The events between two processes, numbered from ``first``."""
+        heads = [
+            f',"pid":{pid},"tid":{thread.replace(_PID, str(pid))},"ts":'
+            for pid, thread in zip((sender, receiver), self.threads, strict=True)
+        ]
+        numbers = list(map(str, range(first, first + len(self.starts))))
+        tail = ',"name":"transfer","cat":"transfer"}'
+        return woven(
+            ',\n{"ph":"s","id":',
+            numbers,
+            heads[0],
+            self.starts,
+            tail,
+            ',\n{"ph":"f","bp":"e","id":',
+            numbers,
+            heads[1],
+            self.ends,
+            tail,
+        )
+
+
+@dataclass(frozen=True)
+class _Class:
+    """The events of one class."""
+
+    index: int
+    spans: Table
+    run: Run
+    names: Sequence[str]
+    owner: Ints
+
+    @cached_property
+    def threads(self) -> dict[str, str]:
+        """Thread name -> number: compute, what it waits for, the communication streams by first use.
+
+        Threads of process n are numbered from n * 100, so that no two have the same number.
+        """
+        streams = self.spans.names["stream"]
+        present = np.unique(self.spans["stream"]).tolist()
+        others = [streams[number] for number in present if streams[number] != COMPUTE]
+        return {name: f"{_PID}{at:02}" for at, name in enumerate([COMPUTE, WAITS, *others], 1)}
+
+    def metadata(self, track: Track, order: int) -> bytes:
+        """What a process and its threads are called, and in which order they stand."""
+        told: list[tuple[str, int, Mapping[str, object]]] = [
+            ("process_name", 0, {"name": track.name}),
+            ("process_sort_index", 0, {"sort_index": order}),
+            ("process_labels", 0, {"labels": track.device}),
+        ]
+        for at, (thread, number) in enumerate(self.threads.items()):
+            tid = int(number.replace(_PID, str(track.pid)))
+            told.append(("thread_name", tid, {"name": thread}))
+            told.append(("thread_sort_index", tid, {"sort_index": at}))
+        events = (
+            {"ph": "M", "pid": track.pid, "tid": tid, "ts": 0, "name": name, "args": args}
+            for name, tid, args in told
+        )
+        return "".join(f",\n{json(event)}" for event in events).encode()
+
+    def blocks(self) -> Iterator[str]:
+        """All slices and counters."""
+        compute = kernels(self.spans, self.index)
+        found = actions(compute)
+        labels = [compute.names["action"][number] for number in compute["action"][found.rows]]
+        yield from self._enclosing("action", labels, found, compute)
+        found = instances(compute, self.owner)
+        layers = [self.names[number] for number in self.owner[compute["operator"][found.rows]]]
+        yield from self._enclosing("instance", layers, found, compute)
+        yield from self._spans()
+        yield from self._waits()
+        yield from self._counters()
+
+    def _head(self, thread: str) -> str:
+        return f',\n{{"ph":"X","pid":{_PID},"tid":{self.threads[thread]},"ts":'
+
+    def _enclosing(self, kind: str, labels: Sequence[str], slices: Slices, compute: Table) -> Iterator[str]:
+        """Slices around kernels."""
+        if not len(slices):
+            return
+        middle = f',"cat":{json(kind)},"args":{{'
+        yield woven(
+            self._head(COMPUTE),
+            microseconds(slices.starts),
+            ',"dur":',
+            microseconds(slices.ends - slices.starts),
+            ',"name":',
+            list(map(json, labels)),
+            middle,
+            _contexts(compute.where(slices.rows)),
+            "}}",
+        )
+
+    def _spans(self) -> Iterator[str]:
+        """One slice per span."""
+        spans = self.spans
+        heads = [self._head(name) if name in self.threads else "" for name in spans.names["stream"]]
+        bodies, contexts = self._bodies(spans), _contexts(spans)
+        for start in range(0, len(spans), BLOCK):
+            part = slice(start, start + BLOCK)
+            yield woven(
+                picked(heads, spans["stream"][part]),
+                microseconds(spans["start"][part]),
+                ',"dur":',
+                microseconds(spans["end"][part] - spans["start"][part]),
+                bodies[part],
+                contexts[part],
+                "}}",
+            )
+
+    def _bodies(self, spans: Table) -> list[str]:
+        """What spans of one instruction of one instance share, as text, for each span."""
+        operators, kinds, graphs = (spans.names[name] for name in ("operator", "kind", "graph"))
+        key = spans["code"].astype(np.int64) * (int(spans["instruction"].max(initial=0)) + 1)
+        key = (key + spans["instruction"]) * len(operators) + spans["operator"]
+        _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+        found = []
+        names = ("operator", "kind", "graph", "bytes", "flops")
+        columns = (spans[name][first].tolist() for name in names)
+        for operator, kind, graph, size, flops in zip(*columns, strict=True):
+            args: dict[str, object] = {"operator": operators[operator], "bytes": size}
+            if flops:
+                args["flops"] = int(flops)
+            if graphs[graph]:
+                args["graph"] = f"{self.names[self.owner[operator]]}.{graphs[graph]}"
+            name = self._short(operators[operator], int(self.owner[operator]))
+            told = json({"name": name, "cat": kinds[kind], "args": args})
+            found.append(f",{told[1:-2]},")
+        return picked(found, inverse.reshape(-1))
+
+    def _short(self, operator: str, owner: int) -> str:
+        """An operator's name within its instance: equal work has equal names. Transfers: what they do."""
+        return operator[len(self.names[owner]) + 1 :] if owner >= 0 else operator.rpartition(".")[2]
+
+    def _waits(self) -> Iterator[str]:
+        """One slice per wait of the compute stream, named by its cause."""
+        waits = self.run.waits.among("class", self.index)
+        tails = [f',"name":{json(cause)},"cat":"wait"}}' for cause in waits.names["cause"]]
+        for start in range(0, len(waits), BLOCK):
+            part = slice(start, start + BLOCK)
+            yield woven(
+                self._head(WAITS),
+                microseconds(waits["start"][part]),
+                ',"dur":',
+                microseconds(waits["end"][part] - waits["start"][part]),
+                picked(tails, waits["cause"][part]),
+            )
+
+    def _counters(self) -> Iterator[str]:
+        """The bytes held under each category, and of all together, whenever they change."""
+        memory = self.run.memory.among("class", self.index)
+        yield from _counter("memory", memory["time"], memory["bytes"])
+        for number, category in enumerate(memory.names["category"]):
+            rows = memory["category"] == number
+            yield from _counter(f"memory {category}", memory["time"][rows], memory["bytes"][rows])
+
+
+def _counter(name: str, times: Ints, changes: Ints) -> Iterator[str]:
+    when, level = levels(times, changes)
+    for start in range(0, len(when), BLOCK):
+        part = slice(start, start + BLOCK)
+        yield woven(
+            f',\n{{"ph":"C","pid":{_PID},"ts":',
+            microseconds(when[part]),
+            f',"name":{json(name)},"args":{{"bytes":',
+            numerals(level[part]),
+            "}}",
+        )
+
+
+def levels(times: Ints, changes: Ints) -> tuple[Ints, Ints]:
+    """When a sum of changes has a new value, and which: one moment per time, none where nothing changed."""
+    level = np.cumsum(changes)
+    last = np.flatnonzero(np.append(times[1:] != times[:-1], True)) if len(times) else np.zeros(0, np.int64)
+    when, level = times[last], level[last]
+    new = np.append(True, level[1:] != level[:-1]) if len(level) else np.zeros(0, np.bool_)
+    return when[new], level[new]
+
+
+def _contexts(table: Table) -> list[str]:
+    """For each span the arguments that say where in the schedule it belongs."""
+    batches = table["micro_batch"].astype(np.int64)
+    key = (table["step"].astype(np.int64) * len(table.names["action"]) + table["action"]) * (
+        int(batches.max(initial=0)) + 2
+    ) + (batches + 1)
+    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    steps = int(table["step"].max(initial=0)) + 1
+    found = []
+    for row in first.tolist():
+        args: dict[str, object] = {"action": table.names["action"][table["action"][row]]}
+        if batches[row] >= 0:
+            args["micro_batch"] = int(batches[row])
+        if steps > 1:
+            args["step"] = int(table["step"][row])
+        found.append(json(args)[1:-1])
+    return picked(found, inverse.reshape(-1))

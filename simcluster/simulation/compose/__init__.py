@@ -1,0 +1,1 @@
+"""From a scenario to a timed Program: plan, Program, classes and links, and the engine's run."""

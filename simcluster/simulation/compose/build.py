@@ -1,0 +1,131 @@
+"""From a Scenario to what is run: plan, Program and classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from simcluster.analysis.memory_usage.memory_verdict import MemoryRule
+from simcluster.cluster import Cluster
+from simcluster.engine import Fabric
+from simcluster.engine.lodger import no_collection
+from simcluster.engine.rank_classes import classes_on_links
+from simcluster.errors import SimclusterError
+from simcluster.plan import Plan, make_plan
+from simcluster.plan.diagnostics.size_limits import check_passes
+from simcluster.plan.spec.offload_spec import OffloadSpec
+from simcluster.plan.spec.recompute_spec import RecomputeSpec
+from simcluster.program import Classes, Program, build, check
+from simcluster.program.communication.host_calls import HostCalls
+from simcluster.program.routing.moe_routing import routed
+from simcluster.scenario import Scenario
+from simcluster.tuning.bucket_search import searched
+from simcluster.tuning.offload_search import offloaded
+from simcluster.tuning.recompute_search import fitted
+from simcluster.work import DType
+
+
+@dataclass(frozen=True)
+class Built:
+    """Everything between a scenario and its run.
+
+    Classes and links are those of the scenario alone on the cluster; ``tenants`` are built in the same way.
+    """
+
+    scenario: Scenario
+    cluster: Cluster
+    plan: Plan
+    program: Program
+    classes: Classes
+    fabric: Fabric
+    tenants: tuple[Built, ...] = ()
+
+
+def planned(scenario: Scenario, *, search: bool = True) -> Plan:
+    """The plan of a scenario, with whatever it leaves to be found; errors point into its file.
+
+    Without ``search`` nothing is simulated for that: the plan is the one that a search begins with, and says
+    so.
+    """
+    try:
+        cluster = scenario.cluster
+        spec = scenario.spec
+        rule = MemoryRule.of(scenario.framework, spec.run)
+
+        def made(again: RecomputeSpec, away: OffloadSpec) -> Plan:
+            return make_plan(
+                scenario.model,
+                spec.task,
+                spec.parallel.model_copy(update={"recompute": again, "offload": away}),
+                scenario.framework,
+                cluster,
+                spec.collectives.build(),
+                spec.data.build() if spec.data else None,
+            )
+
+        def with_recompute(again: RecomputeSpec) -> Plan:
+            make = partial(made, again)
+            away = spec.parallel.offload
+            return offloaded(away, make, cluster, lowered, host_calls, rule, search=search)
+
+        again = spec.parallel.recompute
+        plan = fitted(again, with_recompute, cluster, lowered, host_calls, rule, search=search)
+        return searched(plan, cluster, lowered, host_calls(plan), rule, search=search)
+    except SimclusterError as error:
+        raise scenario.located(error) from None
+
+
+@no_collection()
+def prepare(scenario: Scenario, *, unfold: bool = False, search: bool = True) -> Built:
+    """Plans and lowers a scenario and its tenants; errors point into their files. ``search`` as in
+    ``planned``.
+    """
+    tenants = tuple(prepare(tenant, unfold=unfold, search=search) for tenant in scenario.tenants)
+    plan, cluster = planned(scenario, search=search), scenario.cluster
+    try:
+        beside = plan.mesh.num_ranks // plan.num_stages if unfold else 1
+        swept = not cluster.mixed
+        work = partial(
+            check_passes,
+            sum(plan.layers),
+            plan.num_micro_batches,
+            swept=swept,
+            steps=scenario.spec.run.steps,
+            passes=plan.generation.num_passes if plan.generation else 1,
+        )
+        work(ranks=beside)
+        program = lowered(plan)
+        classes, links = classes_on_links(program, cluster, plan.algorithms, unfold=unfold)
+        if cluster.speeds and not unfold:
+            work(different=-(-len(classes) // plan.num_stages))
+        check(program, classes)
+        return Built(scenario, cluster, plan, program, classes, links, tenants)
+    except SimclusterError as error:
+        raise scenario.located(error) from None
+
+
+def host_calls(plan: Plan) -> HostCalls:
+    """What the host spends on the collectives of a plan."""
+    return HostCalls(plan.call, plan.reuse)
+
+
+def lowered(plan: Plan) -> Program:
+    """The Program of a plan."""
+    program = build(
+        plan.graph,
+        plan.timetables,
+        plan.mesh,
+        plan.stage_axis,
+        chain=None if plan.assigned else plan.chain,
+        variant_axis=plan.batches.axis,
+        variants=plan.batches.variants,
+        overlapped=plan.overlapped,
+        prefetch=plan.prefetch,
+        conduct=plan.conduct,
+        tf32=plan.matmul is DType.TF32,
+        graphs=plan.graphs,
+        inputs=plan.inputs,
+        assigned=plan.assigned,
+        attention=plan.attention,
+    )
+    return routed(program, plan.routing, [each.name for each in plan.graph.instances])

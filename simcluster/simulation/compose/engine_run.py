@@ -1,0 +1,47 @@
+"""What was built, in time: the engine's run of it, and the tables that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from simcluster.analysis import instruction_times, memory, waits
+from simcluster.engine import Lodger, Progress, Timing, run_together
+from simcluster.simulation.compose.build import Built, host_calls
+from simcluster.trace import Table
+
+
+def timed(built: Built, progress: Progress | None = None) -> Timing:
+    """The engine's run of what was built, alone on the cluster."""
+    return timed_together([built], progress)[0]
+
+
+def timed_together(every: Sequence[Built], progress: Progress | None = None) -> list[Timing]:
+    """The engine's run of all at once; their links must be common."""
+    return run_together([_lodger(built) for built in every], progress)
+
+
+def _lodger(built: Built) -> Lodger:
+    return Lodger(
+        built.program,
+        built.cluster,
+        built.classes,
+        steps=built.scenario.spec.run.steps,
+        dispatch=built.plan.dispatch,
+        algorithms=built.plan.algorithms,
+        fabric=built.fabric,
+        host=host_calls(built.plan),
+    )
+
+
+def accounted(built: Built, timing: Timing) -> Table:
+    """The account of the memory of every class."""
+    ranks = built.classes.representatives
+    parts = [built.program.part_of(rank) for rank in ranks]
+    devices = [built.cluster.device(rank) for rank in ranks]
+    found = [instruction_times(each) for each in timing.classes]
+    return memory(built.program, parts, devices, timing.classes, found)
+
+
+def gaps_of(built: Built, timing: Timing) -> Table:
+    """When and why the kernels of every class stood still."""
+    return waits(timing.classes, timing.end, built.plan.stage_axis, built.plan.num_stages)

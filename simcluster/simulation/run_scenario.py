@@ -1,0 +1,58 @@
+"""Scenario -> Run: the one composition of plan, Program, engine and documents."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from simcluster.engine import Progress
+from simcluster.errors import SimclusterError
+from simcluster.scenario import Scenario
+from simcluster.simulation.answer import answer
+from simcluster.simulation.compose.build import Built, prepare
+from simcluster.simulation.compose.engine_run import timed
+from simcluster.simulation.recorded import Recorded
+from simcluster.simulation.tenants import tenancy, together
+from simcluster.simulation.views.run_documents import documents
+from simcluster.trace import WALL_TIME, Run, Table
+
+
+def simulate(scenario: Scenario, *, unfold: bool = False, progress: Progress | None = None) -> Run:
+    """Runs a scenario in time.
+
+    With ``unfold`` every rank is simulated, not one of each class. ``progress`` may be watched from another
+    thread. Raises PlanError for an impossible plan and SimulationError for a deadlock; a plan that does not
+    fit into memory is a result, not an error.
+    """
+    began = time.perf_counter()
+    found = carry_out(prepare(scenario, unfold=unfold), unfold=unfold, progress=progress)
+    found.documents["summary"][WALL_TIME] = time.perf_counter() - began
+    return found
+
+
+def carry_out(built: Built, *, unfold: bool = False, progress: Progress | None = None) -> Run:
+    """The run of what was built, its classes being as they are; with ``unfold`` tenants share links so."""
+    try:
+        lodgers = together(built, unfold=unfold, progress=progress) if built.tenants else []
+        timing = lodgers[0].timing if lodgers else timed(built, progress)
+    except SimclusterError as error:
+        raise built.scenario.located(error) from None
+    built = lodgers[0].built if lodgers else built
+    recorded = Recorded(built, timing)
+    made = documents(built, timing, recorded.memory, recorded.waits)
+    made["summary"] |= tenancy(lodgers)
+    made["summary"] |= answer(built, recorded) if built.plan.generation else {}
+    return Run(recorded.recording, recorded.memory, recorded.waits, _ranks(built), made)
+
+
+def _ranks(built: Built) -> Table:
+    """The class of every rank, and the next rank along the pipeline (-1: none)."""
+    mesh, axis = built.program.mesh, built.program.stage_axis
+    following = np.full(mesh.num_ranks, -1, dtype=np.int32)
+    if axis in mesh.sizes:
+        lines = mesh.groups((axis,))
+        following[lines[:, :-1]] = lines[:, 1:]
+        if built.program.ring:
+            following[lines[:, -1]] = lines[:, 0]
+    return Table({"class": built.classes.of_rank.astype(np.int32), "next": following})

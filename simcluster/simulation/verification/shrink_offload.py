@@ -1,0 +1,33 @@
+"""What a small plan offloads: of each category what the large one does, by names that fit any layer."""
+
+from __future__ import annotations
+
+import re
+
+from simcluster.document import validate_data
+from simcluster.plan.rules.offload_rule import Offload
+from simcluster.plan.spec.offload_spec import OffloadSpec
+
+LEAST = 0.5
+"""Of few tensors a smaller share may be none."""
+
+_NUMBERED = re.compile(r"(?<=\.)(\d+|\{[\d,]+\})(?=\.)")
+
+
+def small_offload(spec: OffloadSpec, plan: Offload) -> OffloadSpec:
+    """The section for a small model, with what an automatic mode chose written out.
+
+    Layers that are named stand for all, as the small model may not have them.
+    """
+    if not plan.rules:
+        return spec.model_copy(update={"auto": False})
+    chosen = {
+        name: {
+            "to": str(rule.place),
+            "match": tuple(dict.fromkeys(_NUMBERED.sub("*", pattern) for pattern in rule.match)),
+            "fraction": max(rule.fraction, LEAST),
+            "prefetch": rule.ahead,
+        }
+        for name, rule in plan.rules.items()
+    }
+    return validate_data(chosen, OffloadSpec)

@@ -1,0 +1,61 @@
+"""What a small plan recomputes: each of its layers what one of the large plan does that stands for it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from simcluster.document.pattern import matches
+from simcluster.model import Graph, Instance, Phase
+from simcluster.plan import Plan
+from simcluster.plan.pipeline.placement import is_layer
+from simcluster.plan.pipeline.virtual_stages import Chain
+from simcluster.plan.recompute.layer_recompute import recomputed_layers
+from simcluster.plan.spec.recompute_spec import RecomputeSpec
+
+
+def small_recompute(plan: Plan, small: Graph, layers: Sequence[int], chain: Chain) -> RecomputeSpec:
+    """The section for a small model's graph with so many layers on every virtual stage of a chain, what was
+    chosen written out.
+
+    The first layers of a virtual stage stand for the first, the last one for the last.
+    """
+    spec = plan.recompute
+    if spec.nothing or (spec.layers == "all" and not spec.operators):
+        return spec
+    whole = recomputed_layers(plan.logical, spec.layers)
+    known = {f"{instance.name}.{node.name}" for instance, node in small.nodes()}
+    names: list[str] = []
+    operators: list[str] = []
+    for name, stands in _standing(plan.logical, small, layers, chain):
+        if stands.name in whole:
+            names.append(name)
+        for node in plan.logical.block_of(stands).phase(Phase.FORWARD):
+            found = f"{name}.{node.name}"
+            if any(matches(pattern, f"{stands.name}.{node.name}") for pattern in spec.operators):
+                operators += [found] if found in known else []
+    return spec.model_copy(update={"layers": tuple(names) or "none", "operators": tuple(operators)})
+
+
+def _standing(
+    large: Graph, small: Graph, layers: Sequence[int], chain: Chain
+) -> Iterator[tuple[str, Instance]]:
+    """Instance of the small graph -> the one of the large graph that it stands for."""
+    by_name = {instance.name: instance for instance in large.instances}
+    pieces: defaultdict[tuple[int, int], list[Instance]] = defaultdict(list)
+    for instance in large.instances:
+        if is_layer(instance.name):
+            pieces[instance.stage, instance.chunk].append(instance)
+    last = max(stage for stage, _ in pieces)
+    ends = [pieces[stage if stage < chain.num_stages - 1 else last, chunk] for stage, chunk in chain.places]
+    chosen = [
+        each[-1] if index and index == count - 1 else each[index]
+        for each, count in zip(ends, layers, strict=True)
+        for index in range(count)
+    ]
+    found = iter(chosen)
+    for instance in small.instances:
+        if is_layer(instance.name):
+            yield instance.name, next(found)
+        elif instance.name in by_name:
+            yield instance.name, by_name[instance.name]

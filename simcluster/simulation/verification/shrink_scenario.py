@@ -1,0 +1,423 @@
+"""A plan small enough for values: the same structure on at most 64 ranks, by a stated rule.
+
+Every axis larger than one stays at least 2, a pipeline at least 3 if it had as many; the largest axis is
+divided by its smallest factor until at most 64 ranks are left. Hosts shrink so that the axes that crossed
+hosts still do. Micro-batches stay one more than stages (with chunks: than these on all stages) where there
+were as many; unequal shares of the batch stay unequal and in their order. The model keeps its structure: what
+was divided still divides, what was padded is padded, grouped heads stay grouped, uneven stages stay uneven.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter
+
+from simcluster.cluster import Cluster
+from simcluster.document import validate_data
+from simcluster.document.pattern import matches
+from simcluster.errors import PlanError
+from simcluster.layout import Mesh
+from simcluster.model import Model, Operator
+from simcluster.model.operators.lamb import Lamb
+from simcluster.plan import Plan
+from simcluster.plan.data.batch_shares import Batches
+from simcluster.plan.data.dataset_strategy import given
+from simcluster.plan.data.input_pipeline import DataSpec
+from simcluster.plan.pipeline.placement import default_layers
+from simcluster.plan.pipeline.schedule import Schedule
+from simcluster.plan.rules.strategy_rule import BATCH
+from simcluster.plan.sharding.padding import padded_dims
+from simcluster.plan.spec.communication_fusion import FusionSpec
+from simcluster.plan.spec.inference_spec import InferenceSpec, Task, samples
+from simcluster.plan.spec.optimizer_sharding import OptimizerShardingSpec
+from simcluster.plan.spec.optimizer_spec import OptimizerSpec, RuleSpec
+from simcluster.plan.spec.parallel_spec import TrainingSpec
+from simcluster.plan.spec.routing_spec import RoutingSpec
+from simcluster.plan.spec.strategy_spec import StrategySpec
+from simcluster.plan.spec.subgraph_spec import PieceSpec
+from simcluster.plan.subgraphs.subgraph import fits
+from simcluster.scenario import Scenario
+from simcluster.simulation.verification.shrink_cluster import small_cluster
+from simcluster.simulation.verification.shrink_offload import small_offload
+from simcluster.simulation.verification.shrink_recompute import small_recompute
+from simcluster.simulation.views.effective_strategies import strategies
+
+MOST_RANKS = 64
+
+MOST_TOKENS = 4
+"""Tokens that are generated in values."""
+
+R = TypeVar("R", bound=RuleSpec)
+
+_CONSTANTS = {"eps": 1e-3, "learning_rate": 0.01}
+"""Adam must not divide by rounding errors, nor an update vanish in them."""
+
+_LEAST_DECAY = 0.01
+"""Of LAMB: where a gradient is all rounding errors (the bias of keys has none), its update would have the
+length of the weights and their direction; with a decay the weights themselves outweigh them."""
+
+
+@dataclass(frozen=True)
+class Shrunk:
+    """The small scenario, its model and cluster, and what became smaller: (what, before, after)."""
+
+    scenario: Scenario
+    model: Model
+    cluster: Cluster
+    changes: tuple[tuple[str, str, str], ...]
+
+
+def shrink(scenario: Scenario, plan: Plan) -> Shrunk:
+    """The small form of a scenario and its plan; raises what planning that raises."""
+    spec = scenario.spec
+    if spec.parallel.mode == "manual":
+        return _as_written(scenario, plan)
+    written_out = spec.parallel.schedule.text is not None
+    mesh = Mesh.of(small_mesh(plan.mesh.sizes, plan.stage_axis, plan.num_stages if written_out else 3))
+    cluster, hosts = small_cluster(scenario, plan.mesh, mesh)
+    stages = mesh.size(plan.stage_axis)
+    schedule = spec.parallel.schedule.build()
+    chunks = tuple(_small_layers(each, stages) for each in plan.chunks)
+    chain = schedule.chain(stages)
+    layers = chain.by_virtual(chunks)
+    ways = _Ways.of(plan, mesh)
+    model = scenario.model.shrunk(sum(layers), ways, padded=plan.vocab > scenario.model.vocabulary)
+    wanted = small_batches(plan.batches.taken_together(plan.copies), mesh, len(layers))
+    batches = _runnable(wanted, schedule, stages, plan.num_micro_batches // plan.copies)
+    micro_batch = plan.copies * _micro_batch(plan, mesh, ways, plan.micro_batch)
+    trained = sum(batches.by_coordinate) / len(batches.by_coordinate)
+    batch = round(trained * micro_batch * mesh.product(plan.batch_axes))
+    seq = model.sequence or min(spec.task.seq_len, schedule.num_slices * ways("seq", 4))
+    task = _small_task(spec.task, batch, micro_batch, batches, seq)
+    if isinstance(spec.task, TrainingSpec):
+        optimizer = _small_optimizer(plan, spec.task.optimizer, model)
+        task = {"training": task["training"].model_copy(update={"optimizer": optimizer})}
+    auto = spec.parallel.schedule.stages == "auto" and default_layers(sum(layers), len(layers)) == layers
+    written = "auto" if auto else chunks if len(chunks) > 1 else layers
+    scheduled = spec.parallel.schedule.model_copy(update={"stages": written})
+    sharding, threshold = spec.parallel.optimizer_sharding, plan.sharding.min_bytes
+    if threshold or plan.sharding.shard_size > 0 or plan.sharding.whole:
+        # In a small model every parameter is below the threshold, and nothing would be sharded.
+        explicit = plan.sharding.document() | _small_groups_of_shards(plan, mesh, model)
+        sharding = validate_data(explicit | {"min_bytes": "0 B"}, OptimizerShardingSpec)
+    parallel = spec.parallel.model_copy(
+        update={
+            "mesh": dict(mesh.axes),
+            "schedule": scheduled,
+            "optimizer_sharding": sharding,
+            "fusion": _small_fusion(spec.parallel.fusion, model, plan),
+            "strategies": _small_strategies(scenario, plan, model),
+            "shard": _small_pieces(scenario, plan, model),
+            "host": _small_host(scenario, plan, model),
+            "offload": small_offload(spec.parallel.offload, plan.offload),
+            "recompute": small_recompute(
+                plan, model.graph(1, model.sequence or 1, plan.compute, 1), layers, chain
+            ),
+        }
+    )
+    small = spec.model_copy(
+        update={
+            **task,
+            "parallel": parallel,
+            "cluster": hosts,
+            "data": _small_data(scenario, plan),
+            "run": spec.run.model_copy(update={"steps": 2}),
+            "tenants": (),
+        }
+    )
+    before = _figures(scenario.model, plan.mesh, scenario.cluster, scenario, plan.batches, plan.batch_axes)
+    after = _figures(model, mesh, cluster, replace(scenario, spec=small), batches, plan.batch_axes)
+    changes = tuple((name, old, after[name]) for name, old in before.items() if old != after[name])
+    if threshold:
+        changes = (*changes, ("smallest sharded parameter", f"{threshold:,} B", "0 B"))
+    if not plan.routing.uniform:
+        # Values have a router of their own, and a place for every token that it sends to an expert.
+        changes = (*changes, ("experts chosen by", str(plan.routing), "the router"))
+    if scenario.cluster.speeds:
+        # No value depends on how fast a device is.
+        changes = (*changes, ("changed devices", f"{len(scenario.cluster.speeds):,}", "0"))
+    if spec.tenants:
+        # Nor on who else is on the links; each tenant is verified as a scenario of its own.
+        changes = (*changes, ("tenants", f"{len(spec.tenants):,}", "0"))
+    return Shrunk(replace(scenario, spec=small), model, cluster, changes)
+
+
+def _small_task(
+    task: Task, batch: int, micro_batch: int, batches: Batches, seq: int
+) -> dict[str, TrainingSpec | InferenceSpec]:
+    """The section of training, or that of inference: short prompts, and every decode step of a few."""
+    sizes = {"micro_batch": micro_batch}
+    if isinstance(task, InferenceSpec):
+        sizes |= {"batch": batch, "prompt": min(task.prompt, seq), "tokens": min(task.tokens, MOST_TOKENS)}
+        return {"inference": task.model_copy(update={**sizes, "decode_steps": "all"})}
+    shares = {batches.axis: batches.by_coordinate} if batches.axis else {}
+    sizes |= {"global_batch": batch, "seq_len": seq}
+    others = {
+        "batch_shares": shares,
+        "routing": RoutingSpec(),
+    }
+    return {"training": task.model_copy(update={**sizes, **others})}
+
+
+def _as_written(scenario: Scenario, plan: Plan) -> Shrunk:
+    """A hand-written program with the optimizer's constants changed, as its sizes are what was written.
+
+    PlanError if it runs on more ranks than values are computed for.
+    """
+    ranks = plan.mesh.num_ranks
+    if ranks > MOST_RANKS:
+        raise scenario.located(
+            PlanError(
+                f"values are computed for at most {MOST_RANKS} ranks; this program is written for {ranks:,}",
+                path="parallel.mesh",
+                hint="verify the same program written for fewer ranks",
+            )
+        )
+    spec = scenario.spec
+    assert spec.training is not None, "programs that are written by hand train"
+    given = spec.training.optimizer
+    changed = _verifiable(given)
+    training = spec.training.model_copy(update={"optimizer": changed})
+    small = replace(scenario, spec=spec.model_copy(update={"training": training, "tenants": ()}))
+    changes = tuple(
+        (name, str(getattr(given, name)), str(getattr(changed, name)))
+        for name in _CONSTANTS
+        if getattr(given, name) != getattr(changed, name)
+    )
+    return Shrunk(small, scenario.model, scenario.cluster, changes)
+
+
+def _small_groups_of_shards(plan: Plan, mesh: Mesh, model: Model) -> dict[str, Any]:
+    """Groups that share parameters lie along the same axes; patterns of parameters that are gone are, too."""
+    sharding = plan.sharding
+    group = sharding.group(sharding.axes, plan.mesh)
+    size = 1 if sharding.shard_size == 1 else mesh.product(group) if group != sharding.axes else -1
+    names = [name for name, _ in model.graph(1, model.sequence or 1, plan.compute, 1).parameters()]
+    kept = [pattern for pattern in sharding.whole if any(matches(pattern, name) for name in names)]
+    return {"shard_size": size, "whole": kept}
+
+
+def _small_fusion(fusion: FusionSpec, model: Model, plan: Plan) -> FusionSpec:
+    """The section without fusion ids of parameters that only layers have which are gone."""
+    if not fusion.ids:
+        return fusion
+    names = [name for name, _ in model.graph(1, model.sequence or 1, plan.compute, 1).parameters()]
+    kept = tuple(entry for entry in fusion.ids if any(matches(entry.match, name) for name in names))
+    return fusion.model_copy(update={"ids": kept})
+
+
+def _small_data(scenario: Scenario, plan: Plan) -> DataSpec | None:
+    """The section of inputs; numbers of parts count the ranks of the large mesh, so axes are written out."""
+    data = scenario.spec.data
+    if data is None or data.strategy is None or isinstance(data.strategy, str):
+        return data
+    return data.model_copy(update={"strategy": tuple(each.dims for each in given(plan.graph).values())})
+
+
+def _small_strategies(scenario: Scenario, plan: Plan, model: Model) -> tuple[StrategySpec, ...]:
+    """The strategies of the small plan, without those of operators that only the large model has.
+
+    Numbers of parts count the ranks of the large mesh, and what propagation finds depends on sizes: then the
+    effective strategies are written out, by the axes that they use.
+    """
+    parallel = scenario.spec.parallel
+    entries = parallel.strategies
+    if parallel.propagate or parallel.shard or any(entry.rule("scenario").numbered for entry in entries):
+        adapter = TypeAdapter(tuple[StrategySpec, ...])
+        entries = adapter.validate_python(strategies(plan, cut=True))
+    names = _operators(plan, model) if entries else []
+    return tuple(entry for entry in entries if any(matches(entry.match, name) for name in names))
+
+
+def _small_pieces(scenario: Scenario, plan: Plan, model: Model) -> tuple[PieceSpec, ...]:
+    """The pieces of the small plan: graphs as in the large one, whose strategies are written out."""
+    pieces = scenario.spec.parallel.shard
+    names = _operators(plan, model) if pieces else []
+    return tuple(
+        PieceSpec(piece=each.piece) for each in pieces if any(fits(each.piece, name) for name in names)
+    )
+
+
+def _small_host(scenario: Scenario, plan: Plan, model: Model) -> tuple[str, ...]:
+    """The patterns of operators on the host that name some of the small model; updates it always has."""
+    written = scenario.spec.parallel.host
+    names = list(_operators(plan, model)) if written else []
+    graph = model.graph(1, model.sequence or 1, plan.compute, 1)
+    names += [f"{name}.update" for name, _ in graph.parameters()] if written else []
+    return tuple(each for each in written if any(matches(each, name) for name in names))
+
+
+def _operators(plan: Plan, model: Model) -> list[str]:
+    """The full names of the operators of the small model."""
+    graph = model.graph(1, model.sequence or 1, plan.compute, 1)
+    return [f"{instance.name}.{node.name}" for instance, node in graph.nodes()]
+
+
+def _small_optimizer(plan: Plan, optimizer: OptimizerSpec, model: Model) -> OptimizerSpec:
+    """The optimizer in a form that can be verified, without groups of parameters that are gone."""
+    names = []
+    if optimizer.groups:
+        graph = model.graph(1, model.sequence or 1, plan.compute, 1)
+        names = [name for name, _ in graph.parameters()]
+    kept = [each for each in optimizer.groups if any(matches(each.match, name) for name in names)]
+    return _verifiable(optimizer).model_copy(update={"groups": tuple(_verifiable(each) for each in kept)})
+
+
+def _verifiable(rule: R) -> R:
+    """A rule with constants under which rounding errors stay small."""
+    changed = rule.model_copy(update=_CONSTANTS)
+    if rule.kind != Lamb.kind:
+        return changed
+    return changed.model_copy(update={"weight_decay": max(rule.weight_decay, _LEAST_DECAY)})
+
+
+def small_mesh(sizes: Mapping[str, int], stage_axis: str, least_stages: int = 3) -> dict[str, int]:
+    """The axes of the small plan, by the rule above; ``least_stages`` stay of a pipeline that has as many."""
+    found = dict(sizes)
+    while math.prod(found.values()) > MOST_RANKS:
+        steps = {
+            axis: _next_size(size, least_stages if axis == stage_axis else 2) for axis, size in found.items()
+        }
+        able = [axis for axis, size in found.items() if steps[axis] < size]
+        if not able:
+            break
+        largest = max(able, key=lambda axis: found[axis])
+        found[largest] = steps[largest]
+    return found
+
+
+def _next_size(size: int, least: int) -> int:
+    """A size divided by its smallest factor, but not below ``least``."""
+    if size <= least:
+        return size
+    factor = next(number for number in range(2, size + 1) if size % number == 0)
+    return max(size // factor, least)
+
+
+def small_batches(before: Batches, mesh: Mesh, num_stages: int) -> Batches:
+    """The micro-batches of the small plan.
+
+    Where they differ, one coordinate of each number is kept first, then others in order; the numbers keep
+    their order, the largest becomes at most one more than stages, or as many as there are different ones.
+    """
+    if not before.axis:
+        return Batches("", (min(before.most, num_stages + 1),))
+    given, size = before.by_coordinate, mesh.size(before.axis)
+    firsts = [given.index(count) for count in before.counts]
+    rest = [coordinate for coordinate in range(len(given)) if coordinate not in firsts]
+    kept = [given[coordinate] for coordinate in sorted([*firsts, *rest][:size])]
+    different = sorted(set(kept))
+    ceiling = num_stages + 1 - len(different)
+    small = {count: max(place, min(count, ceiling + place)) for place, count in enumerate(different, start=1)}
+    return Batches(before.axis, tuple(small[count] for count in kept))
+
+
+def _runnable(batches: Batches, schedule: Schedule, num_stages: int, most: int) -> Batches:
+    """Micro-batches that a schedule accepts, still in their order: each number or the next that it does.
+
+    Some accept whole rounds only; one that is written out, only the ``most`` that it is written for.
+    """
+    found: dict[int, int] = {}
+    for count in sorted(set(batches.by_coordinate)):
+        least = max([count, *(taken + 1 for taken in found.values())])
+        tried = (*range(least, least + num_stages), most)
+        found[count] = next((number for number in tried if _runs(schedule, num_stages, number)), count)
+    return replace(batches, by_coordinate=tuple(found[count] for count in batches.by_coordinate))
+
+
+def _runs(schedule: Schedule, num_stages: int, num_micro_batches: int) -> bool:
+    try:
+        schedule.timetable(num_stages, num_micro_batches)
+    except PlanError:
+        return False
+    return True
+
+
+def _small_layers(layers: tuple[int, ...], num_stages: int) -> tuple[int, ...]:
+    """At most two layers a stage, or three where a stage had more than the smallest one."""
+    ends = (*layers[: num_stages - 1], layers[-1]) if num_stages > 1 else layers
+    smallest = min(ends)
+    return tuple(min(count, min(smallest, 2) + (count > smallest)) for count in ends)
+
+
+@dataclass(frozen=True)
+class _Ways:
+    """Into how many parts the plan splits a dim, over all operators and results, on the small mesh."""
+
+    plan: Plan
+    mesh: Mesh
+    padded: frozenset[str]
+
+    @classmethod
+    def of(cls, plan: Plan, mesh: Mesh) -> _Ways:
+        """Those of a plan on the small mesh; ``padded`` are the dims that some operator pads."""
+        found = padded_dims(plan.logical, plan.strategies, plan.mesh)
+        return cls(plan, mesh, frozenset(dim for dim, _, _ in found))
+
+    def __call__(self, dim: str, times: int = 1) -> int:
+        """So many times the parts, or one less for a dim that the plan pads."""
+        parts = math.lcm(1, *(self.mesh.product(axes) for name, axes in _splits(self.plan) if name == dim))
+        return times * parts - (parts > 1 and dim in self.padded)
+
+
+def _splits(plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Every dim with axes that split it, in an operator, in a result behind it, or in an input."""
+    seen: set[int] = set()
+    for name, layout in given(plan.graph).items():
+        for node in (node for block in plan.logical.blocks.values() for node in block.nodes):
+            if isinstance(node.operator, Operator) and name in node.inputs:
+                names = node.operator.dims().inputs[node.inputs.index(name)]
+                yield from zip(names, layout.dims, strict=True)
+    for instance in plan.logical.instances:
+        chosen = plan.strategies.of(instance.name)
+        if id(chosen) in seen:
+            continue
+        seen.add(id(chosen))
+        for name, strategy in chosen.items():
+            yield from strategy.splits
+            for index, layout in strategy.outputs:
+                operator = plan.logical.block_of(instance).node(name).operator
+                assert isinstance(operator, Operator)
+                yield from zip(operator.dims().outputs[index], layout.dims, strict=True)
+
+
+def _micro_batch(plan: Plan, mesh: Mesh, small: _Ways, given: int) -> int:
+    """At most two samples, or as many as let the batch divide where it is split over other axes too; or not
+    divide, where the plan pads it.
+    """
+    ways, uneven = mesh.product(plan.batch_axes), BATCH in small.padded
+    split = small(BATCH) + uneven
+    fitting = (size for size in range(min(given, 2), split + 2) if (size * ways % split != 0) == uneven)
+    return next(fitting, given)
+
+
+def _figures(
+    model: Model,
+    mesh: Mesh,
+    cluster: Cluster,
+    scenario: Scenario,
+    batches: Batches,
+    batch_axes: Sequence[str],
+) -> dict[str, str]:
+    """What is shown before and after."""
+
+    def rows() -> Iterator[tuple[str, object]]:
+        yield from mesh.axes
+        hosts = [f"{group.num_hosts} x {group.host.num_devices}" for group in cluster.groups]
+        yield "hosts x devices", " + ".join(hosts)
+        yield "micro-batches", ", ".join(map(str, batches.by_coordinate))
+        task = scenario.spec.task
+        yield "micro-batch", samples(task, mesh.product(batch_axes))
+        if isinstance(task, InferenceSpec):
+            yield from (("prompt", task.prompt), ("tokens", task.tokens))
+        else:
+            yield "sequence", task.seq_len
+        yield from model.dimensions.items()
+        if isinstance(task, TrainingSpec):
+            yield from ((name, getattr(task.optimizer, name)) for name in (*_CONSTANTS, "weight_decay"))
+
+    return {name: str(value) for name, value in rows()}

@@ -1,0 +1,227 @@
+"""verify: a plan in values, on a small form of itself, against the same mathematics on one device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from simcluster.analysis import record
+from simcluster.cluster import Cluster
+from simcluster.engine import run
+from simcluster.errors import SimclusterError, SimulationError
+from simcluster.model import Model
+from simcluster.model.operators.fp8 import E4M3, E5M2
+from simcluster.plan import Plan, make_plan
+from simcluster.plan.pipeline.schedule import FORWARD
+from simcluster.printable import printable
+from simcluster.program import Program, partition
+from simcluster.report import verification_text
+from simcluster.scenario import Scenario
+from simcluster.simulation.compose.build import host_calls, lowered, planned
+from simcluster.simulation.verification.shrink_scenario import shrink
+from simcluster.values import (
+    Comparison,
+    GenerationOracle,
+    Oracle,
+    Replay,
+    Source,
+    Tolerance,
+    compare,
+    compare_generated,
+)
+from simcluster.work import DType
+
+STEPS = 2
+TOLERANCES = {"float64": 1e-9, "float32": 1e-4}
+
+
+@dataclass(frozen=True, repr=False)
+class Verification:
+    """What verify found: how the plan was shrunk, every comparison, and the fault that stopped it, if any.
+
+    It is true if every rank computed what one device computes, else false: ``assert simcluster.verify(...)``.
+    ``check`` raises then, ``print`` shows the table of what was compared.
+    """
+
+    name: str
+    dtype: str
+    num_ranks: int
+    changes: tuple[tuple[str, str, str], ...]
+    comparisons: tuple[Comparison, ...]
+    fault: str = ""
+    steps: int = STEPS
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every rank computed what one device computes."""
+        return not self.fault and bool(self.comparisons) and all(each.agrees for each in self.comparisons)
+
+    def __bool__(self) -> bool:
+        return self.agrees
+
+    def check(self) -> None:
+        """Raises SimulationError, with the first difference or the fault, unless every rank agrees."""
+        if not self.agrees:
+            raise SimulationError(f"{self.name} differs from one device: {self._why}")
+
+    @property
+    def _why(self) -> str:
+        """The first difference, or what kept values from being compared."""
+        first = self.first_difference
+        return self.fault or (str(first) if first is not None else "nothing was compared")
+
+    def __repr__(self) -> str:
+        ranks = f"{self.num_ranks} {'rank' if self.num_ranks == 1 else 'ranks'}, {self.dtype}"
+        if self.agrees:
+            return printable(f"Verification: {self.name} agrees with one device ({ranks})")
+        return printable(f"Verification: {self.name} DIFFERS from one device ({ranks}): {self._why}")
+
+    def __str__(self) -> str:
+        return verification_text(self.document())
+
+    def document(self) -> dict[str, Any]:
+        """The verification as JSON-able data."""
+        return {
+            "name": self.name,
+            "agrees": self.agrees,
+            "dtype": self.dtype,
+            "tolerance": TOLERANCES[self.dtype],
+            "ranks": self.num_ranks,
+            "steps": self.steps,
+            "changes": [list(change) for change in self.changes],
+            "comparisons": [
+                {
+                    "step": each.step,
+                    "what": each.what,
+                    "name": each.name,
+                    "error": each.error,
+                    "ranks": list(each.ranks),
+                }
+                for each in self.comparisons
+            ],
+            "fault": self.fault,
+        }
+
+    @property
+    def first_difference(self) -> Comparison | None:
+        """The first tensor that differs, in the order loss, gradients, updates of each step."""
+        return next((each for each in self.comparisons if not each.agrees), None)
+
+
+def verify(scenario: Scenario, *, dtype: Literal["float64", "float32"] = "float64") -> Verification:
+    """Runs the small form of a scenario for two steps in values and compares it with one device.
+
+    Loss, every gradient and every updated parameter are compared norm-wise (float64 1e-9, float32 1e-4).
+    Raises what planning raises; a wrong value is a result, not an error.
+    """
+    return verified(scenario, planned(scenario), dtype)
+
+
+def verified(
+    scenario: Scenario, large: Plan, dtype: Literal["float64", "float32"] = "float64"
+) -> Verification:
+    """The same for a scenario whose plan was made."""
+    try:
+        small = shrink(scenario, large)
+        spec = small.scenario.spec
+        algorithms = spec.collectives.build()
+        inputs = spec.data.build() if spec.data else None
+        plan = make_plan(
+            small.model, spec.task, spec.parallel, scenario.framework, small.cluster, algorithms, inputs
+        )
+    except SimclusterError as error:
+        raise scenario.located(error) from None
+    comparisons, fault = proved(plan, small.cluster, dtype, spec.run.seed, model=small.model)
+    changes = (*small.changes, *_formats(plan, dtype))
+    steps = 1 if plan.generation else STEPS
+    return Verification(scenario.name, dtype, plan.mesh.num_ranks, changes, tuple(comparisons), fault, steps)
+
+
+def _formats(plan: Plan, dtype: str) -> Iterator[tuple[str, str, str]]:
+    """What becomes of number formats that values do not have."""
+    if plan.matmul is DType.FP8:
+        bits = f"{E4M3} and {E5M2} significant bits, any exponent"
+        yield "casts to fp8", "E4M3 and E5M2, scaled", bits if dtype == "float64" else "copies"
+    for state, kept in plan.states.items():
+        if kept is not DType.FP32:
+            yield state, str(kept), dtype
+
+
+def proved(
+    plan: Plan,
+    cluster: Cluster,
+    dtype: str,
+    seed: int,
+    program: Program | None = None,
+    model: Model | None = None,
+) -> tuple[Sequence[Comparison], str]:
+    """The comparisons of a plan run in values, and the fault that stopped it or nothing.
+
+    ``program`` is what is run, if it is there already or is to be another one than the plan's. ``model`` is
+    what one device generates with; a plan that trains has all that is needed in its logical graph.
+    """
+    steps = 1 if plan.generation else STEPS
+    program = program or lowered(plan)
+    source = Source(seed, np.dtype(dtype))
+    try:
+        classes = partition(program, cluster, unfold=True)
+        timing = run(
+            program,
+            cluster,
+            classes,
+            steps=steps,
+            dispatch=plan.dispatch,
+            algorithms=plan.algorithms,
+            host=host_calls(plan),
+        )
+        parts = [program.part_of(rank) for rank in classes.representatives]
+        table = record(program, parts, timing.classes).table()
+        replay = Replay(program, table, source)
+        replay.run()
+    except SimulationError as error:
+        return (), str(error)
+    tolerance = Tolerance.of(dtype, TOLERANCES[dtype])
+    if plan.update is None:
+        assert model is not None, "one device generates with a model"
+        return _generated(plan, model, replay, source, tolerance), ""
+    rows = plan.batches.rows(plan.mesh, plan.batch_axes, plan.micro_batch) if plan.batches.axis else None
+    orders = _forward_orders(plan)
+    oracle = Oracle(plan.logical, plan.update, source, plan.num_micro_batches, plan.clip, rows, orders)
+    expected = oracle.run(STEPS)
+    return compare(replay, expected, plan.update, tolerance), ""
+
+
+def _forward_orders(plan: Plan) -> dict[str, list[int]]:
+    """Instance -> its micro-batches in the order in which its stage takes them forward.
+
+    With unequal shares of the batch that is the order of those that have the most of them.
+    """
+    timetable = max(plan.timetables, key=lambda stages: sum(map(len, stages)))
+    orders: dict[tuple[int, int, int], list[int]] = {}
+    for stage, actions in enumerate(timetable):
+        for half in (half for action in actions for half in action.halves if half.kind == FORWARD):
+            orders.setdefault((stage, half.chunk, half.slice), []).append(half.micro_batch)
+    return {each.name: orders.get((each.stage, each.chunk, each.slice), []) for each in plan.graph.instances}
+
+
+def _generated(
+    plan: Plan, model: Model, replay: Replay, source: Source, tolerance: Tolerance
+) -> list[Comparison]:
+    """Logits and tokens against those of one device without a cache."""
+    asked = plan.generation
+    assert asked is not None and len(asked.steps) + 1 == asked.tokens, "every token is generated"
+    one = model.still.padded(plan.vocab)
+    batch = plan.micro_batch * plan.batch_ways
+    oracle = GenerationOracle(
+        lambda length: one.graph(batch, length, plan.compute, 1),
+        source,
+        asked.prompt,
+        asked.tokens,
+        model.vocabulary,
+    )
+    expected = [list(oracle.run(each)) for each in range(plan.num_micro_batches)]
+    heads = [f"{asked.prefix(token)}head" for token in range(asked.tokens)]
+    return compare_generated(replay, expected, heads, tolerance)

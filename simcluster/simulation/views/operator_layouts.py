@@ -1,0 +1,216 @@
+"""The layouts of every operator, where they come from, and what stands between them and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from simcluster.cluster import placements_of
+from simcluster.collectives import Operation, PartsByGroup, collective_time, copy_time
+from simcluster.errors import PlanError
+from simcluster.layout import Mesh, Movement, pieces, uncut, whole
+from simcluster.model import Block, Instance, Node, Operator, Phase, Place, Relocation, TensorType, Value
+from simcluster.plan.redistribution.redistribution_planner import collective_bytes, part_type, routed_parts
+from simcluster.program import Action, Code, Instruction
+from simcluster.program.lowering.host_device_copies import way_of
+from simcluster.program.lowering.phases import BEGIN, GATHER, REDUCE, REGATHER, SCATTER
+from simcluster.simulation.compose.build import Built
+from simcluster.simulation.views.mindspore_tensor_maps import tensor_maps
+
+
+def layouts(built: Built, *, maps: bool = False) -> list[dict[str, Any]]:
+    """One entry per block: its instances, and its nodes in order with strategy, layouts and cost.
+
+    With ``maps`` every operator has its device matrix and tensor maps as MindSpore would print them. Where
+    gradients or weights of several blocks travel together, the buckets of every stage follow.
+    """
+    if maps and built.plan.assigned:
+        raise PlanError("a program that is written by hand has no tensor maps", path="parallel.mode")
+    groups: dict[str, list[Instance]] = {}
+    for instance in built.plan.graph.instances:
+        groups.setdefault(instance.block, []).append(instance)
+    conduct = built.plan.conduct
+    reduced = () if conduct.by_layer else (REDUCE,)
+    scattered = (SCATTER,) if conduct.scatters_together else ()
+    found = [
+        *_blocks(built, groups, maps=maps),
+        *_buckets(built, "gradient buckets", (*scattered, *reduced)),
+        *(_buckets(built, "weight buckets", (BEGIN, GATHER, REGATHER)) if conduct.gathers_together else []),
+    ]
+    return [{key: _named_whole(built.plan.mesh, value) for key, value in each.items()} for each in found]
+
+
+def _named_whole(mesh: Mesh, what: Any) -> Any:
+    """Texts in which all pieces of an axis stand together under its own name."""
+    cuts = [pieces(mesh, axis) for axis in uncut(mesh).names if axis not in mesh.sizes]
+    if not cuts or isinstance(what, (int, float)):
+        return what
+    if isinstance(what, str):
+        for parts in cuts:
+            for together in ("+", ", "):
+                what = what.replace(together.join(parts), whole(parts[0]))
+        return what
+    if isinstance(what, Mapping):
+        return {key: _named_whole(mesh, value) for key, value in what.items()}
+    return [_named_whole(mesh, each) for each in what]
+
+
+def _blocks(built: Built, groups: Mapping[str, list[Instance]], *, maps: bool) -> list[dict[str, Any]]:
+    return [
+        {
+            "block": name,
+            "instances": ranges([instance.name for instance in instances]),
+            "names": [instance.name for instance in instances],
+            "count": len(instances),
+            "nodes": [
+                _node(built, built.plan.graph.blocks[name], instances[0], node, maps=maps)
+                for node in built.plan.graph.blocks[name].nodes
+            ],
+        }
+        for name, instances in groups.items()
+    ]
+
+
+def _buckets(built: Built, title: str, phases: Sequence[str]) -> list[dict[str, Any]]:
+    """The collectives of every stage's buckets in some phases; stages with the same ones together."""
+    alike: dict[str, dict[str, Any]] = {}
+    for number, stage in enumerate(built.program.parts[:: built.program.num_variants]):
+        runs = {(run.code, run.instance): built.program.codes[run.code] for run in stage.executions}
+        nodes = [
+            _bucket(built, instance, code, each)
+            for (_, instance), code in runs.items()
+            if code.phase in phases
+            for each in code.instructions
+            if each.action is Action.COLLECTIVE
+        ]
+        if nodes:
+            entry = alike.setdefault(str(nodes), {"block": title, "names": [], "nodes": nodes})
+            entry["names"].append(f"stage.{number}")
+    return [
+        each | {"instances": ranges(each["names"]), "count": len(each["names"])} for each in alike.values()
+    ]
+
+
+def _bucket(built: Built, instance: str, code: Code, each: Instruction) -> dict[str, Any]:
+    """A collective of a bucket, and what travels in it."""
+    slots = code.slots
+    before, after = slots[each.calls[0].inputs[0]], slots[each.calls[0].outputs[0]]
+    alone = len(each.calls) == 1
+    what = before.name if alone else f"{before.name} and {len(each.calls) - 1} more"
+    phase = Phase.END if code.phase == REDUCE else Phase(code.phase)
+    things = "gradients" if phase in (Phase.END, Phase.SCATTER) else "weights"
+    often = _OFTEN.get(phase, "once per step")
+    return {
+        "name": f"{instance}.{each.name}",
+        "phase": str(phase),
+        "kind": f"{each.operation} over {'+'.join(each.group)}",
+        "inputs": [[what, str(before.layout)]],
+        "outputs": [[after.name, str(after.layout)]],
+        "kernel": "",
+        "why": each.why if alone else f"{len(each.calls)} {things} travel together, {often}",
+        "bytes": each.num_bytes,
+        "seconds": _worst(built, Operation(each.operation), each.group, each.num_bytes),
+    }
+
+
+_OFTEN = {
+    Phase.GATHER: "for each use",
+    Phase.REGATHER: "for each use",
+    Phase.SCATTER: "for each micro-batch",
+}
+
+
+def _node(built: Built, block: Block, instance: Instance, node: Node, *, maps: bool) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "name": node.name,
+        "phase": str(node.phase),
+        "inputs": [[value, _lies(built, block.values[value])] for value in node.inputs],
+        "outputs": [[value, _lies(built, block.values[value])] for value in node.outputs],
+        "kernel": "" if node.kernel == node.name else node.kernel,
+        **({"graph": node.piece} if node.piece else {}),
+        **({"place": str(node.place)} if node.place is not Place.DEVICE else {}),
+    }
+    if isinstance(node.operator, Operator):
+        sources = built.plan.strategies.sources.get(instance.name, {})
+        source = sources.get(node.source, "")
+        if maps and node.phase in (Phase.FORWARD, Phase.BACKWARD, Phase.WEIGHTS):
+            plan = built.plan
+            entry["maps"] = tensor_maps(plan.mesh, plan.stage_axis, node.operator.dims(), node.strategy)
+        own = built.plan.assigned and not node.strategy.splits
+        strategy = "" if own else str(node.strategy)
+        padding = _padding(built, block, node, node.operator)
+        if padding:
+            entry["padding"] = padding
+        return entry | {"kind": node.operator.kind, "strategy": strategy, "source": source}
+    if isinstance(node.operator, Relocation):
+        return (
+            entry | {"kind": str(node.operator), "why": node.why} | _copied(built, block, node, node.operator)
+        )
+    return entry | {"kind": str(node.operator), "why": node.why} | _cost(built, block, node, node.operator)
+
+
+def _copied(built: Built, block: Block, node: Node, relocation: Relocation) -> dict[str, Any]:
+    """Bytes and seconds of a copy between places, alone, for the first rank."""
+    kind = block.values[node.inputs[0]]
+    assert kind.layout is not None
+    size = part_type(kind.type, kind.layout, built.plan.mesh).num_bytes
+    time = copy_time(way_of(relocation), 0, size, built.cluster, relocation.at_most)
+    return {"bytes": size, "seconds": time.seconds}
+
+
+def _padding(built: Built, block: Block, node: Node, operator: Operator) -> str:
+    """Which dims the operator has padded, and to what: ``heads 6 padded to 8``."""
+    if not node.strategy.splits:
+        return ""
+    mesh = built.plan.mesh
+    shapes = [block.values[value].type.shape for value in (*node.inputs, *node.outputs)]
+    extent = operator.dims().extents(shapes)
+    ways = {dim: mesh.product(axes) for dim, axes in node.strategy.splits}
+    return ", ".join(
+        f"{dim} {extent[dim]:,} padded to {-(-extent[dim] // count) * count:,}"
+        for dim, count in ways.items()
+        if extent[dim] % count
+    )
+
+
+def _lies(built: Built, value: Value) -> str:
+    """The layout of a value; of what a hand-written program has for itself, its type."""
+    own = built.plan.assigned and value.layout is not None and not value.layout.axes
+    return str(value.type if own else value.layout)
+
+
+def _cost(built: Built, block: Block, node: Node, movement: Movement) -> dict[str, Any]:
+    """Bytes and seconds of a movement over the worst of its groups."""
+    mesh = built.plan.mesh
+
+    def part(values: tuple[str, ...]) -> TensorType | None:
+        """What a rank holds of the tensor, if there is one."""
+        kind = block.values[values[0]] if values else None
+        return part_type(kind.type, kind.layout, mesh) if kind and kind.layout else None
+
+    size = collective_bytes(movement, part(node.inputs), part(node.outputs), mesh)
+    if not movement.is_collective:
+        return {"bytes": size, "seconds": 0.0}
+    operation, parts = Operation(str(movement.kind)), routed_parts(movement, mesh)
+    return {"bytes": size, "seconds": _worst(built, operation, movement.axes, size, parts)}
+
+
+def _worst(
+    built: Built,
+    operation: Operation,
+    axes: tuple[str, ...],
+    size: int,
+    parts: PartsByGroup | None = None,
+) -> float:
+    """Seconds of a collective over the worst of the groups over some axes; all have the same parts."""
+    own = parts and parts.of_number(0)
+    algorithm = built.plan.algorithms.of(operation)
+    placements, _ = placements_of(built.cluster, built.plan.mesh, axes)
+    return max(
+        collective_time(operation, where, size, built.cluster, algorithm, own).seconds for where in placements
+    )
+
+
+def ranges(names: list[str]) -> str:
+    """``layers.0 .. layers.125`` for a run of names, else the names."""
+    return names[0] if len(names) == 1 else f"{names[0]} .. {names[-1]}"

@@ -1,0 +1,44 @@
+"""What happens once before the first step: initial parameters from the first rank to all who hold them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simcluster.collectives import Operation, collective_time
+from simcluster.program import Category
+from simcluster.simulation.compose.build import Built
+
+
+def startup(built: Built) -> dict[str, Any]:
+    """Bytes, seconds and number of the broadcasts of initial parameters; nothing unless they are asked for.
+
+    As MindSpore's parameter_broadcast: one broadcast after another, of every parameter that all ranks of a
+    stage hold whole; of others each rank makes its part from the common seed. That of the slowest stage
+    counts. No step contains it.
+    """
+    if not built.scenario.spec.parallel.parameter_broadcast:
+        return {}
+    plan, cluster = built.plan, built.cluster
+    axes = tuple(name for name, size in plan.mesh.axes if size > 1 and name != plan.stage_axis)
+    placements, _ = cluster.placements(plan.mesh.groups(axes))
+    wanted = plan.algorithms.of(Operation.BROADCAST)
+    found = []
+    for part in built.program.parts:
+        sizes = [
+            each.num_bytes
+            for each in part.residents
+            if each.category is Category.PARAMETERS
+            and each.origin
+            and each.num_bytes
+            and not each.layout.axes
+        ]
+        seconds = sum(
+            max(
+                collective_time(Operation.BROADCAST, where, size, cluster, wanted).seconds
+                for where in placements
+            )
+            for size in sizes
+        )
+        found.append((seconds, sum(sizes), len(sizes)))
+    seconds, num_bytes, count = max(found)
+    return {"parameter_broadcast": {"seconds": seconds, "bytes": num_bytes, "broadcasts": count}}

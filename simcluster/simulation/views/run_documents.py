@@ -1,0 +1,361 @@
+"""The documents of a run: everything reports need besides the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from simcluster._version import __version__
+from simcluster.analysis.class_splits import reached
+from simcluster.cluster import HostGroup
+from simcluster.engine import Timing
+from simcluster.layout import uncut
+from simcluster.model import Model
+from simcluster.model.optimizer_rules import Updates
+from simcluster.plan import Plan
+from simcluster.plan.diagnostics.profile_description import fusion_told, told
+from simcluster.plan.pipeline.schedule import render
+from simcluster.plan.spec.communication_fusion import reduced_by
+from simcluster.program.communication.host_calls import Calls
+from simcluster.program.isa.instruction import HOST
+from simcluster.simulation.compose.build import Built, host_calls
+from simcluster.simulation.held import held, judged, totals
+from simcluster.simulation.host_memory import host_memory
+from simcluster.simulation.summary import peaks, program_of, summarise, swept_peaks
+from simcluster.simulation.views.operator_layouts import layouts
+from simcluster.simulation.views.parameter_broadcast import startup
+from simcluster.trace import Table
+from simcluster.work import DType
+
+
+def documents(built: Built, timing: Timing, account: Table, gaps: Table) -> dict[str, Any]:
+    """Documents by name, all of them JSON-able."""
+    hosts = host_memory(built, timing)
+    tops = peaks(built, account) if timing.swept is None else swept_peaks(built, timing.swept)
+    found = held(built, account, tops)
+    summary = summarise(built, timing, gaps, hosts, judged(built, tops, found))
+    return {
+        "summary": summary | totals(found),
+        "memory": found,
+        "host_memory": [each.over_time(timing.end) for each in hosts],
+        "scenario": built.scenario.spec.model_dump(mode="json", exclude_unset=True),
+        "plan": plan_document(built),
+        "layouts": layouts(built),
+        "classes": _classes(built),
+        "topology": _topology(built),
+        "provenance": {"simcluster": __version__, "program": built.program.digest()},
+    }
+
+
+def planned(built: Built) -> dict[str, Any]:
+    """The documents that are known before anything runs."""
+    return {"plan": plan_document(built), "classes": _classes(built), "topology": _topology(built)}
+
+
+def plan_document(built: Built) -> dict[str, Any]:
+    """What was decided: every choice named, shorthands written out."""
+    plan, scenario = built.plan, built.scenario
+    task = scenario.spec.task
+    return {
+        "name": scenario.name,
+        "model": scenario.spec.model.called,
+        "parameters": scenario.model.num_parameters,
+        **_active(scenario.model),
+        "framework": scenario.framework.name,
+        "framework_changes": _framework(built),
+        "mesh": dict(uncut(plan.mesh).axes),
+        "stage_axis": plan.stage_axis,
+        "layers_per_stage": list(plan.layers),
+        **({"layers_per_chunk": [list(each) for each in plan.chunks]} if plan.chain.num_chunks > 1 else {}),
+        "micro_batches": plan.num_micro_batches,
+        "data_parallel_ways": plan.batch_ways,
+        "global_batch": task.global_batch,
+        "micro_batch": plan.micro_batch,
+        **({"copies": plan.copies} if plan.copies > 1 else {}),
+        "seq_len": task.seq_len,
+        **_generation(plan),
+        "precision": {
+            "compute": str(plan.compute),
+            "matmul": str(plan.matmul),
+            "gradients": str(plan.gradients),
+            "master": str(plan.master) if plan.master else "none",
+            "optimizer_states": _states(plan.states),
+        },
+        "optimizer": plan.update.kind if plan.update else "",
+        **_groups(plan),
+        "gradient_clip": plan.clip,
+        "optimizer_sharding": plan.sharding.document(),
+        "fusion": fusion_told(plan.conduct),
+        "gradient_buckets": plan.conduct.document(),
+        "recompute": plan.recompute.model_dump(mode="json"),
+        **({"offload": plan.offload.document()} if plan.offload.rules else {}),
+        **({"host": list(scenario.spec.parallel.host)} if scenario.spec.parallel.host else {}),
+        "recipe": plan.recipe,
+        "vocabulary": plan.vocab,
+        "schedule": {
+            "kind": "forward only" if plan.generation else scenario.spec.parallel.schedule.kind,
+            "text": render(plan.timetable),
+        },
+        **_shares(plan),
+        **_inputs(built),
+        **startup(built),
+        "notes": [*_left_out(built), *plan.notes, *_routed(built), *_reuse(built), *_remarks(built)],
+    }
+
+
+def _generation(plan: Plan) -> dict[str, Any]:
+    """What is generated, where nothing is trained."""
+    found = plan.generation
+    if found is None:
+        return {}
+    return {
+        "inference": {
+            "prompt": found.prompt,
+            "tokens": found.tokens,
+            "decode_steps": list(found.steps),
+            "cache": str(found.dtype),
+        }
+    }
+
+
+def _active(model: Model) -> dict[str, int]:
+    """How many parameters a token meets, where a router chooses."""
+    active = model.num_active_parameters
+    return {} if active == model.num_parameters else {"active_parameters": active}
+
+
+def _left_out(built: Built) -> tuple[str, ...]:
+    """What the file of the model says and the model leaves out."""
+    return built.scenario.spec.model.remarks(built.scenario.folder)
+
+
+def _remarks(built: Built) -> list[str]:
+    """What of the files of tenants does not hold on this cluster."""
+    return [each.scenario.remark for each in built.tenants if each.scenario.remark]
+
+
+def _routed(built: Built) -> list[str]:
+    """How unequally many tokens ranks get, where the scenario says how experts are chosen."""
+    if built.plan.routing.uniform:
+        return []
+    tables = {
+        table
+        for code in built.program.codes
+        for each in code.instructions
+        if each.parts is not None
+        for table in each.parts.tables
+    }
+    most = max((float(table.counts.sum(axis=0).max()) * table.share for table in tables), default=1.0)
+    return [f"experts chosen by {built.plan.routing}: of one layer a rank gets up to {most:.3g} x the mean"]
+
+
+def _reuse(built: Built) -> list[str]:
+    """What reusing calls of collectives comes to, if the scenario asks for it."""
+    plan = built.plan
+    if plan.reuse is None:
+        return []
+    calls = Calls.of(built.program, host_calls(plan))
+    before, after = max(calls.number(part) for part in range(len(built.program.parts)))
+    if before == after:
+        return [f"comm_subgraph_reuse reuses nothing: no {plan.reuse:,} collectives of a stream are alike"]
+    told = f"communication sub-graphs reused: {after:,} calls for {before:,} collectives of a step"
+    free = "" if plan.call else ", no time saved: the framework profile counts none for calling"
+    return [told + free]
+
+
+def _inputs(built: Built) -> dict[str, Any]:
+    """How inputs reach the devices, and the dataset as its shards read it, where the scenario says it."""
+    plan, spec = built.plan, built.scenario.spec
+    if plan.inputs is None or spec.data is None:
+        return {}
+    epoch = plan.inputs.epoch(plan.graph, plan.mesh, spec.task.global_batch)
+    told = {"epoch": asdict(epoch)} if epoch else {}
+    written = spec.data
+    return {
+        "inputs": {
+            "strategy": written.strategy,
+            "source": written.source,
+            "sample_bytes": written.sample,
+            "decode_s": written.decode,
+            "workers": written.workers,
+            "prefetch": written.prefetch,
+            **told,
+        }
+    }
+
+
+def _shares(plan: Plan) -> dict[str, Any]:
+    """Who trains how many micro-batches, and the schedule of each; nothing where all train equally many."""
+    found = plan.batches
+    if not found.axis:
+        return {}
+    schedules = [
+        {"micro_batches": count, "text": render(timetable)}
+        for count, timetable in zip(found.counts, plan.timetables, strict=True)
+    ]
+    return {
+        "batch_shares": {
+            "axis": found.axis,
+            "micro_batches": list(found.by_coordinate),
+            "schedules": schedules,
+        }
+    }
+
+
+def _groups(plan: Plan) -> dict[str, dict[str, str]]:
+    """The rules of parameters that have others than the usual one, by pattern, if any have."""
+    if not isinstance(plan.update, Updates):
+        return {}
+    return {"optimizer_groups": {pattern: update.kind for pattern, update in plan.update.groups}}
+
+
+def _states(formats: Mapping[str, DType]) -> str:
+    """One format, or each state's; empty if the optimizer keeps none."""
+    told = {str(dtype) for dtype in formats.values()}
+    if len(told) < 2:
+        return "".join(told)
+    return " and ".join(f"{dtype} {name}" for name, dtype in formats.items())
+
+
+_OF_TRAINING = frozenset(
+    {
+        "accumulate",
+        "optimizer",
+        "gradients",
+        "main_gradients",
+        "weights",
+        "recompute",
+        "reduction",
+        "gather",
+        "p2p",
+        "p2p_interleaved",
+        "storage.in_place",
+        "storage.placeholders",
+    }
+)
+"""What a profile says of training only: of gradients, weights that are updated, and stages that wait for what
+comes back."""
+
+
+def _framework(built: Built) -> list[str]:
+    """What the framework profile changes against the ideal one in this plan."""
+    spec, plan = built.scenario.spec, built.plan
+    schedule = spec.parallel.schedule
+    alone, one_stage = plan.batch_ways == 1, plan.num_stages == 1
+    interleaved, by_chunks = built.scenario.framework.p2p_interleaved is not None, plan.chain.num_chunks > 1
+    idle = {
+        "storage.headroom": spec.run.headroom is not None,
+        "gradients": plan.gradients is DType.FP32 or spec.task.formats.gradients is not None,
+        "main_gradients": plan.master in (None, plan.gradients),
+        "weights": plan.compute is DType.FP32
+        or spec.task.formats.master is not None
+        or plan.sharding.weights,
+        "accumulate": plan.sharding.gradients,
+        "fp8_transposes": plan.matmul is not DType.FP8,
+        "host_updates": not any(HOST in code.streams for code in built.program.codes),
+        "gather": not plan.sharding.states or plan.sharding.weights or alone,
+        "reduction.bucket": alone or _buckets_are_given(built),
+        "reduction.limit": alone or _buckets_are_given(built),
+        "reduction.buffers": alone or plan.conduct.apart,
+        "p2p": one_stage or schedule.p2p is not None or (interleaved and by_chunks),
+        "p2p_interleaved": one_stage or schedule.p2p is not None or not by_chunks,
+        "p2p_scatter": one_stage or not plan.conduct.scatter,
+    }
+    changes = built.scenario.framework.changes()
+    return told(
+        {
+            key: value
+            for key, value in changes.items()
+            if not idle.get(key, alone and key.startswith("reduction"))
+            and not (plan.generation and {key, key.partition(".")[0]} & _OF_TRAINING)
+        }
+    )
+
+
+def _buckets_are_given(built: Built) -> bool:
+    """Whether the scenario's fusion leaves no gradients to the buckets of the profile."""
+    fusion = built.scenario.spec.parallel.fused
+    return fusion.closed or (bool(fusion.said) and reduced_by(built.plan.graph) <= set(fusion.said))
+
+
+def _classes(built: Built) -> list[dict[str, Any]]:
+    """Which ranks were simulated together, for whom, and what a changed device or link has to do with it."""
+    classes = built.classes
+    why = reached(classes, built.cluster)
+    by_class = np.split(np.argsort(classes.of_rank, kind="stable"), np.cumsum(classes.sizes)[:-1])
+    return [
+        {
+            "class": index,
+            "stage": built.program.stage_of(rank),
+            "representative": rank,
+            "ranks": classes.sizes[index],
+            "members": members(by_class[index].tolist()),
+            "next_class": classes.next_stage[index][0] if index in classes.next_stage else None,
+            "device": built.cluster.device(rank).name,
+            **program_of(built, rank),
+            **_trained(built, rank),
+            **({"changed": why[index]} if index in why else {}),
+        }
+        for index, rank in enumerate(classes.representatives)
+    ]
+
+
+def _trained(built: Built, rank: int) -> dict[str, int]:
+    """Micro-batches of a rank, where ranks have unequal numbers of them."""
+    batches, program = built.plan.batches, built.program
+    if not batches.axis:
+        return {}
+    return {"micro_batches": batches.counts[program.part_of(rank) % program.num_variants]}
+
+
+def members(ranks: Sequence[int], shown: int = 3) -> str:
+    """Sorted ranks as text: ``0..63``, or ``0..7, 32..39, 64..71, ...`` where they lie apart."""
+    edges = [index for index in range(1, len(ranks)) if ranks[index] != ranks[index - 1] + 1]
+    runs = [(ranks[a], ranks[b - 1]) for a, b in zip([0, *edges], [*edges, len(ranks)], strict=True)]
+    texts = [str(first) if first == last else f"{first}..{last}" for first, last in runs[:shown]]
+    return ", ".join([*texts, "..."] if len(runs) > shown else texts)
+
+
+def _topology(built: Built) -> dict[str, Any]:
+    """The cluster; ``changed``, only where devices are, has their number and the range of their factors.
+
+    Of a mixed cluster the ``groups``, and of its devices the mean peaks over ranks. ``of_hosts``, only where
+    not all hosts are its own, has how many there are.
+    """
+    cluster = built.cluster
+    speeds = list(cluster.speeds.values())
+    factors = {
+        "compute": [speed.compute for speed in speeds],
+        "memory_bandwidth": [speed.memory_bandwidth for speed in speeds],
+    }
+    changed = {name: [min(each), max(each)] for name, each in factors.items() if set(each) - {1.0}}
+    told: dict[str, Any] = {"changed": {"devices": len(speeds), **changed}} if speeds else {}
+    if cluster.whole is not None:
+        told["of_hosts"] = cluster.whole.num_hosts
+    groups = [_group(group) for group in cluster.groups]
+    if not cluster.mixed:
+        return groups[0] | told
+    common = [set(group.host.device.peak) for group in cluster.groups]
+    means = {
+        str(dtype): sum(group.num_devices * group.host.device.peak[dtype] for group in cluster.groups)
+        / cluster.num_devices
+        for dtype in cluster.groups[0].host.device.peak
+        if all(dtype in each for each in common)
+    }
+    return {"groups": groups, "hosts": cluster.num_hosts, "device_peak_flops_per_s": means, **told}
+
+
+def _group(group: HostGroup) -> dict[str, Any]:
+    """Equal hosts and their devices."""
+    device = group.host.device
+    return {
+        "host": group.host.name,
+        "hosts": group.num_hosts,
+        "devices_per_host": group.host.num_devices,
+        "device": device.name,
+        "device_memory_bytes": device.memory,
+        "device_peak_flops_per_s": {str(dtype): rate for dtype, rate in device.peak.items()},
+    }

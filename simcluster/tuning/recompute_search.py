@@ -1,0 +1,259 @@
+"""The choice behind ``recompute: auto``: what to compute again so that the step fits into memory.
+
+If everything fits, nothing is recomputed. Else the ways to save memory in a layer stand in a row, the
+cheapest first (``recompute_options``), and every stage climbs only as far as it must: its layers take the
+first set of operators one by one, then the second, the last of all being the whole layer. How far is found by
+simulation, between a step that fits and one less that does not: first where memory should be enough if what
+is saved is so in proportion, then beside that, then by halves. The same is done with whole layers alone, as
+other tools can say it, and the faster of both is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from simcluster import units
+from simcluster.analysis.memory_usage.memory_verdict import MemoryRule
+from simcluster.cluster import Cluster
+from simcluster.model import Block
+from simcluster.plan import Plan
+from simcluster.plan.pipeline.placement import is_layer
+from simcluster.plan.spec.recompute_spec import Layers, RecomputeSpec
+from simcluster.program import Program
+from simcluster.program.communication.host_calls import HostCalls
+from simcluster.program.lowering.phases import FORWARD
+from simcluster.tuning.recompute_options import WHOLE, Rung, ladder
+from simcluster.tuning.trial_run import Probe
+
+Make = Callable[[RecomputeSpec], Plan]
+
+Positions = tuple[int, ...]
+"""How far every stage has climbed: its layers have taken so many rungs, the first ones first."""
+
+
+def fitted(
+    spec: RecomputeSpec,
+    make: Make,
+    cluster: Cluster,
+    lower: Callable[[Plan], Program],
+    host: Callable[[Plan], HostCalls],
+    rule: MemoryRule,
+    *,
+    search: bool = True,
+) -> Plan:
+    """The plan that ``make`` gives for what is written, or for what fits best, with a note on it.
+
+    Without ``search`` nothing is simulated: of ``auto`` the plan is that where nothing is recomputed.
+    """
+    if spec.layers != "auto":
+        return make(spec)
+    if not search:
+        plan = make(spec.model_copy(update={"layers": "none"}))
+        note = "recompute auto: what is recomputed is found by simulation; this plan recomputes nothing"
+        return replace(plan, notes=(*plan.notes, note))
+    return _Search(spec, make, cluster, lower, host, rule).best()
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A way to recompute that was simulated: its step (ns) and by how much each stage exceeds its memory."""
+
+    spec: RecomputeSpec
+    plan: Plan
+    end: int
+    excess: tuple[int, ...]
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Less is better: what fits, then what is fastest."""
+        return max(0, *self.excess), self.end
+
+
+@dataclass
+class _Search:
+    spec: RecomputeSpec
+    make: Make
+    cluster: Cluster
+    lower: Callable[[Plan], Program]
+    host: Callable[[Plan], HostCalls]
+    rule: MemoryRule
+    stages: list[list[str]] = field(default_factory=list)
+    ladders: dict[str, list[Rung]] = field(default_factory=dict)
+    known: dict[RecomputeSpec, _Trial] = field(default_factory=dict)
+
+    def best(self) -> Plan:
+        """The fastest plan that fits; of those that do not, the one that lacks least."""
+        nothing, probe = self._run(self.spec.model_copy(update={"layers": "none"}))
+        if nothing.rank[0] == 0:
+            return self._noted(nothing, "recompute auto: everything fits, so nothing is recomputed")
+        self.stages = [[] for _ in range(probe.plan.num_stages)]
+        for instance in probe.plan.graph.instances:
+            if is_layer(instance.name):
+                self.stages[instance.stage].append(instance.name)
+        self.ladders = dict(self._ladders(probe))
+        chosen = self._climbed(nothing, most=max(map(len, self.ladders.values())))
+        self.ladders = {name: [WHOLE] for name in self.ladders}
+        whole = self._climbed(nothing, most=1)
+        found = min(chosen, whole, key=lambda trial: trial.rank)
+        return self._noted(found, self._told(found, whole, nothing))
+
+    def _ladders(self, probe: Probe) -> Sequence[tuple[str, list[Rung]]]:
+        """Layer -> its ways to save memory."""
+        known: dict[str, list[Rung]] = {}
+        found = []
+        graph = probe.plan.graph
+        for stage in probe.stages():
+            runs = {each.instance: (each.code, code) for _, each, code in stage.runs(FORWARD)}
+            for instance in stage.instances:
+                if not is_layer(instance.name):
+                    continue
+                block: Block = graph.block_of(instance)
+                if block.name not in known:
+                    number, code = runs[instance.name]
+                    took = stage.members[0].codes[number].duration
+                    spent = {
+                        call.name: int(time) // len(each.calls)
+                        for each, time in zip(code.instructions, took, strict=True)
+                        for call in each.calls
+                    }
+                    mesh = probe.plan.mesh
+                    known[block.name] = ladder(block, spent, mesh, collectives=self.spec.collectives)
+                found.append((instance.name, known[block.name]))
+        return found
+
+    # -- climbing ---------------------------------------------------------------------------------------
+
+    def _climbed(self, nothing: _Trial, most: int) -> _Trial:
+        """Every stage as low as it fits, on ladders of up to so many rungs."""
+        tops = tuple(most * len(names) for names in self.stages)
+        top = self._tried(tops)
+        low = [0] * len(tops)
+        # A stage that fits as it is stays so; one that never fits goes as far as it can.
+        high = [0 if excess <= 0 else end for excess, end in zip(nothing.excess, tops, strict=True)]
+        hopeless = {stage for stage, excess in enumerate(top.excess) if excess > 0}
+        asked: set[int] = set()
+        open_stages = [stage for stage in range(len(tops)) if high[stage] and stage not in hopeless]
+        wishes = {stage: [self._guess(stage, nothing, top)] for stage in open_stages}
+        while any(high[stage] - low[stage] > 1 for stage in open_stages):
+            at = list(high)
+            for stage in open_stages:
+                if high[stage] - low[stage] > 1:
+                    wish = wishes[stage].pop() if wishes[stage] else (low[stage] + high[stage]) // 2
+                    at[stage] = min(max(wish, low[stage] + 1), high[stage] - 1)
+            trial = self._tried(tuple(at))
+            for stage in open_stages:
+                fits = trial.excess[stage] <= 0
+                if low[stage] < at[stage] < high[stage]:
+                    (high if fits else low)[stage] = at[stage]
+                if stage not in asked:
+                    wishes[stage].append(at[stage] + (-1 if fits else 1))
+                    asked.add(stage)
+        return self._settled(tuple(high), tops, hopeless)
+
+    def _settled(self, at: Positions, tops: Positions, hopeless: set[int]) -> _Trial:
+        """The trial with every stage where it fits; a little higher where another stage's change undid it."""
+        trial = self._tried(at)
+        while True:
+            higher = tuple(
+                position + (excess > 0 and stage not in hopeless and position < tops[stage])
+                for stage, (position, excess) in enumerate(zip(at, trial.excess, strict=True))
+            )
+            if higher == at:
+                return trial
+            at, trial = higher, self._tried(higher)
+
+    def _guess(self, stage: int, nothing: _Trial, top: _Trial) -> int:
+        """The first position at which a stage should fit, if what is saved is so in proportion."""
+        names = self.stages[stage]
+        end = max(len(self.ladders[name]) for name in names) * len(names)
+        wanted = nothing.excess[stage] / max(1, nothing.excess[stage] - top.excess[stage])
+        whole = self._saved(stage, end)
+        return next((each for each in range(end) if self._saved(stage, each) >= wanted * whole), end)
+
+    def _saved(self, stage: int, position: int) -> int:
+        """Bytes of a micro-batch that a stage saves at a position."""
+        rungs = [self._rung(stage, index, position) for index in range(len(self.stages[stage]))]
+        return sum(rung.saved for rung in rungs if rung is not None)
+
+    def _rung(self, stage: int, index: int, position: int) -> Rung | None:
+        """What a layer of a stage has taken at a position."""
+        names = self.stages[stage]
+        rounds, further = divmod(position, len(names))
+        rungs = self.ladders[names[index]]
+        number = min(rounds + (index < further), len(rungs))
+        return rungs[number - 1] if number else None
+
+    # -- trials -----------------------------------------------------------------------------------------
+
+    def _tried(self, at: Positions) -> _Trial:
+        spec = self._spec(at)
+        return self.known[spec] if spec in self.known else self._run(spec)[0]
+
+    def _run(self, spec: RecomputeSpec) -> tuple[_Trial, Probe]:
+        plan = self.make(spec)
+        probe = Probe.of(plan, self.lower(plan), self.cluster, self.host(plan))
+        excesses = probe.excesses(self.cluster, self.rule)
+        excess = tuple(excesses[stage] for stage in range(plan.num_stages))
+        self.known[spec] = _Trial(spec, plan, probe.timing.end, excess)
+        return self.known[spec], probe
+
+    def _spec(self, at: Positions) -> RecomputeSpec:
+        """What the scenario would say."""
+        whole: list[list[str]] = [[] for _ in self.stages]
+        operators: dict[frozenset[str], list[str]] = {}
+        for stage, names in enumerate(self.stages):
+            for index, name in enumerate(names):
+                rung = self._rung(stage, index, at[stage])
+                if rung is not None and rung.whole:
+                    whole[stage].append(name)
+                elif rung is not None:
+                    operators.setdefault(rung.operators, []).append(name)
+        patterns = tuple(self._pattern(names, chosen) for chosen, names in operators.items())
+        return self.spec.model_copy(update={"layers": self._layers(whole), "operators": patterns})
+
+    def _layers(self, whole: list[list[str]]) -> Layers:
+        """Layers that are recomputed whole, as a scenario says it."""
+        if not any(whole):
+            return "none"
+        if whole == self.stages:
+            return "all"
+        if all(found == names[: len(found)] for found, names in zip(whole, self.stages, strict=True)):
+            return tuple(map(len, whole))
+        return tuple(name for names in whole for name in names)
+
+    def _pattern(self, names: Sequence[str], operators: frozenset[str]) -> str:
+        """Some operators of some layers; of all layers if these are."""
+        every = [name for stage in self.stages for name in stage]
+        numbers = [name.removeprefix("layers.") for name in names]
+        alike = len({tuple(self.ladders[name]) for name in every}) == 1
+        if all(name.startswith("layers.") for name in every):
+            layers = "layers.*" if len(names) == len(every) and alike else f"layers.{_either(numbers)}"
+        else:
+            layers = _either(names)
+        return f"{layers}.{_either(sorted(operators))}"
+
+    # -- what is said -----------------------------------------------------------------------------------
+
+    def _noted(self, trial: _Trial, note: str) -> Plan:
+        return replace(trial.plan, notes=(*trial.plan.notes, note))
+
+    def _told(self, found: _Trial, whole: _Trial, nothing: _Trial) -> str:
+        """What the choice costs, what it was chosen against, and how it was found."""
+        lacking = units.size(nothing.rank[0])
+        longer = units.percent(found.end / nothing.end - 1)
+        counts = f"found in {len(self.known)} simulations"
+        without = f"to keep everything would take {lacking} more than there is"
+        if found.rank[0]:
+            short = units.size(found.rank[0])
+            return f"recompute auto: nothing fits, the best lacks {short}; {without}; {counts}"
+        other = ""
+        if found is not whole and not whole.rank[0]:
+            written = whole.spec.model_dump(mode="json")["layers"]
+            other = f"; with whole layers alone ({written}) {units.percent(whole.end / nothing.end - 1)}"
+        return f"recompute auto: a step takes {longer} longer{other}; {without}; {counts}"
+
+
+def _either(names: Sequence[str]) -> str:
+    """One name, or ``{a,b}``."""
+    return names[0] if len(names) == 1 else f"{{{','.join(names)}}}"

@@ -1,0 +1,167 @@
+"""What a run with every gradient and every weight by itself tells of when each could travel."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.analysis import instruction_times, memory
+from simcluster.analysis.memory_usage.memory_verdict import MemoryRule
+from simcluster.cluster import Cluster
+from simcluster.engine import ClassTiming, Timing, run
+from simcluster.engine.rank_classes import classes_on_links
+from simcluster.model import Instance
+from simcluster.plan import Plan
+from simcluster.program import Action, Classes, Code, PartProgram, Program
+from simcluster.program.communication.host_calls import HostCalls
+from simcluster.program.isa.instruction import COMPUTE, Execution
+from simcluster.program.lowering.phases import MEASURE, NORM, REDUCE, UPDATE
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A run of a plan."""
+
+    plan: Plan
+    program: Program
+    classes: Classes
+    timing: Timing
+
+    @classmethod
+    def of(cls, plan: Plan, program: Program, cluster: Cluster, host: HostCalls) -> Probe:
+        """A step of a plan, whose Program is given, by itself on a cluster."""
+        classes, fabric = classes_on_links(program, cluster, plan.algorithms)
+        timing = run(
+            program,
+            cluster,
+            classes,
+            dispatch=plan.dispatch,
+            algorithms=plan.algorithms,
+            fabric=fabric,
+            host=host,
+        )
+        return cls(plan, program, classes, timing)
+
+    def excesses(self, cluster: Cluster, rule: MemoryRule) -> dict[int, int]:
+        """Stage -> the most bytes that a device lacks for the plan to fit, below zero where some are left.
+
+        One class of every part and device is looked at.
+        """
+        chosen: dict[tuple[int, str], int] = {}
+        for index, rank in enumerate(self.classes.representatives):
+            chosen.setdefault((self.program.part_of(rank), cluster.device(rank).name), index)
+        found: dict[int, int] = {}
+        for (part, _), index in chosen.items():
+            rank = self.classes.representatives[index]
+            device = cluster.device(rank)
+            mine = self.timing.classes[index]
+            account = memory(self.program, [part], [device], [mine], [instruction_times(mine)])
+            lacking = rule.use(account, device.memory).lacking
+            stage = self.program.stage_of(rank)
+            found[stage] = max(lacking, found.get(stage, lacking))
+        return found
+
+    def stages(self) -> Iterator[StageProbe]:
+        """What each stage did, first to last."""
+        for stage in range(self.plan.num_stages):
+            yield StageProbe(self, stage)
+
+
+@dataclass(frozen=True)
+class StageProbe:
+    """What the ranks of one stage did, of those that train most micro-batches."""
+
+    run: Probe
+    stage: int
+
+    @cached_property
+    def part(self) -> PartProgram:
+        """What they run."""
+        return self.run.program.parts[self.run.program.fullest(self.stage)]
+
+    @cached_property
+    def members(self) -> list[ClassTiming]:
+        """Their classes."""
+        program, ranks = self.run.program, self.run.classes.representatives
+        wanted = program.fullest(self.stage)
+        timings = zip(self.run.timing.classes, ranks, strict=True)
+        return [each for each, rank in timings if program.part_of(rank) == wanted]
+
+    @property
+    def instances(self) -> list[Instance]:
+        """The instances of blocks on the stage, in the order of the forward pass."""
+        return [each for each in self.run.plan.graph.instances if each.stage == self.stage]
+
+    def runs(self, *phases: str) -> Iterator[tuple[int, Execution, Code]]:
+        """(place, execution, code) of everything in some phases, in program order."""
+        for place, execution in enumerate(self.part.executions):
+            code = self.run.program.codes[execution.code]
+            if code.phase in phases:
+                yield place, execution, code
+
+    def carriers(self, *phases: str) -> Mapping[str, list[tuple[int, int]]]:
+        """Buffer -> (place, instruction) of every collective that carries it in some phases, in order."""
+        found: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for place, execution, code in self.runs(*phases):
+            for index, each in enumerate(code.instructions):
+                if each.action is Action.COLLECTIVE:
+                    for slot in (*each.reads, *each.writes):
+                        name = self.part.buffer(execution.instance, code.slots[slot].name)
+                        found[name].append((place, index))
+        return found
+
+    def ready(self, place: int, index: int) -> int:
+        """When all kernels are over that a collective of an execution waits for, on the slowest rank (ns)."""
+        return max(_ready(each, place, self.part.executions[place].code, index) for each in self.members)
+
+    def busy(self, before: int) -> int:
+        """When the kernels of all executions before a place are over (ns)."""
+        return max(_last(each, np.arange(before)) for each in self.members)
+
+    def spent(self, code: int) -> Ints:
+        """What each kernel of a code takes on the slowest rank (ns); 0 for what is no kernel."""
+        kernels = [each.action is Action.COMPUTE for each in self.run.program.codes[code].instructions]
+        durations = [np.asarray(each.codes[code].duration) for each in self.members]
+        spent: Ints = np.where(kernels, np.max(durations, axis=0), 0)
+        return spent
+
+    def updates(self) -> tuple[int, dict[str, int]]:
+        """When the kernels are over that wait for no reduction, and how long those of each instance's update
+        take (ns), on the slowest rank; none where something of all gradients, their norm, is needed before.
+        """
+        phases = [self.run.program.codes[each.code].phase for each in self.part.executions]
+        own = [place for place, phase in enumerate(phases) if phase not in (REDUCE, NORM, MEASURE, UPDATE)]
+        busy = max(_last(each, np.array(own, dtype=np.int64)) for each in self.members)
+        took: dict[str, int] = {}
+        if NORM not in phases and MEASURE not in phases:
+            for _, execution, _ in self.runs(UPDATE):
+                took[execution.instance] = int(self.spent(execution.code).sum())
+        return busy, took
+
+
+def _last(each: ClassTiming, places: Ints) -> int:
+    """When the last kernel of some executions is over."""
+    names = [stream.name for stream in each.linked.streams]
+    kernels = names.index(COMPUTE)
+    mine = np.isin(each.linked.streams[kernels].execution, places)
+    return int(each.ends[kernels][mine].max(initial=0))
+
+
+def _ready(each: ClassTiming, place: int, code: int, index: int) -> int:
+    """When all kernels have ended that an instruction of another stream waits for (ns)."""
+    timed = each.codes[code]
+    name = timed.streams[int(timed.stream_of[index])]
+    names = [stream.name for stream in each.linked.streams]
+    stream = each.linked.streams[names.index(name)]
+    kernels = names.index(COMPUTE)
+    last = int(each.linked.bases[place, names.index(name)]) + int(timed.entry[index])
+    waits = stream.wait_stream[: last + 1] == kernels
+    position = int(stream.wait_position[: last + 1][waits].max(initial=0))
+    return int(each.ends[kernels][position - 1]) if position else 0

@@ -1,0 +1,176 @@
+"""What the ranks held against what one device computed, norm-wise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from simcluster.layout import Mesh
+from simcluster.model import Array
+from simcluster.model.optimizer_rules import Rules
+from simcluster.values.exchange import local_part
+from simcluster.values.generation_oracle import Generated
+from simcluster.values.oracle import StepValues
+from simcluster.values.replay import Held, Replay
+
+FLOOR = 1e-6
+"""Tensors smaller than this share of the largest of their kind are compared against that share."""
+
+ROUNDING = 256
+"""Units in the last place that may be lost where terms cancel (the bias of keys has no gradient at all)."""
+
+CANCELLED = 8
+"""Of these, those that remain of a gradient that cancels, in units of the largest gradient: what an optimizer
+that divides by the gradient's size makes into updates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """``max|a - b| <= relative * max(max|b|, floor * largest)``, largest over all tensors of the kind.
+
+    ``floor`` is 1e-6, or what rounding in the type of the values demands, if that is more; ``last_place`` is
+    the relative size of a unit in the last place.
+    """
+
+    relative: float
+    floor: float
+    last_place: float
+
+    @classmethod
+    def of(cls, dtype: str, relative: float) -> Tolerance:
+        """The tolerance for values of a floating type."""
+        last_place = float(np.finfo(dtype).eps)
+        return cls(relative, max(FLOOR, ROUNDING * last_place / relative), last_place)
+
+    def holds(self, error: float) -> bool:
+        """Whether a relative error is small enough; NaN never is."""
+        return error <= self.relative
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One tensor of one step: its relative error over all ranks, and the ranks that disagree."""
+
+    step: int
+    what: str
+    name: str
+    error: float
+    ranks: tuple[int, ...]
+
+    @property
+    def agrees(self) -> bool:
+        """Whether no rank disagrees."""
+        return not self.ranks
+
+    def __str__(self) -> str:
+        """``gradient of head.weight in step 1, off by 2.0e-01 of its largest value on 4 ranks``."""
+        count = f"{len(self.ranks)} rank{'s' * (len(self.ranks) != 1)}"
+        error = f"off by {self.error:.1e} of its largest value"
+        return f"{self.what} of {self.name} in step {self.step + 1}, {error} on {count}"
+
+
+def compare(
+    replay: Replay, expected: Sequence[StepValues], rules: Rules, tolerance: Tolerance
+) -> list[Comparison]:
+    """Loss, every gradient, every updated parameter and every running state of every step.
+
+    Updates are compared in units of the learning rate: what a wrong gradient changes is small against the
+    weights themselves. They may differ by what rounding of the gradients makes of them.
+    """
+    judge = _Judge(replay.program.mesh, tolerance)
+    found: list[Comparison] = []
+    before = dict(replay.source.parameters)
+    for step, values in enumerate(expected):
+        loss = np.asarray(values.loss)
+        found.append(judge.compare(step, "loss", "loss", list(replay.losses[step].values()), loss, loss))
+        largest = _largest_of(values.gradients.values())
+        for name, gradient in values.gradients.items():
+            held = replay.gradients[step, name]
+            found.append(judge.compare(step, "gradient", name, held, gradient, largest))
+        rates = {name: rules.of(name).learning_rate for name in values.weights}
+        changes = {name: (weights - before[name]) / rates[name] for name, weights in values.weights.items()}
+        noises = CANCELLED * tolerance.last_place * float(largest)
+        largest = _largest_of(changes.values())
+        for name, change in changes.items():
+            learning_rate, noise = rates[name], noises * rules.of(name).slope
+            held = judge.changes(replay.weights[step, name], before[name], learning_rate)
+            # A weight itself is no closer to the truth than its last place.
+            place = tolerance.last_place * _largest(values.weights[name]) / learning_rate
+            found.append(judge.compare(step, "update", name, held, change, largest, noise + place))
+        largest = _largest_of(values.states.values())
+        for name, state in values.states.items():
+            held = list(replay.states[step, name].values())
+            found.append(judge.compare(step, "state", name, held, state, largest))
+        before = dict(values.weights)
+    return found
+
+
+def compare_generated(
+    replay: Replay, expected: Sequence[Sequence[Generated]], heads: Sequence[str], tolerance: Tolerance
+) -> list[Comparison]:
+    """Logits and tokens of every micro-batch, [micro-batch][token]; ``heads`` are the instances that make
+    the tokens.
+    """
+    judge = _Judge(replay.program.mesh, tolerance)
+    logits: list[Comparison] = []
+    ids: list[Comparison] = []
+    for micro_batch, tokens in enumerate(expected):
+        for number, (head, wanted) in enumerate(zip(heads, tokens, strict=True)):
+            held = replay.generated[micro_batch, head]
+            name = f"token {number} of micro-batch {micro_batch}"
+            for what, parts, whole, found in (
+                ("logits", [read for read, _ in held], wanted.logits[:, None], logits),
+                ("token", [made for _, made in held], wanted.ids[:, None], ids),
+            ):
+                found.append(judge.compare(0, what, name, parts, whole, whole))
+    return [*logits, *ids]
+
+
+def _largest_of(arrays: Iterable[Array]) -> Array:
+    return np.asarray(max((_largest(array) for array in arrays), default=0.0))
+
+
+def _largest(array: Array) -> float:
+    return float(np.abs(array).max()) if array.size else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    mesh: Mesh
+    tolerance: Tolerance
+
+    def compare(
+        self,
+        step: int,
+        what: str,
+        name: str,
+        held: Sequence[Held],
+        whole: Array,
+        largest: Array,
+        noise: float = 0.0,
+    ) -> Comparison:
+        """One tensor; if no rank holds it at all, every rank disagrees."""
+        floor = max(self.tolerance.floor * _largest(largest), noise / self.tolerance.relative)
+        scale = max(_largest(whole), floor) or 1.0
+        worst = 0.0 if held else float("inf")
+        wrong = [] if held else list(range(self.mesh.num_ranks))
+        for each in held:
+            wanted = local_part(whole, each.layout.reduced, self.mesh, each.rank)
+            error = _largest(each.part - wanted) / scale
+            worst = max(worst, error) if error == error else float("nan")
+            if not self.tolerance.holds(error):
+                wrong.append(each.rank)
+        return Comparison(step, what, name, worst, tuple(wrong))
+
+    def changes(self, held: Sequence[Held], before: Array, learning_rate: float) -> list[Held]:
+        """What each rank's part has moved, in units of the learning rate."""
+        return [
+            replace(
+                each,
+                part=(each.part - local_part(before, each.layout.reduced, self.mesh, each.rank))
+                / learning_rate,
+            )
+            for each in held
+        ]
