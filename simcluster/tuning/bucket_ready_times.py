@@ -19,10 +19,10 @@ from simcluster.cluster import Cluster
 from simcluster.cluster.device.price import nanoseconds
 from simcluster.layout import Kind, Movement
 from simcluster.model import Phase
-from simcluster.plan.execution.bucket_partition import Cost, Line
+from simcluster.plan.execution.bucket_partition import BucketCost, ReadyTimes
 from simcluster.plan.execution.execution_policy import Buckets, Fusion
 from simcluster.plan.redistribution.nominal_costs import movement_cost
-from simcluster.plan.redistribution.redistribution_planner import Cost as Price
+from simcluster.plan.redistribution.redistribution_planner import MovementCost as Price
 from simcluster.plan.spec.parameter_fusion_ids import ALONE
 from simcluster.program import Action
 from simcluster.program.buckets.fsdp_buckets import Part, unit_parts
@@ -112,7 +112,7 @@ class Traveller:
 
 
 _Key = tuple[object, ...]
-_Lines = Iterator[tuple[Group, Line]]
+_Lines = Iterator[tuple[Group, ReadyTimes]]
 
 
 def _lines(alone: StageProbe, usual: StageProbe, fusion: Fusion, operation: str, price: Price) -> _Lines:
@@ -131,7 +131,7 @@ def _ascending(travellers: Group) -> list[int]:
     return found
 
 
-def _cost(travellers: Group, price: Price) -> Cost:
+def _cost(travellers: Group, price: Price) -> BucketCost:
     """The time of a bucket of consecutive travellers: that of its collectives one after another."""
     steps = [movement for movement, _ in travellers[0].steps]
     totals = np.zeros((len(travellers) + 1, len(steps)), dtype=np.int64)
@@ -161,7 +161,7 @@ def _gradients(groups: Mapping[_Key, list[Traveller]], stage: StageProbe, price:
             updates.get(each.instance, 0) if last[each.instance] == place else 0
             for place, each in enumerate(travellers)
         ]
-        yield travellers, Line(_ascending(travellers), behind, busy, _cost(travellers, price))
+        yield travellers, ReadyTimes(_ascending(travellers), behind, busy, _cost(travellers, price))
 
 
 def _reduced(stage: StageProbe, fusion: Fusion, operation: str) -> Mapping[_Key, list[Traveller]]:
@@ -250,7 +250,7 @@ def _weights(stage: StageProbe, fusion: Fusion, phase: Phase, price: Price) -> _
         kernels = np.diff([*starts, over]).tolist()
         ready = [0 if phase is Phase.BEGIN else stage.ready(*carriers[part.buffer][-1]) for part in mine]
         travellers = [_traveller(part, when) for part, when in zip(mine, ready, strict=True)]
-        line = Line(
+        line = ReadyTimes(
             _ascending(travellers), kernels, busy + int(starts[0]), _cost(travellers, price), by_first=True
         )
         yield travellers, line

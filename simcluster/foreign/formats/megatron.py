@@ -13,11 +13,11 @@ from simcluster.foreign.importer_interface import Given, Importer
 from simcluster.foreign.megatron import combined_arguments as model
 from simcluster.foreign.megatron.arguments import MARKS, PROFILED, meaning_of
 from simcluster.foreign.megatron.entry_script import program
-from simcluster.foreign.megatron.fork_arguments import MEANINGS as FORKS
+from simcluster.foreign.megatron.fork_arguments import FORK_MEANINGS as FORKS
 from simcluster.foreign.megatron.fork_arguments import partition
 from simcluster.foreign.megatron.host_offload import offload
 from simcluster.foreign.megatron.launcher import understand_launcher
-from simcluster.foreign.megatron.model_families import MEANINGS as FAMILIES
+from simcluster.foreign.megatron.model_families import FAMILY_MEANINGS as FAMILIES
 from simcluster.foreign.megatron.model_families import structure
 from simcluster.foreign.reading.flag import Flag
 from simcluster.foreign.reading.settings_files import read_json

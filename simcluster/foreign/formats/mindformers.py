@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from simcluster.foreign.importer_interface import Given, Importer
-from simcluster.foreign.mindformers.host_offload import meaning_of as offload_meaning
 from simcluster.foreign.mindformers.host_offload import offload
+from simcluster.foreign.mindformers.host_offload import offload_meaning as offload_meaning
 from simcluster.foreign.mindformers.model_section import MODEL, SECTION, model
-from simcluster.foreign.mindformers.recompute import meaning_of, recomputation
+from simcluster.foreign.mindformers.recompute import recomputation, recompute_meaning
 from simcluster.foreign.reading.flag import Fate, Flag, Untranslated
 from simcluster.foreign.reading.settings_files import read_settings
 from simcluster.foreign.translation.facts import Choice, Facts, Meaning
@@ -158,7 +158,7 @@ _MEANINGS: Mapping[str, Meaning] = {
 
 
 def _meaning(name: str) -> Meaning | None:
-    found = _MEANINGS.get(name) or meaning_of(name) or offload_meaning(name)
+    found = _MEANINGS.get(name) or recompute_meaning(name) or offload_meaning(name)
     if found is not None:
         return found
     head, _, rest = name.partition(".")

@@ -12,7 +12,7 @@ from simcluster.foreign.megatron import combined_arguments as megatron
 from simcluster.foreign.megatron import nemo_arguments as words
 from simcluster.foreign.megatron.arguments import ZERO, meaning_of
 from simcluster.foreign.megatron.host_offload import offload
-from simcluster.foreign.megatron.model_families import MEANINGS as FAMILIES
+from simcluster.foreign.megatron.model_families import FAMILY_MEANINGS as FAMILIES
 from simcluster.foreign.megatron.model_families import structure
 from simcluster.foreign.reading.settings_files import read_settings
 from simcluster.foreign.translation.facts import Facts, Meaning

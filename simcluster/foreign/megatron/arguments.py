@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simcluster.foreign.megatron.host_offload import MEANINGS as OFFLOAD
+from simcluster.foreign.megatron.host_offload import OFFLOAD_MEANINGS as OFFLOAD
 from simcluster.foreign.megatron.unsupported_arguments import beyond
 from simcluster.foreign.reading.flag import Flag
 from simcluster.foreign.translation.facts import Choice, Facts, Meaning

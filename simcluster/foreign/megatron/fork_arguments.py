@@ -54,7 +54,7 @@ def _v_schedule(facts: Facts, flag: Flag) -> None:
         facts.effectless(flag, "as much as 1F1B")
 
 
-MEANINGS: Mapping[str, Meaning] = {
+FORK_MEANINGS: Mapping[str, Meaning] = {
     # Megatron-DeepSpeed
     "zero_stage": _zero_stage,
     "deepspeed_config": lost("what that file says is not read: its ZeRO stage and precision", unless=()),

@@ -27,7 +27,7 @@ _OPTIMIZER, _SHARE, _OVERLAP = "optimizer on host", "share of the optimizer on h
 _ON, _LAYERS = "activations on host", "layers on host"
 _KEPT, _WEIGHTS = "what layers keep on host", "weights on host"
 
-MEANINGS: Mapping[str, Meaning] = {
+OFFLOAD_MEANINGS: Mapping[str, Meaning] = {
     "optimizer_cpu_offload": switch(_OPTIMIZER),
     "optimizer_offload_fraction": states(_SHARE, number),
     "overlap_cpu_optimizer_d2h_h2d": states(_OVERLAP, boolean),

@@ -8,7 +8,7 @@ from simcluster.foreign.assembly.model_families import settle
 from simcluster.foreign.translation.facts import Fact, Facts, Meaning
 from simcluster.foreign.translation.flag_readers import effectless, lost, states
 
-MEANINGS: Mapping[str, Meaning] = {
+FAMILY_MEANINGS: Mapping[str, Meaning] = {
     "encoder_num_layers": states("encoder_layers"),
     "decoder_num_layers": states("decoder_layers"),
     "encoder_seq_length": states("encoder_seq_len"),

@@ -35,7 +35,7 @@ MEANINGS: Mapping[str, Meaning] = {
 }
 
 
-def meaning_of(name: str) -> Meaning | None:
+def offload_meaning(name: str) -> Meaning | None:
     """What a setting about offload means; None if it is about something else."""
     return states(_OPERATORS, _as_written) if name.startswith("swap_config.op_swap") else MEANINGS.get(name)
 

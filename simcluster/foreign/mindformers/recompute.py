@@ -43,7 +43,7 @@ _MEANINGS: Mapping[str, Meaning] = {
 }
 
 
-def meaning_of(name: str) -> Meaning | None:
+def recompute_meaning(name: str) -> Meaning | None:
     """What a setting of the section means; None if it is none of them."""
     if name.startswith(f"{SECTION}select_recompute."):
         return _selected

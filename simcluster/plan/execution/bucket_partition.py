@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 
-Cost = Callable[[int, int], int]
+BucketCost = Callable[[int, int], int]
 """(begin, end) -> nanoseconds of the collective that carries the gradients begin .. end - 1."""
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ReadyTimes:
     """Gradients or weights in the order in which they travel, times in nanoseconds.
 
     ``ready``: when each is (ascending); ``updates``: kernels that only then can run, by gradient; ``busy``:
@@ -33,7 +33,7 @@ class Line:
     ready: Sequence[int]
     updates: Sequence[int]
     busy: int
-    cost: Cost
+    cost: BucketCost
     by_first: bool = False
 
     def finish(self, ends: Sequence[int]) -> int:

@@ -21,7 +21,7 @@ from simcluster.plan.offload.gradient_offload import gradients, leaving, reduced
 from simcluster.plan.offload.optimizer_state_offload import around_updates, moved_states, offload_states
 from simcluster.plan.offload.parameter_offload import kept_whole, offload_weights, weights
 from simcluster.plan.redistribution.redistribution_planner import local_bytes
-from simcluster.plan.rules.offload_rule import PATH, Offload, Offloading
+from simcluster.plan.rules.offload_rule import OFFLOAD_PATH, Offload, Offloading
 
 Values = Mapping[str, str]
 """Value of a block -> what it is called in patterns, without the instance."""
@@ -168,7 +168,7 @@ def _chosen(
             *(
                 Problem(
                     f"'{pattern}' matches nothing of {category} that can be offloaded",
-                    f"{PATH}.{category}.match",
+                    f"{OFFLOAD_PATH}.{category}.match",
                     nearest(pattern, names) or _HINTS.get(category, ""),
                 )
                 for pattern in unused
@@ -190,7 +190,7 @@ def _check_weights(graph: Graph, chosen: Mapping[str, frozenset[str]]) -> None:
         for name in sorted(chosen.get(instance.name, frozenset()) & whole[instance.block]):
             raise PlanError(
                 f"{instance.name}.{name} is on every device all along: it is gathered once per step, or cast",
-                path=f"{PATH}.parameters",
+                path=f"{OFFLOAD_PATH}.parameters",
                 hint="shard weights, too (optimizer_sharding: fsdp or zero: 3), or nothing at all",
             )
 

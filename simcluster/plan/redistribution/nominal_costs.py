@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from simcluster.cluster import Cluster, placements_of
 from simcluster.collectives import AUTOMATIC, Operation, Selection, collective_time
 from simcluster.layout import Mesh, Movement
-from simcluster.plan.redistribution.redistribution_planner import Cost
+from simcluster.plan.redistribution.redistribution_planner import MovementCost
 from simcluster.work import DType, Kernel, Work
 
 
-def movement_cost(cluster: Cluster, mesh: Mesh, algorithms: Selection = AUTOMATIC) -> Cost:
+def movement_cost(cluster: Cluster, mesh: Mesh, algorithms: Selection = AUTOMATIC) -> MovementCost:
     """The cost function of a mesh on a cluster: seconds of a movement of so many bytes."""
     devices = [host.device for host in cluster.kinds]
 

@@ -17,7 +17,7 @@ from simcluster.errors import PlanError
 from simcluster.layout import Kind, Layout, Mesh, Movement, inferred, movements
 from simcluster.model import TensorType
 
-Cost = Callable[[Movement, int], float]
+MovementCost = Callable[[Movement, int], float]
 """Seconds of a movement that concerns this many bytes, counted as ``Movement.num_bytes`` counts them."""
 
 Path = tuple[tuple[Movement, Layout], ...]
@@ -71,7 +71,7 @@ class Router:
     """
 
     mesh: Mesh
-    cost: Cost
+    cost: MovementCost
     infers: bool = False
     all_to_all: bool = True
     pads: bool = False

@@ -18,7 +18,7 @@ from simcluster.errors import PlanError
 
 Ints = NDArray[np.int64]
 
-PATH = "training.routing"
+ROUTING_PATH = "training.routing"
 """Where the scenario says it."""
 
 
@@ -54,10 +54,10 @@ class Routing:
             weights = np.array(self._row(place), dtype=np.float64)
             if len(weights) != experts:
                 raise PlanError(
-                    f"{len(weights)} numbers; {layer} has {experts} experts", path=f"{PATH}.histogram"
+                    f"{len(weights)} numbers; {layer} has {experts} experts", path=f"{ROUTING_PATH}.histogram"
                 )
         if weights.sum() <= 0:
-            raise PlanError(f"no expert of {layer} is ever chosen", path=PATH)
+            raise PlanError(f"no expert of {layer} is ever chosen", path=ROUTING_PATH)
         return np.asarray(weights / weights.sum())
 
     def _row(self, place: int) -> Sequence[float]:
@@ -66,7 +66,7 @@ class Routing:
         if place >= len(self.histogram):
             raise PlanError(
                 f"{len(self.histogram)} rows, but more layers have experts",
-                path=f"{PATH}.histogram",
+                path=f"{ROUTING_PATH}.histogram",
                 hint="give one row for all layers, or one for each that has experts",
             )
         return self.histogram[place]

@@ -12,7 +12,7 @@ from simcluster.document.pattern import matches
 from simcluster.errors import PlanError, Problem
 from simcluster.model import Place
 
-PATH = "parallel.offload"
+OFFLOAD_PATH = "parallel.offload"
 
 CATEGORIES = ("parameters", "gradients", "optimizer_states", "activations")
 """What can be offloaded, as the account of memory calls it."""
@@ -105,7 +105,7 @@ class Offload:
 
 def _problems(plan: Offload, cluster: Cluster) -> Iterator[Problem]:
     for category, rule in plan.rules.items():
-        path = f"{PATH}.{category}"
+        path = f"{OFFLOAD_PATH}.{category}"
         for host in cluster.kinds:
             if host.pcie is None:
                 told = f"host '{host.name}' has no memory besides that of its devices"

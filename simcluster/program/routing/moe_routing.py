@@ -17,7 +17,7 @@ from simcluster.errors import PlanError
 from simcluster.layout import Kind, Layout, Movement
 from simcluster.model import Operator, TensorType
 from simcluster.plan.redistribution.redistribution_planner import collective_bytes
-from simcluster.plan.rules.expert_routing import PATH, Routing, counts
+from simcluster.plan.rules.expert_routing import ROUTING_PATH, Routing, counts
 from simcluster.program.isa.instruction import Action, Call, Code, Execution, Instruction, Slot
 from simcluster.program.isa.program import PartProgram, Program
 from simcluster.program.lowering.fused_kernel import joined
@@ -45,12 +45,12 @@ def routed(program: Program, routing: Routing, layers: Sequence[str]) -> Program
         if not routing.uniform and not found.slots:
             raise PlanError(
                 "no expert gets as many tokens as come",
-                path=PATH,
+                path=ROUTING_PATH,
                 hint="routing concerns mixtures of experts without places that are padded",
             )
         return program
     if program.num_variants > 1 or program.assigned:
-        raise PlanError("not supported yet with unequal shares of the batch", path=PATH)
+        raise PlanError("not supported yet with unequal shares of the batch", path=ROUTING_PATH)
     return _Router(program, routing, [name for name in layers if name in changed], found).run()
 
 
@@ -100,7 +100,7 @@ class _Router:
         if wanted > MOST_CODES:
             raise PlanError(
                 f"{len(self.tables):,} tables of tokens for {count:,} different ranks are too many",
-                path=PATH,
+                path=ROUTING_PATH,
                 hint="draw one table a layer (drawn: layer), or fewer ranks",
             )
         parts = []
@@ -264,7 +264,7 @@ class _Sized:
                 each, num_bytes=_scaled(each.num_bytes, self.slots[slot].type, self.old.slots[slot].type)
             )
         if each.action is not Action.COMPUTE:
-            raise PlanError(f"{each.name} carries what experts hold to another stage", path=PATH)
+            raise PlanError(f"{each.name} carries what experts hold to another stage", path=ROUTING_PATH)
         largest, before = (
             max(slots[slot].type.num_bytes for slot in (*each.reads, *each.writes))
             for slots in (self.slots, self.old.slots)

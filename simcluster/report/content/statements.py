@@ -51,7 +51,7 @@ def misfit(summary: Document) -> Misfit | None:
     )
 
 
-def fullest(documents: Document) -> Document | None:
+def fullest_device(documents: Document) -> Document | None:
     """Of what is told of memory by stage, that of the fullest device; None in files of earlier versions."""
     found = documents.get("memory", ())
     return max(found, key=lambda each: (each["reserved"] + each["outside"]) / each["capacity"], default=None)
@@ -64,7 +64,7 @@ def fragments(entry: Document) -> float:
 
 def reserved(documents: Document) -> str:
     """What the allocator makes of the fullest device's memory, if the profile names one."""
-    entry = fullest(documents)
+    entry = fullest_device(documents)
     if entry is None or entry["allocator"] is None:
         return ""
     kept = f"{units.size(entry['reserved'])} reserved by {entry['allocator']}"

@@ -14,7 +14,7 @@ from simcluster.draw.area import stacked_area
 from simcluster.report.content.bar_parts import category, memory
 from simcluster.report.content.memory_verdict import is_mixed, room, verdict
 from simcluster.report.content.stage_peaks import against, called, labels, scale, stage_memory
-from simcluster.report.content.statements import fragments, fullest
+from simcluster.report.content.statements import fragments, fullest_device
 from simcluster.trace import Run
 
 Document = Mapping[str, Any]
@@ -144,7 +144,7 @@ def _line(entry: Document) -> tuple[Any, Any] | None:
 def _chosen(documents: Document) -> list[tuple[Document, int]]:
     """Entries of stages in order, with the heights at which they are drawn; the fullest is among them."""
     stages = documents.get("memory") or documents["summary"]["peak_memory_bytes"]
-    top = fullest(documents) or max(stages, key=lambda each: each["total"] / each["capacity"])
+    top = fullest_device(documents) or max(stages, key=lambda each: each["total"] / each["capacity"])
     places = np.unique(np.linspace(0, len(stages) - 1, min(MOST_AREAS, len(stages))).astype(int)).tolist()
     found = [stages[place] for place in places]
     if top not in found:
@@ -157,7 +157,7 @@ def _chosen(documents: Document) -> list[tuple[Document, int]]:
 
 def _living(documents: Document) -> Iterator[Markup]:
     """What is alive at the peak of the fullest device, by name."""
-    entry = fullest(documents)
+    entry = fullest_device(documents)
     if entry is None:
         return
     rows = [

@@ -5,7 +5,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcluster.plan.execution.bucket_partition import Line
+from simcluster.plan.execution.bucket_partition import ReadyTimes
 
 TIMES = st.integers(0, 60)
 
@@ -19,9 +19,11 @@ def lines(draw, most=8):
     busy, by_first = draw(TIMES), draw(st.booleans())
     if draw(st.booleans()):
         latency, sizes = draw(TIMES), draw(st.lists(TIMES, min_size=count, max_size=count))
-        return Line(ready, updates, busy, lambda begin, end: 1 + latency + sum(sizes[begin:end]), by_first)
+        return ReadyTimes(
+            ready, updates, busy, lambda begin, end: 1 + latency + sum(sizes[begin:end]), by_first
+        )
     table = draw(st.lists(st.lists(TIMES, min_size=count, max_size=count), min_size=count, max_size=count))
-    return Line(ready, updates, busy, lambda begin, end: 1 + table[begin][end - 1], by_first)
+    return ReadyTimes(ready, updates, busy, lambda begin, end: 1 + table[begin][end - 1], by_first)
 
 
 @given(lines())
@@ -41,14 +43,14 @@ def test_it_is_never_worse_than_one_bucket_none_or_pairs(line):
 
 def test_what_travels_beside_the_backward_is_cut_and_the_rest_is_not():
     """Three gradients that are ready early cost nothing; the last two together save a latency."""
-    line = Line([10, 20, 30, 100, 100], [0] * 5, 100, lambda begin, end: 10 + 2 * (end - begin))
+    line = ReadyTimes([10, 20, 30, 100, 100], [0] * 5, 100, lambda begin, end: 10 + 2 * (end - begin))
     assert line.finish(line.best_ends()) == 100 + 10 + 2 * 2
     assert line.best_ends() == (3,)
 
 
 def test_updates_run_beside_later_buckets():
     """With long updates the first bucket is small, so that they start early."""
-    line = Line([0] * 4, [50] * 4, 0, lambda begin, end: 1 + 20 * (end - begin))
+    line = ReadyTimes([0] * 4, [50] * 4, 0, lambda begin, end: 1 + 20 * (end - begin))
     assert line.best_ends()[0] == 1
     assert line.finish(line.best_ends()) == 21 + 4 * 50
 
@@ -56,9 +58,9 @@ def test_updates_run_beside_later_buckets():
 def test_a_bucket_of_weights_travels_when_its_first_may():
     """Weights that may travel one after another do so at once with the first, if that costs no more."""
     times, needed = [0, 100, 200], [10, 10, 10]
-    weights = Line(times, needed, 0, lambda begin, end: 5 * (end - begin), by_first=True)
+    weights = ReadyTimes(times, needed, 0, lambda begin, end: 5 * (end - begin), by_first=True)
     assert weights.best_ends() == ()
     assert weights.finish(()) == 15 + 30
-    gradients = Line(times, needed, 0, lambda begin, end: 5 * (end - begin))
+    gradients = ReadyTimes(times, needed, 0, lambda begin, end: 5 * (end - begin))
     assert gradients.finish(()) == 200 + 15 + 30
     assert gradients.finish(gradients.best_ends()) == 200 + 5 + 10

@@ -6,7 +6,7 @@ import pytest
 
 from simcluster.plan.spec.parallel_spec import FrameworkSpec
 from simcluster.report import html, summary_text
-from simcluster.report.content.statements import fullest, reserved
+from simcluster.report.content.statements import fullest_device, reserved
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from tests.unit.report.conftest import h100
@@ -30,7 +30,7 @@ def test_an_allocator_is_told_by_stage(torch_run):
     text = Page(html(torch_run)).text
     assert "Memory reserved" in text
     assert "by replay through the allocator torch" in text
-    entry = fullest(torch_run.documents)
+    entry = fullest_device(torch_run.documents)
     assert reserved(torch_run.documents) in " ".join(summary_text(torch_run, width=400).split())
     assert f"stage {entry['stage']}" in reserved(torch_run.documents)
 
@@ -49,13 +49,13 @@ def test_stages_are_drawn_in_one_clock(run, deep):
         stages = [each["stage"] for each in found.documents["memory"]]
         told = [stage for stage in stages if f"stage {stage}, rank" in text]
         assert len(told) == most
-        assert {stages[0], fullest(found.documents)["stage"]} <= set(told)
+        assert {stages[0], fullest_device(found.documents)["stage"]} <= set(told)
 
 
 def test_what_is_alive_is_named(run):
     text = Page(html(run)).text
     assert "Alive at the peak" in text
-    for each in fullest(run.documents)["alive"]:
+    for each in fullest_device(run.documents)["alive"]:
         assert each["buffer"] in text
 
 
