@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from simcluster.api import Result, graph, infer_predict_layout, load, shard, simulate, verify
     from simcluster.errors import PlanError, ScenarioError, SimclusterError, SimulationError, TraceError
     from simcluster.layout import MindSporeLayout
-    from simcluster.plan.data.distributed_sampler import shard_rows
+    from simcluster.plan import shard_rows
     from simcluster.scenario import Scenario
 else:
 

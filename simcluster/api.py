@@ -21,15 +21,11 @@ from numpy.typing import NDArray
 from simcluster import simulation, units
 from simcluster.errors import TraceError, nearest
 from simcluster.printable import printable
-from simcluster.report import html, result_json, summary_text, write_perfetto
+from simcluster.report import fullest, html, result_json, shouted, summary_text, write_perfetto
 from simcluster.report import tables as columns
-from simcluster.report.content.memory_verdict import fullest, shouted
 from simcluster.scenario import Scenario
-from simcluster.simulation import Verification
-from simcluster.simulation.views.predict_layout import predicted
-from simcluster.simulation.views.sharded_graph import Entry, GraphPiece, Operand, ShardedGraph
-from simcluster.trace import WALL_TIME, Run, Table
-from simcluster.trace.atomic_files import atomic
+from simcluster.simulation import Entry, GraphPiece, Operand, ShardedGraph, Verification, predicted
+from simcluster.trace import WALL_TIME, Run, Table, atomic
 
 if TYPE_CHECKING:
     import polars

@@ -9,7 +9,7 @@ from simcluster.document import validate_data
 from simcluster.errors import PlanError
 from simcluster.plan.pipeline.schedule import Schedule
 from simcluster.plan.spec.framework import FrameworkSpec
-from simcluster.plan.spec.schedule_spec import ScheduleSpec, schedules
+from simcluster.plan.spec.schedule_spec import ScheduleSpec, schedule_kinds
 from simcluster.scenario import Scenario
 from tests.covering import Row
 from tests.hosts import figure, host
@@ -177,7 +177,7 @@ FRAMEWORKS: dict[str, tuple[str, ...]] = {
 UNFUSED = {name for name in FrameworkSpec.entries() if FrameworkSpec.load(name).attention == "unfused"}
 
 MAIN: dict[str, list[Any]] = {
-    "schedule": sorted(schedules()),
+    "schedule": sorted(schedule_kinds()),
     "sharding": [*SHARDINGS],
     "recompute": [*RECOMPUTE],
     "offload": [*OFFLOAD],

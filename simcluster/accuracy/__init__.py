@@ -8,6 +8,7 @@ from simcluster.accuracy.hardware import HardwareSpec, known_hardware
 from simcluster.accuracy.prediction import HOST_COPY, OPERATIONS, Prediction, predict
 from simcluster.accuracy.report import accuracy_csv, accuracy_markdown, accuracy_text
 from simcluster.accuracy.row import MeasuredRow, read_rows
+from simcluster.accuracy.runs import predict_runs, read_runs, runs_csv, runs_text
 from simcluster.accuracy.summary import (
     Errors,
     SizeClass,
@@ -19,6 +20,7 @@ from simcluster.accuracy.summary import (
     unsupported,
     worst,
 )
+from simcluster.accuracy.table import titles
 
 __all__ = [
     "HOST_COPY",
@@ -38,7 +40,12 @@ __all__ = [
     "known_hardware",
     "overall",
     "predict",
+    "predict_runs",
     "read_rows",
+    "read_runs",
+    "runs_csv",
+    "runs_text",
+    "titles",
     "unsupported",
     "worst",
 ]

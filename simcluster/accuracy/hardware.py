@@ -9,8 +9,7 @@ from typing import Any
 from pydantic import model_validator
 
 from simcluster.cluster import host_names
-from simcluster.document import Document, Name, NonNegativeInt, Refused, Section, validate
-from simcluster.document.pattern import matches
+from simcluster.document import Document, Name, NonNegativeInt, Refused, Section, matches, validate
 from simcluster.errors import Problem, ScenarioError, nearest
 from simcluster.registry import data_files
 

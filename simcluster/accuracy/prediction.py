@@ -11,9 +11,7 @@ import numpy as np
 
 from simcluster.accuracy.hardware import HardwareSpec, hardware_of, named_hardware
 from simcluster.accuracy.row import MeasuredRow
-from simcluster.cluster import Cluster, load_cluster
-from simcluster.cluster.interconnect.group_placement import Placement
-from simcluster.cluster.interconnect.link_families import Numbers
+from simcluster.cluster import Cluster, Numbers, Placement, load_cluster
 from simcluster.collectives import AUTO, Operation, all_algorithms, collective_time, site
 from simcluster.errors import PlanError
 

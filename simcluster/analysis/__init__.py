@@ -2,11 +2,68 @@
 of a step.
 """
 
-from simcluster.analysis.memory_usage.allocation_table import memory
-from simcluster.analysis.memory_usage.allocator_replay import Reserve, reserve
-from simcluster.analysis.memory_usage.caching_allocator import PoolRules
-from simcluster.analysis.timeline.idle_gaps import waits
-from simcluster.analysis.timeline.instruction_spans import instruction_times
-from simcluster.analysis.timeline.recorder import record
+from simcluster.analysis.class_splits import reached
+from simcluster.analysis.memory_usage import (
+    CATEGORIES,
+    RULE,
+    MemoryRule,
+    MemoryUse,
+    MemoryVerdict,
+    PoolRules,
+    Reserve,
+    account,
+    alive,
+    by_name,
+    deciding,
+    headroom,
+    memory,
+    outside,
+    peaks,
+    reserve,
+    used,
+    verdict_of,
+)
+from simcluster.analysis.metrics import Flops, forward_flops, matrix_flops
+from simcluster.analysis.timeline import (
+    IDLE,
+    PIPELINE_WAIT,
+    Vocabulary,
+    cut,
+    cut_of,
+    instruction_times,
+    record,
+    waits,
+)
 
-__all__ = ["PoolRules", "Reserve", "instruction_times", "memory", "record", "reserve", "waits"]
+__all__ = [
+    "CATEGORIES",
+    "IDLE",
+    "PIPELINE_WAIT",
+    "RULE",
+    "Flops",
+    "MemoryRule",
+    "MemoryUse",
+    "MemoryVerdict",
+    "PoolRules",
+    "Reserve",
+    "Vocabulary",
+    "account",
+    "alive",
+    "by_name",
+    "cut",
+    "cut_of",
+    "deciding",
+    "forward_flops",
+    "headroom",
+    "instruction_times",
+    "matrix_flops",
+    "memory",
+    "outside",
+    "peaks",
+    "reached",
+    "record",
+    "reserve",
+    "used",
+    "verdict_of",
+    "waits",
+]

@@ -12,8 +12,7 @@ from simcluster.baseline.record import Record
 from simcluster.baseline.scenario_bounds import Bound
 from simcluster.baseline.tolerance import Tolerance, Tolerances
 from simcluster.errors import SimclusterError
-from simcluster.simulation.answer import ANSWER_METRICS
-from simcluster.simulation.summary import METRICS
+from simcluster.simulation import ANSWER_METRICS, METRICS
 
 _SAME_RATIO = 1e-9
 

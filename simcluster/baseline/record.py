@@ -8,12 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from simcluster.analysis.memory_usage.memory_verdict import MemoryVerdict
+from simcluster.analysis import MemoryVerdict
 from simcluster.document import Document, Name, Section, real_path, validate
-from simcluster.simulation.answer import ANSWER_METRICS
-from simcluster.simulation.summary import METRICS
-from simcluster.trace import Run
-from simcluster.trace.atomic_files import atomic
+from simcluster.simulation import ANSWER_METRICS, METRICS
+from simcluster.trace import Run, atomic
 
 FORMAT = 1
 

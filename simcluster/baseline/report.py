@@ -13,11 +13,10 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from simcluster.analysis.memory_usage.memory_verdict import MemoryVerdict
+from simcluster.analysis import MemoryVerdict
 from simcluster.baseline.compare import Drift, Outcome, Status, Verdict
 from simcluster.baseline.figure import readings, short
-from simcluster.draw.screen import screen_width, shown
-from simcluster.draw.text_tables import Cell, Column, table
+from simcluster.draw import Cell, Column, screen_width, shown, table
 from simcluster.printable import printable
 
 WIDE = 80

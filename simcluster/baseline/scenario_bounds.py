@@ -9,8 +9,7 @@ from simcluster.baseline.figure import amount, known, listed, readings, short
 from simcluster.document import Refused
 from simcluster.errors import Problem, ScenarioError
 from simcluster.scenario import BoundSpec, Scenario
-from simcluster.simulation.answer import ANSWER_METRICS
-from simcluster.simulation.summary import METRICS, SHARED_METRICS
+from simcluster.simulation import ANSWER_METRICS, METRICS, SHARED_METRICS
 from simcluster.trace import Run
 
 

@@ -7,29 +7,55 @@ cluster.placement([0, 8, 16, 24])
 
 from simcluster.cluster.catalog import device_names, host_names, load_cluster, load_device, load_host
 from simcluster.cluster.cluster import Assumption, Cluster
-from simcluster.cluster.device.device import Device
-from simcluster.cluster.device.device_array import Fleet
-from simcluster.cluster.device.dispatch_time import DEVICES_OWN, Dispatch
-from simcluster.cluster.device.price import Price, nanoseconds
-from simcluster.cluster.device.speed import NOMINAL, Speed
-from simcluster.cluster.host.host import Host, Protocol
-from simcluster.cluster.host.host_graph import CORE
-from simcluster.cluster.host.processors import KernelOnCores, Processing
-from simcluster.cluster.interconnect.group_placement import Placement
-from simcluster.cluster.interconnect.link import Fabric, Island, Level, Link, Network, Pod, Reach, Wiring
+from simcluster.cluster.device import (
+    DEVICES_OWN,
+    NOMINAL,
+    SCALE,
+    Device,
+    Dispatch,
+    Fleet,
+    Price,
+    Speed,
+    Taken,
+    nanoseconds,
+)
+from simcluster.cluster.host import CORE, Host, KernelOnCores, Processing, Protocol
+from simcluster.cluster.interconnect import (
+    Fabric,
+    Island,
+    Level,
+    Link,
+    Network,
+    Numbers,
+    Placement,
+    Pod,
+    Reach,
+    Wiring,
+    alike,
+)
 from simcluster.cluster.mesh_placements import placements_of
-from simcluster.cluster.spec.cluster_spec import ClusterSpec, HostGroupSpec
-from simcluster.cluster.spec.device_spec import DeviceSpec
-from simcluster.cluster.spec.host_spec import HostSpec
-from simcluster.cluster.topology.host_group import HostGroup
-from simcluster.cluster.topology.host_paths import Way, way_links
-from simcluster.cluster.topology.topology import Routes, Topology
+from simcluster.cluster.spec import ClusterSpec, DeviceSpec, HostGroupSpec, HostSpec, IndexList, listed, told
+from simcluster.cluster.topology import (
+    TRUNK,
+    Background,
+    HostGroup,
+    LinkChange,
+    Ranks,
+    Routes,
+    Topology,
+    Way,
+    bisection,
+    way_links,
+)
 
 __all__ = [
     "CORE",
     "DEVICES_OWN",
     "NOMINAL",
+    "SCALE",
+    "TRUNK",
     "Assumption",
+    "Background",
     "Cluster",
     "ClusterSpec",
     "Device",
@@ -41,28 +67,37 @@ __all__ = [
     "HostGroup",
     "HostGroupSpec",
     "HostSpec",
+    "IndexList",
     "Island",
     "KernelOnCores",
     "Level",
     "Link",
+    "LinkChange",
     "Network",
+    "Numbers",
     "Placement",
     "Pod",
     "Price",
     "Processing",
     "Protocol",
+    "Ranks",
     "Reach",
     "Routes",
     "Speed",
+    "Taken",
     "Topology",
     "Way",
     "Wiring",
+    "alike",
+    "bisection",
     "device_names",
     "host_names",
+    "listed",
     "load_cluster",
     "load_device",
     "load_host",
     "nanoseconds",
     "placements_of",
+    "told",
     "way_links",
 ]

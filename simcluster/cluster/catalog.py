@@ -5,11 +5,9 @@ from __future__ import annotations
 from functools import cache
 
 from simcluster.cluster.cluster import Cluster
-from simcluster.cluster.device.device import Device
-from simcluster.cluster.host.host import Host
-from simcluster.cluster.spec.cluster_spec import ClusterSpec
-from simcluster.cluster.spec.device_spec import DeviceSpec
-from simcluster.cluster.spec.host_spec import HostSpec
+from simcluster.cluster.device import Device
+from simcluster.cluster.host import Host
+from simcluster.cluster.spec import ClusterSpec, DeviceSpec, HostSpec
 from simcluster.document import validate_data
 
 

@@ -14,19 +14,33 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.cluster.device.device import Device
-from simcluster.cluster.device.device_array import Fleet
-from simcluster.cluster.device.speed import NOMINAL, Speed
-from simcluster.cluster.host.host import Host, Protocol, slower
-from simcluster.cluster.interconnect.group_placement import Placement, alike, appearing, placement
-from simcluster.cluster.interconnect.link import Fabric, Level, Reach, Storage, Wiring
-from simcluster.cluster.interconnect.network_fabric import Lay
-from simcluster.cluster.networks.switch import Switch
-from simcluster.cluster.topology.host_group import HostGroup, MixedPlaces
-from simcluster.cluster.topology.link_changes import Background, LinkChange, LinkChanges, LinkChangeSpec
-from simcluster.cluster.topology.multi_group import JoinedTopology
-from simcluster.cluster.topology.rank_locations import Places, Ranks
-from simcluster.cluster.topology.topology import Topology
+from simcluster.cluster.device import NOMINAL, Device, Fleet, Speed
+from simcluster.cluster.host import Host, Protocol, slower
+from simcluster.cluster.interconnect import (
+    Fabric,
+    Lay,
+    Level,
+    Placement,
+    Reach,
+    Storage,
+    Wiring,
+    alike,
+    appearing,
+    placement,
+)
+from simcluster.cluster.networks import Switch
+from simcluster.cluster.topology import (
+    Background,
+    HostGroup,
+    JoinedTopology,
+    LinkChange,
+    LinkChanges,
+    LinkChangeSpec,
+    MixedPlaces,
+    Places,
+    Ranks,
+    Topology,
+)
 
 
 @dataclass(frozen=True, slots=True)

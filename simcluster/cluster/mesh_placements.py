@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cluster.cluster import Cluster
-from simcluster.cluster.interconnect.group_placement import Placement
+from simcluster.cluster.interconnect import Placement
 from simcluster.layout import Mesh
 
 

@@ -7,10 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simcluster.cluster.host.host import Host
-from simcluster.cluster.interconnect.group_placement import Placement
-from simcluster.cluster.interconnect.link import Reach, Wiring
-from simcluster.cluster.topology.topology import Topology
+from simcluster.cluster import Host, Placement, Reach, Topology, Wiring
 from simcluster.collectives.step import Ints
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pydantic import model_validator
 
-from simcluster.collectives.cost.algorithm_cost import refused_name
-from simcluster.collectives.cost.algorithm_selection import AUTO, Override, Selection, Wanted
+from simcluster.collectives.cost import AUTO, Override, Selection, Wanted, refused_name
 from simcluster.collectives.operation import Operation
 from simcluster.document import Name, PositiveInt, Refused, Section
 

@@ -11,7 +11,9 @@ from simcluster.document.figure import Figure, Provenance
 from simcluster.document.file import check_readable, content_of, names_file, real_path, text_of
 from simcluster.document.json_file import json_object
 from simcluster.document.key_aliases import OtherNames, OtherNameSpec
+from simcluster.document.pattern import matches
 from simcluster.document.quantity import Bandwidth, Bytes, Compute, Duration, Frequency, Quantity
+from simcluster.document.scalar import resolve
 from simcluster.document.schema import json_schema
 from simcluster.document.section import (
     Fraction,
@@ -24,8 +26,11 @@ from simcluster.document.section import (
     Section,
     Share,
 )
+from simcluster.document.shape import Shape
+from simcluster.document.tree import Key, Node, keys_of
 from simcluster.document.unsupported import Unsupported
 from simcluster.document.validation import validate, validate_data
+from simcluster.document.wording import counted, either
 
 __all__ = [
     "Bandwidth",
@@ -37,7 +42,9 @@ __all__ = [
     "Figure",
     "Fraction",
     "Frequency",
+    "Key",
     "Name",
+    "Node",
     "NonNegativeFloat",
     "NonNegativeInt",
     "OtherNameSpec",
@@ -48,15 +55,21 @@ __all__ = [
     "Quantity",
     "Refused",
     "Section",
+    "Shape",
     "Share",
     "Unsupported",
     "changed",
     "check_readable",
     "content_of",
+    "counted",
+    "either",
     "json_object",
     "json_schema",
+    "keys_of",
+    "matches",
     "names_file",
     "real_path",
+    "resolve",
     "text_of",
     "validate",
     "validate_data",

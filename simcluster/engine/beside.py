@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.cluster.device.communication_kernels import SCALE
+from simcluster.cluster import SCALE
 from simcluster.engine.lanes import Lane, Longer
 from simcluster.engine.pace import PARTS
 from simcluster.engine.prices import Shares, Uneven

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simcluster.cluster import Cluster, Placement, Way
-from simcluster.cluster.device.communication_kernels import SCALE, Taken
+from simcluster.cluster import SCALE, Cluster, Placement, Taken, Way
 from simcluster.collectives import Choice, Operation, collective_time, copy_time, work_time
-from simcluster.program import Action, Classes, Instruction
-from simcluster.program.communication.collective_overrides import Wants
-from simcluster.program.isa.instruction import with_next
+from simcluster.program import Action, Classes, Instruction, Wants, with_next
 
 
 @dataclass(frozen=True, slots=True)

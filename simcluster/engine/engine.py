@@ -14,8 +14,7 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from simcluster.cluster import DEVICES_OWN, Cluster, Dispatch
-from simcluster.cluster.device.communication_kernels import Taken
+from simcluster.cluster import DEVICES_OWN, Cluster, Dispatch, Taken
 from simcluster.collectives import AUTOMATIC, Selection
 from simcluster.engine.deadlock import HEADING, LATE, STILL, stuck
 from simcluster.engine.fabric import NO_LINKS, Fabric, Links
@@ -40,9 +39,16 @@ from simcluster.engine.streams import (
 from simcluster.engine.swept import Method, swept
 from simcluster.engine.timing import ClassTiming, Timing
 from simcluster.errors import PlanError, SimulationError
-from simcluster.program import COMPUTE, Action, Classes, Instruction, Program
-from simcluster.program.communication.host_calls import FREE_CALLS, HostCalls
-from simcluster.program.isa.instruction import SENDER_OF
+from simcluster.program import (
+    COMPUTE,
+    FREE_CALLS,
+    SENDER_OF,
+    Action,
+    Classes,
+    HostCalls,
+    Instruction,
+    Program,
+)
 
 Ints = NDArray[np.int64]
 

@@ -14,9 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.engine.timed import NOTHING, TimedCode, Track
-from simcluster.program import Execution, Program, Scope
-from simcluster.program.isa.instruction import COMPUTE, SENDER_OF, TRANSFER_STREAMS
-from simcluster.program.isa.producers import made
+from simcluster.program import COMPUTE, SENDER_OF, TRANSFER_STREAMS, Execution, Program, Scope, made
 
 Ints = NDArray[np.int64]
 

@@ -7,17 +7,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simcluster.cluster import Cluster
-from simcluster.cluster.device.price import nanoseconds
+from simcluster.cluster import Cluster, nanoseconds
 from simcluster.collectives import Choice, Operation, routine
 from simcluster.engine.choices import Choices
 from simcluster.engine.fabric import Background, CapacityChange, Fabric, Late, Links, Phase, Transfer
 from simcluster.engine.vectors import GRAIN, Vectors
-from simcluster.program import Action, Classes, Instruction
-from simcluster.program.communication.program_loads import Key, Loaded, phase_key
-from simcluster.program.isa.instruction import sends, with_next
-from simcluster.program.symmetry.coloured_graph import Loads
-from simcluster.program.symmetry.rank_classes import TRANSFERS, Axes
+from simcluster.program import (
+    TRANSFERS,
+    Action,
+    Axes,
+    Classes,
+    Instruction,
+    Key,
+    Loaded,
+    Loads,
+    phase_key,
+    sends,
+    with_next,
+)
 
 
 def fabric(loaded: Loaded, choices: Choices) -> Fabric:

@@ -15,9 +15,7 @@ from simcluster.engine.choices import Choices
 from simcluster.engine.fabric import Fabric
 from simcluster.engine.prices import Prices
 from simcluster.engine.streams import Stream
-from simcluster.program import Classes, Program
-from simcluster.program.communication.collective_overrides import Wants
-from simcluster.program.communication.host_calls import FREE_CALLS, Calls, HostCalls
+from simcluster.program import FREE_CALLS, Calls, Classes, HostCalls, Program, Wants
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from simcluster.engine.prices import Uneven
 from simcluster.engine.stage import Stage
-from simcluster.program import Action, Classes, Instruction, Program
-from simcluster.program.isa.instruction import RECEIVER_OF, SENDER_OF, with_next
+from simcluster.program import RECEIVER_OF, SENDER_OF, Action, Classes, Instruction, Program, with_next
 
 Ints = NDArray[np.int64]
 Ended = Sequence[tuple[int, int, Ints]]

@@ -19,7 +19,7 @@ from itertools import accumulate, cycle
 import numpy as np
 import simpy
 
-from simcluster.cluster.device.communication_kernels import SCALE, Taken
+from simcluster.cluster import SCALE, Taken
 from simcluster.engine.linked import LinkedClass
 from simcluster.engine.timed import Ints, TimedCode
 from simcluster.program import COMPUTE

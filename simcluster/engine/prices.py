@@ -8,18 +8,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.cluster import Cluster, Device, Dispatch, Fleet, Placement
-from simcluster.cluster.device.communication_kernels import SCALE, Taken
-from simcluster.cluster.device.price import nanoseconds
+from simcluster.cluster import SCALE, Cluster, Device, Dispatch, Fleet, Placement, Taken, nanoseconds
 from simcluster.engine.ahead import waits_for_host
 from simcluster.engine.choices import Choices
 from simcluster.engine.fabric import NEVER, Fabric, Transfer
 from simcluster.engine.pace import PARTS
 from simcluster.engine.timed import Priced, TimedCode, timed
-from simcluster.program import Action, Classes, Code, Instruction, Program
-from simcluster.program.communication.host_calls import Calls
-from simcluster.program.isa.instruction import with_next
-from simcluster.program.lowering.graph_launch import dispatched
+from simcluster.program import Action, Calls, Classes, Code, Instruction, Program, dispatched, with_next
 
 Ints = NDArray[np.int64]
 

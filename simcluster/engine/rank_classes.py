@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 from simcluster.cluster import Cluster
 from simcluster.collectives import Selection
-from simcluster.engine import Choices, Fabric, fabrics
-from simcluster.program import Classes, Program, partitions
-from simcluster.program.communication.collective_overrides import Wants
-from simcluster.program.communication.program_loads import loaded
-from simcluster.program.symmetry.rank_classes import Lodger
+from simcluster.engine.choices import Choices
+from simcluster.engine.fabric import Fabric
+from simcluster.engine.loaded import fabrics
+from simcluster.program import Classes, Lodger, Program, Wants, loaded, partitions
 
 
 def classes_on_links(

@@ -8,7 +8,7 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from simcluster.cluster.device.communication_kernels import Taken
+from simcluster.cluster import Taken
 from simcluster.engine.linked import LinkedClass
 from simcluster.engine.pace import Pace, Segment
 from simcluster.engine.stage import Stage

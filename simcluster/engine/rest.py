@@ -15,7 +15,7 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from simcluster.cluster.device.communication_kernels import Taken
+from simcluster.cluster import Taken
 from simcluster.engine.fabric import Links, Transfer
 from simcluster.engine.flows import Network
 from simcluster.engine.kinds import Kinds
@@ -34,8 +34,7 @@ from simcluster.engine.streams import (
 )
 from simcluster.engine.sweep import Swept
 from simcluster.engine.taken_up import TakenUp
-from simcluster.program import Action, Classes, Instruction, Program
-from simcluster.program.isa.instruction import SENDER_OF, with_next
+from simcluster.program import SENDER_OF, Action, Classes, Instruction, Program, with_next
 
 Ints = NDArray[np.int64]
 Key = tuple[object, ...]

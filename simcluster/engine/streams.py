@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import simpy
 
-from simcluster.cluster.device.communication_kernels import Taken
+from simcluster.cluster import Taken
 from simcluster.engine.fabric import Transfer
 from simcluster.engine.flows import Network
 from simcluster.engine.pace import Pace, Segment

@@ -12,7 +12,7 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from simcluster.cluster.device.communication_kernels import Taken
+from simcluster.cluster import Taken
 from simcluster.engine.lanes import Lane, Longer
 from simcluster.engine.pace import Pace, Segment, longer
 from simcluster.engine.stage import Stage

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.program.isa.instruction import COMPUTE, Code, Instruction, Scope
+from simcluster.program import COMPUTE, Code, Instruction, Scope
 
 Ints = NDArray[np.int64]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from simcluster.analysis.memory_usage.memory_verdict import MemoryVerdict
+from simcluster.analysis import MemoryVerdict
 from simcluster.explain.knobs import knobs, nearest
 from simcluster.explain.trial import Trial, Trials, trial_of
 from simcluster.scenario import Scenario

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from simcluster import units
-from simcluster.analysis.memory_usage.memory_verdict import RULE, MemoryUse, MemoryVerdict
+from simcluster.analysis import RULE, MemoryUse, MemoryVerdict
 from simcluster.draw import Column, shown, table
 from simcluster.explain.explanation import Explanation
 from simcluster.explain.trial import Trial

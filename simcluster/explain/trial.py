@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from simcluster.analysis.memory_usage.memory_verdict import MemoryUse, MemoryVerdict, deciding
+from simcluster.analysis import MemoryUse, MemoryVerdict, deciding
 from simcluster.errors import SimclusterError
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate

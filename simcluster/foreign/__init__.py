@@ -5,7 +5,7 @@ The formats themselves are in ``simcluster.foreign.formats``.
 
 from simcluster.foreign.file_translation import told, translate, translated_text
 from simcluster.foreign.importer_interface import Given, Imported, Importer, importer, importers
-from simcluster.foreign.reading.flag import Fate, Flag, Untranslated
+from simcluster.foreign.reading import Fate, Flag, Untranslated
 
 __all__ = [
     "Fate",

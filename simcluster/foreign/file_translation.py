@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import PurePath
 
 from simcluster.errors import Problem, ScenarioError
-from simcluster.foreign.assembly.scenario_assembly import assemble
+from simcluster.foreign.assembly import assemble
 from simcluster.foreign.importer_interface import Given, Imported, Importer
-from simcluster.foreign.reading.flag import Fate, Untranslated, plain
-from simcluster.scenario.written import commented
+from simcluster.foreign.reading import Fate, Untranslated, plain
+from simcluster.scenario import commented
 
 
 def translate(importer: Importer, text: str, name: str, given: Given) -> Imported:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar
 
 from simcluster.errors import Problem, ScenarioError, SimclusterError, nearest
-from simcluster.foreign.reading.flag import Flag, Untranslated, plain
-from simcluster.foreign.translation.facts import Facts
+from simcluster.foreign.reading import Flag, Untranslated, plain
+from simcluster.foreign.translation import Facts
 from simcluster.registry import kinds
 
 Located = TypeVar("Located", bound=SimclusterError)

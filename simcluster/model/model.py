@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
-from simcluster.model.graph.graph import Graph
-from simcluster.model.layers.generation import Generation
+from simcluster.model.graph import Graph
+from simcluster.model.layers import Generation
 from simcluster.model.shard_counts import ShardCounts
 from simcluster.work import DType
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simcluster.document.pattern import matches
-from simcluster.model.operators.optimizer import Update
+from simcluster.document import matches
+from simcluster.model.operators import Update
 
 
 @dataclass(frozen=True, slots=True)

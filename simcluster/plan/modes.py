@@ -5,12 +5,11 @@ from __future__ import annotations
 from simcluster.cluster import Cluster
 from simcluster.collectives import AUTOMATIC, Selection
 from simcluster.model import Model
-from simcluster.plan.data.input_pipeline import Inputs
-from simcluster.plan.manual.manual_planner import ManualPlanner
+from simcluster.plan.data import Inputs
+from simcluster.plan.manual import ManualPlanner
 from simcluster.plan.plan import Plan
 from simcluster.plan.planner import LayoutPlanner
-from simcluster.plan.spec.inference_spec import Task
-from simcluster.plan.spec.parallel_spec import FrameworkSpec, ParallelSpec
+from simcluster.plan.spec import FrameworkSpec, ParallelSpec, Task
 
 
 def make_plan(

@@ -7,32 +7,27 @@ from dataclasses import dataclass, field
 
 from simcluster.layout import Layout, Mesh
 from simcluster.model import Graph
-from simcluster.plan.autodiff.backward_split import split_backward
-from simcluster.plan.autodiff.differentiation import differentiate
-from simcluster.plan.autodiff.gradient_accumulation import ALL, accumulate
-from simcluster.plan.execution.kernel_fusion import fuse
-from simcluster.plan.offload.host_operators import on_host
-from simcluster.plan.offload.offload_passes import away, offload
-from simcluster.plan.optimizer.gradient_clipping import clip
-from simcluster.plan.optimizer.optimizer_step import OptimizerPlan, optimize
-from simcluster.plan.optimizer.update_decomposition import decompose_updates
-from simcluster.plan.overlap.collective_matmul import in_chunks
-from simcluster.plan.precision.formats import Formats
-from simcluster.plan.precision.fp8_casts import once_per_step, per_use, repeated
-from simcluster.plan.precision.fp8_matmuls import quantise
-from simcluster.plan.precision.weight_casts import cast_again, cast_weights
-from simcluster.plan.recompute.distributed_saved_activations import slice_inputs
-from simcluster.plan.recompute.layer_recompute import recompute, recomputed_layers
-from simcluster.plan.recompute.selective_recompute import recompute_operators
-from simcluster.plan.redistribution.redistribution_planner import Router
-from simcluster.plan.rules.offload_rule import Offload
-from simcluster.plan.sharding.graph_sharding import shard
-from simcluster.plan.spec.framework import FrameworkSpec
-from simcluster.plan.spec.optimizer_sharding import Sharding
-from simcluster.plan.spec.overlap_spec import OverlapSpec
-from simcluster.plan.spec.recompute_spec import RecomputeSpec
-from simcluster.plan.strategies.assignment import Strategies
-from simcluster.plan.subgraphs.backward_subgraphs import enclose
+from simcluster.plan.autodiff import ALL, accumulate, differentiate, split_backward
+from simcluster.plan.execution import fuse
+from simcluster.plan.offload import away, offload, on_host
+from simcluster.plan.optimizer import OptimizerPlan, clip, decompose_updates, optimize
+from simcluster.plan.overlap import in_chunks
+from simcluster.plan.precision import (
+    Formats,
+    cast_again,
+    cast_weights,
+    once_per_step,
+    per_use,
+    quantise,
+    repeated,
+)
+from simcluster.plan.recompute import recompute, recompute_operators, recomputed_layers, slice_inputs
+from simcluster.plan.redistribution import Router
+from simcluster.plan.rules import Offload
+from simcluster.plan.sharding import shard
+from simcluster.plan.spec import FrameworkSpec, OverlapSpec, RecomputeSpec, Sharding
+from simcluster.plan.strategies import Strategies
+from simcluster.plan.subgraphs import enclose
 
 
 def differentiated(placed: Graph, formats: Formats) -> Graph:

@@ -8,20 +8,14 @@ from dataclasses import dataclass, field
 from simcluster.cluster import Dispatch
 from simcluster.collectives import Selection
 from simcluster.layout import Mesh
-from simcluster.model import Graph
-from simcluster.model.layers.generation import Generation
-from simcluster.model.optimizer_rules import Rules
-from simcluster.plan.data.batch_shares import Batches
-from simcluster.plan.data.input_pipeline import Inputs
-from simcluster.plan.execution.execution_policy import Conduct
-from simcluster.plan.pipeline.schedule import Timetable
-from simcluster.plan.pipeline.virtual_stages import Chain
-from simcluster.plan.rules.expert_routing import BALANCED, Routing
-from simcluster.plan.rules.offload_rule import Offload
-from simcluster.plan.spec.optimizer_sharding import Sharding
-from simcluster.plan.spec.recompute_spec import RecomputeSpec
-from simcluster.plan.strategies.assignment import Strategies
-from simcluster.plan.subgraphs.subgraph import Graphs, Pieces
+from simcluster.model import Generation, Graph, Rules
+from simcluster.plan.data import Batches, Inputs
+from simcluster.plan.execution import Conduct
+from simcluster.plan.pipeline import Chain, Timetable
+from simcluster.plan.rules import BALANCED, Offload, Routing
+from simcluster.plan.spec import RecomputeSpec, Sharding
+from simcluster.plan.strategies import Strategies
+from simcluster.plan.subgraphs import Graphs, Pieces
 from simcluster.work import DType
 
 

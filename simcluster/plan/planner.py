@@ -7,53 +7,55 @@ from collections.abc import Iterator, Mapping, Sequence
 from simcluster.errors import PlanError, Problem
 from simcluster.layout import Layout, Mesh, uncut, whole
 from simcluster.model import Graph, Model
-from simcluster.plan.data.batch_shares import batches, check_meetings, check_shares
-from simcluster.plan.data.input_pipeline import check_inputs
-from simcluster.plan.diagnostics.load_balance_hints import hints
-from simcluster.plan.diagnostics.mesh_order import better_order
-from simcluster.plan.diagnostics.plan_notes import followed, notes, padded, without_effect
-from simcluster.plan.diagnostics.size_limits import check_passes, check_rates, check_tensors, too_large
-from simcluster.plan.execution.execution_policy import Conduct
-from simcluster.plan.offload.host_operators import check_hosts
-from simcluster.plan.offload.offload_passes import staying
-from simcluster.plan.optimizer.optimizer_step import OptimizerPlan
-from simcluster.plan.optimizer.sparse_gradients import by_rows, kept_by_rows, whole_by_rows
-from simcluster.plan.overlap.collective_matmul import chunks_told
-from simcluster.plan.overlap.micro_batch_interleave import abreast, copies_told, share
+from simcluster.plan.data import batches, check_inputs, check_meetings, check_shares
+from simcluster.plan.diagnostics import (
+    better_order,
+    check_passes,
+    check_rates,
+    check_tensors,
+    followed,
+    hints,
+    notes,
+    padded,
+    too_large,
+    without_effect,
+)
+from simcluster.plan.execution import Conduct
+from simcluster.plan.offload import check_hosts, staying
+from simcluster.plan.optimizer import OptimizerPlan, by_rows, kept_by_rows, whole_by_rows
+from simcluster.plan.overlap import abreast, chunks_told, copies_told, share
 from simcluster.plan.passes import Passes, differentiated
-from simcluster.plan.pipeline.placement import default_layers, place, written_layers
-from simcluster.plan.pipeline.schedule import forward_only, splits
-from simcluster.plan.pipeline.virtual_stages import Chain
+from simcluster.plan.pipeline import Chain, default_layers, forward_only, place, splits, written_layers
 from simcluster.plan.plan import Plan
 from simcluster.plan.planner_base import Planner
-from simcluster.plan.precision.formats import Formats, groups_of, states_of, update_of
-from simcluster.plan.recompute.recompute_phase import recompute_ahead
-from simcluster.plan.redistribution.nominal_costs import kernel_cost, movement_cost
-from simcluster.plan.redistribution.redistribution_planner import Router
-from simcluster.plan.rules.strategy_rule import (
-    BATCH,
-    PIPELINE,
-    SEQUENCE,
-    Roles,
-    Rule,
-    sequence_slices,
-    stage_devices,
+from simcluster.plan.precision import Formats, groups_of, states_of, update_of
+from simcluster.plan.recompute import recompute_ahead
+from simcluster.plan.redistribution import Router, kernel_cost, movement_cost
+from simcluster.plan.rules import BATCH, PIPELINE, SEQUENCE, Roles, Rule, sequence_slices, stage_devices
+from simcluster.plan.sequence import check_axes, check_slices, in_order, in_slices, in_turns, slice_length
+from simcluster.plan.sharding import propagate, with_statistics
+from simcluster.plan.spec import (
+    InferenceSpec,
+    RecipeSpec,
+    Sharding,
+    chosen,
+    fusion_ids,
+    groups,
+    idle,
+    samples,
+    used_by,
 )
-from simcluster.plan.sequence.sequence_order import in_order, in_turns
-from simcluster.plan.sequence.sequence_slicing import check_axes, check_slices, in_slices, slice_length
-from simcluster.plan.sharding.batch_statistics import with_statistics
-from simcluster.plan.sharding.propagation import propagate
-from simcluster.plan.spec.communication_fusion import idle, used_by
-from simcluster.plan.spec.inference_spec import InferenceSpec, samples
-from simcluster.plan.spec.optimizer_sharding import Sharding, chosen, groups
-from simcluster.plan.spec.parallel_spec import RecipeSpec
-from simcluster.plan.spec.parameter_fusion_ids import fusion_ids
-from simcluster.plan.strategies.assignment import assign
-from simcluster.plan.strategies.mesh_axes import CONTEXT, check_mesh, roles_of, unknown_axes, unused_axes
-from simcluster.plan.strategies.mesh_subaxes import cut_axes
-from simcluster.plan.strategies.vocabulary_divisor import vocabulary_ways
-from simcluster.plan.subgraphs.boundary_constraints import digits, pins
-from simcluster.plan.subgraphs.subgraph import Graphs, marked, pieces_told, unlaunchable
+from simcluster.plan.strategies import (
+    CONTEXT,
+    assign,
+    check_mesh,
+    cut_axes,
+    roles_of,
+    unknown_axes,
+    unused_axes,
+    vocabulary_ways,
+)
+from simcluster.plan.subgraphs import Graphs, digits, marked, pieces_told, pins, unlaunchable
 from simcluster.work import DType
 
 

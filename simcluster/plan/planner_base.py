@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from simcluster.cluster import Cluster
 from simcluster.collectives import Selection
 from simcluster.model import Model
-from simcluster.plan.data.input_pipeline import Inputs
+from simcluster.plan.data import Inputs
 from simcluster.plan.plan import Plan
-from simcluster.plan.spec.inference_spec import Task
-from simcluster.plan.spec.parallel_spec import FrameworkSpec, ParallelSpec
+from simcluster.plan.spec import FrameworkSpec, ParallelSpec, Task
 
 
 @dataclass

@@ -11,17 +11,9 @@ from collections.abc import Iterator
 
 from simcluster.collectives import PartsByGroup
 from simcluster.errors import SimulationError
-from simcluster.program.isa.instruction import (
-    RECEIVER_OF,
-    Action,
-    Code,
-    Instruction,
-    Scope,
-    with_next,
-)
-from simcluster.program.isa.program import Program
+from simcluster.program.isa import RECEIVER_OF, Action, Code, Instruction, Program, Scope, with_next
 from simcluster.program.memory_balance import booking_faults
-from simcluster.program.symmetry.rank_classes import Classes
+from simcluster.program.symmetry import Classes
 
 _Issue = tuple[str, int, PartsByGroup | None, int]
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.program.isa.instruction import Scope, Slot
-from simcluster.program.isa.program import Program
+from simcluster.program.isa import Program, Scope, Slot
 
 Ints = NDArray[np.int64]
 

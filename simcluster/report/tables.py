@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.trace import Run, Table, joined
-from simcluster.trace.run import moves
+from simcluster.trace import Run, Table, joined, moves
 
 Column = NDArray[Any]
 

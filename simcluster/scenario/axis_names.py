@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from simcluster.document.tree import Key, Node
+from simcluster.document import Key, Node
 from simcluster.errors import Problem, ScenarioError
 
 SHORT = {"pp": "pipeline", "tp": "tensor", "dp": "data", "cp": "context", "ep": "expert"}

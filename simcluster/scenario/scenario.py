@@ -9,12 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from simcluster.cluster import Cluster, ClusterSpec
-from simcluster.cluster.spec.index_lists import listed
+from simcluster.cluster import Cluster, ClusterSpec, listed
 from simcluster.document import Document, Refused, validate, validate_data
 from simcluster.errors import Problem, ScenarioError, SimclusterError
 from simcluster.model import Model
-from simcluster.plan.spec.parallel_spec import FrameworkSpec
+from simcluster.plan import FrameworkSpec
 from simcluster.scenario.aliases import aliases
 from simcluster.scenario.spec import ScenarioSpec
 from simcluster.scenario.tenant import GuestFileSpec, GuestSpec, TenantSpec

@@ -11,12 +11,9 @@ from pydantic import Field, model_validator
 from simcluster.cluster import ClusterSpec
 from simcluster.collectives import CollectivesSpec
 from simcluster.document import Name, Refused, Section, Unsupported
-from simcluster.engine.spec import RunSpec
-from simcluster.model.spec.model_spec import ModelSpec
-from simcluster.plan.data.input_pipeline import DataSpec
-from simcluster.plan.spec.framework import IDEAL, FrameworkSpec
-from simcluster.plan.spec.inference_spec import InferenceSpec, Task
-from simcluster.plan.spec.parallel_spec import ParallelSpec, TrainingSpec
+from simcluster.engine import RunSpec
+from simcluster.model import ModelSpec
+from simcluster.plan import IDEAL, DataSpec, FrameworkSpec, InferenceSpec, ParallelSpec, Task, TrainingSpec
 from simcluster.scenario.library import check_library
 from simcluster.scenario.task import check_inference, task_of
 from simcluster.scenario.tenant import TenantSpec, check_hosts, own_devices, own_hosts

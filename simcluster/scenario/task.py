@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from simcluster.document import Refused
 from simcluster.errors import Problem
-from simcluster.plan.spec.inference_spec import InferenceSpec, Task
-from simcluster.plan.spec.parallel_spec import ParallelSpec, TrainingSpec
+from simcluster.plan import InferenceSpec, ParallelSpec, Task, TrainingSpec
 
 _OF_TRAINING = (
     "parameter_broadcast",

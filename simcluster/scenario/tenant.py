@@ -6,14 +6,12 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from simcluster.cluster import ClusterSpec
-from simcluster.cluster.spec.index_lists import IndexList, listed, told
+from simcluster.cluster import ClusterSpec, IndexList, listed, told
 from simcluster.collectives import CollectivesSpec
 from simcluster.document import Name, Refused, Section, Unsupported
-from simcluster.engine.spec import RunSpec
-from simcluster.model.spec.model_spec import ModelSpec
-from simcluster.plan.spec.framework import IDEAL, FrameworkSpec
-from simcluster.plan.spec.parallel_spec import ParallelSpec, TrainingSpec
+from simcluster.engine import RunSpec
+from simcluster.model import ModelSpec
+from simcluster.plan import IDEAL, FrameworkSpec, ParallelSpec, TrainingSpec
 
 
 class GuestSpec(Section):

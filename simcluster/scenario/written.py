@@ -8,8 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from simcluster.document import Document
-from simcluster.document.scalar import resolve
+from simcluster.document import Document, resolve
 
 HINT = "# yaml-language-server: $schema=./scenario.schema.json"
 """The line by which editors find the schema, in scenarios beside it."""

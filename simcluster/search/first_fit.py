@@ -15,14 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from simcluster.analysis.memory_usage.memory_verdict import MemoryUse, MemoryVerdict, deciding, headroom
+from simcluster.analysis import MemoryUse, MemoryVerdict, deciding, headroom
 from simcluster.cluster import Cluster, ClusterSpec
 from simcluster.document import validate_data
-from simcluster.engine.spec import RunSpec
+from simcluster.engine import RunSpec
 from simcluster.errors import PlanError, ScenarioError
-from simcluster.model import Model
-from simcluster.model.spec.model_spec import ModelSpec
-from simcluster.plan.spec.framework import IDEAL, FrameworkSpec
+from simcluster.model import Model, ModelSpec
+from simcluster.plan import IDEAL, FrameworkSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from simcluster.work import DType

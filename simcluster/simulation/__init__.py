@@ -1,7 +1,36 @@
 """Scenario -> Run, and verify: the one composition of all rooms below."""
 
-from simcluster.simulation.compose.build import Built, prepare
+from simcluster.simulation.answer import ANSWER_METRICS
+from simcluster.simulation.compose import Built, prepare
 from simcluster.simulation.run_scenario import simulate
-from simcluster.simulation.verification.single_device_comparison import Verification, verify
+from simcluster.simulation.summary import METRICS, SHARED_METRICS
+from simcluster.simulation.verification import Verification, verify
+from simcluster.simulation.views import (
+    Entry,
+    GraphPiece,
+    Operand,
+    ShardedGraph,
+    layouts,
+    planned,
+    predicted,
+    strategies,
+)
 
-__all__ = ["Built", "Verification", "prepare", "simulate", "verify"]
+__all__ = [
+    "ANSWER_METRICS",
+    "METRICS",
+    "SHARED_METRICS",
+    "Built",
+    "Entry",
+    "GraphPiece",
+    "Operand",
+    "ShardedGraph",
+    "Verification",
+    "layouts",
+    "planned",
+    "predicted",
+    "prepare",
+    "simulate",
+    "strategies",
+    "verify",
+]

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.metrics.model_flops import Flops, forward_flops
-from simcluster.model import Graph
-from simcluster.model.layers.generation import Generation
+from simcluster.analysis import Flops, forward_flops
+from simcluster.model import Generation, Graph
 from simcluster.program import COMPUTE, Category
-from simcluster.simulation.compose.build import Built
+from simcluster.simulation.compose import Built
 from simcluster.simulation.recorded import Recorded
 from simcluster.trace import Asked, Recording, Table
 

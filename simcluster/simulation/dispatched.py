@@ -6,8 +6,8 @@ from collections import Counter
 
 import numpy as np
 
-from simcluster.program.lowering.graph_launch import dispatched as runs_kernels
-from simcluster.simulation.compose.build import Built
+from simcluster.program import dispatched as runs_kernels
+from simcluster.simulation.compose import Built
 
 
 def dispatched(built: Built) -> dict[str, float]:

@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis import instruction_times, memory
-from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, used
-from simcluster.analysis.memory_usage.memory_verdict import MemoryUse
+from simcluster.analysis import CATEGORIES, MemoryUse, instruction_times, memory, used
 from simcluster.cluster import Host
-from simcluster.draw.area import thinned
+from simcluster.draw import thinned
 from simcluster.engine import ClassTiming, Timing
 from simcluster.model import Place
-from simcluster.simulation.compose.build import Built
+from simcluster.simulation.compose import Built
 from simcluster.trace import Table
 
 Ints = NDArray[np.int64]

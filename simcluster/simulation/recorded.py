@@ -11,7 +11,7 @@ import numpy as np
 from simcluster.analysis import instruction_times, memory, record, waits
 from simcluster.engine import ClassTiming, Timing
 from simcluster.errors import TraceError
-from simcluster.simulation.compose.build import Built
+from simcluster.simulation.compose import Built
 from simcluster.trace import Asked, Recording, Table
 
 MOST_EXPANDED = 2**23

@@ -10,11 +10,10 @@ from simcluster.engine import Progress
 from simcluster.errors import SimclusterError
 from simcluster.scenario import Scenario
 from simcluster.simulation.answer import answer
-from simcluster.simulation.compose.build import Built, prepare
-from simcluster.simulation.compose.engine_run import timed
+from simcluster.simulation.compose import Built, prepare, timed
 from simcluster.simulation.recorded import Recorded
 from simcluster.simulation.tenants import tenancy, together
-from simcluster.simulation.views.run_documents import documents
+from simcluster.simulation.views import documents
 from simcluster.trace import WALL_TIME, Run, Table
 
 

@@ -11,22 +11,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster import units
-from simcluster.analysis.memory_usage.allocation_log import CATEGORIES
-from simcluster.analysis.memory_usage.allocation_log import account as engine_account
-from simcluster.analysis.memory_usage.live_set import alive
-from simcluster.analysis.memory_usage.memory_verdict import RULE, verdict_of
-from simcluster.analysis.memory_usage.peak_memory import peaks as engine_peaks
-from simcluster.analysis.metrics.model_flops import Flops, forward_flops, matrix_flops
-from simcluster.analysis.timeline.idle_gaps import IDLE, PIPELINE_WAIT
-from simcluster.analysis.timeline.instruction_spans import Vocabulary
-from simcluster.analysis.timeline.step_breakdown import cut, cut_of
+from simcluster.analysis import (
+    CATEGORIES,
+    IDLE,
+    PIPELINE_WAIT,
+    RULE,
+    Flops,
+    Vocabulary,
+    alive,
+    cut,
+    cut_of,
+    forward_flops,
+    matrix_flops,
+    verdict_of,
+)
+from simcluster.analysis import account as engine_account
+from simcluster.analysis import peaks as engine_peaks
 from simcluster.collectives import Operation
-from simcluster.engine import Timing
-from simcluster.engine.sweep import Swept
-from simcluster.program import Action, Category, Code, Instruction
-from simcluster.program.communication.host_calls import Calls
-from simcluster.program.isa.instruction import HOST, INPUT, OFFLOAD, stream_axes
-from simcluster.simulation.compose.build import Built, host_calls
+from simcluster.engine import Swept, Timing
+from simcluster.program import HOST, INPUT, OFFLOAD, Action, Calls, Category, Code, Instruction, stream_axes
+from simcluster.simulation.compose import Built, host_calls
 from simcluster.simulation.dispatched import dispatched
 from simcluster.simulation.host_memory import HostMemory
 from simcluster.trace import Table

@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from simcluster.analysis.memory_usage.memory_verdict import verdict_of
-from simcluster.cluster.spec.index_lists import told
-from simcluster.engine import Progress, Timing
-from simcluster.engine.rank_classes import classes_together
+from simcluster.analysis import verdict_of
+from simcluster.cluster import told
+from simcluster.engine import Progress, Timing, classes_together
 from simcluster.errors import PlanError
 from simcluster.program import Flows
-from simcluster.simulation.compose.build import Built
-from simcluster.simulation.compose.engine_run import accounted, gaps_of, timed, timed_together
+from simcluster.simulation.compose import Built, accounted, gaps_of, timed, timed_together
 from simcluster.simulation.held import held, judged
 from simcluster.simulation.summary import peaks, waited
 

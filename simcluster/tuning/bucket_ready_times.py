@@ -15,19 +15,12 @@ from itertools import chain, pairwise
 
 import numpy as np
 
-from simcluster.cluster import Cluster
-from simcluster.cluster.device.price import nanoseconds
+from simcluster.cluster import Cluster, nanoseconds
 from simcluster.layout import Kind, Movement
 from simcluster.model import Phase
-from simcluster.plan.execution.bucket_partition import BucketCost, ReadyTimes
-from simcluster.plan.execution.execution_policy import Buckets, Fusion
-from simcluster.plan.redistribution.nominal_costs import movement_cost
-from simcluster.plan.redistribution.redistribution_planner import MovementCost as Price
-from simcluster.plan.spec.parameter_fusion_ids import ALONE
-from simcluster.program import Action
-from simcluster.program.buckets.fsdp_buckets import Part, unit_parts
-from simcluster.program.buckets.tied_gradients import crossing_ties
-from simcluster.program.lowering.phases import BACKWARD, FORWARD, PREPARE, REDUCE
+from simcluster.plan import ALONE, BucketCost, Buckets, Fusion, ReadyTimes, movement_cost
+from simcluster.plan import MovementCost as Price
+from simcluster.program import BACKWARD, FORWARD, PREPARE, REDUCE, Action, Part, crossing_ties, unit_parts
 from simcluster.tuning.trial_run import Probe, StageProbe
 
 Group = Sequence["Traveller"]

@@ -20,13 +20,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from simcluster import units
-from simcluster.analysis.memory_usage.memory_verdict import MemoryRule
+from simcluster.analysis import MemoryRule
 from simcluster.cluster import Cluster
-from simcluster.plan import Plan
-from simcluster.plan.execution.execution_policy import SINGLE, Buckets, Fusion
-from simcluster.plan.spec.communication_fusion import AUTO_MB, MB
-from simcluster.program import Program
-from simcluster.program.communication.host_calls import HostCalls
+from simcluster.plan import AUTO_MB, MB, SINGLE, Buckets, Fusion, Plan
+from simcluster.program import HostCalls, Program
 from simcluster.tuning.bucket_ready_times import best_buckets
 from simcluster.tuning.trial_run import Probe
 

@@ -14,15 +14,11 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from simcluster import units
-from simcluster.analysis import instruction_times
-from simcluster.analysis.memory_usage.memory_verdict import MemoryRule
+from simcluster.analysis import MemoryRule, instruction_times
 from simcluster.cluster import Cluster
 from simcluster.errors import PlanError
-from simcluster.plan import Plan
-from simcluster.plan.rules.offload_rule import CATEGORIES
-from simcluster.plan.spec.offload_spec import CategorySpec, OffloadSpec
-from simcluster.program import Program, Scope
-from simcluster.program.communication.host_calls import HostCalls
+from simcluster.plan import CATEGORIES, CategorySpec, OffloadSpec, Plan
+from simcluster.program import HostCalls, Program, Scope
 from simcluster.tuning.trial_run import Probe
 
 Make = Callable[[OffloadSpec], Plan]

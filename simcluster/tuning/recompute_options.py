@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 
 from simcluster.layout import Mesh, Movement
 from simcluster.model import Block, Node, Phase
-from simcluster.plan.recompute.selective_recompute import SUFFIX, selected
-from simcluster.plan.redistribution.redistribution_planner import local_bytes
+from simcluster.plan import SUFFIX, local_bytes, selected
 
 Operators = frozenset[str]
 

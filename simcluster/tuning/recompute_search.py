@@ -14,15 +14,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from simcluster import units
-from simcluster.analysis.memory_usage.memory_verdict import MemoryRule
+from simcluster.analysis import MemoryRule
 from simcluster.cluster import Cluster
 from simcluster.model import Block
-from simcluster.plan import Plan
-from simcluster.plan.pipeline.placement import is_layer
-from simcluster.plan.spec.recompute_spec import Layers, RecomputeSpec
-from simcluster.program import Program
-from simcluster.program.communication.host_calls import HostCalls
-from simcluster.program.lowering.phases import FORWARD
+from simcluster.plan import Layers, Plan, RecomputeSpec, is_layer
+from simcluster.program import FORWARD, HostCalls, Program
 from simcluster.tuning.recompute_options import WHOLE, Rung, ladder
 from simcluster.tuning.trial_run import Probe
 

@@ -10,17 +10,25 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis import instruction_times, memory
-from simcluster.analysis.memory_usage.memory_verdict import MemoryRule
+from simcluster.analysis import MemoryRule, instruction_times, memory
 from simcluster.cluster import Cluster
-from simcluster.engine import ClassTiming, Timing, run
-from simcluster.engine.rank_classes import classes_on_links
+from simcluster.engine import ClassTiming, Timing, classes_on_links, run
 from simcluster.model import Instance
 from simcluster.plan import Plan
-from simcluster.program import Action, Classes, Code, PartProgram, Program
-from simcluster.program.communication.host_calls import HostCalls
-from simcluster.program.isa.instruction import COMPUTE, Execution
-from simcluster.program.lowering.phases import MEASURE, NORM, REDUCE, UPDATE
+from simcluster.program import (
+    COMPUTE,
+    MEASURE,
+    NORM,
+    REDUCE,
+    UPDATE,
+    Action,
+    Classes,
+    Code,
+    Execution,
+    HostCalls,
+    PartProgram,
+    Program,
+)
 
 Ints = NDArray[np.int64]
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from simcluster.errors import SimulationError
 from simcluster.model import Array, Place
-from simcluster.program import Program, Scope, Slot
-from simcluster.program.lowering.phases import FORWARD
+from simcluster.program import FORWARD, Program, Scope, Slot
 from simcluster.values.events import Event, Key, Made
 from simcluster.values.exchange import local_part
 from simcluster.values.source import Source

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from simcluster.layout import Mesh
-from simcluster.model import Array
-from simcluster.model.optimizer_rules import Rules
+from simcluster.model import Array, Rules
 from simcluster.values.exchange import local_part
 from simcluster.values.generation_oracle import Generated
 from simcluster.values.oracle import StepValues

@@ -11,8 +11,16 @@ import numpy as np
 
 from simcluster.layout import Mesh
 from simcluster.model import Array, Place
-from simcluster.program import Action, Code, Execution, Instruction, PartProgram, Program
-from simcluster.program.isa.instruction import SENDER_OF, with_next
+from simcluster.program import (
+    SENDER_OF,
+    Action,
+    Code,
+    Execution,
+    Instruction,
+    PartProgram,
+    Program,
+    with_next,
+)
 from simcluster.trace import Table
 
 Key = tuple[Place, str, int, int]

@@ -21,10 +21,10 @@ from simcluster.model import (
     Phase,
     Region,
     Role,
+    RowUpdate,
+    Rules,
+    clip_factor,
 )
-from simcluster.model.operators.clip import clip_factor
-from simcluster.model.operators.sparse_updates import RowUpdate
-from simcluster.model.optimizer_rules import Rules
 from simcluster.values.source import Source
 
 BATCH = "batch"

@@ -18,14 +18,8 @@ from simcluster.cluster import Way
 from simcluster.collectives import Operation, Parts
 from simcluster.errors import SimulationError
 from simcluster.layout import ROUTED, Layout, Mesh, Movement
-from simcluster.model import Array, Operator, Place, Region, Relocation, TensorType
-from simcluster.model.operators.kv_cache import Greedy
-from simcluster.model.operators.optimizer import OptimizerOperator
-from simcluster.program import Action, Call, Program, Scope
-from simcluster.program.isa.instruction import Category
-from simcluster.program.lowering.host_device_copies import way_of
-from simcluster.program.lowering.host_operators import runs_on_host
-from simcluster.program.lowering.phases import FORWARD, REDUCE
+from simcluster.model import Array, Greedy, Operator, OptimizerOperator, Place, Region, Relocation, TensorType
+from simcluster.program import FORWARD, REDUCE, Action, Call, Category, Program, Scope, runs_on_host, way_of
 from simcluster.trace import Table
 from simcluster.values.buffers import Buffers
 from simcluster.values.events import ALONE, Event, Moment, events, meetings, moments, numbers_of_groups

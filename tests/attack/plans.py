@@ -12,7 +12,7 @@ from typing import Any
 from simcluster.document import validate_data
 from simcluster.errors import SimclusterError
 from simcluster.plan.spec.framework import FrameworkSpec
-from simcluster.plan.spec.schedule_spec import ScheduleSpec, schedules
+from simcluster.plan.spec.schedule_spec import ScheduleSpec, schedule_kinds
 from tests.attack.models import FAMILIES, USUAL, Section, Wanted, sequence, some
 from tests.compositions import CONSTANTS, CORE, HOSTED, OFFLOAD, RECOMPUTE, SHARDINGS, ULYSSES, scheduled
 from tests.hosts import host
@@ -185,7 +185,7 @@ class _Draw:
         if self.infers:
             return {}, rng.choice([1, 2, 4])
         slices = self.careless or (self.family in ("decoder", "latent") and "context" not in self.mesh)
-        kinds = [each for each in sorted(schedules()) if slices or not each.startswith("seq")]
+        kinds = [each for each in sorted(schedule_kinds()) if slices or not each.startswith("seq")]
         kind = rng.choice(kinds if self.stages > 1 or self.careless else PLAIN)
         section, micro_batches = scheduled(kind, self.stages, rng.choice([1, 2, 3, 4]))
         if kind not in PLAIN and not self.careless:

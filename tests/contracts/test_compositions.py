@@ -18,7 +18,7 @@ import pytest
 from simcluster.errors import SimclusterError
 from simcluster.model import Place
 from simcluster.plan.spec.framework import FrameworkSpec
-from simcluster.plan.spec.schedule_spec import schedules
+from simcluster.plan.spec.schedule_spec import schedule_kinds
 from simcluster.simulation import prepare
 from simcluster.simulation.compose.build import lowered, planned
 from simcluster.simulation.verification.single_device_comparison import proved, verified
@@ -68,7 +68,7 @@ def closes(program, unfolded) -> None:
 
 
 def test_every_schedule_and_profile_is_composed_and_every_two_choices_meet_unless_they_are_refused():
-    assert set(MAIN["schedule"]) == set(schedules())
+    assert set(MAIN["schedule"]) == set(schedule_kinds())
     assert {name for row in ROWS for name in profiles_of(row)} == set(FrameworkSpec.entries())
     for one, two in itertools.combinations(FACTORS, 2):
         met = [(row[one], row[two]) for row in ROWS]

@@ -13,7 +13,7 @@ import pytest
 from simcluster.document import validate_data
 from simcluster.errors import PlanError, SimclusterError
 from simcluster.plan.pipeline.schedule import render
-from simcluster.plan.spec.schedule_spec import ScheduleSpec, schedules
+from simcluster.plan.spec.schedule_spec import ScheduleSpec, schedule_kinds
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
 from tests.covering import covering
@@ -70,8 +70,8 @@ OPTIONS = {
 }
 
 
-KINDS = sorted(schedules().keys() - WRITTEN.keys())
-SLICED = [kind for kind in KINDS if schedules()[kind]().num_slices > 1]
+KINDS = sorted(schedule_kinds().keys() - WRITTEN.keys())
+SLICED = [kind for kind in KINDS if schedule_kinds()[kind]().num_slices > 1]
 
 
 def accepted(schedule, row) -> int:
@@ -147,7 +147,7 @@ def prove(schedule, row) -> None:
 
 
 def test_schedules_that_need_more_than_their_kind_have_examples():
-    for kind, made in schedules().items():
+    for kind, made in schedule_kinds().items():
         needs = any(each.default is MISSING for each in fields(made))
         assert needs == (kind in WRITTEN), f"add schedules of kind '{kind}' to WRITTEN in {__file__}"
 
@@ -205,7 +205,7 @@ def test_collectives_of_one_half_of_a_pair_run_beside_kernels_of_the_other(recip
     """The same order, with pairs and without: pairs hide collectives, and where there are none, nothing."""
     row = {name: values[0] for name, values in OPTIONS.items()} | {"micro_batches": 8, "p2p": "overlapped"}
     row["beside"] = {"tensor": 4} if recipe == "tensor" else {}
-    paired = render(schedules()["dualpipe_v"]().timetable(2, 8))
+    paired = render(schedule_kinds()["dualpipe_v"]().timetable(2, 8))
     together, apart = timed(None, row, paired), timed(None, row, paired.replace("&", " "))
     assert timed({"kind": "dualpipe_v"}, row) == together
     if recipe == "tensor":

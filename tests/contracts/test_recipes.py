@@ -17,7 +17,7 @@ import pytest
 from simcluster.layout import Movement
 from simcluster.model import Phase
 from simcluster.plan.spec.parallel_spec import FrameworkSpec, RecipeSpec
-from simcluster.plan.spec.schedule_spec import schedules
+from simcluster.plan.spec.schedule_spec import schedule_kinds
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, verify
 from tests.contracts.test_pipelines import p2p_of
@@ -159,7 +159,7 @@ OPTIONS = {
     "sharding": sorted(SHARDINGS),
     "recompute": sorted(RECOMPUTE),
 }
-SINGLE = [kind for kind, each in schedules().items() if not fields(each) and len(each().chain(2)) == 2]
+SINGLE = [kind for kind, each in schedule_kinds().items() if not fields(each) and len(each().chain(2)) == 2]
 """Schedules of one chunk per stage; those of several have a file of their own: test_pipelines.py."""
 DETAILS = {
     "schedule": sorted(SINGLE),

@@ -14,8 +14,7 @@ from simcluster.accuracy.runs.words import FrameworkWords, known_words
 from simcluster.accuracy.table import whole
 from simcluster.cluster import Host, load_cluster
 from simcluster.errors import PlanError
-from simcluster.plan.spec.recompute_spec import in_blocks
-from simcluster.plan.spec.strategy_spec import by_heads
+from simcluster.plan import by_heads, in_blocks
 
 _SIZES = ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab")
 _NEEDED = ("layers", "hidden", "heads", "vocab", "seq_len", "num_devices", "micro_batch", "global_batch")

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Literal
 
-from simcluster.document import Document, Name, Section, validate
-from simcluster.document.pattern import matches
+from simcluster.document import Document, Name, Section, matches, validate
 from simcluster.registry import data_files
 
 

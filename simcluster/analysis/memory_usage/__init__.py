@@ -1,3 +1,41 @@
 """Allocations and releases over time, peak memory, a replay of the caching allocator, what is alive at the
 peak, memory of hosts, and whether a plan fits.
 """
+
+from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, account, used
+from simcluster.analysis.memory_usage.allocation_table import memory
+from simcluster.analysis.memory_usage.allocator_replay import Reserve, reserve
+from simcluster.analysis.memory_usage.caching_allocator import PoolRules
+from simcluster.analysis.memory_usage.live_set import alive, by_name
+from simcluster.analysis.memory_usage.memory_verdict import (
+    RULE,
+    MemoryRule,
+    MemoryUse,
+    MemoryVerdict,
+    deciding,
+    headroom,
+    outside,
+    verdict_of,
+)
+from simcluster.analysis.memory_usage.peak_memory import peaks
+
+__all__ = [
+    "CATEGORIES",
+    "RULE",
+    "MemoryRule",
+    "MemoryUse",
+    "MemoryVerdict",
+    "PoolRules",
+    "Reserve",
+    "account",
+    "alive",
+    "by_name",
+    "deciding",
+    "headroom",
+    "memory",
+    "outside",
+    "peaks",
+    "reserve",
+    "used",
+    "verdict_of",
+]

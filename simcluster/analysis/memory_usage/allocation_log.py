@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.timeline.instruction_spans import InstructionTimes, Vocabulary
+from simcluster.analysis.timeline import InstructionTimes, Vocabulary
 from simcluster.cluster import Device
-from simcluster.engine.linked import LinkedClass
+from simcluster.engine import LinkedClass
 from simcluster.layout import unrooted
 from simcluster.model import Place
 from simcluster.program import Action, Category, Code, Program, Scope, Slot

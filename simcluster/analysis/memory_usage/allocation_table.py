@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, Account, account
-from simcluster.analysis.timeline.instruction_spans import InstructionTimes, Vocabulary
+from simcluster.analysis.timeline import InstructionTimes, Vocabulary
 from simcluster.cluster import Device
-from simcluster.engine.timing import ClassTiming
+from simcluster.engine import ClassTiming
 from simcluster.model import Place
 from simcluster.program import Program
 from simcluster.trace import Table, concatenated

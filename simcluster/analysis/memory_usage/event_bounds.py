@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.analysis.memory_usage.allocation_log import Moments
-from simcluster.engine.lanes import Lane, kernels
-from simcluster.engine.timed import NOTHING
+from simcluster.engine import NOTHING, Lane, kernels
 
 Ints = NDArray[np.int64]
 

@@ -18,9 +18,8 @@ import numpy as np
 from simcluster.analysis.memory_usage.allocation_log import OUTSIDE
 from simcluster.analysis.memory_usage.allocator_replay import Reserve, reserve
 from simcluster.analysis.memory_usage.caching_allocator import PoolRules
-from simcluster.engine.spec import RunSpec
-from simcluster.plan.spec.allocator import AllocatorSpec, PoolSpec
-from simcluster.plan.spec.framework import FrameworkSpec
+from simcluster.engine import RunSpec
+from simcluster.plan import AllocatorSpec, FrameworkSpec, PoolSpec
 from simcluster.trace import Table
 
 RULE = (

@@ -17,9 +17,7 @@ from numpy.typing import NDArray
 
 from simcluster.analysis.memory_usage.allocation_log import Account
 from simcluster.analysis.memory_usage.event_bounds import Bounds, bounds
-from simcluster.engine.beside import Beside
-from simcluster.engine.lanes import Lane, kernels
-from simcluster.engine.timed import NOTHING
+from simcluster.engine import NOTHING, Beside, Lane, kernels
 
 Ints = NDArray[np.int64]
 

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.analysis.timeline.instruction_spans import Vocabulary
-from simcluster.engine.timing import ClassTiming
-from simcluster.program import COMPUTE
-from simcluster.program.isa.instruction import beside_device, stream_axes
+from simcluster.engine import ClassTiming
+from simcluster.program import COMPUTE, beside_device, stream_axes
 from simcluster.trace import Table, concatenated
 
 Ints = NDArray[np.int64]

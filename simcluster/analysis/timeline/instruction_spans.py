@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.engine.timing import ClassTiming
+from simcluster.engine import ClassTiming
 from simcluster.program import COMPUTE
-from simcluster.trace.slowed_kernels import stretch
+from simcluster.trace import stretch
 
 Ints = NDArray[np.int64]
 

@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.analysis.timeline.instruction_spans import Vocabulary
-from simcluster.engine.linked import LinkedClass
-from simcluster.engine.timed import NOTHING, TimedCode
-from simcluster.engine.timing import ClassTiming
+from simcluster.engine import NOTHING, ClassTiming, LinkedClass, TimedCode
 from simcluster.program import COMPUTE, Action, Program
 from simcluster.trace import Recording, Table
 

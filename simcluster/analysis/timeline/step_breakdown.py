@@ -15,12 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.analysis.timeline.idle_gaps import IDLE, PIPELINE_WAIT
-from simcluster.engine.lanes import Lane
-from simcluster.engine.sweep import Swept
-from simcluster.engine.timed import NOTHING
-from simcluster.engine.timing import ClassTiming
-from simcluster.program import COMPUTE, Action, Program
-from simcluster.program.isa.instruction import beside_device, stream_axes
+from simcluster.engine import NOTHING, ClassTiming, Lane, Swept
+from simcluster.program import COMPUTE, Action, Program, beside_device, stream_axes
 from simcluster.trace import Table
 
 Ints = NDArray[np.int64]

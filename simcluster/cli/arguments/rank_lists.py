@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.plan.diagnostics.size_limits import MOST_RANKS
+from simcluster.plan import MOST_RANKS
 
 
 def rank_list(text: str, num_devices: int) -> NDArray[np.int64]:

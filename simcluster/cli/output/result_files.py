@@ -14,8 +14,7 @@ from simcluster.cli.arguments.rank_lists import rank_list
 from simcluster.document import real_path
 from simcluster.errors import Problem, ScenarioError
 from simcluster.report import result_json, summary_text, write_perfetto
-from simcluster.trace import Run
-from simcluster.trace.atomic_files import atomic
+from simcluster.trace import Run, atomic
 
 STANDARD_OUTPUT = "-"
 

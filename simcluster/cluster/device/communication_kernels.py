@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simcluster.cluster.interconnect.group_placement import Placement
-from simcluster.cluster.interconnect.link import Reach
+from simcluster.cluster.interconnect import Placement, Reach
 
 SCALE = 1_000_000
 """Shares of a device are whole millionths: then sums of them, and what is left beside them, are exact."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from simcluster.cluster.device.device import Device
+from simcluster.cluster.device import Device
 from simcluster.cluster.host.processors import Processing
-from simcluster.cluster.interconnect.link import Fabric, Island, Link, Network, Pod, Wiring
+from simcluster.cluster.interconnect import Fabric, Island, Link, Network, Pod, Wiring
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from simcluster.cluster.host.host import Host
-from simcluster.cluster.interconnect.link import Fabric, Link, Storage, Wiring
+from simcluster.cluster.interconnect import Fabric, Link, Storage, Wiring
 
 CLOSE, OUTER, CARD, TREE, TRUNK, SOCKET, MEMORY, AWAY = 1, 3, 1, 2, 4, 1, 1, 100
 """What a step over a wire costs when the way is chosen: device links before the PCIe tree, no way through a

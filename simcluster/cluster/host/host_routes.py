@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cluster.host.host_graph import Inside
-from simcluster.cluster.interconnect.link_families import Numbers
+from simcluster.cluster.interconnect import Numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)

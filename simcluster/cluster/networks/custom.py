@@ -10,10 +10,17 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from simcluster.cluster.interconnect.group_placement import told_apart
-from simcluster.cluster.interconnect.link_families import Block, Family, Numbers
-from simcluster.cluster.interconnect.network_fabric import Crossing, Lay, NetworkFabric, NetworkFabricSpec
-from simcluster.cluster.interconnect.switch_tiers import hashed
+from simcluster.cluster.interconnect import (
+    Block,
+    Crossing,
+    Family,
+    Lay,
+    NetworkFabric,
+    NetworkFabricSpec,
+    Numbers,
+    hashed,
+    told_apart,
+)
 from simcluster.document import (
     Bandwidth,
     Duration,

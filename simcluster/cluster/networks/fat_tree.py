@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
 
-from simcluster.cluster.interconnect.network_fabric import Lay, ReducingSpec
-from simcluster.cluster.interconnect.switch_tiers import check_cables
+from simcluster.cluster.interconnect import Lay, ReducingSpec, check_cables
 from simcluster.cluster.networks.leaf_spine import LeafSpine, Over
 from simcluster.document import Figure, PositiveInt
 

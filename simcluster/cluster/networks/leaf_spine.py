@@ -8,9 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from simcluster.cluster.interconnect.link_families import Numbers
-from simcluster.cluster.interconnect.network_fabric import Lay, ReducingSpec
-from simcluster.cluster.interconnect.switch_tiers import Tiers, check_cables
+from simcluster.cluster.interconnect import Lay, Numbers, ReducingSpec, Tiers, check_cables
 from simcluster.document import Figure, PositiveInt
 
 Over = Annotated[float, Field(ge=1)]

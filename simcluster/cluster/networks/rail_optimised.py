@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
 
-from simcluster.cluster.interconnect.link_families import Numbers
-from simcluster.cluster.interconnect.network_fabric import Lay, ReducingSpec
-from simcluster.cluster.interconnect.switch_tiers import Tiers, check_cables
+from simcluster.cluster.interconnect import Lay, Numbers, ReducingSpec, Tiers, check_cables
 from simcluster.cluster.networks.leaf_spine import Over, over
 from simcluster.document import Figure, PositiveInt, Refused
 

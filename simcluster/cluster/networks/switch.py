@@ -9,9 +9,16 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.cluster.interconnect.in_network_reduction import Reduction
-from simcluster.cluster.interconnect.link_families import Block, Family, Numbers
-from simcluster.cluster.interconnect.network_fabric import Crossing, Lay, NetworkFabric, ReducingSpec
+from simcluster.cluster.interconnect import (
+    Block,
+    Crossing,
+    Family,
+    Lay,
+    NetworkFabric,
+    Numbers,
+    ReducingSpec,
+    Reduction,
+)
 
 
 class SwitchSpec(ReducingSpec):

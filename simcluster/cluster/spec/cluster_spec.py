@@ -8,17 +8,15 @@ from typing import Any, Self
 from pydantic import model_validator
 
 from simcluster.cluster.cluster import Assumption, Cluster
-from simcluster.cluster.host.host import Host
-from simcluster.cluster.interconnect.link import Storage
-from simcluster.cluster.interconnect.network_fabric import Lay, NetworkFabric, Site
-from simcluster.cluster.networks.switch import Switch
+from simcluster.cluster.host import Host
+from simcluster.cluster.interconnect import Lay, NetworkFabric, Site, Storage
+from simcluster.cluster.networks import Switch
 from simcluster.cluster.spec.device_changes import MOST_DEVICES, AnyChange, ChangeSpec, speeds
 from simcluster.cluster.spec.device_spec import ClockSpec, DeviceSpec
 from simcluster.cluster.spec.host_spec import DiskSpec, HostSpec, ProcessorSpec
 from simcluster.cluster.spec.index_lists import IndexList
 from simcluster.cluster.spec.network_choice import AnyNetwork
-from simcluster.cluster.topology.host_group import HostGroup
-from simcluster.cluster.topology.link_changes import LinkChangeSpec
+from simcluster.cluster.topology import HostGroup, LinkChangeSpec
 from simcluster.document import (
     Bandwidth,
     Duration,

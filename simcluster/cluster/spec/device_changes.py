@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from simcluster.cluster.device.speed import FASTEST, NOMINAL, SLOWEST, Speed
-from simcluster.cluster.topology.link_changes import LinkChangeSpec
+from simcluster.cluster.device import FASTEST, NOMINAL, SLOWEST, Speed
+from simcluster.cluster.topology import LinkChangeSpec
 from simcluster.document import NonNegativeInt, Refused, Section
 from simcluster.errors import PlanError
 

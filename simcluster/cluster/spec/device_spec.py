@@ -8,11 +8,7 @@ from typing import Annotated, ClassVar, Literal, TypeAlias, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
-from simcluster.cluster.device.attention import AttentionModel
-from simcluster.cluster.device.communication_kernels import Communication
-from simcluster.cluster.device.device import Device
-from simcluster.cluster.device.efficiency_curve import Curve
-from simcluster.cluster.device.gemm import GemmModel
+from simcluster.cluster.device import AttentionModel, Communication, Curve, Device, GemmModel
 from simcluster.cluster.spec.link_spec import LinksSpec
 from simcluster.document import (
     Bandwidth,

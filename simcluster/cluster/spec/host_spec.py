@@ -8,9 +8,8 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
-from simcluster.cluster.host.host import Host, Protocol
-from simcluster.cluster.host.processors import KernelOnCores, Processing
-from simcluster.cluster.interconnect.link import Island, Link, Network, Wiring
+from simcluster.cluster.host import Host, KernelOnCores, Processing, Protocol
+from simcluster.cluster.interconnect import Island, Link, Network, Wiring
 from simcluster.cluster.spec.device_spec import DeviceSpec
 from simcluster.cluster.spec.link_spec import FabricSpec, IslandSpec, NetworkSpec, PcieSpec, PodSpec
 from simcluster.document import (

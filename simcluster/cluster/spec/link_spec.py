@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import model_validator
 
-from simcluster.cluster.interconnect.link import Fabric, Link, Pod, Wiring
+from simcluster.cluster.interconnect import Fabric, Link, Pod, Wiring
 from simcluster.cluster.spec.network_choice import AnyNetwork
 from simcluster.document import (
     Bandwidth,

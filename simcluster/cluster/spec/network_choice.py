@@ -6,7 +6,7 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, TypeAlias
 
-from simcluster.cluster.interconnect.network_fabric import NetworkFabric, NetworkFabricSpec
+from simcluster.cluster.interconnect import NetworkFabric, NetworkFabricSpec
 from simcluster.registry import kinds
 
 

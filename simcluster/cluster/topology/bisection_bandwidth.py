@@ -10,7 +10,7 @@ from collections import deque
 
 import numpy as np
 
-from simcluster.cluster.interconnect.link_families import Numbers
+from simcluster.cluster.interconnect import Numbers
 from simcluster.cluster.topology.topology import Topology
 
 

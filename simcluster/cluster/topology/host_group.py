@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simcluster.cluster.host.host import Host
-from simcluster.cluster.interconnect.network_fabric import Lay
-from simcluster.cluster.networks.switch import Switch
+from simcluster.cluster.host import Host
+from simcluster.cluster.interconnect import Lay
+from simcluster.cluster.networks import Switch
 from simcluster.cluster.topology.rank_locations import Places, Ranks
 
 

@@ -10,7 +10,7 @@ import enum
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.cluster.interconnect.link_families import Numbers
+from simcluster.cluster.interconnect import Numbers
 from simcluster.cluster.topology.topology import Topology
 
 

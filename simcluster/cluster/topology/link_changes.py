@@ -9,9 +9,8 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field, model_validator
 
-from simcluster.cluster.device.price import nanoseconds
-from simcluster.cluster.device.speed import FASTEST
-from simcluster.cluster.interconnect.link_families import Numbers
+from simcluster.cluster.device import FASTEST, nanoseconds
+from simcluster.cluster.interconnect import Numbers
 from simcluster.cluster.topology.topology import Topology
 from simcluster.document import Bandwidth, Duration, Name, Refused, Section
 from simcluster.errors import PlanError, nearest

@@ -13,10 +13,20 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.cluster.interconnect.group_placement import appearing
-from simcluster.cluster.interconnect.link import Link, Reach
-from simcluster.cluster.interconnect.link_families import Block, Ends, Family, Numbering, Numbers
-from simcluster.cluster.interconnect.network_fabric import Crossing, NetworkFabric, NetworkFabricSpec, Site
+from simcluster.cluster.interconnect import (
+    Block,
+    Crossing,
+    Ends,
+    Family,
+    Link,
+    NetworkFabric,
+    NetworkFabricSpec,
+    Numbering,
+    Numbers,
+    Reach,
+    Site,
+    appearing,
+)
 from simcluster.cluster.topology.host_group import HostGroup, MixedPlaces
 from simcluster.cluster.topology.topology import Routes, Topology
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.cluster.interconnect.link_families import Numbers
+from simcluster.cluster.interconnect import Numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)

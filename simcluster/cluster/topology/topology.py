@@ -13,13 +13,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.cluster.host.host import Host
-from simcluster.cluster.host.host_graph import SHARED, Wire, inside
-from simcluster.cluster.host.host_routes import Table
-from simcluster.cluster.interconnect.link import Reach, Storage
-from simcluster.cluster.interconnect.link_families import Block, Ends, Family, Numbering, Numbers
-from simcluster.cluster.interconnect.network_fabric import Lay, NetworkFabric, Site
-from simcluster.cluster.networks.switch import Switch
+from simcluster.cluster.host import SHARED, Host, Table, Wire, inside
+from simcluster.cluster.interconnect import (
+    Block,
+    Ends,
+    Family,
+    Lay,
+    NetworkFabric,
+    Numbering,
+    Numbers,
+    Reach,
+    Site,
+    Storage,
+)
+from simcluster.cluster.networks import Switch
 from simcluster.cluster.topology.route_segments import Composed, Leg
 
 

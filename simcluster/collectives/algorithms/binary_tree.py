@@ -9,8 +9,7 @@ import numpy as np
 from simcluster.collectives.algorithm import Algorithm
 from simcluster.collectives.group_site import Site
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.patterns.rings_and_chains import chains
-from simcluster.collectives.patterns.trees import climb, depth, single_tree
+from simcluster.collectives.patterns import chains, climb, depth, single_tree
 from simcluster.collectives.step import Cut, Routine
 
 

@@ -8,9 +8,7 @@ from typing import ClassVar
 from simcluster.collectives.algorithm import Algorithm
 from simcluster.collectives.group_site import Site
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.patterns.rounds import everyone
-from simcluster.collectives.patterns.switch_reduction import through_network
-from simcluster.collectives.patterns.two_level import INSIDE
+from simcluster.collectives.patterns import INSIDE, everyone, through_network
 from simcluster.collectives.step import Cut, Routine
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from simcluster.collectives.algorithm import Algorithm
 from simcluster.collectives.group_site import Site
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.patterns.rounds import everyone, star, waits
+from simcluster.collectives.patterns import everyone, star, waits
 from simcluster.collectives.step import Cut, Exchange, Ints, Routine, Sends, Step
 
 NEIGHBORS = (Operation.NEIGHBOR_EXCHANGE, Operation.SHIFT, Operation.ROTATE)

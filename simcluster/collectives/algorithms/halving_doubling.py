@@ -9,7 +9,7 @@ import numpy as np
 from simcluster.collectives.algorithm import Algorithm
 from simcluster.collectives.group_site import Site
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.patterns.rounds import halving, skips, waits
+from simcluster.collectives.patterns import halving, skips, waits
 from simcluster.collectives.step import Cut, Routine, Step
 
 

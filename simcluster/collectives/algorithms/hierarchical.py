@@ -8,8 +8,7 @@ import numpy as np
 
 from simcluster.collectives.group_site import Site
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.patterns.rounds import around, everyone, star
-from simcluster.collectives.patterns.two_level import BETWEEN, INSIDE, TwoLevel, fan
+from simcluster.collectives.patterns import BETWEEN, INSIDE, TwoLevel, around, everyone, fan, star
 from simcluster.collectives.step import Cut, Exchange, Ints, Routine, Sends, Step
 
 

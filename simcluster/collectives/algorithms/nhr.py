@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from simcluster.collectives.patterns.rounds import uneven_ring
-from simcluster.collectives.patterns.two_level import BETWEEN, TwoLevel
+from simcluster.collectives.patterns import BETWEEN, TwoLevel, uneven_ring
 from simcluster.collectives.step import Ints, Step
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 from simcluster.collectives.algorithm import Algorithm
 from simcluster.collectives.group_site import Site
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.patterns.switch_reduction import gathered, spread, through_network
+from simcluster.collectives.patterns import gathered, spread, through_network
 from simcluster.collectives.step import Cut, Routine
 
 

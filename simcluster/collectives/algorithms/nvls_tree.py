@@ -10,8 +10,7 @@ import numpy as np
 from simcluster.collectives.algorithm import Algorithm
 from simcluster.collectives.group_site import Site
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.patterns.switch_reduction import gathered, spread
-from simcluster.collectives.patterns.trees import climb, depth, double_tree
+from simcluster.collectives.patterns import climb, depth, double_tree, gathered, spread
 from simcluster.collectives.step import Cut, Routine
 
 

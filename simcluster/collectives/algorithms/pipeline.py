@@ -9,8 +9,7 @@ import numpy as np
 from simcluster.collectives.algorithm import Algorithm
 from simcluster.collectives.group_site import Site
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.patterns.rounds import around
-from simcluster.collectives.patterns.two_level import by_column
+from simcluster.collectives.patterns import around, by_column
 from simcluster.collectives.step import Ints, Routine, Sends, Step
 
 

@@ -10,8 +10,7 @@ import numpy as np
 from simcluster.collectives.algorithm import Algorithm
 from simcluster.collectives.group_site import Site
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.patterns.rings_and_chains import rings
-from simcluster.collectives.patterns.rounds import around
+from simcluster.collectives.patterns import around, rings
 from simcluster.collectives.step import Cut, Ints, Routine, Sends, Step
 
 

@@ -7,19 +7,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from simcluster.cluster.cluster import Cluster
-from simcluster.cluster.device.price import nanoseconds
-from simcluster.cluster.host.host import Host, Protocol
-from simcluster.cluster.interconnect.group_placement import Placement
-from simcluster.cluster.interconnect.link import Level, Reach
+from simcluster.cluster import Cluster, Host, Level, Placement, Protocol, Reach, nanoseconds
 from simcluster.collectives.algorithm import all_algorithms
 from simcluster.collectives.cost.algorithm_selection import AUTO, Wanted
 from simcluster.collectives.cost.hccl_rules import preferred
 from simcluster.collectives.group_site import Site
 from simcluster.collectives.operation import Operation
 from simcluster.collectives.step import Floats, Routine
-from simcluster.collectives.traffic.link_loads import normal, phases
-from simcluster.collectives.traffic.unequal_parts import Parts
+from simcluster.collectives.traffic import Parts, normal, phases
 from simcluster.errors import PlanError, Problem, ScenarioError, nearest
 
 ROOTED = frozenset(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from simcluster.collectives.algorithm import all_algorithms
 from simcluster.collectives.operation import Operation
-from simcluster.document.pattern import matches
+from simcluster.document import matches
 
 AUTO = "auto"
 

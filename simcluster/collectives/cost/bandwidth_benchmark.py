@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from simcluster.cluster.cluster import Cluster
-from simcluster.cluster.interconnect.group_placement import Placement
+from simcluster.cluster import Cluster, Placement
 from simcluster.collectives.cost.algorithm_cost import Choice, collective_time
 from simcluster.collectives.cost.algorithm_selection import AUTO, Wanted
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.traffic.unequal_parts import Parts
+from simcluster.collectives.traffic import Parts
 from simcluster.errors import PlanError
 
 

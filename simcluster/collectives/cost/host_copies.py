@@ -9,7 +9,7 @@ import numpy as np
 from simcluster.cluster import Cluster, Way, way_links
 from simcluster.collectives.cost.algorithm_cost import Choice, Phase
 from simcluster.collectives.step import Ints
-from simcluster.collectives.traffic.link_loads import Load
+from simcluster.collectives.traffic import Load
 
 
 def copy_time(way: Way, rank: int, num_bytes: float, cluster: Cluster, at_most: float) -> Choice:

@@ -15,7 +15,7 @@ from simcluster.cluster import CORE, Cluster, Processing, Way, way_links
 from simcluster.collectives.cost.algorithm_cost import Choice, Phase
 from simcluster.collectives.cost.host_copies import along
 from simcluster.collectives.step import Ints
-from simcluster.collectives.traffic.link_loads import GRAIN, Load
+from simcluster.collectives.traffic import GRAIN, Load
 from simcluster.work import Kernel, Work
 
 ON_CORES = 0

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from simcluster.cluster.topology.topology import Topology
+from simcluster.cluster import Topology
 from simcluster.collectives.group_site import Site
 from simcluster.collectives.step import Exchange, Ints
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from simcluster.cluster.interconnect.group_placement import alike
-from simcluster.cluster.topology.topology import Topology
+from simcluster.cluster import Topology, alike
 from simcluster.collectives.group_site import Site
 from simcluster.collectives.step import Floats, Ints, Routine
 from simcluster.collectives.traffic.link_loads import Load, normal, phases

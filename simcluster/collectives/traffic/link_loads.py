@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.cluster.interconnect.link import Reach
-from simcluster.cluster.topology.topology import Topology
+from simcluster.cluster import Reach, Topology
 from simcluster.collectives.group_site import Site
 from simcluster.collectives.step import Exchange, Floats, Ints, Routine, Step
 from simcluster.collectives.traffic.exchange_counts import counted

@@ -11,13 +11,11 @@ from copy import deepcopy
 from functools import cache
 from typing import Any
 
-from simcluster.cluster.spec.host_spec import HostSpec
-from simcluster.document import validate_data
-from simcluster.document.shape import Shape
+from simcluster.cluster import HostSpec
+from simcluster.document import Shape, validate_data
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.plan import make_plan
-from simcluster.scenario.scenario import Scenario
-from simcluster.scenario.spec import ScenarioSpec
+from simcluster.scenario import Scenario, ScenarioSpec
 
 
 def accepts(path: str, value: Any) -> bool:

@@ -6,8 +6,8 @@ from simcluster.cluster import Cluster, ClusterSpec
 from simcluster.document import validate_data
 from simcluster.errors import ScenarioError
 from simcluster.foreign.importer_interface import Given
-from simcluster.foreign.reading.flag import Flag
-from simcluster.foreign.translation.facts import Facts
+from simcluster.foreign.reading import Flag
+from simcluster.foreign.translation import Facts
 from simcluster.work import Kernel
 
 _RULES = ("adamw",)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simcluster.foreign.translation.facts import Facts
+from simcluster.foreign.translation import Facts
 
 _OF_TRAINING = (
     "parallel.optimizer_sharding",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from simcluster.foreign.translation.facts import Facts
-from simcluster.model.spec.model_spec import ModelSpec
+from simcluster.foreign.translation import Facts
+from simcluster.model import ModelSpec
 
 TITLES: Mapping[str, str] = {"bert": "BERT", "t5": "T5", "vit": "vision transformer"}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from simcluster.foreign.reading.flag import Flag
-from simcluster.foreign.translation.facts import Facts
+from simcluster.foreign.reading import Flag
+from simcluster.foreign.translation import Facts
 
 Put = Callable[[str, Any, Flag | None], None]
 

@@ -29,11 +29,10 @@ from simcluster.foreign.assembly.inference_runs import inference
 from simcluster.foreign.assembly.model_families import ALWAYS, settle
 from simcluster.foreign.assembly.pipeline_stages import pipeline
 from simcluster.foreign.importer_interface import Given, Imported, traced
-from simcluster.foreign.reading.flag import Flag
-from simcluster.foreign.translation.facts import Choice, Fact, Facts
-from simcluster.plan.spec.parallel_spec import FrameworkSpec
-from simcluster.plan.spec.strategy_spec import by_heads
-from simcluster.scenario.spec import ScenarioSpec
+from simcluster.foreign.reading import Flag
+from simcluster.foreign.translation import Choice, Fact, Facts
+from simcluster.plan import FrameworkSpec, by_heads
+from simcluster.scenario import ScenarioSpec
 
 _NEEDED = {
     "model.layers": "the number of layers",

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from simcluster.foreign.assembly.host_updates import one_host
+from simcluster.foreign.assembly import one_host
 from simcluster.foreign.importer_interface import Given
-from simcluster.foreign.reading.flag import Flag
-from simcluster.foreign.translation.facts import Facts, Meaning
+from simcluster.foreign.reading import Flag
+from simcluster.foreign.translation import Facts, Meaning
 from simcluster.work import DType
 
 AUTO = "auto"

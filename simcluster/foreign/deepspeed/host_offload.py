@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from simcluster.cluster import Cluster
-from simcluster.foreign.assembly.host_updates import one_host, updates_there
+from simcluster.foreign.assembly import one_host, updates_there
 from simcluster.foreign.importer_interface import Given
-from simcluster.foreign.reading.flag import Flag
-from simcluster.foreign.translation.facts import Facts, Meaning
-from simcluster.foreign.translation.flag_readers import (
+from simcluster.foreign.reading import Flag
+from simcluster.foreign.translation import (
+    Facts,
+    Meaning,
     boolean,
     effectless,
     integer,

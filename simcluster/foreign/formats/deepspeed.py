@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simcluster.foreign.deepspeed.auto_values import AUTO, filled
-from simcluster.foreign.deepspeed.host_offload import STAGE, offload
-from simcluster.foreign.deepspeed.host_offload import meaning as offload_meaning
+from simcluster.foreign.deepspeed import AUTO, STAGE, filled, offload
+from simcluster.foreign.deepspeed import meaning as offload_meaning
 from simcluster.foreign.importer_interface import Given, Importer
-from simcluster.foreign.megatron.arguments import ZERO
-from simcluster.foreign.reading.flag import Flag
-from simcluster.foreign.reading.settings_files import read_json
-from simcluster.foreign.translation.facts import Facts, Meaning
-from simcluster.foreign.translation.flag_readers import (
+from simcluster.foreign.megatron import ZERO
+from simcluster.foreign.reading import Flag, read_json
+from simcluster.foreign.translation import (
+    Facts,
+    Meaning,
     boolean,
     clip,
     effectless,
     integer,
     lost,
     number,
+    of_profile,
+    say_framework,
     selects,
     states,
     switch,
 )
-from simcluster.foreign.translation.framework_profile import of_profile, say_framework
 from simcluster.foreign.translation.ignored import inert
 
 _INERT = inert("deepspeed")

@@ -6,24 +6,25 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from simcluster.errors import Problem, ScenarioError
-from simcluster.foreign.deepspeed.host_offload import offload as zero_offload
+from simcluster.foreign.deepspeed import offload as zero_offload
 from simcluster.foreign.formats.deepspeed import meaning_of as setting_of
 from simcluster.foreign.formats.deepspeed import sharding
 from simcluster.foreign.importer_interface import Given, Importer
+from simcluster.foreign.megatron import FAMILY_MEANINGS as FAMILIES
+from simcluster.foreign.megatron import FORK_MEANINGS as FORKS
+from simcluster.foreign.megatron import (
+    MARKS,
+    PROFILED,
+    meaning_of,
+    offload,
+    partition,
+    program,
+    structure,
+    understand_launcher,
+)
 from simcluster.foreign.megatron import combined_arguments as model
-from simcluster.foreign.megatron.arguments import MARKS, PROFILED, meaning_of
-from simcluster.foreign.megatron.entry_script import program
-from simcluster.foreign.megatron.fork_arguments import FORK_MEANINGS as FORKS
-from simcluster.foreign.megatron.fork_arguments import partition
-from simcluster.foreign.megatron.host_offload import offload
-from simcluster.foreign.megatron.launcher import understand_launcher
-from simcluster.foreign.megatron.model_families import FAMILY_MEANINGS as FAMILIES
-from simcluster.foreign.megatron.model_families import structure
-from simcluster.foreign.reading.flag import Flag
-from simcluster.foreign.reading.settings_files import read_json
-from simcluster.foreign.reading.shell import Script, find_launch, read_script
-from simcluster.foreign.translation.facts import Facts, Meaning, without_effect
-from simcluster.foreign.translation.mixture_of_experts import mixture
+from simcluster.foreign.reading import Flag, Script, find_launch, read_json, read_script
+from simcluster.foreign.translation import Facts, Meaning, mixture, without_effect
 
 _CONFIG = "--deepspeed_config"
 

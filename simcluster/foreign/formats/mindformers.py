@@ -9,26 +9,27 @@ from collections.abc import Mapping
 from typing import Any
 
 from simcluster.foreign.importer_interface import Given, Importer
-from simcluster.foreign.mindformers.host_offload import offload
-from simcluster.foreign.mindformers.host_offload import offload_meaning as offload_meaning
-from simcluster.foreign.mindformers.model_section import MODEL, SECTION, model
-from simcluster.foreign.mindformers.recompute import recomputation, recompute_meaning
-from simcluster.foreign.reading.flag import Fate, Flag, Untranslated
-from simcluster.foreign.reading.settings_files import read_settings
-from simcluster.foreign.translation.facts import Choice, Facts, Meaning
-from simcluster.foreign.translation.flag_readers import (
+from simcluster.foreign.mindformers import MODEL, SECTION, model, offload, recomputation, recompute_meaning
+from simcluster.foreign.mindformers import offload_meaning as offload_meaning
+from simcluster.foreign.reading import Fate, Flag, Untranslated, read_settings
+from simcluster.foreign.translation import (
+    DEEPSEEK,
+    EVALUATION,
+    Choice,
+    Facts,
+    Meaning,
     effectless,
     lost,
+    mixture,
     number,
+    of_profile,
+    say_framework,
     selects,
     states,
     switch,
     word,
 )
-from simcluster.foreign.translation.framework_profile import of_profile, say_framework
 from simcluster.foreign.translation.ignored import inert
-from simcluster.foreign.translation.mixture_of_experts import DEEPSEEK, mixture
-from simcluster.foreign.translation.unsupported_features import EVALUATION
 
 _INERT = inert("mindformers")
 _LEVELS = {

@@ -8,28 +8,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from simcluster.foreign.importer_interface import Given, Importer
+from simcluster.foreign.megatron import FAMILY_MEANINGS as FAMILIES
+from simcluster.foreign.megatron import ZERO, meaning_of, offload, structure
 from simcluster.foreign.megatron import combined_arguments as megatron
 from simcluster.foreign.megatron import nemo_arguments as words
-from simcluster.foreign.megatron.arguments import ZERO, meaning_of
-from simcluster.foreign.megatron.host_offload import offload
-from simcluster.foreign.megatron.model_families import FAMILY_MEANINGS as FAMILIES
-from simcluster.foreign.megatron.model_families import structure
-from simcluster.foreign.reading.settings_files import read_settings
-from simcluster.foreign.translation.facts import Facts, Meaning
-from simcluster.foreign.translation.flag_readers import (
+from simcluster.foreign.reading import read_settings
+from simcluster.foreign.translation import (
+    Facts,
+    Meaning,
     effectless,
     embedding_dropout,
     fraction,
     lost,
+    mixture,
     number,
+    of_profile,
+    say_framework,
     selects,
     states,
     switch,
     word,
 )
-from simcluster.foreign.translation.framework_profile import of_profile, say_framework
 from simcluster.foreign.translation.ignored import inert
-from simcluster.foreign.translation.mixture_of_experts import mixture
 
 _INERT = inert("nemo")
 _SECTIONS = (

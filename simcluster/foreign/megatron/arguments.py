@@ -10,24 +10,26 @@ from collections.abc import Mapping
 
 from simcluster.foreign.megatron.host_offload import OFFLOAD_MEANINGS as OFFLOAD
 from simcluster.foreign.megatron.unsupported_arguments import beyond
-from simcluster.foreign.reading.flag import Flag
-from simcluster.foreign.translation.facts import Choice, Facts, Meaning
-from simcluster.foreign.translation.flag_readers import (
+from simcluster.foreign.reading import Flag
+from simcluster.foreign.translation import MEGATRON as MIXTURE
+from simcluster.foreign.translation import (
+    Choice,
+    Facts,
+    Meaning,
     chooses,
     clip,
     effectless,
     fraction,
     lost,
     number,
+    of_profile,
     selects,
     states,
     switch,
     window,
     word,
 )
-from simcluster.foreign.translation.framework_profile import of_profile
 from simcluster.foreign.translation.ignored import inert
-from simcluster.foreign.translation.mixture_of_experts import MEGATRON as MIXTURE
 
 MARKS = frozenset(
     (

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from simcluster.foreign.assembly.pipeline_stages import chunks_of
+from simcluster.foreign.assembly import chunks_of
 from simcluster.foreign.megatron.arguments import PROFILED, PROFILES
-from simcluster.foreign.translation.facts import Choice, Facts
-from simcluster.foreign.translation.framework_profile import profile_says, say_framework
-from simcluster.plan.spec.recompute_spec import in_blocks
+from simcluster.foreign.translation import Choice, Facts, profile_says, say_framework
+from simcluster.plan import in_blocks
 
 VOCABULARIES = {
     "gpt2bpetokenizer": 50257,

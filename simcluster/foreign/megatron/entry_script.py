@@ -9,9 +9,8 @@ import re
 from collections.abc import Mapping
 
 from simcluster.foreign.megatron.unsupported_arguments import RETRIEVAL
-from simcluster.foreign.reading.flag import Flag
-from simcluster.foreign.translation.facts import Facts
-from simcluster.foreign.translation.unsupported_features import STATE_SPACE, Beyond
+from simcluster.foreign.reading import Flag
+from simcluster.foreign.translation import STATE_SPACE, Beyond, Facts
 
 _FAMILIES: Mapping[str, str] = {
     r"bert": "bert",

@@ -5,21 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from simcluster.foreign.deepspeed.host_offload import STAGE
+from simcluster.foreign.deepspeed import STAGE
 from simcluster.foreign.megatron.arguments import ZERO
 from simcluster.foreign.megatron.entry_script import stage
-from simcluster.foreign.reading.flag import Flag
-from simcluster.foreign.translation.facts import Facts, Meaning
-from simcluster.foreign.translation.flag_readers import (
+from simcluster.foreign.reading import Flag
+from simcluster.foreign.translation import (
+    Facts,
+    Meaning,
     effectless,
     integer,
     lost,
+    of_profile,
     selects,
     states,
     switch,
     word,
 )
-from simcluster.foreign.translation.framework_profile import of_profile
 
 _ROLLOUTS = "the training alone is simulated: nothing is generated"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from simcluster.foreign.reading.flag import Flag
-from simcluster.foreign.translation.facts import Facts
+from simcluster.foreign.reading import Flag
+from simcluster.foreign.translation import Facts
 
 _NAMES: Mapping[str, str] = {
     "--nnodes": "hosts",

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simcluster.foreign.assembly.model_families import settle
-from simcluster.foreign.translation.facts import Fact, Facts, Meaning
-from simcluster.foreign.translation.flag_readers import effectless, lost, states
+from simcluster.foreign.assembly import settle
+from simcluster.foreign.translation import Fact, Facts, Meaning, effectless, lost, states
 
 FAMILY_MEANINGS: Mapping[str, Meaning] = {
     "encoder_num_layers": states("encoder_layers"),

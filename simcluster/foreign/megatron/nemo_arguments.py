@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from simcluster.foreign.megatron.arguments import FP8, ZERO, named_optimizer
-from simcluster.foreign.reading.flag import Flag
-from simcluster.foreign.translation.facts import Facts
-from simcluster.foreign.translation.flag_readers import states, unless_open
-from simcluster.foreign.translation.unsupported_features import ADAPTERS, RECURRENT, STATE_SPACE, Beyond
-from simcluster.model.spec.model_spec import ModelSpec
+from simcluster.foreign.reading import Flag
+from simcluster.foreign.translation import (
+    ADAPTERS,
+    RECURRENT,
+    STATE_SPACE,
+    Beyond,
+    Facts,
+    states,
+    unless_open,
+)
+from simcluster.model import ModelSpec
 
 _TARGETS: Mapping[str, str] = {
     "llama2config7b": "llama2-7b",

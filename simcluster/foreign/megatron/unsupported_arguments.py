@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simcluster.foreign.reading.flag import Flag
-from simcluster.foreign.translation.facts import Facts, Meaning
-from simcluster.foreign.translation.flag_readers import refused
-from simcluster.foreign.translation.unsupported_features import (
+from simcluster.foreign.reading import Flag
+from simcluster.foreign.translation import (
     ADAPTERS,
     LINEAR_ATTENTION,
     SPARSE_ATTENTION,
     STATE_SPACE,
     Beyond,
+    Facts,
+    Meaning,
+    refused,
 )
 
 FILTERED = Beyond(

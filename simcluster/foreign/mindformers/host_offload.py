@@ -10,9 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from simcluster.foreign.reading.flag import Flag
-from simcluster.foreign.translation.facts import Facts, Meaning
-from simcluster.foreign.translation.flag_readers import states, switch, word
+from simcluster.foreign.reading import Flag
+from simcluster.foreign.translation import Facts, Meaning, states, switch, word
 
 _AUTO, _MOST = "memory_offload", "max_device_memory"
 _SWAP, _LAYERS, _OPERATORS, _AHEAD = "swap", "swapped layers", "swapped operators", "swap prefetch"

@@ -8,9 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simcluster.foreign.reading.flag import Flag
-from simcluster.foreign.translation.facts import Facts, Meaning
-from simcluster.foreign.translation.flag_readers import (
+from simcluster.foreign.reading import Flag
+from simcluster.foreign.translation import (
+    ADAPTERS,
+    DEEPSEEK,
+    RECURRENT,
+    STATE_SPACE,
+    Beyond,
+    Facts,
+    Meaning,
     embedding_dropout,
     fraction,
     lost,
@@ -21,8 +27,6 @@ from simcluster.foreign.translation.flag_readers import (
     switch,
     word,
 )
-from simcluster.foreign.translation.mixture_of_experts import DEEPSEEK
-from simcluster.foreign.translation.unsupported_features import ADAPTERS, RECURRENT, STATE_SPACE, Beyond
 
 SECTION = "model.model_config."
 

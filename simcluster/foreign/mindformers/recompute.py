@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from simcluster.document.pattern import matches
-from simcluster.foreign.reading.flag import Flag
-from simcluster.foreign.translation.facts import Choice, Facts, Meaning
-from simcluster.foreign.translation.flag_readers import states, switch
+from simcluster.document import matches
+from simcluster.foreign.reading import Flag
+from simcluster.foreign.translation import Choice, Facts, Meaning, states, switch
 
 SECTION = "recompute_config."
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from simcluster.errors import Problem
-from simcluster.foreign.reading.flag import Fate, Flag, Untranslated
+from simcluster.foreign.reading import Fate, Flag, Untranslated
 from simcluster.foreign.translation.unsupported_features import Beyond
 from simcluster.foreign.translation.user_overrides import given_for, path_of
 

@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from simcluster.document.wording import either
+from simcluster.document import either
 from simcluster.errors import nearest
-from simcluster.foreign.reading.flag import Flag
+from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation.facts import Choice, Facts, Meaning
 from simcluster.foreign.translation.unsupported_features import Beyond
 

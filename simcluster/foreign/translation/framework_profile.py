@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simcluster.foreign.reading.flag import Flag
+from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation.facts import Choice, Facts
-from simcluster.plan.spec.parallel_spec import FrameworkSpec
+from simcluster.plan import FrameworkSpec
 
 AGREEING: Mapping[str, tuple[str, object, object]] = {
     "overlap_grad_reduce": ("reduction.overlap", True, False),

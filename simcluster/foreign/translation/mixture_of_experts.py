@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from simcluster.foreign.reading.flag import Flag
+from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation.facts import Facts, Meaning
 from simcluster.foreign.translation.flag_readers import (
     effectless,

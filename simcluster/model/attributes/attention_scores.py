@@ -7,8 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from simcluster.model.graph.operator import Array, Region
-from simcluster.model.graph.zigzag_order import Zigzag, positions
+from simcluster.model.graph import Array, Region, Zigzag, positions
 
 LABELS = ("batch", "heads", "group", "seq", "keys")
 """The dims of scores: key-value heads, and the query heads that each of them serves."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from simcluster.layout import Window
-from simcluster.model.graph.operator import Array
+from simcluster.model.graph import Array
 
 CHANNELS = ("channels",)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from simcluster.layout import Window
-from simcluster.model.graph.operator import Array, Region
+from simcluster.model.graph import Array, Region
 
 PICTURE = ("batch", "channels", "height", "width")
 EDGES = ("height", "width")

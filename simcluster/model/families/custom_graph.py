@@ -13,10 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from simcluster.document import Refused
 from simcluster.errors import PlanError, nearest
 from simcluster.model.families.single_block import OnePiece
-from simcluster.model.graph.block_builder import BlockBuilder
-from simcluster.model.graph.graph import Block, Graph, Instance
-from simcluster.model.graph.operand_check import misfit
-from simcluster.model.graph.operator import Operator, TensorType
+from simcluster.model.graph import Block, BlockBuilder, Graph, Instance, Operator, TensorType, misfit
 from simcluster.registry import kinds
 from simcluster.work import DType
 

@@ -12,18 +12,22 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from simcluster.model.graph.block_builder import BlockBuilder
-from simcluster.model.graph.graph import Block, Graph, Instance
-from simcluster.model.graph.operator import TensorType
-from simcluster.model.layers.transformer_layers import HIDDEN, Layers, linear
+from simcluster.model.graph import Block, BlockBuilder, Graph, Instance, TensorType
+from simcluster.model.layers import HIDDEN, Layers, linear
 from simcluster.model.model import Model
-from simcluster.model.operators.activation import Gelu, Tanh
-from simcluster.model.operators.cast import Cast
-from simcluster.model.operators.cross_entropy import CrossEntropy
-from simcluster.model.operators.embedding import Embedding, Positions
-from simcluster.model.operators.gather import First, Gather
-from simcluster.model.operators.matmul import Matmul
-from simcluster.model.operators.pointwise import Add, Bias
+from simcluster.model.operators import (
+    Add,
+    Bias,
+    Cast,
+    CrossEntropy,
+    Embedding,
+    First,
+    Gather,
+    Gelu,
+    Matmul,
+    Positions,
+    Tanh,
+)
 from simcluster.model.shard_counts import ShardCounts
 from simcluster.work import DType
 

@@ -10,16 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from simcluster.model.graph.block_builder import BlockBuilder
-from simcluster.model.graph.graph import Block, Graph, Instance
-from simcluster.model.graph.operator import TensorType
-from simcluster.model.layers.transformer_layers import HIDDEN, K_WEIGHT, LOGITS, Q_WEIGHT, Layers
+from simcluster.model.graph import Block, BlockBuilder, Graph, Instance, TensorType
+from simcluster.model.layers import HIDDEN, K_WEIGHT, LOGITS, Q_WEIGHT, Layers
 from simcluster.model.model import Model
-from simcluster.model.operators.cast import Cast
-from simcluster.model.operators.cross_entropy import CrossEntropy
-from simcluster.model.operators.embedding import Embedding
-from simcluster.model.operators.matmul import Matmul
-from simcluster.model.operators.relative_bias import RelativeBias
+from simcluster.model.operators import Cast, CrossEntropy, Embedding, Matmul, RelativeBias
 from simcluster.model.shard_counts import ShardCounts
 from simcluster.work import DType
 

@@ -11,20 +11,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from simcluster.model.attributes.batch_norm_statistics import Statistics
-from simcluster.model.attributes.sliding_windows import PICTURE, Windows
-from simcluster.model.graph.block_builder import BlockBuilder
-from simcluster.model.graph.graph import Block, Graph, Instance
-from simcluster.model.graph.operator import TensorType
-from simcluster.model.layers.transformer_layers import linear
+from simcluster.model.attributes import PICTURE, Statistics, Windows
+from simcluster.model.graph import Block, BlockBuilder, Graph, Instance, TensorType
+from simcluster.model.layers import linear
 from simcluster.model.model import Model
-from simcluster.model.operators.activation import Relu
-from simcluster.model.operators.batch_norm import BatchNorm
-from simcluster.model.operators.batch_norm_passes import RunningStatistics
-from simcluster.model.operators.convolution import Conv2d
-from simcluster.model.operators.cross_entropy import CrossEntropy
-from simcluster.model.operators.pointwise import Add
-from simcluster.model.operators.pooling import GlobalAveragePool, MaxPool2d
+from simcluster.model.operators import (
+    Add,
+    BatchNorm,
+    Conv2d,
+    CrossEntropy,
+    GlobalAveragePool,
+    MaxPool2d,
+    Relu,
+    RunningStatistics,
+)
 from simcluster.model.shard_counts import ShardCounts
 from simcluster.work import DType
 

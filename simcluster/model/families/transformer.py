@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
-from simcluster.model.graph.graph import Block, Graph, Instance
-from simcluster.model.graph.operator import TensorType
-from simcluster.model.layers.decoder_block import DecoderBlock
-from simcluster.model.layers.decoder_dimensions import Dimensions
-from simcluster.model.layers.generation import Generation, Past
-from simcluster.model.layers.transformer_layers import GATED
+from simcluster.model.graph import Block, Graph, Instance, TensorType
+from simcluster.model.layers import GATED, DecoderBlock, Dimensions, Generation, Past
 from simcluster.model.model import Model
 from simcluster.model.shard_counts import ShardCounts
 from simcluster.work import DType

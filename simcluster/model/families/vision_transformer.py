@@ -9,15 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from simcluster.model.graph.block_builder import BlockBuilder
-from simcluster.model.graph.graph import Block, Graph, Instance
-from simcluster.model.graph.operator import TensorType
-from simcluster.model.layers.transformer_layers import Layers, linear
+from simcluster.model.graph import Block, BlockBuilder, Graph, Instance, TensorType
+from simcluster.model.layers import Layers, linear
 from simcluster.model.model import Model
-from simcluster.model.operators.cross_entropy import CrossEntropy
-from simcluster.model.operators.embedding import Positions
-from simcluster.model.operators.gather import First
-from simcluster.model.operators.prepend import Prepend
+from simcluster.model.operators import CrossEntropy, First, Positions, Prepend
 from simcluster.model.shard_counts import ShardCounts
 from simcluster.work import DType
 

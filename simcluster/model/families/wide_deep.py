@@ -11,19 +11,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from simcluster.model.graph.block_builder import BlockBuilder
-from simcluster.model.graph.graph import Block, Graph, Instance
-from simcluster.model.graph.operator import UNIT, TensorType
-from simcluster.model.layers.transformer_layers import linear
+from simcluster.model.graph import UNIT, Block, BlockBuilder, Graph, Instance, TensorType
+from simcluster.model.layers import linear
 from simcluster.model.model import Model
-from simcluster.model.operators.activation import Relu
-from simcluster.model.operators.binary_cross_entropy import BinaryCrossEntropy
-from simcluster.model.operators.cast import Cast
-from simcluster.model.operators.elementwise import Elementwise
-from simcluster.model.operators.embedding import Embedding
-from simcluster.model.operators.pointwise import Bias
-from simcluster.model.operators.reduction import SumTo
-from simcluster.model.operators.reshape import Reshape
+from simcluster.model.operators import (
+    Bias,
+    BinaryCrossEntropy,
+    Cast,
+    Elementwise,
+    Embedding,
+    Relu,
+    Reshape,
+    SumTo,
+)
 from simcluster.model.shard_counts import ShardCounts
 from simcluster.work import DType
 

@@ -1,1 +1,32 @@
 """What families of models are built of: decoder blocks, mixtures of experts, latent attention, generation."""
+
+from simcluster.model.layers.decoder_block import DecoderBlock
+from simcluster.model.layers.decoder_dimensions import Dimensions
+from simcluster.model.layers.generation import Generation, Past
+from simcluster.model.layers.latent_attention import Latent
+from simcluster.model.layers.mixture_of_experts import Experts
+from simcluster.model.layers.transformer_layers import (
+    GATED,
+    HIDDEN,
+    K_WEIGHT,
+    LOGITS,
+    Q_WEIGHT,
+    Layers,
+    linear,
+)
+
+__all__ = [
+    "GATED",
+    "HIDDEN",
+    "K_WEIGHT",
+    "LOGITS",
+    "Q_WEIGHT",
+    "DecoderBlock",
+    "Dimensions",
+    "Experts",
+    "Generation",
+    "Latent",
+    "Layers",
+    "Past",
+    "linear",
+]

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from simcluster.model.graph.block_builder import BlockBuilder
-from simcluster.model.graph.graph import Block
-from simcluster.model.graph.operator import TensorType
+from simcluster.model.graph import Block, BlockBuilder, TensorType
 from simcluster.model.layers.decoder_dimensions import Dimensions
 from simcluster.model.layers.generation import Past
 from simcluster.model.layers.transformer_layers import (
@@ -21,16 +19,21 @@ from simcluster.model.layers.transformer_layers import (
     Attending,
     linear,
 )
-from simcluster.model.operators.cast import Cast
-from simcluster.model.operators.cross_entropy import CrossEntropy
-from simcluster.model.operators.dropout import Dropout
-from simcluster.model.operators.embedding import Embedding, PositionRows, Positions
-from simcluster.model.operators.kv_cache import Greedy
-from simcluster.model.operators.matmul import Matmul
-from simcluster.model.operators.norm import LayerNorm, RmsNorm
-from simcluster.model.operators.pointwise import Add
-from simcluster.model.operators.rotary import Rotary
-from simcluster.model.operators.slice import Slice
+from simcluster.model.operators import (
+    Add,
+    Cast,
+    CrossEntropy,
+    Dropout,
+    Embedding,
+    Greedy,
+    LayerNorm,
+    Matmul,
+    PositionRows,
+    Positions,
+    RmsNorm,
+    Rotary,
+    Slice,
+)
 from simcluster.work import DType
 
 Labels = tuple[str, ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simcluster.model.attributes.attention_scores import Scores
+from simcluster.model.attributes import Scores
 from simcluster.model.layers.latent_attention import Latent
 from simcluster.model.layers.mixture_of_experts import Experts
 from simcluster.work import DType

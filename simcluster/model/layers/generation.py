@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simcluster.model.attributes.attention_scores import Scores
-from simcluster.model.graph.block_builder import BlockBuilder
+from simcluster.model.attributes import Scores
+from simcluster.model.graph import BlockBuilder
 from simcluster.model.layers.transformer_layers import KEY
-from simcluster.model.operators.kv_cache import CachedAttention, CacheWrite
+from simcluster.model.operators import CachedAttention, CacheWrite
 from simcluster.work import DType
 
 

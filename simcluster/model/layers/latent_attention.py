@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from simcluster.model.graph.block_builder import BlockBuilder
+from simcluster.model.graph import BlockBuilder
 from simcluster.model.layers.transformer_layers import HIDDEN, KEY, QUERY, linear
-from simcluster.model.operators.join_heads import JoinHeads
-from simcluster.model.operators.norm import RmsNorm
-from simcluster.model.operators.rotary import Rotary
+from simcluster.model.operators import JoinHeads, RmsNorm, Rotary
 from simcluster.model.shard_counts import ShardCounts
 
 Labels = tuple[str, ...]

@@ -11,15 +11,24 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from simcluster.model.graph.block_builder import BlockBuilder
+from simcluster.model.graph import BlockBuilder
 from simcluster.model.layers.transformer_layers import FFN, GATED, HIDDEN, PLAIN, linear
-from simcluster.model.operators.activation import Activation, Gate
-from simcluster.model.operators.matmul import Matmul
-from simcluster.model.operators.pointwise import Add
-from simcluster.model.operators.reshape import Reshape
-from simcluster.model.operators.router import Route, Seats, tokens
-from simcluster.model.operators.router_weighted import Weighed
-from simcluster.model.operators.token_dispatch import Combine, Dispatch, Filled, SeatWeights, seats
+from simcluster.model.operators import (
+    Activation,
+    Add,
+    Combine,
+    Dispatch,
+    Filled,
+    Gate,
+    Matmul,
+    Reshape,
+    Route,
+    Seats,
+    SeatWeights,
+    Weighed,
+    seats,
+    tokens,
+)
 from simcluster.model.shard_counts import ShardCounts
 
 

@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from simcluster.model.attributes.attention_scores import LABELS as SCORES
-from simcluster.model.attributes.attention_scores import Scores
-from simcluster.model.graph.block_builder import BlockBuilder
-from simcluster.model.graph.operator import Operator
-from simcluster.model.operators.activation import Geglu, Gelu, Relu, SquaredRelu, Swiglu
-from simcluster.model.operators.attention import Attention
-from simcluster.model.operators.dropout import Dropout
-from simcluster.model.operators.matmul import Matmul
-from simcluster.model.operators.norm import LayerNorm, RmsNorm
-from simcluster.model.operators.pointwise import Add, Bias
-from simcluster.model.operators.softmax import Softmax
+from simcluster.model.attributes import LABELS as SCORES
+from simcluster.model.attributes import Scores
+from simcluster.model.graph import BlockBuilder, Operator
+from simcluster.model.operators import (
+    Add,
+    Attention,
+    Bias,
+    Dropout,
+    Geglu,
+    Gelu,
+    LayerNorm,
+    Matmul,
+    Relu,
+    RmsNorm,
+    Softmax,
+    SquaredRelu,
+    Swiglu,
+)
 
 Labels = tuple[str, ...]
 

@@ -10,13 +10,9 @@ from typing import Any
 import numpy as np
 
 from simcluster.document import Refused
-from simcluster.model.graph.block_builder import BlockBuilder
-from simcluster.model.graph.operand_check import misfit
-from simcluster.model.graph.operator import UNIT, Array, Operator, TensorType
+from simcluster.model.graph import UNIT, Array, BlockBuilder, Operator, TensorType, misfit
 from simcluster.model.onnx.onnx_file import FileNode
-from simcluster.model.operators.constant import Constant
-from simcluster.model.operators.elementwise import Elementwise
-from simcluster.model.operators.reshape import Reshape
+from simcluster.model.operators import Constant, Elementwise, Reshape
 from simcluster.work import DType
 
 Labels = tuple[str, ...]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from simcluster.document import Refused
-from simcluster.model.graph.operator import Array
+from simcluster.model.graph import Array
 from simcluster.model.onnx.onnx_file import FileNode
 
 Fold = Callable[[FileNode, Sequence[Array | None]], Array]

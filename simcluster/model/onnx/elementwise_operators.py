@@ -10,9 +10,7 @@ import numpy as np
 from simcluster.document import Refused
 from simcluster.model.onnx.block_writer import Known, Tensor, Translator, Writer
 from simcluster.model.onnx.onnx_file import FileNode
-from simcluster.model.operators.activation import Gelu, Relu, Tanh
-from simcluster.model.operators.dropout import Dropout
-from simcluster.model.operators.pointwise import Add, Bias
+from simcluster.model.operators import Add, Bias, Dropout, Gelu, Relu, Tanh
 
 _SAME = {
     "Abs": "abs",

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from simcluster.document import Refused
-from simcluster.model.attributes.batch_norm_statistics import Statistics
-from simcluster.model.attributes.sliding_windows import Pair, Windows
+from simcluster.model.attributes import Pair, Statistics, Windows
 from simcluster.model.onnx.block_writer import Known, Tensor, Translator, Writer
 from simcluster.model.onnx.onnx_file import FileNode
-from simcluster.model.operators.batch_norm import BatchNorm
-from simcluster.model.operators.batch_norm_passes import RunningStatistics
-from simcluster.model.operators.convolution import Conv2d
-from simcluster.model.operators.pointwise import Bias
-from simcluster.model.operators.pooling import AveragePool2d, GlobalAveragePool, MaxPool2d
+from simcluster.model.operators import (
+    AveragePool2d,
+    BatchNorm,
+    Bias,
+    Conv2d,
+    GlobalAveragePool,
+    MaxPool2d,
+    RunningStatistics,
+)
 
 
 def _picture(writer: Writer, name: str) -> Tensor:

@@ -8,18 +8,20 @@ from typing import Literal
 import numpy as np
 
 from simcluster.document import Refused
-from simcluster.model.graph.operator import UNIT
+from simcluster.model.graph import UNIT
 from simcluster.model.onnx.block_writer import BATCH, Known, Tensor, Translator, Writer, axis_of
 from simcluster.model.onnx.onnx_file import FileNode
-from simcluster.model.operators.embedding import Embedding
-from simcluster.model.operators.matmul import Matmul
-from simcluster.model.operators.min_max import Extreme
-from simcluster.model.operators.norm import LayerNorm
-from simcluster.model.operators.one_hot import OneHot
-from simcluster.model.operators.pointwise import Bias
-from simcluster.model.operators.reduction import SumTo
-from simcluster.model.operators.softmax import SoftmaxOver
-from simcluster.model.operators.top_k import TopK
+from simcluster.model.operators import (
+    Bias,
+    Embedding,
+    Extreme,
+    LayerNorm,
+    Matmul,
+    OneHot,
+    SoftmaxOver,
+    SumTo,
+    TopK,
+)
 from simcluster.work import DType
 
 Labels = tuple[str, ...]

@@ -10,10 +10,8 @@ from pathlib import Path
 
 from simcluster.document import Refused
 from simcluster.errors import Problem, nearest
-from simcluster.model.families.single_block import OnePiece
-from simcluster.model.graph.block_builder import BlockBuilder
-from simcluster.model.graph.graph import Block, Graph, Instance
-from simcluster.model.graph.operator import TensorType
+from simcluster.model.families import OnePiece
+from simcluster.model.graph import Block, BlockBuilder, Graph, Instance, TensorType
 from simcluster.model.onnx.block_writer import Known, Tensor, Writer, translators
 from simcluster.model.onnx.constant_folding import FOLDS
 from simcluster.model.onnx.elementwise_operators import POINTWISE
@@ -21,8 +19,7 @@ from simcluster.model.onnx.image_operators import PICTURES
 from simcluster.model.onnx.matmul_and_reductions import PRODUCTS
 from simcluster.model.onnx.onnx_file import FileNode, Input, OnnxFile, read
 from simcluster.model.onnx.shape_operators import ARRANGEMENT
-from simcluster.model.operators.binary_cross_entropy import BinaryCrossEntropy
-from simcluster.model.operators.cross_entropy import CrossEntropy
+from simcluster.model.operators import BinaryCrossEntropy, CrossEntropy
 from simcluster.work import DType
 
 TRANSLATORS = translators(POINTWISE, PRODUCTS, ARRANGEMENT, PICTURES)

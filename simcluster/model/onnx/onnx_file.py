@@ -11,7 +11,7 @@ import numpy as np
 
 from simcluster.document import Refused, content_of
 from simcluster.errors import Problem
-from simcluster.model.graph.operator import Array
+from simcluster.model.graph import Array
 from simcluster.work import DType
 
 _INSTALL = "pip install 'simcluster[onnx]', or pip install '.[onnx]' in a checkout"

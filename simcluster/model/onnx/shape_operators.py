@@ -9,14 +9,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from simcluster.document import Refused
-from simcluster.model.graph.operator import UNIT
+from simcluster.model.graph import UNIT
 from simcluster.model.onnx.block_writer import Known, Tensor, Translator, Writer, axis_of
 from simcluster.model.onnx.matmul_and_reductions import rows
 from simcluster.model.onnx.onnx_file import FileNode
-from simcluster.model.operators.concat import Concat, Split
-from simcluster.model.operators.reduction import Spread
-from simcluster.model.operators.slice import Cut, Pad, Slice
-from simcluster.model.operators.transpose import Transpose
+from simcluster.model.operators import Concat, Cut, Pad, Slice, Split, Spread, Transpose
 
 
 def _shape(writer: Writer, node: FileNode) -> Sequence[Known]:

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph.operator import Array, Gradient, Region, Tape, TensorType
+from simcluster.model.graph import Array, Gradient, Region, Tape, TensorType
 from simcluster.model.operators.pointwise import Labels, Pointwise
 
 _SQRT_2_OVER_PI = 0.7978845608028654

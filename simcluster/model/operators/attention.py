@@ -14,9 +14,8 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.attributes.attention_scores import LABELS, Scores
-from simcluster.model.graph.operator import Array, Decomposition, Gradient, Operator, Region, Tape, TensorType
-from simcluster.model.graph.zigzag_order import Zigzag
+from simcluster.model.attributes import LABELS, Scores
+from simcluster.model.graph import Array, Decomposition, Gradient, Operator, Region, Tape, TensorType, Zigzag
 from simcluster.model.operators.contraction import contract
 from simcluster.model.operators.dropout import drawn
 from simcluster.model.operators.ring_attention import ring_backward, ring_forward

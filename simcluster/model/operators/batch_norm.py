@@ -14,9 +14,8 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.attributes.batch_norm_statistics import CHANNELS, Statistics
-from simcluster.model.attributes.sliding_windows import PICTURE
-from simcluster.model.graph.operator import Array, Decomposition, Gradient, Region, Tape, TensorType
+from simcluster.model.attributes import CHANNELS, PICTURE, Statistics
+from simcluster.model.graph import Array, Decomposition, Gradient, Region, Tape, TensorType
 from simcluster.model.operators.batch_norm_passes import (
     BatchNormalise,
     BatchNormGradSums,

@@ -12,9 +12,8 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.attributes.batch_norm_statistics import CHANNELS, Statistics
-from simcluster.model.attributes.sliding_windows import PICTURE
-from simcluster.model.graph.operator import Array, Operator, Region, TensorType, memory_bound
+from simcluster.model.attributes import CHANNELS, PICTURE, Statistics
+from simcluster.model.graph import Array, Operator, Region, TensorType, memory_bound
 from simcluster.work import DType, Kernel, Work
 
 _PAIR = (("sums", "the two sums are read together"),)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from simcluster.layout import Dims
-from simcluster.model.graph.operator import Array, Gradient, Region, Tape, TensorType
+from simcluster.model.graph import Array, Gradient, Region, Tape, TensorType
 from simcluster.model.operators.pointwise import Labels, Pointwise
 from simcluster.work import DType
 

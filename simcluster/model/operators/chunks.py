@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph.operator import Array, Operator, Region, TensorType, unit_dims
+from simcluster.model.graph import Array, Operator, Region, TensorType, unit_dims
 from simcluster.work import Work
 
 Labels = tuple[str, ...]

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph.operator import Array, Region, TensorType, memory_bound
+from simcluster.model.graph import Array, Region, TensorType, memory_bound
 from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.work import DType, Kernel, Work
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from simcluster.model.graph.operator import Array
+from simcluster.model.graph import Array
 
 _SMALL = 2**15
 """Multiplications below which finding a way to a BLAS call takes longer than the sum itself."""

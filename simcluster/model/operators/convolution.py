@@ -14,8 +14,8 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.attributes.sliding_windows import PICTURE, Windows
-from simcluster.model.graph.operator import Array, Gradient, Operator, Region, Tape, TensorType
+from simcluster.model.attributes import PICTURE, Windows
+from simcluster.model.graph import Array, Gradient, Operator, Region, Tape, TensorType
 from simcluster.work import Kernel, Work
 
 _WEIGHT = ("filters", "channels", "kernel_height", "kernel_width")

@@ -15,16 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph.operator import (
-    UNIT,
-    Array,
-    Gradient,
-    Operator,
-    Region,
-    Tape,
-    TensorType,
-    unit_dims,
-)
+from simcluster.model.graph import UNIT, Array, Gradient, Operator, Region, Tape, TensorType, unit_dims
 from simcluster.model.operators.activation import sigmoid, silu
 from simcluster.model.operators.reduction import SumTo
 from simcluster.work import DType, Kernel, Work

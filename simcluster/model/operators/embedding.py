@@ -10,17 +10,18 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph.operator import (
+from simcluster.model.graph import (
     Array,
     Gradient,
     Operator,
     Region,
     Tape,
     TensorType,
+    Zigzag,
     memory_bound,
+    positions,
     unit_dims,
 )
-from simcluster.model.graph.zigzag_order import Zigzag, positions
 from simcluster.model.operators.sparse_updates import RowGradient
 from simcluster.work import Kernel, Work
 

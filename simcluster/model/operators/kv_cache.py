@@ -13,8 +13,8 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.attributes.attention_scores import Scores
-from simcluster.model.graph.operator import Array, Operator, Region, TensorType, memory_bound
+from simcluster.model.attributes import Scores
+from simcluster.model.graph import Array, Operator, Region, TensorType, memory_bound
 from simcluster.model.operators.contraction import contract
 from simcluster.work import DType, Kernel, Work
 

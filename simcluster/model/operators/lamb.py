@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph.operator import Array, Decomposition, Operator, Region, TensorType, memory_bound
+from simcluster.model.graph import Array, Decomposition, Operator, Region, TensorType, memory_bound
 from simcluster.model.operators.clip import SumOfSquares
 from simcluster.model.operators.optimizer import AdamUpdate, OptimizerOperator
 from simcluster.work import DType, Kernel, Work

@@ -18,7 +18,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph.operator import Array, Gradient, Operator, Region, Tape, TensorType
+from simcluster.model.graph import Array, Gradient, Operator, Region, Tape, TensorType
 from simcluster.model.operators.contraction import contract
 from simcluster.work import DType, Kernel, Work
 

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph.operator import Array, Gradient, Region, Tape, unit_dims
+from simcluster.model.graph import Array, Gradient, Region, Tape, unit_dims
 from simcluster.model.operators.elementwise import Elementwise
 from simcluster.model.operators.reduction import Labels, Reduction, SumTo
 

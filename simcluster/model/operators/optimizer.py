@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph.operator import Array, Operator, Region, TensorType, memory_bound
+from simcluster.model.graph import Array, Operator, Region, TensorType, memory_bound
 from simcluster.work import DType, Kernel, Work
 
 

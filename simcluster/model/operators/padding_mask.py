@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph.operator import Array, Region
+from simcluster.model.graph import Array, Region
 from simcluster.model.operators.pointwise import Pointwise
 
 Labels = tuple[str, ...]

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph.operator import Array, Gradient, Operator, Region, Tape, TensorType, memory_bound
+from simcluster.model.graph import Array, Gradient, Operator, Region, Tape, TensorType, memory_bound
 from simcluster.model.operators.reduction import SumTo
 from simcluster.work import Kernel, Work
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph.operator import (
+from simcluster.model.graph import (
     UNIT,
     Array,
     Gradient,

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.layout import Dims
-from simcluster.model.graph.operator import Array, Gradient, Operator, Region, Tape, TensorType, memory_bound
-from simcluster.model.graph.zigzag_order import Zigzag
+from simcluster.model.graph import Array, Gradient, Operator, Region, Tape, TensorType, Zigzag, memory_bound
 from simcluster.work import Kernel, Work
 
 _TABLE = ("buckets", "heads", "group")

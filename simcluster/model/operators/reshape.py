@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from simcluster.layout import Dims
-from simcluster.model.graph.operator import (
+from simcluster.model.graph import (
     UNIT,
     Array,
     Gradient,

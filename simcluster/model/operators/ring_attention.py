@@ -19,14 +19,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims, Kind, Movement
-from simcluster.model.graph.operator import (
-    Array,
-    Decomposition,
-    Operator,
-    Region,
-    TensorType,
-    memory_bound,
-)
+from simcluster.model.graph import Array, Decomposition, Operator, Region, TensorType, memory_bound
 from simcluster.model.operators.pointwise import Add
 from simcluster.work import DType, Kernel, Work
 

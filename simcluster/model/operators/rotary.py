@@ -9,8 +9,17 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph.operator import Array, Gradient, Operator, Region, Tape, TensorType, memory_bound
-from simcluster.model.graph.zigzag_order import Zigzag, positions
+from simcluster.model.graph import (
+    Array,
+    Gradient,
+    Operator,
+    Region,
+    Tape,
+    TensorType,
+    Zigzag,
+    memory_bound,
+    positions,
+)
 from simcluster.work import Kernel, Work
 
 Labels = tuple[str, ...]

@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph.operator import Array, Gradient, Region, Tape, TensorType
+from simcluster.model.graph import Array, Gradient, Region, Tape, TensorType
 from simcluster.model.operators.activation import Activation, Gate
 from simcluster.model.operators.pointwise import Labels, Pointwise
 

@@ -13,8 +13,8 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.attributes.attention_scores import Scores
-from simcluster.model.graph.operator import Array, Gradient, Operator, Region, Tape, TensorType
+from simcluster.model.attributes import Scores
+from simcluster.model.graph import Array, Gradient, Operator, Region, Tape, TensorType
 from simcluster.work import Kernel, Work
 
 _QUERY = ("batch", "seq", "heads", "group", "head_dim")

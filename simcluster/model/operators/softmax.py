@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.attributes.attention_scores import LABELS, Scores
-from simcluster.model.graph.operator import (
+from simcluster.model.attributes import LABELS, Scores
+from simcluster.model.graph import (
     Array,
     Decomposition,
     Gradient,
@@ -18,9 +18,9 @@ from simcluster.model.graph.operator import (
     Region,
     Tape,
     TensorType,
+    Zigzag,
     memory_bound,
 )
-from simcluster.model.graph.zigzag_order import Zigzag
 from simcluster.model.operators.elementwise import Elementwise
 from simcluster.model.operators.min_max import Extreme
 from simcluster.model.operators.reduction import SumTo

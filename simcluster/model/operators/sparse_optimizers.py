@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from simcluster.model.graph.operator import Array
+from simcluster.model.graph import Array
 from simcluster.model.operators.optimizer import Adam, Update
 
 

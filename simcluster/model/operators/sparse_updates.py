@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph.operator import Array, Operator, Region, TensorType, unit_dims
+from simcluster.model.graph import Array, Operator, Region, TensorType, unit_dims
 from simcluster.model.operators.optimizer import OptimizerOperator, Update
 from simcluster.model.operators.sparse_optimizers import LazyAdam
 from simcluster.work import Kernel, Work

@@ -16,16 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph.operator import (
-    Array,
-    Gradient,
-    Operator,
-    Ragged,
-    Region,
-    Tape,
-    TensorType,
-    memory_bound,
-)
+from simcluster.model.graph import Array, Gradient, Operator, Ragged, Region, Tape, TensorType, memory_bound
 from simcluster.model.operators.router import tokens
 from simcluster.work import Kernel, Work
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph.operator import (
+from simcluster.model.graph import (
     Array,
     Gradient,
     Operator,

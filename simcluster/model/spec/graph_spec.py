@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from simcluster.document import Name, PositiveInt, Refused, Section
-from simcluster.model.families.custom_graph import OWN_KEYS, Entry, WrittenGraph
+from simcluster.model.families import OWN_KEYS, Entry, WrittenGraph
 
 Shape = tuple[PositiveInt | Literal["batch", "seq"], ...]
 

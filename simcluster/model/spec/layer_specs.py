@@ -10,8 +10,7 @@ from dataclasses import MISSING, fields
 from typing import Any, Literal
 
 from simcluster.document import NonNegativeInt, PositiveFloat, PositiveInt, Refused, Section
-from simcluster.model.layers.latent_attention import Latent
-from simcluster.model.layers.mixture_of_experts import Experts
+from simcluster.model.layers import Experts, Latent
 
 
 class ExpertsSpec(Section):

@@ -22,15 +22,16 @@ from simcluster.document import (
 )
 from simcluster.errors import Problem, ScenarioError
 from simcluster.model import onnx
-from simcluster.model.families.encoder import Encoder
-from simcluster.model.families.encoder_decoder import EncoderDecoder
-from simcluster.model.families.residual_network import ResidualNetwork
-from simcluster.model.families.transformer import Transformer
-from simcluster.model.families.vision_transformer import VisionTransformer
-from simcluster.model.families.wide_deep import WideDeep
+from simcluster.model.families import (
+    Encoder,
+    EncoderDecoder,
+    ResidualNetwork,
+    Transformer,
+    VisionTransformer,
+    WideDeep,
+)
 from simcluster.model.huggingface import config as huggingface
-from simcluster.model.layers.decoder_dimensions import Dimensions
-from simcluster.model.layers.transformer_layers import GATED
+from simcluster.model.layers import GATED, Dimensions
 from simcluster.model.model import Model
 from simcluster.model.spec.dimension_checks import (
     refuse_clashes,

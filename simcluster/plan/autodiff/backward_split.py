@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from simcluster.model import Block, Graph, Node, Phase, Role
-from simcluster.plan.recompute.selective_recompute import SUFFIX
+from simcluster.plan.recompute import SUFFIX
 
 
 def split_backward(graph: Graph) -> Graph:

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from simcluster.errors import PlanError
-from simcluster.model import ONE, Block, Gradient, Graph, Node, Operator, Phase, Role, TensorType, Value
-from simcluster.model.operators.pointwise import Add
+from simcluster.model import ONE, Add, Block, Gradient, Graph, Node, Operator, Phase, Role, TensorType, Value
 from simcluster.work import DType
 
 

@@ -11,8 +11,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Literal
 
-from simcluster.model import Block, Graph, Node, Operator, Phase, Role, TensorType, Value
-from simcluster.model.operators.pointwise import Accumulate
+from simcluster.model import Accumulate, Block, Graph, Node, Operator, Phase, Role, TensorType, Value
 from simcluster.work import DType
 
 ALL: Literal["all"] = "all"

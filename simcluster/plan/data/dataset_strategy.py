@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Cut, DeviceMatrix, Digit, Layout, Mesh, pieces
 from simcluster.model import Graph
-from simcluster.plan.rules.strategy_rule import Entry, Operands
+from simcluster.plan.rules import Entry, Operands
 
 DATA_PARALLEL, FULL_BATCH = "data_parallel", "full_batch"
 

@@ -8,15 +8,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from simcluster.cluster import Cluster, Way
-from simcluster.cluster.host.host_graph import CORE
+from simcluster.cluster import CORE, Cluster, Way
 from simcluster.document import Bytes, Duration, PositiveInt, Section
 from simcluster.errors import PlanError, Problem
 from simcluster.layout import Cut, Digit, Layout, Mesh
 from simcluster.model import Graph
 from simcluster.plan.data.dataset_strategy import DATA_PARALLEL, FULL_BATCH, Strategy, digits, given, layouts
 from simcluster.plan.data.distributed_sampler import Epoch
-from simcluster.plan.spec.strategy_spec import WrittenOperands, operands, read_operands
+from simcluster.plan.spec import WrittenOperands, operands, read_operands
 
 
 def _read(written: Any) -> Any:

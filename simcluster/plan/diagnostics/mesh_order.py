@@ -16,10 +16,9 @@ from simcluster.cluster import Cluster
 from simcluster.collectives import Selection
 from simcluster.layout import Mesh, Movement, uncut, whole
 from simcluster.model import Block, Graph, Phase
-from simcluster.plan.redistribution.nominal_costs import movement_cost
-from simcluster.plan.redistribution.redistribution_planner import Router
-from simcluster.plan.rules.strategy_rule import BATCH, PIPELINE, SEQUENCE, Roles
-from simcluster.plan.strategies.mesh_axes import EXPERTS
+from simcluster.plan.redistribution import Router, movement_cost
+from simcluster.plan.rules import BATCH, PIPELINE, SEQUENCE, Roles
+from simcluster.plan.strategies import EXPERTS
 
 _OF_A_STEP = (Phase.BEGIN, Phase.END)
 """Phases that run once per step; the others run for every micro-batch."""

@@ -8,14 +8,12 @@ from simcluster import units
 from simcluster.collectives import Selection
 from simcluster.layout import Mesh, Movement, pieces, uncut, whole_axes
 from simcluster.model import Block, Graph, Phase
-from simcluster.plan.recompute.distributed_saved_activations import is_sliced
-from simcluster.plan.redistribution.redistribution_planner import Router
-from simcluster.plan.rules.strategy_rule import BATCH, PIPELINE, Roles
-from simcluster.plan.sharding.padding import padded_dims
-from simcluster.plan.sharding.propagation import PROPAGATED
-from simcluster.plan.spec.optimizer_sharding import Sharding, expanded
-from simcluster.plan.spec.parallel_spec import ParallelSpec
-from simcluster.plan.strategies.assignment import DEFAULT, Strategies
+from simcluster.plan.recompute import is_sliced
+from simcluster.plan.redistribution import Router
+from simcluster.plan.rules import BATCH, PIPELINE, Roles
+from simcluster.plan.sharding import PROPAGATED, padded_dims
+from simcluster.plan.spec import ParallelSpec, Sharding, expanded
+from simcluster.plan.strategies import DEFAULT, Strategies
 
 
 def notes(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from simcluster import units
-from simcluster.plan.execution.execution_policy import Buckets, Conduct
+from simcluster.plan.execution import Buckets, Conduct
 
 
 def told(changes: Mapping[str, Any]) -> list[str]:

@@ -8,10 +8,15 @@ from types import MappingProxyType
 from typing import Any
 
 from simcluster.layout import Mesh
-from simcluster.plan.spec.communication_fusion import BucketsSpec, FusionSpec
-from simcluster.plan.spec.framework import BucketSpec, FrameworkMemorySpec, FrameworkSpec
-from simcluster.plan.spec.optimizer_sharding import Sharding
-from simcluster.plan.spec.parameter_fusion_ids import USUAL
+from simcluster.plan.spec import (
+    USUAL,
+    BucketSpec,
+    BucketsSpec,
+    FrameworkMemorySpec,
+    FrameworkSpec,
+    FusionSpec,
+    Sharding,
+)
 
 
 @dataclass(frozen=True, slots=True)

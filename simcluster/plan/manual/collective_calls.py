@@ -9,11 +9,10 @@ from typing import Any, ClassVar, Literal, TypeVar
 from simcluster.document import NonNegativeInt, PositiveInt, Section, validate_data
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.layout import Kind, Movement
-from simcluster.model import Operator, TensorType
-from simcluster.model.families.custom_graph import Entry
+from simcluster.model import Entry, Operator, TensorType
 from simcluster.plan.manual.collective_operator import Collective, Mirror, view
 from simcluster.plan.manual.groups import Groups
-from simcluster.plan.spec.program_spec import WORLD, GroupName
+from simcluster.plan.spec import WORLD, GroupName
 
 Reduction = Literal["sum", "max", "min", "prod"]
 Told = TypeVar("Told", bound=Section)

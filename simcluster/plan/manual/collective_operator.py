@@ -13,9 +13,7 @@ from typing import ClassVar
 
 from simcluster.errors import PlanError
 from simcluster.layout import Dims, Kind, Movement
-from simcluster.model import Array, Gradient, Operator, Region, Tape, TensorType
-from simcluster.model.operators.elementwise import Elementwise
-from simcluster.model.operators.reshape import Reshape
+from simcluster.model import Array, Elementwise, Gradient, Operator, Region, Reshape, Tape, TensorType
 from simcluster.work import Work
 
 _BACK = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from simcluster.cluster.spec.index_lists import listed
+from simcluster.cluster import listed
 from simcluster.errors import PlanError, Problem
-from simcluster.model.families.custom_graph import Entry
+from simcluster.model import Entry
 
 RANKS = "ranks"
 """The key that says which ranks run an entry."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from simcluster.errors import PlanError
 from simcluster.layout import Kind, Movement, Route, rooted
 from simcluster.model import Block, Graph, Instance, Node, Phase, Role, TensorType, Value
-from simcluster.plan.autodiff.differentiation import differentiate, gradient_name, needing
+from simcluster.plan.autodiff import differentiate, gradient_name, needing
 from simcluster.plan.manual.exchange_ends import Woven
 from simcluster.plan.manual.exchanges import Exchange
 from simcluster.plan.manual.groups import Groups

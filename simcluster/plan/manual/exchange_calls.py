@@ -9,8 +9,8 @@ from pydantic import AliasChoices, Field
 
 from simcluster.document import Name, NonNegativeInt, PositiveInt, Section
 from simcluster.errors import PlanError
-from simcluster.model.families.custom_graph import Entry
-from simcluster.plan.spec.program_spec import WORLD, GroupName
+from simcluster.model import Entry
+from simcluster.plan.spec import WORLD, GroupName
 
 Shape = Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
 Item = TypeVar("Item")

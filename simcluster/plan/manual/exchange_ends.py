@@ -7,10 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from simcluster.errors import nearest
-from simcluster.model import TensorType
-from simcluster.model.families.custom_graph import Entry, GraphWriter
-from simcluster.model.operators.concat import Concat
-from simcluster.model.operators.slice import Slice
+from simcluster.model import Concat, Entry, GraphWriter, Slice, TensorType
 from simcluster.plan.manual.collective_operator import view
 from simcluster.plan.manual.exchanges import Ends
 from simcluster.work import DType

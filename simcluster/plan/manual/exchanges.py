@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from simcluster.errors import PlanError, Problem
 from simcluster.layout import Kind
-from simcluster.model.families.custom_graph import Entry
+from simcluster.model import Entry
 from simcluster.plan.manual.collective_calls import told
 from simcluster.plan.manual.entries_by_rank import Scripts
 from simcluster.plan.manual.exchange_calls import (

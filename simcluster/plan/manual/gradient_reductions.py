@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from simcluster.document.pattern import matches
+from simcluster.document import matches
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Kind, Movement
 from simcluster.plan.manual.groups import Groups
-from simcluster.plan.optimizer.optimizer_step import WrittenReduction
-from simcluster.plan.spec.program_spec import GradientSpec
+from simcluster.plan.optimizer import WrittenReduction
+from simcluster.plan.spec import GradientSpec
 
 
 def written_reductions(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Mesh, rooted
-from simcluster.plan.spec.program_spec import WORLD
+from simcluster.plan.spec import WORLD
 
 Axes = tuple[str, ...]
 

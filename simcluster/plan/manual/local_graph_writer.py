@@ -9,10 +9,12 @@ from typing import Any
 from simcluster.document import Refused
 from simcluster.errors import PlanError, nearest
 from simcluster.layout import Strategy
-from simcluster.model import Block, BlockBuilder, Operator
-from simcluster.model.families.custom_graph import (
+from simcluster.model import (
+    Block,
+    BlockBuilder,
     Entry,
     GraphWriter,
+    Operator,
     operator_kinds,
     scalar,
     written_operator,

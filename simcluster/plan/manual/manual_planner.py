@@ -7,37 +7,27 @@ from dataclasses import replace
 
 from simcluster.errors import PlanError, Problem, SimclusterError
 from simcluster.layout import Mesh
-from simcluster.model import Graph
-from simcluster.model.operators.lamb import Lamb
-from simcluster.plan.data.batch_shares import batches
-from simcluster.plan.data.input_pipeline import check_inputs
-from simcluster.plan.diagnostics.size_limits import check_rates, check_tensors, too_large
-from simcluster.plan.execution.execution_policy import Conduct
+from simcluster.model import Graph, Lamb
+from simcluster.plan.data import batches, check_inputs
+from simcluster.plan.diagnostics import check_rates, check_tensors, too_large
+from simcluster.plan.execution import Conduct
 from simcluster.plan.manual.collective_order import check_order
 from simcluster.plan.manual.gradient_reductions import written_reductions
 from simcluster.plan.manual.groups import Groups
 from simcluster.plan.manual.rank_graphs import Programs
 from simcluster.plan.manual.tensor_parts import Holdings
-from simcluster.plan.optimizer.optimizer_step import OptimizerPlan
+from simcluster.plan.optimizer import OptimizerPlan
 from simcluster.plan.passes import Passes, differentiated
-from simcluster.plan.pipeline.placement import place
-from simcluster.plan.pipeline.schedule import Timetable, splits
-from simcluster.plan.pipeline.virtual_stages import Chain
+from simcluster.plan.pipeline import Chain, Timetable, place, splits
 from simcluster.plan.plan import Plan
 from simcluster.plan.planner_base import Planner
-from simcluster.plan.precision.formats import Formats, states_of, update_of
-from simcluster.plan.redistribution.nominal_costs import movement_cost
-from simcluster.plan.redistribution.redistribution_planner import Router
-from simcluster.plan.rules.strategy_rule import BATCH, Roles
-from simcluster.plan.sharding.batch_statistics import with_statistics
-from simcluster.plan.spec.communication_fusion import used_by
-from simcluster.plan.spec.inference_spec import InferenceSpec
-from simcluster.plan.spec.optimizer_sharding import Sharding
-from simcluster.plan.spec.parallel_spec import RecomputeSpec, TrainingSpec
-from simcluster.plan.spec.parameter_fusion_ids import fusion_ids
-from simcluster.plan.strategies.assignment import Strategies
-from simcluster.plan.strategies.mesh_axes import check_mesh, roles_of
-from simcluster.plan.subgraphs.subgraph import USUAL_GRAPHS
+from simcluster.plan.precision import Formats, states_of, update_of
+from simcluster.plan.redistribution import Router, movement_cost
+from simcluster.plan.rules import BATCH, Roles
+from simcluster.plan.sharding import with_statistics
+from simcluster.plan.spec import InferenceSpec, RecomputeSpec, Sharding, TrainingSpec, fusion_ids, used_by
+from simcluster.plan.strategies import Strategies, check_mesh, roles_of
+from simcluster.plan.subgraphs import USUAL_GRAPHS
 from simcluster.work import DType
 
 PATH = "parallel.program"

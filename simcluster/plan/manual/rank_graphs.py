@@ -14,8 +14,8 @@ from simcluster.plan.manual.groups import Groups
 from simcluster.plan.manual.layout_assignment import settled
 from simcluster.plan.manual.local_graph_writer import PartWriter
 from simcluster.plan.manual.tensor_parts import Holdings
-from simcluster.plan.precision.formats import Formats
-from simcluster.plan.spec.program_spec import ProgramSpec
+from simcluster.plan.precision import Formats
+from simcluster.plan.spec import ProgramSpec
 
 NAME = "program"
 """What the instance of a program is called; several are numbered."""

@@ -9,7 +9,7 @@ from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Layout, Mesh
 from simcluster.model import Graph, TensorType, Value
 from simcluster.plan.manual.groups import Groups
-from simcluster.plan.spec.program_spec import PartSpec, ProgramSpec
+from simcluster.plan.spec import PartSpec, ProgramSpec
 
 
 @dataclass(frozen=True, slots=True)

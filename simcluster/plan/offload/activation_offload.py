@@ -11,11 +11,10 @@ from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import replace
 
-from simcluster.model import Block, Graph, Node, Phase, Place, Role
-from simcluster.model.operators.chunks import Chunks, Together
-from simcluster.plan.execution.kernel_fusion import kernel_nodes
+from simcluster.model import Block, Chunks, Graph, Node, Phase, Place, Role, Together
+from simcluster.plan.execution import kernel_nodes
 from simcluster.plan.offload.memory_copies import relocated
-from simcluster.plan.rules.offload_rule import Offloading
+from simcluster.plan.rules import Offloading
 
 _BACKWARD = (Phase.BACKWARD, Phase.WEIGHTS)
 

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from simcluster.layout import Movement
 from simcluster.model import Block, Node, Phase, Place, Role, Value
-from simcluster.plan.execution.kernel_fusion import kernel_nodes
+from simcluster.plan.execution import kernel_nodes
 from simcluster.plan.offload.memory_copies import relocated
-from simcluster.plan.rules.offload_rule import Offloading
+from simcluster.plan.rules import Offloading
 
 _MAKING = (Phase.BACKWARD, Phase.WEIGHTS, Phase.SCATTER)
 

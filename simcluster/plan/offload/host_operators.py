@@ -14,11 +14,21 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from simcluster.cluster import Cluster
-from simcluster.document.pattern import matches
+from simcluster.document import matches
 from simcluster.errors import PlanError, Problem, nearest
-from simcluster.model import Block, Graph, Node, Operator, Phase, Place, Relocation, Role, Value
-from simcluster.model.graph.memory_place import ANY_TIME
-from simcluster.model.operators.optimizer import OptimizerOperator
+from simcluster.model import (
+    ANY_TIME,
+    Block,
+    Graph,
+    Node,
+    Operator,
+    OptimizerOperator,
+    Phase,
+    Place,
+    Relocation,
+    Role,
+    Value,
+)
 from simcluster.plan.offload.host_copy_elision import at_hand
 from simcluster.plan.offload.shared_host_placement import LASTING, used_on_the_device_too
 

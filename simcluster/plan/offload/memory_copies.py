@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from simcluster.model import Node, Phase, Place, Role, Value, legs
-from simcluster.plan.rules.offload_rule import Offloading
+from simcluster.plan.rules import Offloading
 
 
 def relocated(

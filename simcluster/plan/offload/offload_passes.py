@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from simcluster import units
-from simcluster.document.pattern import matches
+from simcluster.document import matches
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Mesh
 from simcluster.model import Block, Graph, Place
@@ -20,8 +20,8 @@ from simcluster.plan.offload.activation_offload import kept_activations, offload
 from simcluster.plan.offload.gradient_offload import gradients, leaving, reduced_once, with_views
 from simcluster.plan.offload.optimizer_state_offload import around_updates, moved_states, offload_states
 from simcluster.plan.offload.parameter_offload import kept_whole, offload_weights, weights
-from simcluster.plan.redistribution.redistribution_planner import local_bytes
-from simcluster.plan.rules.offload_rule import OFFLOAD_PATH, Offload, Offloading
+from simcluster.plan.redistribution import local_bytes
+from simcluster.plan.rules import OFFLOAD_PATH, Offload, Offloading
 
 Values = Mapping[str, str]
 """Value of a block -> what it is called in patterns, without the instance."""

@@ -12,9 +12,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from simcluster.model import Block, Node, Phase, Relocation, Role, Value
-from simcluster.plan.execution.kernel_fusion import kernel_nodes
+from simcluster.plan.execution import kernel_nodes
 from simcluster.plan.offload.memory_copies import relocated
-from simcluster.plan.rules.offload_rule import Offloading
+from simcluster.plan.rules import Offloading
 
 
 def moved_states(block: Block) -> dict[str, str]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from simcluster.model import Block, Node, Phase, Place, Role, Value
 from simcluster.plan.offload.memory_copies import relocated
-from simcluster.plan.rules.offload_rule import Offloading
+from simcluster.plan.rules import Offloading
 
 _BROUGHT = {
     Phase.GATHER: Phase.GATHER,

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 
 from simcluster.model import Graph, Instance, Role
-from simcluster.plan.optimizer.fsdp_units import gathered_name, whole_name
+from simcluster.plan.optimizer import gathered_name, whole_name
 
 LASTING = (Role.PARAMETER, Role.STATE, Role.COPY, Role.ACCUMULATOR, Role.BUFFER)
 """What lasts from step to step."""

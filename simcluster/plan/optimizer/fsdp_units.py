@@ -17,12 +17,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from simcluster.layout import Layout, Mesh, Strategy
-from simcluster.model import Block, Node, Phase, Role, TensorType, Value
-from simcluster.model.operators.cast import Cast
-from simcluster.model.operators.pointwise import Add
-from simcluster.plan.redistribution.coalescing import Journey, together
-from simcluster.plan.redistribution.redistribution_planner import Router
-from simcluster.plan.spec.optimizer_sharding import Sharding
+from simcluster.model import Add, Block, Cast, Node, Phase, Role, TensorType, Value
+from simcluster.plan.redistribution import Journey, Router, together
+from simcluster.plan.spec import Sharding
 from simcluster.work import DType
 
 

@@ -11,10 +11,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 from simcluster.layout import Layout, Mesh
-from simcluster.model import Block, Graph, Instance, Node, Phase, Role, TensorType, Value
-from simcluster.model.operators.clip import ClipFactor, ScaleGradient, SumOfSquares
-from simcluster.model.operators.optimizer import OptimizerOperator
-from simcluster.plan.redistribution.redistribution_planner import Router
+from simcluster.model import (
+    Block,
+    ClipFactor,
+    Graph,
+    Instance,
+    Node,
+    OptimizerOperator,
+    Phase,
+    Role,
+    ScaleGradient,
+    SumOfSquares,
+    TensorType,
+    Value,
+)
+from simcluster.plan.redistribution import Router
 from simcluster.work import DType
 
 CLIP = "clip"

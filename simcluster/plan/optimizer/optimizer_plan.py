@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from simcluster.document.pattern import matches
+from simcluster.document import matches
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Movement
-from simcluster.model import Block, Graph
-from simcluster.model.operators.optimizer import Update
-from simcluster.model.optimizer_rules import Rules, Updates
-from simcluster.plan.spec.optimizer_sharding import Sharding
+from simcluster.model import Block, Graph, Rules, Update, Updates
+from simcluster.plan.spec import Sharding
 from simcluster.work import DType
 
 

@@ -11,22 +11,30 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from simcluster.document.pattern import matches
+from simcluster.document import matches
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Layout, Mesh, Movement, Strategy, restricted
-from simcluster.model import Block, Graph, Instance, Node, Phase, Role, TensorType, Value
-from simcluster.model.operators.cast import Cast
-from simcluster.model.operators.elementwise import Elementwise
-from simcluster.model.operators.optimizer import Update
-from simcluster.model.operators.sparse_updates import RowUpdate
+from simcluster.model import (
+    Block,
+    Cast,
+    Elementwise,
+    Graph,
+    Instance,
+    Node,
+    Phase,
+    Role,
+    RowUpdate,
+    TensorType,
+    Update,
+    Value,
+)
 from simcluster.plan.optimizer.fsdp_units import Tie, with_units
 from simcluster.plan.optimizer.optimizer_plan import Group as Group
 from simcluster.plan.optimizer.optimizer_plan import OptimizerPlan as OptimizerPlan
 from simcluster.plan.optimizer.optimizer_plan import WrittenReduction as WrittenReduction
 from simcluster.plan.optimizer.optimizer_plan import check_groups
-from simcluster.plan.redistribution.coalescing import Journey, Step, together
-from simcluster.plan.redistribution.redistribution_planner import Router
-from simcluster.plan.spec.optimizer_sharding import Sharding
+from simcluster.plan.redistribution import Journey, Router, Step, together
+from simcluster.plan.spec import Sharding
 from simcluster.work import DType
 
 

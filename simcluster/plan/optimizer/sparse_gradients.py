@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from simcluster.errors import PlanError
-from simcluster.model import Block, Graph, Node, Operator, Role, Value
-from simcluster.model.optimizer_rules import Rules
+from simcluster.model import Block, Graph, Node, Operator, Role, Rules, Value
 
 
 def by_rows(graph: Graph, rules: Rules, num_terms: int) -> Graph:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from simcluster.layout import Layout, Strategy
 from simcluster.model import Block, Decomposition, Graph, Node, Operator, Phase, Role, Value
-from simcluster.plan.redistribution.redistribution_planner import Router
+from simcluster.plan.redistribution import Router
 
 _WHOLE = ("elements",)
 

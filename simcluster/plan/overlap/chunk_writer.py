@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from simcluster.layout import Mesh, Movement
-from simcluster.model import Block, Node, Operator, TensorType, Value
-from simcluster.model.operators.chunks import Chunks, Together
-from simcluster.plan.execution.kernel_order import KernelOrder
+from simcluster.model import Block, Chunks, Node, Operator, TensorType, Together, Value
+from simcluster.plan.execution import KernelOrder
 from simcluster.plan.overlap.chunk_dims import runs_of
 
 

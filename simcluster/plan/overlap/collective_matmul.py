@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 
 from simcluster.layout import Kind, Mesh, Movement, base_axis, whole
 from simcluster.model import Graph, Node, Operator, Phase, Role
-from simcluster.plan.execution.kernel_order import KernelOrder
+from simcluster.plan.execution import KernelOrder
 from simcluster.plan.overlap.chunk_dims import GATHERS, REDUCES, Cut, divides, spread
 from simcluster.plan.overlap.chunk_writer import Chain, in_chains
-from simcluster.plan.spec.overlap_spec import OverlapSpec
+from simcluster.plan.spec import OverlapSpec
 
 _PHASES = (Phase.FORWARD, Phase.BACKWARD, Phase.WEIGHTS)
 _FAMILY = "matmul"

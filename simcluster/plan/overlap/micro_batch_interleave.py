@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from simcluster.errors import PlanError
-from simcluster.plan.pipeline.schedule import Action, Timetable
-from simcluster.plan.spec.framework import FrameworkSpec
+from simcluster.plan.pipeline import Action, Timetable
+from simcluster.plan.spec import FrameworkSpec
 
 PATH = "parallel.copies"
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from simcluster.errors import PlanError
-from simcluster.plan.pipeline.schedule import BACKWARD, FORWARD, Action, Schedule
+from simcluster.plan.pipeline.action import BACKWARD, FORWARD, Action
+from simcluster.plan.pipeline.schedule import Schedule
 from simcluster.plan.pipeline.virtual_stages import Chain
 
 

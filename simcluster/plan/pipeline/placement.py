@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from simcluster.document.pattern import matches
+from simcluster.document import matches
 from simcluster.errors import PlanError
 from simcluster.model import Graph, Instance
 from simcluster.plan.pipeline.virtual_stages import Chain

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
-from simcluster.plan.pipeline.schedule import BACKWARD, FORWARD, INPUTS, WEIGHTS, Action
+from simcluster.plan.pipeline.action import BACKWARD, FORWARD, INPUTS, WEIGHTS, Action
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simcluster.plan.pipeline.schedule import FORWARD, INPUTS, WEIGHTS, Action
+from simcluster.plan.pipeline.action import FORWARD, INPUTS, WEIGHTS, Action
 
 
 def late_weights(num_micro_batches: int, warmup: int, late: int) -> tuple[Action, ...]:

@@ -5,15 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simcluster.errors import PlanError, nearest
-from simcluster.model.operators.lamb import Lamb
-from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, Sgd, Update
-from simcluster.model.operators.sparse_optimizers import Ftrl, LazyAdam
-from simcluster.plan.optimizer.optimizer_plan import Group
+from simcluster.model import Adam, AdamW, Ftrl, Lamb, LazyAdam, Momentum, Sgd, Update
+from simcluster.plan.optimizer import Group
 from simcluster.plan.precision.fp8_matmuls import Fp8Plan
-from simcluster.plan.spec.framework import FrameworkSpec
-from simcluster.plan.spec.optimizer_sharding import Sharding
-from simcluster.plan.spec.optimizer_spec import OptimizerSpec, RuleSpec
-from simcluster.plan.spec.parallel_spec import Fp8Spec, PrecisionSpec
+from simcluster.plan.spec import Fp8Spec, FrameworkSpec, OptimizerSpec, PrecisionSpec, RuleSpec, Sharding
 from simcluster.work import DType
 
 _KINDS: tuple[type[Update], ...] = (Sgd, Momentum, Adam, AdamW, Lamb, LazyAdam)

@@ -6,8 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from simcluster.layout import Kind, Movement
-from simcluster.model import Block, Graph, Node, Phase, Role
-from simcluster.model.operators.fp8 import Fp8Cast
+from simcluster.model import Block, Fp8Cast, Graph, Node, Phase, Role
 
 
 def repeated(graph: Graph) -> Graph:

@@ -16,10 +16,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from simcluster.document.pattern import matches
+from simcluster.document import matches
 from simcluster.errors import PlanError
-from simcluster.model import Block, Graph, Node, Operator, Phase, Role, TensorType, Value
-from simcluster.model.operators.fp8 import E4M3, E5M2, Fp8Cast
+from simcluster.model import E4M3, E5M2, Block, Fp8Cast, Graph, Node, Operator, Phase, Role, TensorType, Value
 from simcluster.work import DType
 
 _GRADIENTS = (Role.GRADIENT, Role.SUM)

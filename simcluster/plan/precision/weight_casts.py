@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from simcluster.model import Block, Graph, Node, Phase, Role, TensorType, Value
-from simcluster.model.operators.cast import Cast
+from simcluster.model import Block, Cast, Graph, Node, Phase, Role, TensorType, Value
 from simcluster.work import DType
 
 

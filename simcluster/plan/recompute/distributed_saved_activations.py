@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from simcluster.layout import Layout, Mesh
 from simcluster.model import Block, Graph, Instance, Node, Phase, Role, Value
-from simcluster.plan.redistribution.redistribution_planner import Router
+from simcluster.plan.redistribution import Router
 
 PART = ".part"
 """What is kept of an input is called after it."""

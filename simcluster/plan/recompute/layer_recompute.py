@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
-from simcluster.document.pattern import matches
+from simcluster.document import matches
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.model import Block, Graph, Instance, Node, Phase, Role
-from simcluster.plan.pipeline.placement import is_layer
+from simcluster.plan.pipeline import is_layer
 from simcluster.plan.recompute.selective_recompute import SUFFIX, selected
-from simcluster.plan.spec.recompute_spec import PATH, Layers
+from simcluster.plan.spec import PATH, Layers
 
 
 def recomputed_layers(graph: Graph, layers: Layers) -> frozenset[str]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from simcluster.errors import PlanError, Problem
 from simcluster.model import Block, Graph, Phase
-from simcluster.plan.pipeline.action import RECOMPUTE, Action, Timetable
+from simcluster.plan.pipeline import RECOMPUTE, Action, Timetable
 from simcluster.plan.recompute.selective_recompute import SUFFIX
 
 PATH = "parallel.schedule"

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from simcluster.document.pattern import matches
+from simcluster.document import matches
 from simcluster.errors import PlanError, Problem
 from simcluster.layout import Movement
 from simcluster.model import Block, Graph, Instance, Node, Phase, Role
-from simcluster.plan.spec.recompute_spec import PATH
+from simcluster.plan.spec import PATH
 
 SUFFIX = ".recompute"
 """What the copies of nodes, values and blocks end with."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.collectives.traffic.imbalance import Imbalance, Law
+from simcluster.collectives import Imbalance, Law
 from simcluster.errors import PlanError
 
 Ints = NDArray[np.int64]

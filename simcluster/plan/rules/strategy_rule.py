@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from simcluster.document.pattern import matches
+from simcluster.document import matches
 from simcluster.layout import Cut, Digit, Mesh, MindSporeLayout, Side, pieces
 
 Split = Mapping[str, tuple[str, ...]]

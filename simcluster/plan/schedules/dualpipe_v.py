@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from simcluster.plan.pipeline.schedule import Action, Schedule
-from simcluster.plan.pipeline.v_shape import Line
-from simcluster.plan.pipeline.virtual_stages import Chain
+from simcluster.plan.pipeline import Action, Chain, Line, Schedule
 
 
 class DualPipeV(Schedule):

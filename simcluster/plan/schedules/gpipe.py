@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from simcluster.plan.pipeline.schedule import BACKWARD, FORWARD, Action, Schedule
+from simcluster.plan.pipeline import BACKWARD, FORWARD, Action, Schedule
 
 
 class GPipe(Schedule):

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from simcluster.errors import PlanError
-from simcluster.plan.pipeline.interleaved_order import interleaved
-from simcluster.plan.pipeline.schedule import Action, Schedule
-from simcluster.plan.pipeline.virtual_stages import Chain
+from simcluster.plan.pipeline import Action, Chain, Schedule, interleaved
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from simcluster.plan.pipeline.interleaved_order import interleaved, spread
-from simcluster.plan.pipeline.schedule import Action, Schedule
-from simcluster.plan.pipeline.virtual_stages import Chain
+from simcluster.plan.pipeline import Action, Chain, Schedule, interleaved, spread
 
 
 @dataclass(frozen=True)

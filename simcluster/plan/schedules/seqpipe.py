@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from simcluster.plan.pipeline.interleaved_order import interleaved
-from simcluster.plan.pipeline.schedule import Action, Schedule
+from simcluster.plan.pipeline import Action, Schedule, interleaved
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from simcluster.errors import PlanError
-from simcluster.plan.pipeline.interleaved_order import ChunksInSlices, in_cycles
-from simcluster.plan.pipeline.schedule import Action
+from simcluster.plan.pipeline import Action, ChunksInSlices, in_cycles
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from simcluster.plan.pipeline.interleaved_order import ChunksInSlices, in_cycles
-from simcluster.plan.pipeline.schedule import Action
+from simcluster.plan.pipeline import Action, ChunksInSlices, in_cycles
 
 
 @dataclass(frozen=True)

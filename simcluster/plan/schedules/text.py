@@ -7,8 +7,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from simcluster.errors import PlanError
-from simcluster.plan.pipeline.schedule import Action, Schedule, Timetable, parse
-from simcluster.plan.pipeline.virtual_stages import Chain
+from simcluster.plan.pipeline import Action, Chain, Schedule, Timetable, parse
 
 FOLDED = "folded"
 

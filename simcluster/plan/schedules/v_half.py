@@ -8,8 +8,7 @@ from functools import cache
 from itertools import count
 from typing import ClassVar
 
-from simcluster.plan.pipeline.schedule import FORWARD, INPUTS, WEIGHTS, Action, Schedule
-from simcluster.plan.pipeline.virtual_stages import Chain
+from simcluster.plan.pipeline import FORWARD, INPUTS, WEIGHTS, Action, Chain, Schedule
 
 PERIOD = 6
 """Passes of a micro-batch on every stage: forward, backward and weight gradients of two chunks."""

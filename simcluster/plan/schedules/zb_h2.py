@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from simcluster.plan.pipeline.schedule import Action, Schedule
-from simcluster.plan.pipeline.zero_bubble_order import late_weights
+from simcluster.plan.pipeline import Action, Schedule, late_weights
 
 
 class ZeroBubbleH2(Schedule):

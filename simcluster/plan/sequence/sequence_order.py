@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from simcluster.errors import PlanError
-from simcluster.model import Block, Graph, Node, Operator
-from simcluster.model.graph.zigzag_order import Zigzag
-from simcluster.plan.rules.strategy_rule import SEQ
+from simcluster.model import Block, Graph, Node, Operator, Zigzag
+from simcluster.plan.rules import SEQ
 
 
 def in_order(graph: Graph, slices: int, path: str) -> Graph:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 from simcluster.errors import PlanError, Problem
 from simcluster.model import Block, Graph, Instance, Node, Operator, Part, Role, Value
-from simcluster.plan.rules.strategy_rule import SEQ
-from simcluster.plan.spec.optimizer_sharding import Sharding
+from simcluster.plan.rules import SEQ
+from simcluster.plan.spec import Sharding
 
 PATH = "parallel.schedule.slices"
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 
 from simcluster.layout import Dims, Kind, Layout, Mesh, Movement, Strategy
 from simcluster.model import Block, Node, Operator, Phase, Role, Value
-from simcluster.plan.autodiff.differentiation import GRADIENT_SUM
-from simcluster.plan.redistribution.redistribution_planner import Router, local_bytes
+from simcluster.plan.autodiff import GRADIENT_SUM
+from simcluster.plan.redistribution import Router, local_bytes
 from simcluster.plan.sharding.padding import Padding
 from simcluster.plan.sharding.sharded_values import Workbench
 

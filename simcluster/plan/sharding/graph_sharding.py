@@ -13,9 +13,9 @@ from types import MappingProxyType
 from simcluster.errors import PlanError
 from simcluster.layout import Layout, Mesh, Strategy
 from simcluster.model import Block, Graph, Instance, Node, Operator, Phase, Role
-from simcluster.plan.redistribution.redistribution_planner import Router
+from simcluster.plan.redistribution import Router
 from simcluster.plan.sharding.block_sharder import BlockSharder
-from simcluster.plan.strategies.assignment import Strategies
+from simcluster.plan.strategies import Strategies
 
 _Key = tuple[object, ...]
 

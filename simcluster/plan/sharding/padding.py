@@ -14,7 +14,7 @@ from simcluster.errors import PlanError
 from simcluster.layout import Dims, Layout, Mesh, Strategy, needed, refusal, zeros
 from simcluster.model import Graph, Node, Operator, Phase, Role
 from simcluster.plan.sharding.sharded_values import Workbench
-from simcluster.plan.strategies.assignment import Strategies
+from simcluster.plan.strategies import Strategies
 
 Zero = tuple[frozenset[int], ...]
 """For every output the dims, by their place, whose padding is zero."""

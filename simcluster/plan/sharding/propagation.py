@@ -21,12 +21,12 @@ from dataclasses import dataclass, field, replace
 from simcluster.errors import PlanError
 from simcluster.layout import Dims, Layout, Mesh, Strategy, refusal
 from simcluster.model import Graph, Node, Phase, TensorType
-from simcluster.plan.redistribution.redistribution_planner import Router
-from simcluster.plan.rules.strategy_rule import BATCH, Roles
+from simcluster.plan.redistribution import Router
+from simcluster.plan.rules import BATCH, Roles
 from simcluster.plan.sharding.block_sharder import operator_of
 from simcluster.plan.sharding.propagation_edges import Edge, Place, Vertex, edges_of
-from simcluster.plan.strategies.assignment import DEFAULT, Strategies
-from simcluster.plan.subgraphs.boundary_constraints import Pin, Pins
+from simcluster.plan.strategies import DEFAULT, Strategies
+from simcluster.plan.subgraphs import Pin, Pins
 from simcluster.work import Work
 
 PROPAGATED = "propagation"

@@ -7,9 +7,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from simcluster.layout import Kind, Layout, Movement, Strategy
-from simcluster.model import Node, Phase, Role, TensorType, Value
-from simcluster.model.operators.padding_mask import Mask
-from simcluster.plan.redistribution.redistribution_planner import Router
+from simcluster.model import Mask, Node, Phase, Role, TensorType, Value
+from simcluster.plan.redistribution import Router
 
 
 @dataclass

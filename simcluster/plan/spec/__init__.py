@@ -1,1 +1,88 @@
 """The scenario's training, inference and parallel sections, and framework profiles, as they are written."""
+
+from simcluster.plan.spec.allocator import AllocatorSpec, PoolSpec
+from simcluster.plan.spec.communication_fusion import (
+    AUTO_MB,
+    MB,
+    BucketsSpec,
+    FusionSpec,
+    idle,
+    reduced_by,
+    used_by,
+)
+from simcluster.plan.spec.framework import IDEAL, BucketSpec, FrameworkMemorySpec, FrameworkSpec
+from simcluster.plan.spec.inference_spec import InferenceSpec, Task, samples
+from simcluster.plan.spec.offload_spec import CategorySpec, OffloadSpec
+from simcluster.plan.spec.optimizer_sharding import OptimizerShardingSpec, Sharding, chosen, expanded, groups
+from simcluster.plan.spec.optimizer_spec import OptimizerSpec, RuleSpec
+from simcluster.plan.spec.overlap_spec import OverlapSpec
+from simcluster.plan.spec.parallel_spec import ParallelSpec, RecipeSpec, TrainingSpec
+from simcluster.plan.spec.parameter_fusion_ids import ALONE, USUAL, fusion_ids
+from simcluster.plan.spec.precision_spec import Fp8Spec, PrecisionSpec
+from simcluster.plan.spec.program_spec import WORLD, GradientSpec, GroupName, PartSpec, ProgramSpec
+from simcluster.plan.spec.recompute_spec import PATH, Layers, RecomputeSpec, in_blocks
+from simcluster.plan.spec.routing_spec import RoutingSpec
+from simcluster.plan.spec.schedule_spec import ScheduleSpec, schedule_kinds
+from simcluster.plan.spec.strategy_spec import (
+    StrategySpec,
+    WrittenOperands,
+    by_heads,
+    operands,
+    read_operands,
+)
+from simcluster.plan.spec.subgraph_spec import PieceSpec
+
+__all__ = [
+    "ALONE",
+    "AUTO_MB",
+    "IDEAL",
+    "MB",
+    "PATH",
+    "USUAL",
+    "WORLD",
+    "AllocatorSpec",
+    "BucketSpec",
+    "BucketsSpec",
+    "CategorySpec",
+    "Fp8Spec",
+    "FrameworkMemorySpec",
+    "FrameworkSpec",
+    "FusionSpec",
+    "GradientSpec",
+    "GroupName",
+    "InferenceSpec",
+    "Layers",
+    "OffloadSpec",
+    "OptimizerShardingSpec",
+    "OptimizerSpec",
+    "OverlapSpec",
+    "ParallelSpec",
+    "PartSpec",
+    "PieceSpec",
+    "PoolSpec",
+    "PrecisionSpec",
+    "ProgramSpec",
+    "RecipeSpec",
+    "RecomputeSpec",
+    "RoutingSpec",
+    "RuleSpec",
+    "ScheduleSpec",
+    "Sharding",
+    "StrategySpec",
+    "Task",
+    "TrainingSpec",
+    "WrittenOperands",
+    "by_heads",
+    "chosen",
+    "expanded",
+    "fusion_ids",
+    "groups",
+    "idle",
+    "in_blocks",
+    "operands",
+    "read_operands",
+    "reduced_by",
+    "samples",
+    "schedule_kinds",
+    "used_by",
+]

@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Literal
 from pydantic import model_validator
 
 from simcluster.document import PositiveInt, Refused, Section
-from simcluster.model.layers.generation import Generation
-from simcluster.plan.spec.parallel_spec import FloatName, PrecisionSpec, TrainingSpec
+from simcluster.model import Generation
+from simcluster.plan.spec.parallel_spec import TrainingSpec
+from simcluster.plan.spec.precision_spec import FloatName, PrecisionSpec
 from simcluster.plan.spec.routing_spec import RoutingSpec
 from simcluster.work import DType
 

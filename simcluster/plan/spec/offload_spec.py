@@ -12,7 +12,7 @@ from pydantic import AliasChoices, Field, StrictBool, model_validator
 
 from simcluster.document import Bytes, Duration, Name, NonNegativeInt, PositiveInt, Refused, Section
 from simcluster.model import Place
-from simcluster.plan.rules.offload_rule import CATEGORIES, Offload, Offloading, Rates
+from simcluster.plan.rules import CATEGORIES, Offload, Offloading, Rates
 
 Share = Annotated[float, Field(gt=0.0, le=1.0)]
 """A part of a whole, without nothing."""

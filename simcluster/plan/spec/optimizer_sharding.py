@@ -30,12 +30,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, Field, StrictBool, model_validator
 
-from simcluster.document import Bytes, Name, PositiveInt, Refused, Section
-from simcluster.document.pattern import matches
+from simcluster.document import Bytes, Name, PositiveInt, Refused, Section, matches
 from simcluster.errors import PlanError, nearest
 from simcluster.layout import Digit, Layout, Mesh, spans, whole_axes
 from simcluster.model import TensorType
-from simcluster.plan.rules.strategy_rule import BATCH, SEQUENCE, Roles
+from simcluster.plan.rules import BATCH, SEQUENCE, Roles
 
 Split = Literal["flat", "rows"]
 

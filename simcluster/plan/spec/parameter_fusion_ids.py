@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from simcluster.document import Name, NonNegativeInt, Section
-from simcluster.document.pattern import matches
+from simcluster.document import Name, NonNegativeInt, Section, matches
 from simcluster.errors import PlanError, Problem, nearest
 
 USUAL = 1

@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StrictBool, model_validator
 
 from simcluster.document import Name, NonNegativeInt, PositiveInt, Refused, Section
-from simcluster.model.families.custom_graph import Entry
-from simcluster.model.spec.graph_spec import entries, numbered
+from simcluster.model import Entry, entries, numbered
 
 WORLD = ("world", "hccl_world_group", "nccl_world_group")
 """What the group of all ranks may be called."""

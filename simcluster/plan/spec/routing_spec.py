@@ -6,9 +6,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from simcluster.collectives.traffic.imbalance import Imbalance
+from simcluster.collectives import Imbalance
 from simcluster.document import Name, NonNegativeFloat, NonNegativeInt, Refused, Section
-from simcluster.plan.rules.expert_routing import Routing
+from simcluster.plan.rules import Routing
 
 Row = Annotated[tuple[NonNegativeFloat, ...], Field(min_length=1)]
 

@@ -9,13 +9,12 @@ from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from simcluster.document import Name, PositiveInt, Refused, Section
 from simcluster.errors import PlanError, nearest
-from simcluster.plan.pipeline.schedule import Schedule, parse
-from simcluster.plan.pipeline.virtual_stages import Chain
+from simcluster.plan.pipeline import Chain, Schedule, parse
 from simcluster.plan.spec.framework import FrameworkSpec
 from simcluster.registry import kinds
 
 
-def schedules() -> dict[str, type[Schedule]]:
+def schedule_kinds() -> dict[str, type[Schedule]]:
     """The pipeline schedules by kind."""
     return kinds("simcluster.plan.schedules", Schedule)
 
@@ -25,7 +24,7 @@ class ScheduleSpec(Section):
 
     shorthand: ClassVar[str] = "kind"
 
-    kind: Name = Field(default="1f1b", json_schema_extra={"enum": [*sorted(schedules())]})
+    kind: Name = Field(default="1f1b", json_schema_extra={"enum": [*sorted(schedule_kinds())]})
     """Which rule orders the forwards and backwards of the micro-batches; text: ``text`` does."""
 
     chunks: PositiveInt | None = None
@@ -62,19 +61,19 @@ class ScheduleSpec(Section):
         if not isinstance(written, str):
             return written
         found = written.lower().replace("-", "_")
-        return found if found in schedules() else written
+        return found if found in schedule_kinds() else written
 
     @model_validator(mode="after")
     def _is_known(self) -> ScheduleSpec:
-        found = schedules().get(self.kind)
+        found = schedule_kinds().get(self.kind)
         if found is None:
             raise Refused(
-                f"unknown schedule '{self.kind}'", path="kind", hint=nearest(self.kind, schedules())
+                f"unknown schedule '{self.kind}'", path="kind", hint=nearest(self.kind, schedule_kinds())
             )
         takes = {each.name: each for each in fields(found)}
         for name in self._given:
             if name not in takes:
-                able = [kind for kind, each in schedules().items() if name in each.__match_args__]
+                able = [kind for kind, each in schedule_kinds().items() if name in each.__match_args__]
                 raise Refused(
                     f"schedule {self.kind} takes no {name}", path=name, hint=f"with kind {' or '.join(able)}"
                 )
@@ -104,7 +103,7 @@ class ScheduleSpec(Section):
 
     def build(self) -> Schedule:
         """The schedule."""
-        return schedules()[self.kind](**self._given)
+        return schedule_kinds()[self.kind](**self._given)
 
     def overlapped(self, framework: FrameworkSpec, chain: Chain) -> bool:
         """Whether kernels go on beside transfers between stages; PlanError where they have to."""

@@ -11,7 +11,7 @@ from pydantic import AliasChoices, BeforeValidator, Field, StrictBool, model_val
 from simcluster.document import Name, PositiveInt, Refused, Section
 from simcluster.errors import ScenarioError
 from simcluster.layout import MindSporeLayout
-from simcluster.plan.rules.strategy_rule import Entry, Operands, Rule
+from simcluster.plan.rules import Entry, Operands, Rule
 
 Axes = Name | tuple[Name, ...]
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AliasChoices, BeforeValidator, Field
 
 from simcluster.document import Name, Section
-from simcluster.plan.rules.subgraph_rule import Shard
+from simcluster.plan.rules import Shard
 from simcluster.plan.spec.strategy_spec import OperandsField, WrittenEntry, operands, read_tuple
 
 DeviceKind = Literal["Ascend", "GPU", "CPU"]

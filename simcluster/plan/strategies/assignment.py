@@ -11,20 +11,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from simcluster.document.pattern import matches
+from simcluster.document import matches
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Dims, Layout, Mesh, Strategy, refusal, whole
 from simcluster.model import Block, Graph, Node, Operator, Phase
-from simcluster.plan.rules.strategy_rule import (
-    BATCH,
-    SEQ,
-    SEQUENCE,
-    Roles,
-    Rule,
-    Split,
-    first_rule,
-    stage_devices,
-)
+from simcluster.plan.rules import BATCH, SEQ, SEQUENCE, Roles, Rule, Split, first_rule, stage_devices
 from simcluster.plan.strategies.operand_splits import Unfit, Wish, wishes
 
 DEFAULT = "default"

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from simcluster.cluster import Cluster
 from simcluster.errors import Problem, nearest
 from simcluster.layout import Mesh, uncut, whole
-from simcluster.plan.rules.strategy_rule import BATCH, PIPELINE, SEQUENCE, Roles, Rule
-from simcluster.plan.spec.parallel_spec import ParallelSpec
+from simcluster.plan.rules import BATCH, PIPELINE, SEQUENCE, Roles, Rule
+from simcluster.plan.spec import ParallelSpec
 
 CONTEXT = "context"
 """The axis that usually splits sequences."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from simcluster.errors import PlanError, Problem
 from simcluster.layout import Cut, Digit, Mesh
 from simcluster.model import Graph, Operator, Phase
-from simcluster.plan.rules.strategy_rule import Roles, Rule, first_rule, stage_devices
+from simcluster.plan.rules import Roles, Rule, first_rule, stage_devices
 from simcluster.plan.strategies.operand_splits import Unfit, wishes
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from simcluster.layout import DeviceMatrix, Digit, Dims, MindSporeLayout, Side
-from simcluster.plan.rules.strategy_rule import Entry, Operands, Rule, Token
+from simcluster.plan.rules import Entry, Operands, Rule, Token
 
 Tokens = tuple[Token, ...]
 

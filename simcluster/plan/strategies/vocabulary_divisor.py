@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from simcluster.layout import Digit, Mesh
 from simcluster.model import Graph, Operator
-from simcluster.plan.rules.strategy_rule import Roles, Rule, Token, first_rule, stage_devices
+from simcluster.plan.rules import Roles, Rule, Token, first_rule, stage_devices
 from simcluster.plan.strategies.operand_splits import Unfit, wishes
 
 VOCABULARY = "vocab"

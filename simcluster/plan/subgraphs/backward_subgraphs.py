@@ -11,11 +11,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from simcluster.layout import Movement
-from simcluster.model import Block, Graph, Node, Phase
-from simcluster.model.operators.cast import Cast
-from simcluster.model.operators.fp8 import Fp8Cast
-from simcluster.model.operators.pointwise import Accumulate
-from simcluster.plan.autodiff.differentiation import GRADIENT_SUM
+from simcluster.model import Accumulate, Block, Cast, Fp8Cast, Graph, Node, Phase
+from simcluster.plan.autodiff import GRADIENT_SUM
 
 _GRAPHS = (Phase.FORWARD, Phase.BACKWARD, Phase.WEIGHTS)
 

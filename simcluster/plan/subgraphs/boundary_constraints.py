@@ -12,9 +12,18 @@ from dataclasses import dataclass, field, replace
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Digit, Layout, Mesh, Strategy
 from simcluster.model import Block, Graph, Node, Operator, Phase
-from simcluster.plan.rules.strategy_rule import Entry, Operands, Roles, stage_devices
-from simcluster.plan.strategies.assignment import DEFAULT, Strategies, impossible, remainder, several
-from simcluster.plan.strategies.operand_splits import Tokens, Unfit, matrix_of, tensor_of
+from simcluster.plan.rules import Entry, Operands, Roles, stage_devices
+from simcluster.plan.strategies import (
+    DEFAULT,
+    Strategies,
+    Tokens,
+    Unfit,
+    impossible,
+    matrix_of,
+    remainder,
+    several,
+    tensor_of,
+)
 from simcluster.plan.subgraphs.subgraph import Piece, Pieces, general
 
 Splits = tuple[tuple[str, tuple[str, ...]], ...]

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from simcluster.cluster import Cluster
-from simcluster.document.pattern import matches
+from simcluster.document import matches
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.model import Block, Graph, Instance, Node, Phase
-from simcluster.plan.rules.subgraph_rule import Shard
-from simcluster.plan.spec.framework import FrameworkSpec
+from simcluster.plan.rules import Shard
+from simcluster.plan.spec import FrameworkSpec
 
 EVERYTHING = "*"
 """The name of a piece that is made of unlike parts of its block."""

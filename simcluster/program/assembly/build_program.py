@@ -7,23 +7,14 @@ from dataclasses import dataclass, replace
 
 from simcluster.layout import Mesh
 from simcluster.model import Graph, Phase
-from simcluster.plan.data.input_pipeline import Inputs
-from simcluster.plan.execution.execution_policy import FREE, Conduct
-from simcluster.plan.pipeline.schedule import Timetable
-from simcluster.plan.pipeline.virtual_stages import Chain
-from simcluster.plan.subgraphs.subgraph import USUAL_GRAPHS, Graphs
+from simcluster.plan import FREE, USUAL_GRAPHS, Chain, Conduct, Graphs, Inputs, Timetable
 from simcluster.program.assembly.disk_sums import with_sums
 from simcluster.program.assembly.input_pipeline import Fed, input_buffer, input_codes, with_inputs
 from simcluster.program.assembly.offload_prefetch import with_fetches
 from simcluster.program.assembly.persistent_buffers import placeholders, residents_of
-from simcluster.program.buckets.communication_buckets import Travel
-from simcluster.program.buckets.fsdp_executions import with_units
-from simcluster.program.isa.instruction import COMPUTE, HOST, Execution
-from simcluster.program.isa.program import PartProgram, Program, Resident
-from simcluster.program.lowering.block_lowering import Lowering
-from simcluster.program.lowering.code_table import CodeTable
-from simcluster.program.lowering.host_device_copies import in_turn
-from simcluster.program.lowering.phases import (
+from simcluster.program.buckets import Travel, with_units
+from simcluster.program.isa import COMPUTE, HOST, Execution, PartProgram, Program, Resident
+from simcluster.program.lowering import (
     BEGIN,
     FETCH,
     FORWARD,
@@ -31,11 +22,11 @@ from simcluster.program.lowering.phases import (
     NORM,
     PREPARE,
     UPDATE,
+    CodeTable,
+    Lowering,
+    in_turn,
 )
-from simcluster.program.stages.schedule_expansion import Acted
-from simcluster.program.stages.stage_boundary import Crossings
-from simcluster.program.stages.stage_context import Part
-from simcluster.program.stages.value_names import holders
+from simcluster.program.stages import Acted, Crossings, Part, holders
 
 
 def build(

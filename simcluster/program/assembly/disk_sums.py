@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from simcluster.cluster import Way
-from simcluster.program.isa.instruction import Code, Execution
-from simcluster.program.lowering.code_table import CodeTable
-from simcluster.program.lowering.phases import SCATTER
+from simcluster.program.isa import Code, Execution
+from simcluster.program.lowering import SCATTER, CodeTable
 
 
 def with_sums(

@@ -15,18 +15,9 @@ import numpy as np
 
 from simcluster.cluster import Way
 from simcluster.model import Place
-from simcluster.plan.data.input_pipeline import Inputs
-from simcluster.program.isa.instruction import (
-    COMPUTE,
-    INPUT,
-    Action,
-    Category,
-    Code,
-    Execution,
-    Instruction,
-)
-from simcluster.program.isa.program import Resident
-from simcluster.program.lowering.phases import FORWARD
+from simcluster.plan import Inputs
+from simcluster.program.isa import COMPUTE, INPUT, Action, Category, Code, Execution, Instruction, Resident
+from simcluster.program.lowering import FORWARD
 
 READ, DECODE, TO_DEVICE = f"{INPUT} (read)", f"{INPUT} (decode)", f"{INPUT} (copy)"
 """The streams of the input pipeline."""

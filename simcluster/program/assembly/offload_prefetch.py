@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from simcluster.model import Place, Relocation
-from simcluster.program.isa.instruction import Code, Execution
-from simcluster.program.lowering.phases import BACKWARD, FORWARD, WEIGHTS
+from simcluster.program.isa import Code, Execution
+from simcluster.program.lowering import BACKWARD, FORWARD, WEIGHTS
 
 _COMPUTED = (FORWARD, BACKWARD, WEIGHTS)
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from simcluster.document.pattern import matches
+from simcluster.document import matches
 from simcluster.layout import Dims, Mesh
 from simcluster.model import Block, Graph, Instance, Node, Operator, Phase, Role, TensorType, Value
-from simcluster.plan.pipeline.placement import LAYERS
-from simcluster.program.isa.instruction import Category
-from simcluster.program.isa.program import Resident
-from simcluster.program.lowering.block_lowering import Lowering
-from simcluster.program.lowering.memory_categories import RESIDENT
-from simcluster.program.lowering.storage import local_type
+from simcluster.plan import LAYERS
+from simcluster.program.isa import Category, Resident
+from simcluster.program.lowering import RESIDENT, Lowering, local_type
 
 
 def residents_of(

@@ -13,10 +13,9 @@ from simcluster.program.buckets.fsdp_executions import Codes, Gathers, Scatters,
 from simcluster.program.buckets.gradient_buckets import Bucket, buckets
 from simcluster.program.buckets.reduction_triggers import Due
 from simcluster.program.buckets.tied_gradients import crossing_ties
-from simcluster.program.isa.instruction import Category, Execution
-from simcluster.program.isa.program import Resident
-from simcluster.program.lowering.phases import BEGIN, GATHER, REDUCE, reduction
-from simcluster.program.stages.stage_context import ONCE, Part
+from simcluster.program.isa import Category, Execution, Resident
+from simcluster.program.lowering import BEGIN, GATHER, REDUCE, reduction
+from simcluster.program.stages import ONCE, Part
 
 
 @dataclass(frozen=True)

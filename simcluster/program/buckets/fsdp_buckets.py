@@ -12,16 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from simcluster.layout import Mesh, Movement
-from simcluster.model import Block, Graph, Instance, Node, Phase, Place, Relocation, Value
-from simcluster.model.operators.cast import Cast
-from simcluster.plan.execution.execution_policy import SINGLE, Buckets, Fusion
-from simcluster.plan.redistribution.redistribution_planner import collective_bytes
-from simcluster.plan.spec.parameter_fusion_ids import ALONE
+from simcluster.model import Block, Cast, Graph, Instance, Node, Phase, Place, Relocation, Value
+from simcluster.plan import ALONE, SINGLE, Buckets, Fusion, collective_bytes
 from simcluster.program.buckets.gradient_buckets import Bucket, Naming, readiness, step_by_step
-from simcluster.program.isa.instruction import Scope
-from simcluster.program.lowering.block_lowering import scopes
-from simcluster.program.lowering.phases import gathered_once
-from simcluster.program.lowering.storage import local_type
+from simcluster.program.isa import Scope
+from simcluster.program.lowering import gathered_once, local_type, scopes
 
 CASTS = "casts"
 """The kernel that casts the shards of a bucket before they travel."""

@@ -13,9 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from simcluster.program.isa.instruction import Execution
-from simcluster.program.lowering.phases import BACKWARD, FORWARD, GATHER, REGATHER, SCATTER, WEIGHTS
-from simcluster.program.lowering.segments import phase_of
+from simcluster.program.isa import Execution
+from simcluster.program.lowering import BACKWARD, FORWARD, GATHER, REGATHER, SCATTER, WEIGHTS, phase_of
 
 Codes = Mapping[str, Mapping[str, int]]
 """Instance -> phase -> code."""

@@ -11,12 +11,10 @@ from dataclasses import dataclass, field, replace
 
 from simcluster.layout import Kind, Mesh, Movement
 from simcluster.model import Block, Graph, Instance, Node, Phase, TensorType, Value
-from simcluster.plan.execution.execution_policy import SINGLE, Buckets, Conduct
-from simcluster.plan.spec.parameter_fusion_ids import ALONE
+from simcluster.plan import ALONE, SINGLE, Buckets, Conduct
 from simcluster.program.buckets.tied_gradients import Ties
-from simcluster.program.isa.instruction import Scope
-from simcluster.program.lowering.phases import reduction
-from simcluster.program.lowering.storage import local_type
+from simcluster.program.isa import Scope
+from simcluster.program.lowering import local_type, reduction
 
 Naming = Callable[[str, str], str]
 """(instance, value) -> the name of its buffer in the stage."""

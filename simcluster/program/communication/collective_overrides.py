@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from simcluster.collectives import Operation, Selection, Wanted
 from simcluster.errors import PlanError, nearest
-from simcluster.program.isa.instruction import Action, Code, Instruction
-from simcluster.program.isa.program import Program
+from simcluster.program.isa import Action, Code, Instruction, Program
 
 _NUMBER = re.compile(r"\.\d+(?=[.:])")
 """What tells layers of one name apart."""

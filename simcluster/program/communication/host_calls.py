@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from simcluster.program.isa.instruction import Action, Code, Instruction
-from simcluster.program.isa.program import Program
+from simcluster.program.isa import Action, Code, Instruction, Program
 
 Alike = tuple[str, str, tuple[str, ...], str, int]
 """Stream, operation, axes, number format and bytes: what equal collectives have in common."""

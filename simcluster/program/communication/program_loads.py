@@ -8,8 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from simcluster.cluster import Cluster, Placement, Way, placements_of
-from simcluster.cluster.topology.link_changes import Background, LinkChange
+from simcluster.cluster import Background, Cluster, LinkChange, Placement, Way, placements_of
 from simcluster.collectives import (
     PHASES,
     Choice,
@@ -26,10 +25,8 @@ from simcluster.collectives import (
     work_loads,
 )
 from simcluster.program.communication.collective_overrides import Wants
-from simcluster.program.isa.instruction import Action, Instruction
-from simcluster.program.isa.program import Program
-from simcluster.program.symmetry.coloured_graph import Ints, Loads
-from simcluster.program.symmetry.rank_classes import TRANSFERS, Axes, Loading, Placed, pipeline_pairs
+from simcluster.program.isa import Action, Instruction, Program
+from simcluster.program.symmetry import TRANSFERS, Axes, Ints, Loading, Loads, Placed, pipeline_pairs
 
 Use = tuple[Operation, int, Wanted, PartsByGroup | None]
 """An operation, its bytes, what is wanted of it, and the parts of each group where they are not equal."""

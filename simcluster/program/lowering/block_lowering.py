@@ -12,20 +12,15 @@ from functools import partial
 
 from simcluster.layout import Kind, Mesh, Movement
 from simcluster.model import Block, Node, Operator, Place, Relocation, Role
-from simcluster.plan.execution.kernel_fusion import kernel_nodes
-from simcluster.plan.redistribution.redistribution_planner import collective_bytes, routed_parts
-from simcluster.plan.spec.framework import FrameworkMemorySpec
-from simcluster.plan.subgraphs.subgraph import USUAL_GRAPHS, Graphs
-from simcluster.program.isa.instruction import (
-    COMPUTE,
-    Action,
-    Call,
-    Code,
-    Instruction,
-    Scope,
-    Slot,
+from simcluster.plan import (
+    USUAL_GRAPHS,
+    FrameworkMemorySpec,
+    Graphs,
+    collective_bytes,
+    kernel_nodes,
+    routed_parts,
 )
-from simcluster.program.isa.producers import made
+from simcluster.program.isa import COMPUTE, Action, Call, Code, Instruction, Scope, Slot, made
 from simcluster.program.lowering.fused_kernel import joined
 from simcluster.program.lowering.graph_launch import launched
 from simcluster.program.lowering.host_device_copies import copied, room_for

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from simcluster.model import Block
-from simcluster.plan.execution.execution_policy import Conduct
-from simcluster.program.isa.instruction import COMPUTE, Code, Scope, Slot
+from simcluster.plan import Conduct
+from simcluster.program.isa import COMPUTE, Code, Scope, Slot
 from simcluster.program.lowering.block_lowering import Lowering, lower
 from simcluster.program.lowering.phases import BEGIN, GATHER, REDUCE, REGATHER, SCATTER
 from simcluster.program.lowering.segments import phase_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from simcluster.program.isa.instruction import Action, Instruction
+from simcluster.program.isa import Action, Instruction
 
 
 def launched(instructions: Sequence[Instruction], launch: float) -> list[Instruction]:

@@ -6,19 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from simcluster.cluster import Way
-from simcluster.model import Node, Place, Relocation
-from simcluster.model.graph.memory_place import ANY_TIME
-from simcluster.program.isa.instruction import (
-    COMPUTE,
-    HOST,
-    OFFLOAD,
-    Action,
-    Call,
-    Code,
-    Execution,
-    Instruction,
-    Slot,
-)
+from simcluster.model import ANY_TIME, Node, Place, Relocation
+from simcluster.program.isa import COMPUTE, HOST, OFFLOAD, Action, Call, Code, Execution, Instruction, Slot
 
 WAYS: Mapping[tuple[Place, Place], Way] = {
     (Place.HOST, Place.DEVICE): Way.TO_DEVICE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from simcluster.cluster import Way
 from simcluster.model import Node
-from simcluster.program.isa.instruction import HOST, Action, Call, Instruction
+from simcluster.program.isa import HOST, Action, Call, Instruction
 from simcluster.work import Work
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from simcluster.model import Block, Node, Phase, Role
-from simcluster.program.isa.instruction import COMPUTE, OFFLOAD, Scope
+from simcluster.program.isa import COMPUTE, OFFLOAD, Scope
 from simcluster.program.lowering.phases import MEASURE, NORM, REDUCE, UPDATE
 from simcluster.program.lowering.segments import phase_of
 

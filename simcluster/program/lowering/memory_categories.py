@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from simcluster.layout import Movement
 from simcluster.model import Block, Phase, Relocation, Role
-from simcluster.program.isa.instruction import Category, Scope
+from simcluster.program.isa import Category, Scope
 from simcluster.program.lowering.lifetimes import Uses
 
 RESIDENT = {

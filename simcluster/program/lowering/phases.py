@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from simcluster.layout import Movement
-from simcluster.model import Block, Node, Phase, Place, Relocation
-from simcluster.model.operators.optimizer import OptimizerOperator
-from simcluster.program.isa.instruction import COMPUTE, HOST, Purpose, stream_name
+from simcluster.model import Block, Node, OptimizerOperator, Phase, Place, Relocation
+from simcluster.program.isa import COMPUTE, HOST, Purpose, stream_name
 from simcluster.program.lowering.host_device_copies import STREAMS, way_of
 
 BEGIN, PREPARE, FORWARD, BACKWARD, WEIGHTS = "begin", "prepare", "forward", "backward", "weights"

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from simcluster.layout import Movement
 from simcluster.model import Node
-from simcluster.plan.execution.kernel_fusion import kernel_nodes
+from simcluster.plan import kernel_nodes
 
 
 def phase_of(name: str) -> str:

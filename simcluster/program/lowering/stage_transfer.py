@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from simcluster.layout import FLAT, Kind, Mesh, Movement
 from simcluster.model import Role, Value
-from simcluster.plan.redistribution.redistribution_planner import collective_bytes
-from simcluster.program.isa.instruction import (
+from simcluster.plan import collective_bytes
+from simcluster.program.isa import (
     COMPUTE,
     Action,
     Call,

@@ -9,12 +9,9 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 
 from simcluster.layout import Mesh
-from simcluster.model import Block, Node, Operator, Phase, TensorType, Value
-from simcluster.model.operators.chunks import Chunks, Together
-from simcluster.plan.execution.kernel_fusion import kernel_nodes
-from simcluster.plan.redistribution.redistribution_planner import part_type
-from simcluster.plan.spec.framework import FrameworkMemorySpec
-from simcluster.program.isa.instruction import Action, Instruction, Scope, Slot
+from simcluster.model import Block, Chunks, Node, Operator, Phase, TensorType, Together, Value
+from simcluster.plan import FrameworkMemorySpec, kernel_nodes, part_type
+from simcluster.program.isa import Action, Instruction, Scope, Slot
 from simcluster.program.lowering.lifetimes import Uses
 
 

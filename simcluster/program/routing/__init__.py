@@ -1,1 +1,5 @@
 """A Program with the sizes that unequal routing to experts gives: dynamic shapes per rank."""
+
+from simcluster.program.routing.moe_routing import routed
+
+__all__ = ["routed"]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from simcluster.layout import Layout, Mesh
 from simcluster.model import Operator, TensorType
-from simcluster.program.isa.instruction import Call, Code, Slot
+from simcluster.program.isa import Call, Code, Slot
 
 Ints = NDArray[np.int64]
 

@@ -16,11 +16,9 @@ from simcluster.collectives import PartsByGroup
 from simcluster.errors import PlanError
 from simcluster.layout import Kind, Layout, Movement
 from simcluster.model import Operator, TensorType
-from simcluster.plan.redistribution.redistribution_planner import collective_bytes
-from simcluster.plan.rules.expert_routing import ROUTING_PATH, Routing, counts
-from simcluster.program.isa.instruction import Action, Call, Code, Execution, Instruction, Slot
-from simcluster.program.isa.program import PartProgram, Program
-from simcluster.program.lowering.fused_kernel import joined
+from simcluster.plan import ROUTING_PATH, Routing, collective_bytes, counts
+from simcluster.program.isa import Action, Call, Code, Execution, Instruction, PartProgram, Program, Slot
+from simcluster.program.lowering import joined
 from simcluster.program.routing.dynamic_shapes import Extent, RaggedDims, RaggedSlots, exchanged, filled
 from simcluster.work import Kernel, Work
 

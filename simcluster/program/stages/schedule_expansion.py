@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain as joined
 
-from simcluster.plan.pipeline.schedule import BACKWARD as B_ACTION
-from simcluster.plan.pipeline.schedule import FORWARD as F_ACTION
-from simcluster.plan.pipeline.schedule import INPUTS, Action
-from simcluster.plan.pipeline.schedule import RECOMPUTE as R_ACTION
-from simcluster.plan.pipeline.schedule import WEIGHTS as W_ACTION
-from simcluster.program.isa.instruction import Execution
-from simcluster.program.lowering.phases import BACKWARD, FORWARD, PREPARE, RECOMPUTE, WEIGHTS
+from simcluster.plan import BACKWARD as B_ACTION
+from simcluster.plan import FORWARD as F_ACTION
+from simcluster.plan import INPUTS, Action
+from simcluster.plan import RECOMPUTE as R_ACTION
+from simcluster.plan import WEIGHTS as W_ACTION
+from simcluster.program.isa import Execution
+from simcluster.program.lowering import BACKWARD, FORWARD, PREPARE, RECOMPUTE, WEIGHTS
 from simcluster.program.stages.stage_boundary import Crossing
 from simcluster.program.stages.stage_context import ONCE, Part
 

@@ -12,8 +12,8 @@ from functools import cached_property
 
 from simcluster.errors import PlanError
 from simcluster.model import Block, Graph, Instance
-from simcluster.plan.pipeline.virtual_stages import Chain
-from simcluster.program.isa.instruction import (
+from simcluster.plan import Chain
+from simcluster.program.isa import (
     FOLDED_RECV_NEXT,
     FOLDED_RECV_PREV,
     FOLDED_SEND_NEXT,

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from simcluster.model import Graph, Instance
-from simcluster.plan.pipeline.schedule import FORWARD, Action
-from simcluster.program.isa.instruction import Execution
-from simcluster.program.lowering.code_table import CodeTable
-from simcluster.program.lowering.phases import BEGIN
+from simcluster.plan import FORWARD, Action
+from simcluster.program.isa import Execution
+from simcluster.program.lowering import BEGIN, CodeTable
 from simcluster.program.stages.stage_boundary import Crossings
 from simcluster.program.stages.value_names import buffer_names
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from simcluster.model import Graph, Instance, Role
-from simcluster.plan.optimizer.fsdp_units import gathered_name, whole_name
+from simcluster.plan import gathered_name, whole_name
 from simcluster.program.stages.stage_boundary import Crossings
 
 _LASTING = (Role.PARAMETER, Role.COPY, Role.ACCUMULATOR, Role.STATE, Role.BUFFER, Role.VIEW)

@@ -15,7 +15,7 @@ import numpy as np
 
 from simcluster.cluster import NOMINAL, Cluster, Device, Placement
 from simcluster.layout import Mesh
-from simcluster.program.isa.program import Program
+from simcluster.program.isa import Program
 from simcluster.program.symmetry.coloured_graph import Ints, Loads, Meetings, Structure
 from simcluster.program.symmetry.equitable_partition import Colouring, Numbering, refined, separate
 

@@ -11,10 +11,7 @@ from typing import Any
 from simcluster import units
 from simcluster.draw import Column, Part
 from simcluster.errors import TraceError
-from simcluster.report.content.bar_parts import cut, memory
-from simcluster.report.content.inference_figures import infers
-from simcluster.report.content.memory_verdict import fullest, verdict
-from simcluster.report.content.run_header import headline
+from simcluster.report.content import cut, fullest, headline, infers, memory, verdict
 from simcluster.trace import Run
 
 Document = Mapping[str, Any]

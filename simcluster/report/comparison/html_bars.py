@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 
 from simcluster import units
-from simcluster.draw import Markup, Stack, html_legend, html_table, section, stacks, swatch
-from simcluster.draw.svg import FONT
-from simcluster.draw.svg_bars import LIMIT
+from simcluster.draw import FONT, LIMIT, Markup, Stack, html_legend, html_table, section, stacks, swatch
 from simcluster.report.comparison.comparison import Comparison, Row, Side, Trade, signed
-from simcluster.report.content.memory_verdict import NEAR, shouted, verdict
+from simcluster.report.content import NEAR, shouted, verdict
 
 WIDTH = 960
 

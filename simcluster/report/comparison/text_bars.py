@@ -11,7 +11,7 @@ from rich.text import Text
 from simcluster import units
 from simcluster.draw import Cell, Column, bar, screen_width, shown, table, total
 from simcluster.report.comparison.comparison import Comparison, Row, Side, Trade, signed
-from simcluster.report.content.memory_verdict import shouted, verdict
+from simcluster.report.content import shouted, verdict
 
 
 def comparison_text(found: Comparison, *, width: int | None = None, colour: bool = False) -> str:

@@ -1,1 +1,80 @@
 """What reports say, without a format: headline, statements, peaks, memory of hosts, figures of inference."""
+
+from simcluster.report.content.bar_parts import category, cut, memory
+from simcluster.report.content.host_memory import HOST_COLUMNS, hosts, overfull, who
+from simcluster.report.content.inference_figures import answered, infers, remarks, simulated
+from simcluster.report.content.memory_verdict import (
+    NEAR,
+    fullest,
+    is_mixed,
+    memory_figure,
+    room,
+    shouted,
+    tight,
+    verdict,
+)
+from simcluster.report.content.run_header import headline
+from simcluster.report.content.slices import Slices, actions, instances, kernels, owners
+from simcluster.report.content.stage_peaks import StageMemory, against, called, labels, scale, stage_memory
+from simcluster.report.content.statements import (
+    TENANT_FIGURES,
+    communication,
+    conventions,
+    footing,
+    fragments,
+    fullest_device,
+    groups,
+    misfit,
+    reserved,
+    tenants,
+    throughput,
+    useful,
+    waiting,
+)
+
+__all__ = [
+    "HOST_COLUMNS",
+    "NEAR",
+    "TENANT_FIGURES",
+    "Slices",
+    "StageMemory",
+    "actions",
+    "against",
+    "answered",
+    "called",
+    "category",
+    "communication",
+    "conventions",
+    "cut",
+    "footing",
+    "fragments",
+    "fullest",
+    "fullest_device",
+    "groups",
+    "headline",
+    "hosts",
+    "infers",
+    "instances",
+    "is_mixed",
+    "kernels",
+    "labels",
+    "memory",
+    "memory_figure",
+    "misfit",
+    "overfull",
+    "owners",
+    "remarks",
+    "reserved",
+    "room",
+    "scale",
+    "shouted",
+    "simulated",
+    "stage_memory",
+    "tenants",
+    "throughput",
+    "tight",
+    "useful",
+    "verdict",
+    "waiting",
+    "who",
+]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from simcluster.draw.tone import BLUE, GREEN, GREY, OLIVE, ORANGE, PINK, PURPLE, RED, TEAL, YELLOW, Part, Tone
+from simcluster.draw import BLUE, GREEN, GREY, OLIVE, ORANGE, PINK, PURPLE, RED, TEAL, YELLOW, Part, Tone
 
 _COMMUNICATION = (ORANGE, YELLOW, RED, PINK)
 

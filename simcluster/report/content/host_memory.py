@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from simcluster import units
-from simcluster.document.wording import counted
+from simcluster.document import counted
 from simcluster.report.content.bar_parts import memory
 
 Document = Mapping[str, Any]

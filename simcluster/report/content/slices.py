@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.trace import Run, Table
-from simcluster.trace.recording import COMPUTE
+from simcluster.trace import COMPUTE, Run, Table
 
 Ints = NDArray[np.int64]
 

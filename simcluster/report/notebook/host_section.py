@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 
 from simcluster import units
-from simcluster.document.wording import counted
-from simcluster.draw import Column, Markup, html_legend, html_table, section
-from simcluster.draw.area import stacked_area
-from simcluster.report.content.bar_parts import category
-from simcluster.report.content.host_memory import HOST_COLUMNS, hosts, who
+from simcluster.document import counted
+from simcluster.draw import Column, Markup, html_legend, html_table, section, stacked_area
+from simcluster.report.content import HOST_COLUMNS, category, hosts, who
 
 Document = Mapping[str, Any]
 

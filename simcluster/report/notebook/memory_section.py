@@ -9,12 +9,31 @@ from typing import Any
 import numpy as np
 
 from simcluster import units
-from simcluster.draw import Column, Markup, Stack, html_legend, html_table, section, stacks, swatch
-from simcluster.draw.area import stacked_area
-from simcluster.report.content.bar_parts import category, memory
-from simcluster.report.content.memory_verdict import is_mixed, room, verdict
-from simcluster.report.content.stage_peaks import against, called, labels, scale, stage_memory
-from simcluster.report.content.statements import fragments, fullest_device
+from simcluster.draw import (
+    Column,
+    Markup,
+    Stack,
+    html_legend,
+    html_table,
+    section,
+    stacked_area,
+    stacks,
+    swatch,
+)
+from simcluster.report.content import (
+    against,
+    called,
+    category,
+    fragments,
+    fullest_device,
+    is_mixed,
+    labels,
+    memory,
+    room,
+    scale,
+    stage_memory,
+    verdict,
+)
 from simcluster.trace import Run
 
 Document = Mapping[str, Any]

@@ -13,6 +13,9 @@ import numpy as np
 
 from simcluster import units
 from simcluster.draw import (
+    FONT,
+    GREY,
+    LIMIT,
     TONES,
     Block,
     Column,
@@ -25,24 +28,27 @@ from simcluster.draw import (
     swatch,
     timeline,
 )
-from simcluster.draw.svg import FONT
-from simcluster.draw.svg_bars import LIMIT
-from simcluster.draw.tone import GREY
-from simcluster.report.content.bar_parts import cut
-from simcluster.report.content.inference_figures import answered, infers, remarks, simulated
-from simcluster.report.content.memory_verdict import NEAR, memory_figure, tight
-from simcluster.report.content.run_header import headline
-from simcluster.report.content.slices import actions, kernels
-from simcluster.report.content.stage_peaks import called
-from simcluster.report.content.statements import (
+from simcluster.report.content import (
+    NEAR,
     TENANT_FIGURES,
+    actions,
+    answered,
+    called,
     communication,
     conventions,
+    cut,
     footing,
     groups,
+    headline,
+    infers,
+    kernels,
+    memory_figure,
     misfit,
+    remarks,
+    simulated,
     tenants,
     throughput,
+    tight,
     useful,
     waiting,
 )

@@ -13,12 +13,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.report.content.slices import Slices, actions, instances, kernels, owners
+from simcluster.report.content import Slices, actions, instances, kernels, owners
 from simcluster.report.perfetto.flow_arrows import BACKWARD, FORWARD, arrows, ends
 from simcluster.report.perfetto.json_columns import json, microseconds, numerals, picked, woven
 from simcluster.report.perfetto.track_selection import Track, Tracks, tracks
-from simcluster.trace import Run, Table
-from simcluster.trace.recording import COMPUTE
+from simcluster.trace import COMPUTE, Run, Table
 
 Ints = NDArray[np.int64]
 

@@ -20,8 +20,7 @@ import orjson
 
 from simcluster.errors import TraceError
 from simcluster.report.perfetto.event_blocks import blocks
-from simcluster.trace import Run
-from simcluster.trace.atomic_files import atomic
+from simcluster.trace import Run, atomic
 
 LEVEL = 1
 """Of compression: the next ones take far longer for little."""

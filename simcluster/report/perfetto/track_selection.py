@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simcluster.report.content.stage_peaks import called
+from simcluster.report.content import called
 from simcluster.trace import Run
 
 

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from simcluster import units
-from simcluster.document.pattern import matches
+from simcluster.document import matches
 from simcluster.draw import flow, screen_width, shown
 
 Block = Mapping[str, Any]

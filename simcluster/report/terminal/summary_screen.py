@@ -11,23 +11,34 @@ from rich.text import Text
 
 from simcluster import units
 from simcluster.draw import Cell, Column, bar, flow, legend, screen_width, shown, table
-from simcluster.report.content.bar_parts import cut, memory
-from simcluster.report.content.host_memory import HOST_COLUMNS, hosts
-from simcluster.report.content.inference_figures import answered, infers, remarks, simulated
-from simcluster.report.content.memory_verdict import room, tight, verdict
-from simcluster.report.content.run_header import headline
-from simcluster.report.content.stage_peaks import StageMemory, against, labels, scale, stage_memory
-from simcluster.report.content.statements import (
+from simcluster.report.content import (
+    HOST_COLUMNS,
     TENANT_FIGURES,
+    StageMemory,
+    against,
+    answered,
     communication,
     conventions,
+    cut,
     footing,
     groups,
+    headline,
+    hosts,
+    infers,
+    labels,
+    memory,
     misfit,
+    remarks,
     reserved,
+    room,
+    scale,
+    simulated,
+    stage_memory,
     tenants,
     throughput,
+    tight,
     useful,
+    verdict,
     waiting,
 )
 from simcluster.trace import Run

@@ -5,23 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from simcluster.analysis.memory_usage.memory_verdict import MemoryRule
+from simcluster.analysis import MemoryRule
 from simcluster.cluster import Cluster
-from simcluster.engine import Fabric
-from simcluster.engine.lodger import no_collection
-from simcluster.engine.rank_classes import classes_on_links
+from simcluster.engine import Fabric, classes_on_links, no_collection
 from simcluster.errors import SimclusterError
-from simcluster.plan import Plan, make_plan
-from simcluster.plan.diagnostics.size_limits import check_passes
-from simcluster.plan.spec.offload_spec import OffloadSpec
-from simcluster.plan.spec.recompute_spec import RecomputeSpec
-from simcluster.program import Classes, Program, build, check
-from simcluster.program.communication.host_calls import HostCalls
-from simcluster.program.routing.moe_routing import routed
+from simcluster.plan import OffloadSpec, Plan, RecomputeSpec, check_passes, make_plan
+from simcluster.program import Classes, HostCalls, Program, build, check, routed
 from simcluster.scenario import Scenario
-from simcluster.tuning.bucket_search import searched
-from simcluster.tuning.offload_search import offloaded
-from simcluster.tuning.recompute_search import fitted
+from simcluster.tuning import fitted, offloaded, searched
 from simcluster.work import DType
 
 

@@ -1,1 +1,5 @@
 """verify: a small form of a plan, run in values, against the same mathematics on one device."""
+
+from simcluster.simulation.verification.single_device_comparison import Verification, verify
+
+__all__ = ["Verification", "verify"]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from simcluster.document import validate_data
-from simcluster.plan.rules.offload_rule import Offload
-from simcluster.plan.spec.offload_spec import OffloadSpec
+from simcluster.plan import Offload, OffloadSpec
 
 LEAST = 0.5
 """Of few tensors a smaller share may be none."""

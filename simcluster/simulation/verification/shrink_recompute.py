@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from simcluster.document.pattern import matches
+from simcluster.document import matches
 from simcluster.model import Graph, Instance, Phase
-from simcluster.plan import Plan
-from simcluster.plan.pipeline.placement import is_layer
-from simcluster.plan.pipeline.virtual_stages import Chain
-from simcluster.plan.recompute.layer_recompute import recomputed_layers
-from simcluster.plan.spec.recompute_spec import RecomputeSpec
+from simcluster.plan import Chain, Plan, RecomputeSpec, is_layer, recomputed_layers
 
 
 def small_recompute(plan: Plan, small: Graph, layers: Sequence[int], chain: Chain) -> RecomputeSpec:

@@ -17,34 +17,37 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter
 
 from simcluster.cluster import Cluster
-from simcluster.document import validate_data
-from simcluster.document.pattern import matches
+from simcluster.document import matches, validate_data
 from simcluster.errors import PlanError
 from simcluster.layout import Mesh
-from simcluster.model import Model, Operator
-from simcluster.model.operators.lamb import Lamb
-from simcluster.plan import Plan
-from simcluster.plan.data.batch_shares import Batches
-from simcluster.plan.data.dataset_strategy import given
-from simcluster.plan.data.input_pipeline import DataSpec
-from simcluster.plan.pipeline.placement import default_layers
-from simcluster.plan.pipeline.schedule import Schedule
-from simcluster.plan.rules.strategy_rule import BATCH
-from simcluster.plan.sharding.padding import padded_dims
-from simcluster.plan.spec.communication_fusion import FusionSpec
-from simcluster.plan.spec.inference_spec import InferenceSpec, Task, samples
-from simcluster.plan.spec.optimizer_sharding import OptimizerShardingSpec
-from simcluster.plan.spec.optimizer_spec import OptimizerSpec, RuleSpec
-from simcluster.plan.spec.parallel_spec import TrainingSpec
-from simcluster.plan.spec.routing_spec import RoutingSpec
-from simcluster.plan.spec.strategy_spec import StrategySpec
-from simcluster.plan.spec.subgraph_spec import PieceSpec
-from simcluster.plan.subgraphs.subgraph import fits
+from simcluster.model import Lamb, Model, Operator
+from simcluster.plan import (
+    BATCH,
+    Batches,
+    DataSpec,
+    FusionSpec,
+    InferenceSpec,
+    OptimizerShardingSpec,
+    OptimizerSpec,
+    PieceSpec,
+    Plan,
+    RoutingSpec,
+    RuleSpec,
+    Schedule,
+    StrategySpec,
+    Task,
+    TrainingSpec,
+    default_layers,
+    fits,
+    given,
+    padded_dims,
+    samples,
+)
 from simcluster.scenario import Scenario
 from simcluster.simulation.verification.shrink_cluster import small_cluster
 from simcluster.simulation.verification.shrink_offload import small_offload
 from simcluster.simulation.verification.shrink_recompute import small_recompute
-from simcluster.simulation.views.effective_strategies import strategies
+from simcluster.simulation.views import strategies
 
 MOST_RANKS = 64
 

@@ -12,15 +12,13 @@ from simcluster.analysis import record
 from simcluster.cluster import Cluster
 from simcluster.engine import run
 from simcluster.errors import SimclusterError, SimulationError
-from simcluster.model import Model
-from simcluster.model.operators.fp8 import E4M3, E5M2
-from simcluster.plan import Plan, make_plan
-from simcluster.plan.pipeline.schedule import FORWARD
+from simcluster.model import E4M3, E5M2, Model
+from simcluster.plan import FORWARD, Plan, make_plan
 from simcluster.printable import printable
 from simcluster.program import Program, partition
 from simcluster.report import verification_text
 from simcluster.scenario import Scenario
-from simcluster.simulation.compose.build import host_calls, lowered, planned
+from simcluster.simulation.compose import host_calls, lowered, planned
 from simcluster.simulation.verification.shrink_scenario import shrink
 from simcluster.values import (
     Comparison,

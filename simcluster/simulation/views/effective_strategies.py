@@ -9,8 +9,7 @@ from typing import Any
 from simcluster.errors import PlanError
 from simcluster.layout import Mesh, Strategy, pieces, whole_axes
 from simcluster.model import Node, Operator, Phase
-from simcluster.plan import Plan
-from simcluster.plan.rules.strategy_rule import BATCH
+from simcluster.plan import BATCH, Plan
 
 
 def strategies(plan: Plan, *, cut: bool = False) -> list[dict[str, Any]]:

@@ -10,11 +10,9 @@ from simcluster.collectives import Operation, PartsByGroup, collective_time, cop
 from simcluster.errors import PlanError
 from simcluster.layout import Mesh, Movement, pieces, uncut, whole
 from simcluster.model import Block, Instance, Node, Operator, Phase, Place, Relocation, TensorType, Value
-from simcluster.plan.redistribution.redistribution_planner import collective_bytes, part_type, routed_parts
-from simcluster.program import Action, Code, Instruction
-from simcluster.program.lowering.host_device_copies import way_of
-from simcluster.program.lowering.phases import BEGIN, GATHER, REDUCE, REGATHER, SCATTER
-from simcluster.simulation.compose.build import Built
+from simcluster.plan import collective_bytes, part_type, routed_parts
+from simcluster.program import BEGIN, GATHER, REDUCE, REGATHER, SCATTER, Action, Code, Instruction, way_of
+from simcluster.simulation.compose import Built
 from simcluster.simulation.views.mindspore_tensor_maps import tensor_maps
 
 

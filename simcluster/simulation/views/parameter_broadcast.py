@@ -6,7 +6,7 @@ from typing import Any
 
 from simcluster.collectives import Operation, collective_time
 from simcluster.program import Category
-from simcluster.simulation.compose.build import Built
+from simcluster.simulation.compose import Built
 
 
 def startup(built: Built) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from simcluster.errors import ScenarioError
-from simcluster.program.lowering.storage import local_type
+from simcluster.program import local_type
 from simcluster.scenario import Scenario
-from simcluster.simulation.compose.build import planned
+from simcluster.simulation.compose import planned
 from simcluster.simulation.views.mindspore_tensor_maps import inner_axes, places
 
 

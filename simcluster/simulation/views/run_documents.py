@@ -9,19 +9,14 @@ from typing import Any
 import numpy as np
 
 from simcluster._version import __version__
-from simcluster.analysis.class_splits import reached
+from simcluster.analysis import reached
 from simcluster.cluster import HostGroup
 from simcluster.engine import Timing
 from simcluster.layout import uncut
-from simcluster.model import Model
-from simcluster.model.optimizer_rules import Updates
-from simcluster.plan import Plan
-from simcluster.plan.diagnostics.profile_description import fusion_told, told
-from simcluster.plan.pipeline.schedule import render
-from simcluster.plan.spec.communication_fusion import reduced_by
-from simcluster.program.communication.host_calls import Calls
-from simcluster.program.isa.instruction import HOST
-from simcluster.simulation.compose.build import Built, host_calls
+from simcluster.model import Model, Updates
+from simcluster.plan import Plan, fusion_told, reduced_by, render, told
+from simcluster.program import HOST, Calls
+from simcluster.simulation.compose import Built, host_calls
 from simcluster.simulation.held import held, judged, totals
 from simcluster.simulation.host_memory import host_memory
 from simcluster.simulation.summary import peaks, program_of, summarise, swept_peaks

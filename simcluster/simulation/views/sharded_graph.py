@@ -11,10 +11,7 @@ from simcluster.document import validate_data
 from simcluster.errors import ScenarioError
 from simcluster.layout import MindSporeLayout
 from simcluster.model import Operator
-from simcluster.plan.rules.subgraph_rule import Shard
-from simcluster.plan.spec.parallel_spec import ParallelSpec
-from simcluster.plan.subgraphs.boundary_constraints import dims_of
-from simcluster.plan.subgraphs.subgraph import marked
+from simcluster.plan import ParallelSpec, Shard, dims_of, marked
 from simcluster.scenario import Scenario
 from simcluster.work import DType
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simcluster.plan.pipeline.schedule import render
-from simcluster.plan.spec.schedule_spec import schedules
+from simcluster.plan.spec.schedule_spec import schedule_kinds
 
 
 def test_a_schedule_is_drawn_with_what_stages_wait_and_hold(simcluster):
@@ -46,7 +46,7 @@ def test_times_are_those_that_are_given(simcluster):
 
 
 def test_every_rule_is_drawn_as_it_says(simcluster, tmp_path):
-    for kind, made in schedules().items():
+    for kind, made in schedule_kinds().items():
         if kind == "text":
             continue
         page = tmp_path / f"{kind}.html"

@@ -9,7 +9,7 @@ from simcluster.plan.data.batch_shares import Batches
 from simcluster.plan.overlap.micro_batch_interleave import abreast, copies_told, share
 from simcluster.plan.pipeline.schedule import check, parse, peaks, render
 from simcluster.plan.spec.framework import FrameworkSpec
-from simcluster.plan.spec.schedule_spec import schedules
+from simcluster.plan.spec.schedule_spec import schedule_kinds
 
 
 def test_every_action_is_done_for_all_copies_of_its_micro_batch():
@@ -21,14 +21,14 @@ def test_every_action_is_done_for_all_copies_of_its_micro_batch():
 
 
 def test_one_copy_is_the_timetable_itself():
-    timetable = schedules()["dualpipe_v"]().timetable(2, 8)
+    timetable = schedule_kinds()["dualpipe_v"]().timetable(2, 8)
     assert abreast(timetable, 1) == timetable
 
 
 @pytest.mark.parametrize("kind", ["gpipe", "1f1b", "interleaved", "zb_h1", "zb_v", "dualpipe_v"])
 @pytest.mark.parametrize("copies", [2, 3])
 def test_copies_are_micro_batches_that_can_run(kind, copies):
-    schedule = schedules()[kind]()
+    schedule = schedule_kinds()[kind]()
     timetable, chain = schedule.timetable(2, 8), schedule.chain(2)
     made = abreast(timetable, copies)
     check(made, 8 * copies, chain)

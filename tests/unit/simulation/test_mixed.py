@@ -14,7 +14,7 @@ from simcluster.engine import run
 from simcluster.errors import PlanError
 from simcluster.plan.diagnostics.load_balance_hints import proportional
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
-from simcluster.plan.spec.schedule_spec import schedules
+from simcluster.plan.spec.schedule_spec import schedule_kinds
 from simcluster.program import partition
 from simcluster.report.content.run_header import headline
 from simcluster.report.content.statements import waiting
@@ -54,7 +54,7 @@ SCHEDULES = ["1f1b", "interleaved", "interleaved_mindspore", "seqpipe", "seqvpp"
 @pytest.mark.parametrize("kind", SCHEDULES)
 def test_stages_on_slower_hosts_are_stages_with_longer_kernels_in_every_schedule(kind):
     """Half the rate and twice the work are the same pipeline, to the nanosecond, in chunks and slices too."""
-    schedule = schedules()[kind]()
+    schedule = schedule_kinds()[kind]()
     table, chain = schedule.timetable(4, 8), schedule.chain(4)
     host = quiet_cluster(1).host
     slow = replace(host, device=host.device.at(Speed(0.5)))

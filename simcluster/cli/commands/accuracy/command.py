@@ -55,9 +55,17 @@ def accuracy(
     metric, and those that the message names where they are missing. What cannot be predicted is counted
     by reason.
     """
-    from simcluster.accuracy import accuracy_csv, accuracy_text, predict, read_rows
-    from simcluster.accuracy.runs import predict_runs, read_runs, runs_csv, runs_text
-    from simcluster.accuracy.table import titles
+    from simcluster.accuracy import (
+        accuracy_csv,
+        accuracy_text,
+        predict,
+        predict_runs,
+        read_rows,
+        read_runs,
+        runs_csv,
+        runs_text,
+        titles,
+    )
     from simcluster.cli.commands.accuracy.row_filter import chosen
     from simcluster.cli.output.terminal import has_colour, out
 

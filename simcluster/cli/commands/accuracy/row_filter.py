@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
-from simcluster.document.pattern import matches
+from simcluster.document import matches
 from simcluster.errors import Problem, ScenarioError, nearest
 
 

@@ -8,16 +8,12 @@ from typing import Any
 from rich.text import Text
 
 from simcluster import units
-from simcluster.cluster.spec.device_spec import DeviceSpec
-from simcluster.cluster.spec.host_spec import HostSpec
+from simcluster.cluster import DeviceSpec, HostSpec
 from simcluster.document import CatalogSection
 from simcluster.draw import Cell, Column, shown, table
 from simcluster.errors import ScenarioError, nearest
-from simcluster.model.spec.model_spec import ModelSpec
-from simcluster.plan.diagnostics.profile_description import phrase
-from simcluster.plan.spec.allocator import AllocatorSpec
-from simcluster.plan.spec.framework import IDEAL, FrameworkSpec
-from simcluster.plan.spec.parallel_spec import RecipeSpec
+from simcluster.model import ModelSpec
+from simcluster.plan import IDEAL, AllocatorSpec, FrameworkSpec, RecipeSpec, phrase
 
 FAMILIES: Mapping[str, type[CatalogSection]] = {
     "devices": DeviceSpec,

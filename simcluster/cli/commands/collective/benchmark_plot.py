@@ -7,9 +7,22 @@ from math import log2
 
 from simcluster import units
 from simcluster.cli.commands.collective.benchmark_table import Bench, bench_rows, group_told
-from simcluster.draw import html_legend, html_table
-from simcluster.draw.svg import FONT, Canvas, ticks
-from simcluster.draw.tone import BLUE, GREEN, ORANGE, PINK, PURPLE, RED, TEAL, YELLOW, Tone
+from simcluster.draw import (
+    BLUE,
+    FONT,
+    GREEN,
+    ORANGE,
+    PINK,
+    PURPLE,
+    RED,
+    TEAL,
+    YELLOW,
+    Canvas,
+    Tone,
+    html_legend,
+    html_table,
+    ticks,
+)
 
 WIDTH, HEIGHT = 960.0, 380.0
 LEFT, RIGHT, TOP, BOTTOM = 64.0, 16.0, 16.0, 44.0

@@ -14,12 +14,11 @@ from rich.text import Text
 from simcluster import units
 from simcluster.cli.arguments.rank_lists import rank_list
 from simcluster.cli.commands.collective.part_sizes import Told, read_parts
-from simcluster.cluster import Cluster, load_cluster
-from simcluster.cluster.topology.rank_locations import Ranks
+from simcluster.cluster import Cluster, Ranks, load_cluster
 from simcluster.collectives import AUTO, Operation, Row, Wanted, benchmark, refused_name
 from simcluster.draw import Column, shown, table
 from simcluster.errors import PlanError, Problem, ScenarioError, nearest
-from simcluster.plan.diagnostics.size_limits import MOST_BYTES, MOST_RANKS
+from simcluster.plan import MOST_BYTES, MOST_RANKS
 
 _HEAD = (
     "operation",

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from simcluster.collectives import Parts
-from simcluster.collectives.traffic.imbalance import MOST_RANKS, Imbalance, Law
+from simcluster.collectives import MOST_RANKS, Imbalance, Law, Parts
 from simcluster.document import names_file, text_of
 
 

@@ -36,8 +36,7 @@ def compare(
     from simcluster.cli.output.result_files import refused_file, write_bytes
     from simcluster.cli.output.terminal import has_colour, note, out, out_json
     from simcluster.errors import ScenarioError
-    from simcluster.report import comparison_page, comparison_text
-    from simcluster.report.content.memory_verdict import verdict
+    from simcluster.report import comparison_page, comparison_text, verdict
 
     if html is not None and (problems := refused_file("--html", html)):
         raise ScenarioError(*problems)

@@ -10,6 +10,7 @@ from simcluster.cli.output.terminal import note
 from simcluster.document import text_of
 from simcluster.errors import SimclusterError
 from simcluster.foreign import (
+    Fate,
     Given,
     Imported,
     importer,
@@ -17,7 +18,6 @@ from simcluster.foreign import (
     translate,
     translated_text,
 )
-from simcluster.foreign.reading.flag import Fate
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare
 

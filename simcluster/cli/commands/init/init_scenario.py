@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from simcluster import units
-from simcluster.analysis.memory_usage.memory_verdict import MemoryUse
+from simcluster.analysis import MemoryUse
 from simcluster.cli.output.exit_code import ExitCode
 from simcluster.cli.output.progress import progress_line
 from simcluster.cli.output.scenario_target import Target
 from simcluster.cli.output.terminal import note
-from simcluster.plan.spec.framework import IDEAL
-from simcluster.scenario.written import commented
+from simcluster.plan import IDEAL
+from simcluster.scenario import commented
 from simcluster.search import Attempt, FirstFit, Start, first_fit
 
 _ALWAYS = {

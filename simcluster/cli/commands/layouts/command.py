@@ -47,9 +47,7 @@ def layouts(
     from simcluster.errors import ScenarioError
     from simcluster.report import layouts_text
     from simcluster.scenario import Scenario
-    from simcluster.simulation import prepare
-    from simcluster.simulation.views.effective_strategies import strategies
-    from simcluster.simulation.views.operator_layouts import layouts
+    from simcluster.simulation import layouts, prepare, strategies
 
     if as_strategies and operator is not None:
         raise typer.BadParameter("the strategies are printed whole; leave out --operator")
@@ -60,7 +58,7 @@ def layouts(
     loaded = Scenario.load(scenario, changes(settings))
     if predict:
         from simcluster.report import weights_text
-        from simcluster.simulation.views.predict_layout import predicted
+        from simcluster.simulation import predicted
 
         out(weights_text(predicted(loaded), colour=has_colour()), drawn=True)
         return ExitCode.DONE
@@ -82,7 +80,7 @@ def layouts(
 
 def _occurs(pattern: str, document: Sequence[Mapping[str, Any]]) -> bool:
     """Whether a pattern fits any operator."""
-    from simcluster.document.pattern import matches
+    from simcluster.document import matches
 
     return any(
         matches(pattern, f"{instance}.{node['name']}")

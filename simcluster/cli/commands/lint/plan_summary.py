@@ -5,9 +5,8 @@ from __future__ import annotations
 from rich.text import Text
 
 from simcluster.draw import Column, shown, table
-from simcluster.report.content.run_header import headline
-from simcluster.simulation import Built
-from simcluster.simulation.views.run_documents import planned
+from simcluster.report import headline
+from simcluster.simulation import Built, planned
 
 
 def planned_text(path: str, built: Built, *, colour: bool = False) -> str:

@@ -10,8 +10,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from simcluster.document import Document, real_path
-from simcluster.document.tree import keys_of
+from simcluster.document import Document, keys_of, real_path
 from simcluster.errors import ScenarioError
 from simcluster.scenario import Scenario
 

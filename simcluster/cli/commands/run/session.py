@@ -13,9 +13,7 @@ from simcluster.cli.output.exit_code import ExitCode
 from simcluster.cli.output.progress import progress_line
 from simcluster.cli.output.result_files import Outputs, write_bytes
 from simcluster.errors import PlanError, Problem, ScenarioError
-from simcluster.report import result_json, summary_text
-from simcluster.report.content.host_memory import overfull
-from simcluster.report.content.memory_verdict import tight, verdict
+from simcluster.report import overfull, result_json, summary_text, tight, verdict
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate
 from simcluster.trace import Run

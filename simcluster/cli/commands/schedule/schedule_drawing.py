@@ -13,6 +13,8 @@ from rich.text import Text
 
 from simcluster.document import names_file, text_of, validate_data
 from simcluster.draw import (
+    GREY,
+    PURPLE,
     TONES,
     Block,
     Column,
@@ -29,11 +31,8 @@ from simcluster.draw import (
     table,
     timeline,
 )
-from simcluster.draw.tone import GREY, PURPLE
 from simcluster.errors import PlanError, Problem, ScenarioError
-from simcluster.plan.pipeline.schedule import Timetable, parse, peaks, render
-from simcluster.plan.pipeline.virtual_stages import Chain
-from simcluster.plan.spec.schedule_spec import ScheduleSpec, schedules
+from simcluster.plan import Chain, ScheduleSpec, Timetable, parse, peaks, render, schedule_kinds
 
 _TIMES = re.compile(r"([FIW])=([1-9]\d{0,3})")
 _KINDS = (("F", "forward"), ("B", "backward"), ("W", "weight gradients"))
@@ -72,7 +71,7 @@ class DrawnSchedule:
         given = {"chunks": chunks, "slices": slices, "placement": placement}
         written: dict[str, object] = {key: value for key, value in given.items() if value is not None}
         num_stages, count = _FEW
-        if name not in schedules() and names_file(name):
+        if name not in schedule_kinds() and names_file(name):
             text = text_of(name)
             written |= {"kind": "text", "text": text}
             num_stages, count = _counted(name, text)

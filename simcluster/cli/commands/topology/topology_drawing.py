@@ -10,10 +10,24 @@ import numpy as np
 
 from simcluster import units
 from simcluster.cli.commands.topology.topology_tables import Drawn, bisection_line, link_rows
-from simcluster.cluster.interconnect.link_families import Numbers
-from simcluster.cluster.topology.topology import Topology
-from simcluster.draw import Box, Column, Line, Markup, Row, Tone, html_table, layers, section
-from simcluster.draw.tone import BLUE, GREEN, GREY, ORANGE, PURPLE, RED
+from simcluster.cluster import Numbers, Topology
+from simcluster.draw import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    RED,
+    Box,
+    Column,
+    Line,
+    Markup,
+    Row,
+    Tone,
+    html_table,
+    layers,
+    section,
+)
 
 _TIERS: tuple[tuple[str, tuple[str, ...], Tone], ...] = (
     ("memory, disks", ("memory", "cores", "disks"), GREY),

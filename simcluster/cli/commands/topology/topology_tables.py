@@ -11,14 +11,11 @@ import numpy as np
 from rich.text import Text
 
 from simcluster import units
-from simcluster.cluster import Cluster, ClusterSpec, HostSpec
-from simcluster.cluster.topology.bisection_bandwidth import bisection
-from simcluster.cluster.topology.multi_group import TRUNK
-from simcluster.cluster.topology.topology import Topology
+from simcluster.cluster import TRUNK, Cluster, ClusterSpec, HostSpec, Topology, bisection
 from simcluster.document import Section, names_file, validate_data
 from simcluster.draw import Cell, Column, shown, table
 from simcluster.errors import Problem, ScenarioError, SimclusterError
-from simcluster.plan.diagnostics.size_limits import MOST_RANKS
+from simcluster.plan import MOST_RANKS
 from simcluster.scenario import Scenario
 
 _TRUST = {"measured": "green", "assumed": "yellow"}
