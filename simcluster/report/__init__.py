@@ -1,5 +1,6 @@
 """A Run -> something a person or a script reads; one file, one format."""
 
+from simcluster.report import tables
 from simcluster.report.comparison import Comparison, comparison_html, comparison_page, comparison_text
 from simcluster.report.content import fullest, headline, overfull, shouted, tight, verdict
 from simcluster.report.json_result import result_json
@@ -21,6 +22,7 @@ __all__ = [
     "shouted",
     "summary",
     "summary_text",
+    "tables",
     "tight",
     "verdict",
     "verification_text",

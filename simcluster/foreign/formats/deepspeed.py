@@ -15,6 +15,7 @@ from simcluster.foreign.translation import (
     boolean,
     clip,
     effectless,
+    inert,
     integer,
     lost,
     number,
@@ -24,7 +25,6 @@ from simcluster.foreign.translation import (
     states,
     switch,
 )
-from simcluster.foreign.translation.ignored import inert
 
 _INERT = inert("deepspeed")
 _ON_DEVICE = (

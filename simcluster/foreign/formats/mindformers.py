@@ -19,6 +19,7 @@ from simcluster.foreign.translation import (
     Facts,
     Meaning,
     effectless,
+    inert,
     lost,
     mixture,
     number,
@@ -29,7 +30,6 @@ from simcluster.foreign.translation import (
     switch,
     word,
 )
-from simcluster.foreign.translation.ignored import inert
 
 _INERT = inert("mindformers")
 _LEVELS = {

@@ -1,5 +1,6 @@
 """Megatron's arguments, and those of its forks and launchers."""
 
+from simcluster.foreign.megatron import combined_arguments, nemo_arguments
 from simcluster.foreign.megatron.arguments import MARKS, PROFILED, ZERO, meaning_of
 from simcluster.foreign.megatron.entry_script import program
 from simcluster.foreign.megatron.fork_arguments import FORK_MEANINGS, partition
@@ -13,7 +14,9 @@ __all__ = [
     "MARKS",
     "PROFILED",
     "ZERO",
+    "combined_arguments",
     "meaning_of",
+    "nemo_arguments",
     "offload",
     "partition",
     "program",

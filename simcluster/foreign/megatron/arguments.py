@@ -20,6 +20,7 @@ from simcluster.foreign.translation import (
     clip,
     effectless,
     fraction,
+    inert,
     lost,
     number,
     of_profile,
@@ -29,7 +30,6 @@ from simcluster.foreign.translation import (
     window,
     word,
 )
-from simcluster.foreign.translation.ignored import inert
 
 MARKS = frozenset(
     (

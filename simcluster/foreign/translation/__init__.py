@@ -20,6 +20,7 @@ from simcluster.foreign.translation.flag_readers import (
     word,
 )
 from simcluster.foreign.translation.framework_profile import of_profile, profile_says, say_framework
+from simcluster.foreign.translation.ignored import inert
 from simcluster.foreign.translation.mixture_of_experts import DEEPSEEK, MEGATRON, mixture
 from simcluster.foreign.translation.unsupported_features import (
     ADAPTERS,
@@ -51,6 +52,7 @@ __all__ = [
     "effectless",
     "embedding_dropout",
     "fraction",
+    "inert",
     "integer",
     "lost",
     "mixture",

@@ -21,7 +21,7 @@ from simcluster.document import (
     Refused,
 )
 from simcluster.errors import Problem, ScenarioError
-from simcluster.model import onnx
+from simcluster.model import huggingface, onnx
 from simcluster.model.families import (
     Encoder,
     EncoderDecoder,
@@ -30,7 +30,6 @@ from simcluster.model.families import (
     VisionTransformer,
     WideDeep,
 )
-from simcluster.model.huggingface import config as huggingface
 from simcluster.model.layers import GATED, Dimensions
 from simcluster.model.model import Model
 from simcluster.model.spec.dimension_checks import (
