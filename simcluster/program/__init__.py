@@ -55,6 +55,7 @@ from simcluster.program.lowering import (
     runs_on_host,
     way_of,
 )
+from simcluster.program.plan_lowering import lowered
 from simcluster.program.routing import routed
 from simcluster.program.stages import ONCE
 from simcluster.program.symmetry import (
@@ -124,6 +125,7 @@ __all__ = [
     "dispatched",
     "loaded",
     "local_type",
+    "lowered",
     "made",
     "partition",
     "partitions",

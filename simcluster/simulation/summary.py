@@ -29,8 +29,19 @@ from simcluster.analysis import account as engine_account
 from simcluster.analysis import peaks as engine_peaks
 from simcluster.collectives import Operation
 from simcluster.engine import Swept, Timing
-from simcluster.program import HOST, INPUT, OFFLOAD, Action, Calls, Category, Code, Instruction, stream_axes
-from simcluster.simulation.compose import Built, host_calls
+from simcluster.program import (
+    HOST,
+    INPUT,
+    OFFLOAD,
+    Action,
+    Calls,
+    Category,
+    Code,
+    HostCalls,
+    Instruction,
+    stream_axes,
+)
+from simcluster.simulation.compose import Built
 from simcluster.simulation.dispatched import dispatched
 from simcluster.simulation.host_memory import HostMemory
 from simcluster.trace import Table
@@ -230,7 +241,7 @@ def _groups(built: Built, cut: _Cut) -> list[dict[str, Any]]:
 
 def _calls(built: Built, sizes: Floats) -> dict[str, float]:
     """Collectives that a rank takes part in per step, and the host's calls for them: means over ranks."""
-    calls = Calls.of(built.program, host_calls(built.plan))
+    calls = Calls.of(built.program, HostCalls.of(built.plan))
     parts = [built.program.part_of(rank) for rank in built.classes.representatives]
     found = np.array([calls.number(part) for part in parts], dtype=np.float64)
     mean = (found * sizes[:, None]).sum(axis=0) / sizes.sum()

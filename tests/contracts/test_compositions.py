@@ -19,8 +19,9 @@ from simcluster.errors import SimclusterError
 from simcluster.model import Place
 from simcluster.plan.spec.framework import FrameworkSpec
 from simcluster.plan.spec.schedule_spec import schedule_kinds
+from simcluster.program.plan_lowering import lowered
 from simcluster.simulation import prepare
-from simcluster.simulation.compose.build import lowered, planned
+from simcluster.simulation.compose.build import planned
 from simcluster.simulation.verification.single_device_comparison import proved, verified
 from tests.compositions import COMMON, DETAILS, MAIN, ONCE_WRONG, USUAL, profiles_of, scenario
 from tests.covering import covering

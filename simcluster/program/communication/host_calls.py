@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from simcluster.plan import Plan
 from simcluster.program.isa import Action, Code, Instruction, Program
 
 Alike = tuple[str, str, tuple[str, ...], str, int]
@@ -25,6 +26,11 @@ class HostCalls:
 
     seconds: float = 0.0
     reuse: int | None = None
+
+    @classmethod
+    def of(cls, plan: Plan) -> HostCalls:
+        """Those of a plan."""
+        return cls(plan.call, plan.reuse)
 
     def count(self, collectives: int) -> int:
         """Calls for so many collectives that are alike."""

@@ -10,10 +10,9 @@ from simcluster.cluster import Cluster
 from simcluster.engine import Fabric, classes_on_links, no_collection
 from simcluster.errors import SimclusterError
 from simcluster.plan import OffloadSpec, Plan, RecomputeSpec, check_passes, make_plan
-from simcluster.program import Classes, HostCalls, Program, build, check, routed
+from simcluster.program import Classes, HostCalls, Program, check, lowered
 from simcluster.scenario import Scenario
 from simcluster.tuning import fitted, offloaded, searched
-from simcluster.work import DType
 
 
 @dataclass(frozen=True)
@@ -57,11 +56,11 @@ def planned(scenario: Scenario, *, search: bool = True) -> Plan:
         def with_recompute(again: RecomputeSpec) -> Plan:
             make = partial(made, again)
             away = spec.parallel.offload
-            return offloaded(away, make, cluster, lowered, host_calls, rule, search=search)
+            return offloaded(away, make, cluster, lowered, HostCalls.of, rule, search=search)
 
         again = spec.parallel.recompute
-        plan = fitted(again, with_recompute, cluster, lowered, host_calls, rule, search=search)
-        return searched(plan, cluster, lowered, host_calls(plan), rule, search=search)
+        plan = fitted(again, with_recompute, cluster, lowered, HostCalls.of, rule, search=search)
+        return searched(plan, cluster, lowered, HostCalls.of(plan), rule, search=search)
     except SimclusterError as error:
         raise scenario.located(error) from None
 
@@ -93,30 +92,3 @@ def prepare(scenario: Scenario, *, unfold: bool = False, search: bool = True) ->
         return Built(scenario, cluster, plan, program, classes, links, tenants)
     except SimclusterError as error:
         raise scenario.located(error) from None
-
-
-def host_calls(plan: Plan) -> HostCalls:
-    """What the host spends on the collectives of a plan."""
-    return HostCalls(plan.call, plan.reuse)
-
-
-def lowered(plan: Plan) -> Program:
-    """The Program of a plan."""
-    program = build(
-        plan.graph,
-        plan.timetables,
-        plan.mesh,
-        plan.stage_axis,
-        chain=None if plan.assigned else plan.chain,
-        variant_axis=plan.batches.axis,
-        variants=plan.batches.variants,
-        overlapped=plan.overlapped,
-        prefetch=plan.prefetch,
-        conduct=plan.conduct,
-        tf32=plan.matmul is DType.TF32,
-        graphs=plan.graphs,
-        inputs=plan.inputs,
-        assigned=plan.assigned,
-        attention=plan.attention,
-    )
-    return routed(program, plan.routing, [each.name for each in plan.graph.instances])

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from simcluster.analysis import instruction_times, memory, waits
 from simcluster.engine import Lodger, Progress, Timing, run_together
-from simcluster.simulation.compose.build import Built, host_calls
+from simcluster.program import HostCalls
+from simcluster.simulation.compose.build import Built
 from simcluster.trace import Table
 
 
@@ -29,7 +30,7 @@ def _lodger(built: Built) -> Lodger:
         dispatch=built.plan.dispatch,
         algorithms=built.plan.algorithms,
         fabric=built.fabric,
-        host=host_calls(built.plan),
+        host=HostCalls.of(built.plan),
     )
 
 

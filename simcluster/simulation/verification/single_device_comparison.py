@@ -15,10 +15,10 @@ from simcluster.errors import SimclusterError, SimulationError
 from simcluster.model import E4M3, E5M2, Model
 from simcluster.plan import FORWARD, Plan, make_plan
 from simcluster.printable import printable
-from simcluster.program import Program, partition
+from simcluster.program import HostCalls, Program, lowered, partition
 from simcluster.report import verification_text
 from simcluster.scenario import Scenario
-from simcluster.simulation.compose import host_calls, lowered, planned
+from simcluster.simulation.compose import planned
 from simcluster.simulation.verification.shrink_scenario import shrink
 from simcluster.values import (
     Comparison,
@@ -173,7 +173,7 @@ def proved(
             steps=steps,
             dispatch=plan.dispatch,
             algorithms=plan.algorithms,
-            host=host_calls(plan),
+            host=HostCalls.of(plan),
         )
         parts = [program.part_of(rank) for rank in classes.representatives]
         table = record(program, parts, timing.classes).table()

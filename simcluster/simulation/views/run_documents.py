@@ -15,8 +15,8 @@ from simcluster.engine import Timing
 from simcluster.layout import uncut
 from simcluster.model import Model, Updates
 from simcluster.plan import Plan, fusion_told, reduced_by, render, told
-from simcluster.program import HOST, Calls
-from simcluster.simulation.compose import Built, host_calls
+from simcluster.program import HOST, Calls, HostCalls
+from simcluster.simulation.compose import Built
 from simcluster.simulation.held import held, judged, totals
 from simcluster.simulation.host_memory import host_memory
 from simcluster.simulation.summary import peaks, program_of, summarise, swept_peaks
@@ -152,7 +152,7 @@ def _reuse(built: Built) -> list[str]:
     plan = built.plan
     if plan.reuse is None:
         return []
-    calls = Calls.of(built.program, host_calls(plan))
+    calls = Calls.of(built.program, HostCalls.of(plan))
     before, after = max(calls.number(part) for part in range(len(built.program.parts)))
     if before == after:
         return [f"comm_subgraph_reuse reuses nothing: no {plan.reuse:,} collectives of a stream are alike"]

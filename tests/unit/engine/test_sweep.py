@@ -19,9 +19,10 @@ from simcluster.errors import SimulationError
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
 from simcluster.plan.spec.parallel_spec import FrameworkSpec
 from simcluster.program import COMPUTE, Action, partition
+from simcluster.program.communication.host_calls import HostCalls
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
-from simcluster.simulation.compose.build import host_calls, prepare
+from simcluster.simulation.compose.build import prepare
 from tests.pipelines import burning_program, quiet_cluster
 from tests.scenarios import TINY, TINY_GPT, scenario
 
@@ -49,7 +50,7 @@ def timed(built, method, **more):
         dispatch=plan.dispatch,
         algorithms=plan.algorithms,
         fabric=built.fabric,
-        host=host_calls(plan),
+        host=HostCalls.of(plan),
         method=method,
         **more,
     )

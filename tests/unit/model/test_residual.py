@@ -16,8 +16,9 @@ from simcluster.model.operators.batch_norm import BatchNorm
 from simcluster.model.operators.convolution import Conv2d
 from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.plan import make_plan
+from simcluster.program.plan_lowering import lowered
 from simcluster.simulation import simulate, verify
-from simcluster.simulation.compose.build import lowered, prepare
+from simcluster.simulation.compose.build import prepare
 from simcluster.simulation.verification.single_device_comparison import proved
 from simcluster.work import DType
 from tests.scenarios import scenario

@@ -7,9 +7,9 @@ import pytest
 
 from simcluster.errors import SimclusterError
 from simcluster.model import Phase, Role
+from simcluster.program.plan_lowering import lowered
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
-from simcluster.simulation.compose.build import lowered
 from simcluster.work import Kernel
 
 LLAMA = {"layers": 4, "hidden": 256, "heads": 4, "kv_heads": 2, "ffn": 512, "vocab": 512}

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from simcluster.program import Category, Scope
-from simcluster.simulation.compose.build import lowered, prepare
+from simcluster.program.plan_lowering import lowered
+from simcluster.simulation.compose.build import prepare
 from tests.scenarios import TINY, TINY_GPT, scenario
 
 

@@ -10,9 +10,9 @@ import pytest
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.model.operators.kv_cache import CachedAttention, CacheWrite
 from simcluster.plan import make_plan
+from simcluster.program.plan_lowering import lowered
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
-from simcluster.simulation.compose.build import lowered
 from simcluster.simulation.verification.single_device_comparison import proved
 from simcluster.simulation.views.predict_layout import predicted
 from simcluster.work import DType

@@ -16,9 +16,10 @@ from simcluster.errors import SimclusterError
 from simcluster.model import Place
 from simcluster.plan import make_plan
 from simcluster.program import Action
+from simcluster.program.plan_lowering import lowered
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
-from simcluster.simulation.compose.build import lowered, prepare
+from simcluster.simulation.compose.build import prepare
 from simcluster.simulation.compose.engine_run import timed
 from simcluster.simulation.verification.single_device_comparison import proved, verify
 from tests.hosts import figure

@@ -14,7 +14,8 @@ from simcluster.layout import Kind, Layout, Movement
 from simcluster.model import Operator
 from simcluster.plan import make_plan
 from simcluster.program import COMPUTE, Action, Call, Scope, partition
-from simcluster.simulation.compose.build import host_calls, lowered
+from simcluster.program.communication.host_calls import HostCalls
+from simcluster.program.plan_lowering import lowered
 from simcluster.simulation.verification.single_device_comparison import proved
 from simcluster.values.events import events
 from tests.scenarios import TINY, TINY_GPT, scenario, under
@@ -318,7 +319,7 @@ def started(name, program):
     plan, cluster = planned(name)
     classes = partition(program, cluster, unfold=True)
     timing = run(
-        program, cluster, classes, dispatch=plan.dispatch, algorithms=plan.algorithms, host=host_calls(plan)
+        program, cluster, classes, dispatch=plan.dispatch, algorithms=plan.algorithms, host=HostCalls.of(plan)
     )
     parts = [program.part_of(rank) for rank in classes.representatives]
     happened = events(program, record(program, parts, timing.classes).table())

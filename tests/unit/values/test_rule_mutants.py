@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from simcluster.program import Action
-from simcluster.simulation.compose.build import lowered
+from simcluster.program.plan_lowering import lowered
 from tests.unit.values.layout_mutants import DIMS, INFERENCE, MOVEMENTS
 from tests.unit.values.plan_mutants import COSTLY, GRADIENTS, SHARDER
 from tests.unit.values.rule_networks import fault_of, plans

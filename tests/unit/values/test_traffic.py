@@ -15,8 +15,8 @@ from simcluster.collectives import Operation
 from simcluster.layout import FLAT, Kind, Movement
 from simcluster.plan import make_plan
 from simcluster.program import Action
+from simcluster.program.plan_lowering import lowered
 from simcluster.scenario import Scenario
-from simcluster.simulation.compose.build import lowered
 from simcluster.simulation.verification.single_device_comparison import proved
 from simcluster.values.exchange import exchange
 from simcluster.values.traffic import crossed
