@@ -102,7 +102,7 @@ class Mesh:
 
     def product(self, axes: Sequence[str]) -> int:
         """Ranks in a group over several axes."""
-        return math.prod(self.size(axis) for axis in axes)
+        return math.prod([self.size(axis) for axis in axes]) if axes else 1
 
     @cached_property
     def coordinates(self) -> NDArray[np.int64]:

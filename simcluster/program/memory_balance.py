@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.program.isa import Program, Scope, Slot
+from simcluster.program.isa import Code, PartProgram, Program, Scope, Slot
 
 Ints = NDArray[np.int64]
 
@@ -25,62 +26,66 @@ def booking_faults(program: Program) -> Iterator[str]:
     under the same category. What a code alone sees is booked and released by one slot; what lasts through the
     step is neither.
     """
+    seen = [list(_seen(code)) for code in program.codes]
     for number in range(len(program.parts)):
-        rows = _Rows.of(program, number)
+        rows = _Rows.of(program.parts[number], seen)
         stage = number // program.num_variants
         yield from dict.fromkeys(f"stage {stage}: {fault}" for fault in rows.faults())
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """A buffer as one code sees it for one instance, and whether it books or releases it."""
+    """A buffer as one code sees it, and whether it books or releases it."""
 
     code: str
-    name: str
     slot: Slot
     releases: bool
 
-    @property
+    @cached_property
     def booked_as(self) -> tuple[str, int, str]:
         """What must be the same for all who see the buffer."""
         return str(self.slot.category), self.slot.num_bytes, str(self.slot.place)
 
-    def __str__(self) -> str:
+    def told(self, name: str) -> str:
+        """What it does, as text, with a buffer of this name."""
         does = "releases" if self.releases else "books"
         what = f"{self.slot.num_bytes:,} bytes of {self.slot.category} on the {self.slot.place}"
-        return f"{self.code} {does} {self.name} as {what}"
+        return f"{self.code} {does} {name} as {what}"
 
 
 @dataclass(frozen=True)
 class _Rows:
     """What the executions of a part book and release, in program order.
 
-    Of every row: ``seen`` is an index into ``kinds``; ``buffer`` tells a name and micro-batch.
+    Of every row: ``seen`` is an index into ``kinds`` and ``names``, what a code does and to which buffer of
+    the part; ``buffer`` tells a name and micro-batch.
     """
 
     kinds: list[_Seen]
+    names: list[str]
     seen: Ints
     buffer: Ints
 
     @classmethod
-    def of(cls, program: Program, number: int) -> _Rows:
-        part = program.parts[number]
-        pairs = {(run.code, run.instance): None for run in part.executions}
-        order = {pair: index for index, pair in enumerate(pairs)}
-        kinds = [list(_seen(program, number, *pair)) for pair in pairs]
-        names: dict[str, int] = {}
-        first = np.cumsum([0, *map(len, kinds)])
-        flat = [each for found in kinds for each in found]
-        named = np.array([names.setdefault(each.name, len(names)) for each in flat], dtype=np.int64)
+    def of(cls, part: PartProgram, by_code: Sequence[list[_Seen]]) -> _Rows:
+        order: dict[tuple[int, str], int] = {}
+        which = np.array(
+            [order.setdefault((run.code, run.instance), len(order)) for run in part.executions],
+            dtype=np.int64,
+        )
+        first = np.cumsum([0, *(len(by_code[code]) for code, _ in order)])
+        flat = [each for code, _ in order for each in by_code[code]]
+        names = [part.buffer(instance, each.slot.name) for code, instance in order for each in by_code[code]]
+        numbers: dict[str, int] = {}
+        named = np.array([numbers.setdefault(each, len(numbers)) for each in names], dtype=np.int64)
         scope = np.array([_SCOPES.index(each.slot.scope) for each in flat], dtype=np.int64)
-        which = np.array([order[run.code, run.instance] for run in part.executions], dtype=np.int64)
         labels = np.array([[run.label(each) for run in part.executions] for each in _SCOPES], dtype=np.int64)
         times = np.diff(first)[which]
         execution = np.repeat(np.arange(len(which)), times)
         inside = np.arange(len(execution)) - np.repeat(np.cumsum(times) - times, times)
         seen = first[which][execution] + inside
         label = labels[scope[seen], execution] + 1
-        return cls(flat, seen, named[seen] * (labels.max(initial=0) + 2) + label)
+        return cls(flat, names, seen, named[seen] * (labels.max(initial=0) + 2) + label)
 
     def faults(self) -> Iterator[str]:
         """Releases without a booking before them, and whoever sees a buffer otherwise than it is booked."""
@@ -101,15 +106,15 @@ class _Rows:
             yield f"{self._told(row)}, but {self._told(int(booked[row]))}"
 
     def _told(self, row: int) -> str:
-        return str(self.kinds[self.seen[row]])
+        which = int(self.seen[row])
+        return self.kinds[which].told(self.names[which])
 
 
-def _seen(program: Program, number: int, code: int, instance: str) -> Iterator[_Seen]:
-    """What a code books and releases for an instance, in program order."""
-    found, part = program.codes[code], program.parts[number]
-    rows = [(min(at), False, slot) for slot, at in found.books.items()]
-    rows += [(max(at), True, slot) for slot, at in found.dropped.items()]
+def _seen(code: Code) -> Iterator[_Seen]:
+    """What a code books and releases of what other codes see, too, in program order."""
+    rows = [(min(at), False, slot) for slot, at in code.books.items()]
+    rows += [(max(at), True, slot) for slot, at in code.dropped.items()]
     for _, releases, index in sorted(rows):
-        slot = found.slots[index]
+        slot = code.slots[index]
         if slot.scope in _SCOPES and slot.num_bytes:
-            yield _Seen(found.name, part.buffer(instance, slot.name), slot, releases)
+            yield _Seen(code.name, slot, releases)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.cluster.host.host_graph import Inside
+from simcluster.cluster.host.host_graph import Inside, Wire
 from simcluster.cluster.interconnect import Numbers
 
 
@@ -28,34 +29,42 @@ class Table:
     @classmethod
     def of(cls, inside: Inside) -> Table:
         """The ways of least cost; among equals each takes what the ways before it have used least."""
-        ways = _ways(inside)
-        size = len(inside.places)
-        longest = max((len(way) for way in ways.values()), default=0)
-        wires = np.full((size, size, max(1, longest)), -1, dtype=np.int64)
-        length = np.full((size, size), -1, dtype=np.int64)
-        latency = np.zeros((size, size))
-        for (src, dst), way in ways.items():
-            wires[src, dst, : len(way)] = way
-            length[src, dst] = len(way)
-            latency[src, dst] = sum(inside.wires[wire].latency for wire in way)
-        return cls(wires, length, latency)
+        return _table(tuple(inside.places), tuple(inside.wires))
 
 
-def _ways(inside: Inside) -> dict[tuple[int, int], tuple[int, ...]]:
-    index = {place: number for number, place in enumerate(inside.places)}
-    tails = [index[wire.tail] for wire in inside.wires]
-    leaving: list[list[tuple[int, int]]] = [[] for _ in inside.places]
-    for number, wire in enumerate(inside.wires):
+# The search takes some 10 ms, and scenarios have few different hosts.
+@lru_cache(maxsize=64)
+def _table(places: tuple[str, ...], between: tuple[Wire, ...]) -> Table:
+    ways = _ways(places, between)
+    size = len(places)
+    longest = max((len(way) for way in ways.values()), default=0)
+    wires = np.full((size, size, max(1, longest)), -1, dtype=np.int64)
+    length = np.full((size, size), -1, dtype=np.int64)
+    latency = np.zeros((size, size))
+    for (src, dst), way in ways.items():
+        wires[src, dst, : len(way)] = way
+        length[src, dst] = len(way)
+        latency[src, dst] = sum(between[wire].latency for wire in way)
+    for shared in (wires, length, latency):
+        shared.setflags(write=False)
+    return Table(wires, length, latency)
+
+
+def _ways(places: Sequence[str], wires: Sequence[Wire]) -> dict[tuple[int, int], tuple[int, ...]]:
+    index = {place: number for number, place in enumerate(places)}
+    tails = [index[wire.tail] for wire in wires]
+    leaving: list[list[tuple[int, int]]] = [[] for _ in places]
+    for number, wire in enumerate(wires):
         leaving[tails[number]].append((number, index[wire.head]))
-    rates = [wire.rate for wire in inside.wires]
-    used = [0] * len(inside.wires)
+    rates = [wire.rate for wire in wires]
+    used = [0] * len(wires)
     choices = {
         (src, dst): options
-        for src in range(len(inside.places))
-        for dst, options in _equals(inside, leaving, tails, src)
+        for src in range(len(places))
+        for dst, options in _equals(wires, leaving, tails, src)
     }
     ways: dict[tuple[int, int], tuple[int, ...]] = {}
-    devices = sum(place.startswith("device.") for place in inside.places)
+    devices = sum(place.startswith("device.") for place in places)
     for pair in sorted(choices, key=lambda pair: (max(pair) >= devices, len(choices[pair]) > 1, pair)):
         ways[pair] = min(
             choices[pair], key=lambda way: (max(((used[w] + 1) / rates[w] for w in way), default=0.0), way)
@@ -66,7 +75,7 @@ def _ways(inside: Inside) -> dict[tuple[int, int], tuple[int, ...]]:
 
 
 def _equals(
-    inside: Inside, leaving: list[list[tuple[int, int]]], tails: list[int], src: int
+    wires: Sequence[Wire], leaving: list[list[tuple[int, int]]], tails: list[int], src: int
 ) -> Iterator[tuple[int, list[tuple[int, ...]]]]:
     """Each place that can be reached, and all ways of least cost to it."""
     cost = {src: 0}
@@ -77,7 +86,7 @@ def _equals(
         if so_far > cost[place]:
             continue
         for wire, head in leaving[place]:
-            there = so_far + inside.wires[wire].cost
+            there = so_far + wires[wire].cost
             if head not in cost or there < cost[head]:
                 cost[head], into[head] = there, [wire]
                 heapq.heappush(queue, (there, head))

@@ -156,7 +156,7 @@ class Block:
     recomputed: bool = False
     row_gradients: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def states(self) -> tuple[str, ...]:
         """The values that last from step to step, or from pass to pass, and are no parameters."""
         return tuple(name for name, value in self.values.items() if value.role in (Role.STATE, Role.CACHE))

@@ -127,8 +127,9 @@ def _run(timetable: Timetable, chain: Chain, num_slices: int) -> list[tuple[int,
 
 def _agree(timetable: Timetable, chain: Chain) -> None:
     """PlanError unless both ends of what travels between two stages have the same order."""
-    sent: dict[tuple[int, int, bool], list[Action]] = defaultdict(list)
-    taken: dict[tuple[int, int, bool], list[Action]] = defaultdict(list)
+    # Each with the chunk of the stage that makes it.
+    sent: dict[tuple[int, int, bool], list[tuple[Action, int]]] = defaultdict(list)
+    taken: dict[tuple[int, int, bool], list[tuple[Action, int]]] = defaultdict(list)
     last = len(chain) - 1
     for stage, actions in enumerate(timetable):
         for half in (half for action in actions for half in action.halves):
@@ -140,12 +141,12 @@ def _agree(timetable: Timetable, chain: Chain) -> None:
                 if 0 <= there <= last and chain.places[there][0] != stage:
                     other = chain.places[there][0]
                     ends = (stage, other) if out else (other, stage)
-                    maker = replace(half, chunk=chain.places[virtual if out else there][1])
-                    found[(*ends, forward)].append(maker)
+                    found[(*ends, forward)].append((half, chain.places[virtual if out else there][1]))
     for (one, other, forward), order in sent.items():
         got = taken[one, other, forward]
-        for made, wanted in zip(order, got, strict=True):
-            if made.unit != wanted.unit:
+        for (half, chunk), (coming, its_chunk) in zip(order, got, strict=True):
+            if (half.micro_batch, chunk, half.slice) != (coming.micro_batch, its_chunk, coming.slice):
+                made, wanted = replace(half, chunk=chunk), replace(coming, chunk=its_chunk)
                 raise PlanError(
                     f"stage {one} sends what {made} makes when stage {other} wants what {wanted} makes: both "
                     "must have the same order",

@@ -48,6 +48,8 @@ def with_units(
     """
     weights = each_alone(codes) if weights is None else weights
     gradients = scattered_alone(codes) if gradients is None else gradients
+    if not weights[GATHER] and not gradients:
+        return list(executions)
     labelled, gathers = _gathers(executions, codes, weights, once, tied)
     users = [index for index, each in enumerate(executions) if _uses_weights(each, codes, weights)]
     due: dict[int, list[int]] = defaultdict(list)

@@ -17,6 +17,8 @@ Ties = Mapping[tuple[str, str], int]
 def crossing_ties(graph: Graph) -> Ties:
     """The gradients of parameters whose copies lie on more than one stage."""
     found: dict[tuple[str, str], int] = {}
+    if not graph.ties:
+        return found
     copies = {
         f"{instance.name}.{name}": (instance, block.gradients[name])
         for instance in graph.instances

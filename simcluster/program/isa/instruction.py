@@ -170,7 +170,7 @@ class Call:
     adds: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Instruction:
     """One launch on one stream.
 
@@ -204,17 +204,17 @@ class Instruction:
     dispatches: float = 1.0
     chunked: str = ""
 
-    @property
+    @cached_property
     def reads(self) -> tuple[int, ...]:
         """Slots read, each once, in order."""
         return tuple(dict.fromkeys(slot for call in self.calls for slot in call.inputs))
 
-    @property
+    @cached_property
     def writes(self) -> tuple[int, ...]:
         """Slots written, each once, in order."""
         return tuple(dict.fromkeys(slot for call in self.calls for slot in call.outputs))
 
-    @property
+    @cached_property
     def adds(self) -> tuple[int, ...]:
         """Slots written that are added to, each once, in order."""
         return tuple(dict.fromkeys(call.outputs[index] for call in self.calls for index in sorted(call.adds)))

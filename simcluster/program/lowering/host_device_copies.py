@@ -81,6 +81,8 @@ def in_turn(executions: Sequence[Execution], codes: Sequence[Code]) -> list[Exec
     relocations say, copies included: so few of them hold theirs on the device at once.
     """
     ahead = {number: depth for number, code in enumerate(codes) if (depth := _ahead(code)) is not None}
+    if not ahead:
+        return list(executions)
     made: list[Execution] = []
     kernels: list[int] = []
     for place, each in enumerate(executions):

@@ -148,16 +148,16 @@ class Acted:
         """A half of an action, code by code, each with what happens once a step around it; ``at_end``: it is
         the first forward or the last backward of its chunk.
         """
-        part = self.part
+        part, phases = self.part, self._phases(half)
         forward, instances = half.kind == F_ACTION, part.slices[half.chunk, half.slice]
         for instance in instances if forward else instances[::-1]:
-            codes = part.codes_of(instance)
+            block = part.graph.block_of(instance)
             runs = [
                 [Execution(code, instance.name, half.micro_batch, action, not self.overlapped)]
-                for phase in self._phases(half)
-                for code in part.codes.run(part.graph.block_of(instance), phase)
+                for phase in phases
+                for code in part.codes.run(block, phase)
             ] or [[]]
-            if forward and at_end and PREPARE in codes:
+            if forward and at_end and PREPARE in (codes := part.codes_of(instance)):
                 runs[0].insert(0, Execution(codes[PREPARE], instance.name, ONCE, action))
             if at_end and not forward and not part.codes.conduct.late:
                 runs[-1] += [

@@ -42,6 +42,14 @@ class Linted:
 
 def linted(asked: Asked) -> Linted:
     """A scenario read, planned and lowered; nothing is simulated."""
+    from simcluster.engine import no_collection
+
+    # Around the frame that holds what is built, which is gone before the collector could look through it.
+    with no_collection():
+        return _looked_at(asked)
+
+
+def _looked_at(asked: Asked) -> Linted:
     from simcluster.baseline import bounds
     from simcluster.cli.commands.lint.plan_summary import planned_text
     from simcluster.scenario import Scenario
