@@ -10,6 +10,7 @@ from simcluster.model.families import (
 )
 from simcluster.model.graph import (
     ANY_TIME,
+    LAYERS,
     ONE,
     Array,
     Block,
@@ -71,6 +72,7 @@ __all__ = [
     "ANY_TIME",
     "E4M3",
     "E5M2",
+    "LAYERS",
     "ONE",
     "Accumulate",
     "Adam",

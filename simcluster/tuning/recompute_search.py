@@ -17,7 +17,7 @@ from simcluster import units
 from simcluster.analysis import MemoryRule
 from simcluster.cluster import Cluster
 from simcluster.model import Block
-from simcluster.plan import Layers, Plan, RecomputeSpec, is_layer
+from simcluster.plan import Layers, Plan, RecomputeSpec
 from simcluster.program import FORWARD, HostCalls, Program
 from simcluster.tuning.recompute_options import WHOLE, Rung, ladder
 from simcluster.tuning.trial_run import Probe
@@ -85,7 +85,7 @@ class _Search:
             return self._noted(nothing, "recompute auto: everything fits, so nothing is recomputed")
         self.stages = [[] for _ in range(probe.plan.num_stages)]
         for instance in probe.plan.graph.instances:
-            if is_layer(instance.name):
+            if instance.is_layer:
                 self.stages[instance.stage].append(instance.name)
         self.ladders = dict(self._ladders(probe))
         chosen = self._climbed(nothing, most=max(map(len, self.ladders.values())))
@@ -102,7 +102,7 @@ class _Search:
         for stage in probe.stages():
             runs = {each.instance: (each.code, code) for _, each, code in stage.runs(FORWARD)}
             for instance in stage.instances:
-                if not is_layer(instance.name):
+                if not instance.is_layer:
                     continue
                 block: Block = graph.block_of(instance)
                 if block.name not in known:
@@ -221,12 +221,14 @@ class _Search:
     def _pattern(self, names: Sequence[str], operators: frozenset[str]) -> str:
         """Some operators of some layers; of all layers if these are."""
         every = [name for stage in self.stages for name in stage]
-        numbers = [name.removeprefix("layers.") for name in names]
         alike = len({tuple(self.ladders[name]) for name in every}) == 1
-        if all(name.startswith("layers.") for name in every):
-            layers = "layers.*" if len(names) == len(every) and alike else f"layers.{_either(numbers)}"
-        else:
+        stem, *others = {name.partition(".")[0] for name in every}
+        if others:
             layers = _either(names)
+        elif len(names) == len(every) and alike:
+            layers = f"{stem}.*"
+        else:
+            layers = f"{stem}.{_either([name.removeprefix(f'{stem}.') for name in names])}"
         return f"{layers}.{_either(sorted(operators))}"
 
     # -- what is said -----------------------------------------------------------------------------------

@@ -13,9 +13,13 @@ from functools import cached_property
 
 import numpy as np
 
+from simcluster.document import matches
 from simcluster.layout import Layout, Movement, Strategy
 from simcluster.model.graph.memory_place import Place, Relocation
 from simcluster.model.graph.operator import Array, Operator, TensorType
+
+LAYERS = "{,*.}layers.*"
+"""What models call the instances that pipeline stages share: ``layers.3``, ``decoder.layers.3``."""
 
 
 class Phase(enum.StrEnum):
@@ -194,6 +198,11 @@ class Instance:
     def known_as(self) -> str:
         """What patterns call it: all passes have the strategies of the first."""
         return self.like or self.name
+
+    @property
+    def is_layer(self) -> bool:
+        """Whether it is one of the layers that pipeline stages share."""
+        return matches(LAYERS, self.name)
 
     @property
     def home(self) -> str:

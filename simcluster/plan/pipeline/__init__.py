@@ -12,7 +12,7 @@ from simcluster.plan.pipeline.action import (
     render,
 )
 from simcluster.plan.pipeline.interleaved_order import ChunksInSlices, in_cycles, interleaved, spread
-from simcluster.plan.pipeline.placement import LAYERS, default_layers, is_layer, place, written_layers
+from simcluster.plan.pipeline.placement import default_layers, place, written_layers
 from simcluster.plan.pipeline.schedule import Schedule, forward_only, peaks, splits
 from simcluster.plan.pipeline.v_shape import Line
 from simcluster.plan.pipeline.virtual_stages import Chain
@@ -22,7 +22,6 @@ __all__ = [
     "BACKWARD",
     "FORWARD",
     "INPUTS",
-    "LAYERS",
     "RECOMPUTE",
     "WEIGHTS",
     "Action",
@@ -35,7 +34,6 @@ __all__ = [
     "forward_only",
     "in_cycles",
     "interleaved",
-    "is_layer",
     "late_weights",
     "parse",
     "peaks",

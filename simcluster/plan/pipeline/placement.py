@@ -6,13 +6,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from simcluster.document import matches
 from simcluster.errors import PlanError
 from simcluster.model import Graph, Instance
 from simcluster.plan.pipeline.virtual_stages import Chain
-
-LAYERS = "{,*.}layers.*"
-"""What instances are called that stages share."""
 
 
 def default_layers(num_layers: int, num_stages: int) -> tuple[int, ...]:
@@ -60,11 +56,6 @@ def written_layers(written: tuple[int, ...] | tuple[tuple[int, ...], ...], chain
     return chain.by_virtual(chunks)
 
 
-def is_layer(name: str) -> bool:
-    """Whether an instance is a layer that stages share: ``layers.3``, ``decoder.layers.3``."""
-    return matches(LAYERS, name)
-
-
 def place(graph: Graph, layers: Sequence[int], chain: Chain | None = None) -> Graph:
     """The graph with its layers spread over the virtual stages of a chain in order; without one over stages.
 
@@ -74,7 +65,7 @@ def place(graph: Graph, layers: Sequence[int], chain: Chain | None = None) -> Gr
     the layers it is in; every pass is placed by itself.
     """
     chain = chain or Chain.wrapped(len(layers))
-    layered = [instance.name for instance in graph.instances if is_layer(instance.name)]
+    layered = [instance.name for instance in graph.instances if instance.is_layer]
     if sum(layers) != len(layered):
         listed = " + ".join(map(str, layers))
         raise PlanError(

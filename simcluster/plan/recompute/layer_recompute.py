@@ -13,7 +13,6 @@ from dataclasses import replace
 from simcluster.document import matches
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.model import Block, Graph, Instance, Node, Phase, Role
-from simcluster.plan.pipeline import is_layer
 from simcluster.plan.recompute.selective_recompute import SUFFIX, selected
 from simcluster.plan.spec import PATH, Layers
 
@@ -58,7 +57,7 @@ def _stages(graph: Graph, chunk: int | None = None) -> list[list[str]]:
     """The layers of every stage, or of one chunk on it, in order."""
     found: list[list[str]] = [[] for _ in range(1 + max(each.stage for each in graph.instances))]
     for instance in graph.instances:
-        if is_layer(instance.name) and not instance.first and chunk in (None, instance.chunk):
+        if instance.is_layer and not instance.first and chunk in (None, instance.chunk):
             found[instance.stage].append(instance.name)
     return found
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from pydantic import Field, model_validator
 
 from simcluster.document import Name, Refused, Section
-from simcluster.plan.pipeline import LAYERS
+from simcluster.model import LAYERS
 
 FloatName = Literal["fp32", "fp16", "bf16"]
 MatmulName = Literal["fp32", "tf32", "fp16", "bf16", "fp8"]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from simcluster.document import matches
 from simcluster.layout import Dims, Mesh
 from simcluster.model import Block, Graph, Instance, Node, Operator, Phase, Role, TensorType, Value
-from simcluster.plan import LAYERS
 from simcluster.program.isa import Category, Resident
 from simcluster.program.lowering import RESIDENT, Lowering, local_type
 
@@ -50,7 +48,7 @@ def placeholders(graph: Graph, instances: Sequence[Instance], settings: Lowering
     """
     families = settings.storage.placeholders
     found: dict[tuple[tuple[int, ...], ...], int] = {}
-    blocks = {each.block: graph.block_of(each) for each in instances if matches(LAYERS, each.name)}
+    blocks = {each.block: graph.block_of(each) for each in instances if each.is_layer}
     for block in blocks.values() if families else ():
         for node in block.phase(Phase.FORWARD):
             if isinstance(node.operator, Operator) and node.operator.family in families:

@@ -8,7 +8,7 @@ from typing import Any
 
 from simcluster.draw import Column, screen_width, shown, table
 
-_LAYER = re.compile(r"(.*?\blayers\.)(\d+)(\..*)")
+_NUMBERED = re.compile(r"(.*?\.)(\d+)(\..*)")
 
 
 def weights_text(
@@ -17,7 +17,7 @@ def weights_text(
     """What ``infer_predict_layout`` found, a line per weight; layers in which it lies alike share one."""
     alike: dict[tuple[str, str, str], tuple[list[int], Mapping[str, Any]]] = {}
     for name, entry in found.items():
-        layer = _LAYER.fullmatch(name)
+        layer = _NUMBERED.fullmatch(name)
         before, number, behind = layer.groups() if layer else (name, "", "")
         numbers, _ = alike.setdefault((before, behind, str(entry)), ([], entry))
         numbers += [int(number)] if number else []

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from simcluster.document import matches
 from simcluster.model import Graph, Instance, Phase
-from simcluster.plan import Chain, Plan, RecomputeSpec, is_layer, recomputed_layers
+from simcluster.plan import Chain, Plan, RecomputeSpec, recomputed_layers
 
 
 def small_recompute(plan: Plan, small: Graph, layers: Sequence[int], chain: Chain) -> RecomputeSpec:
@@ -40,7 +40,7 @@ def _standing(
     by_name = {instance.name: instance for instance in large.instances}
     pieces: defaultdict[tuple[int, int], list[Instance]] = defaultdict(list)
     for instance in large.instances:
-        if is_layer(instance.name):
+        if instance.is_layer:
             pieces[instance.stage, instance.chunk].append(instance)
     last = max(stage for stage, _ in pieces)
     ends = [pieces[stage if stage < chain.num_stages - 1 else last, chunk] for stage, chunk in chain.places]
@@ -51,7 +51,7 @@ def _standing(
     ]
     found = iter(chosen)
     for instance in small.instances:
-        if is_layer(instance.name):
+        if instance.is_layer:
             yield instance.name, next(found)
         elif instance.name in by_name:
             yield instance.name, by_name[instance.name]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simcluster.layout import Layout
-from simcluster.model import Phase, Role
-from simcluster.plan.pipeline.placement import is_layer
+from simcluster.model import Instance, Phase, Role
 from tests.unit.plan.graphs import told
 from tests.unit.plan.planned import plan
 
@@ -86,7 +85,7 @@ def test_copies_are_no_parameters_of_their_own():
     ],
 )
 def test_layers_are_told_by_their_names(name, layer):
-    assert is_layer(name) is layer
+    assert Instance(name, "layer").is_layer is layer
 
 
 # -- their gradients ------------------------------------------------------------------------------------
