@@ -11,7 +11,7 @@ from typing import Any
 from simcluster import units
 from simcluster.draw import Column, Part
 from simcluster.errors import TraceError
-from simcluster.report.content import cut, fullest, headline, infers, memory, verdict
+from simcluster.report.content import cut, fullest, headline, infers, memory, rate_unit, verdict
 from simcluster.trace import Run
 
 Document = Mapping[str, Any]
@@ -140,7 +140,7 @@ class Comparison:
     @property
     def figures(self) -> list[Row]:
         """What people quote."""
-        rate = "samples/s" if self.sides[0].documents["plan"]["seq_len"] == 1 else "tokens/s"
+        rate = f"{rate_unit(self.sides[0].documents['plan'])}/s"
         answers = all(infers(side.documents) for side in self.sides)
         wanted: list[tuple[str, Callable[[Side], float], Callable[[float], str]]] = [
             *((name, _figure(figure), units.seconds) for name, figure in _TIMES[answers]),

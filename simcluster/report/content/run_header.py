@@ -9,6 +9,7 @@ from typing import Any
 
 from simcluster import units
 from simcluster.report.content.inference_figures import numbers, prompts
+from simcluster.report.content.statements import rate_unit
 
 Document = Mapping[str, Any]
 
@@ -121,11 +122,11 @@ def _recomputed(again: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _operators(pattern: str) -> str:
-    """Operators by pattern; of many layers that are listed one by one their number."""
-    listed = re.fullmatch(r"layers\.\{([\d,]+)\}\.(.*)", pattern)
-    if listed is None or listed[1].count(",") < 4:
+    """Operators by pattern; of many layers, or other parts, that are listed one by one their number."""
+    listed = re.fullmatch(r"(\w+)\.\{([\d,]+)\}\.(.*)", pattern)
+    if listed is None or listed[2].count(",") < 4:
         return pattern
-    return f"{listed[2]} of {listed[1].count(',') + 1} layers"
+    return f"{listed[3]} of {listed[2].count(',') + 1} {listed[1]}"
 
 
 def _summed(counts: Sequence[int]) -> str:
@@ -147,7 +148,7 @@ def _batch(plan: Mapping[str, Any]) -> str:
     if "inference" in plan:
         return f"{prompts(plan)} = {divided}"
     whole = f"{plan['global_batch']:,} samples"
-    if plan["seq_len"] > 1:
+    if rate_unit(plan) == "tokens":
         whole += f" of {plan['seq_len']:,} tokens ({units.count(tokens)})"
     return f"{whole} = {divided}"
 

@@ -77,9 +77,14 @@ def reserved(documents: Document) -> str:
     return told
 
 
+def rate_unit(plan: Document) -> str:
+    """What throughput counts: tokens, or samples where a sample is no sequence and so one token."""
+    return "tokens" if plan["seq_len"] > 1 else "samples"
+
+
 def throughput(documents: Document) -> tuple[str, str, str]:
     """Tokens per second of all and of one device, and what counts: samples, where one is no sequence."""
-    summary, unit = documents["summary"], "tokens" if documents["plan"]["seq_len"] > 1 else "samples"
+    summary, unit = documents["summary"], rate_unit(documents["plan"])
     each = summary["tokens_per_s_per_device"]
     shown = f"{each:,.0f}" if 100 <= each < 1e5 else units.count(each)
     return units.count(summary["tokens_per_s"]), shown, unit
