@@ -30,7 +30,7 @@ class Plan:
     is the padded vocabulary, ``notes`` what the user should be told, ``algorithms`` those of collectives that
     the scenario names; ``call`` is the host's seconds for each call of collectives, of which ``reuse`` that
     are alike are one; ``recompute`` says what is computed again, ``inputs`` how ranks get their parts of the
-    batch, if that takes anything, ``attention`` the release of the fused attention kernel, if an earlier one.
+    batch, if that takes anything.
     ``pieces`` of blocks are graphs, which run as ``graphs`` says. ``assigned`` is the part of a hand-written
     program that each rank runs, ``routing`` how many tokens experts get. With a ``generation`` the graph is
     that of its passes, every one a chunk of the ``chain``, and nothing is trained: no ``update``.
@@ -70,7 +70,6 @@ class Plan:
     inputs: Inputs | None = None
     copies: int = 1
     pieces: Pieces = field(default_factory=dict)
-    attention: int | None = None
     assigned: tuple[int, ...] = ()
     offload: Offload = Offload()
     generation: Generation | None = None

@@ -129,7 +129,6 @@ class LayoutPlanner(Planner):
             inputs=self.inputs,
             offload=self.offload,
             pieces=self.pieces,
-            attention=self.framework.attention_release,
             generation=self.generation,
             routing=self.task.routing.build(),
         )

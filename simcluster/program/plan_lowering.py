@@ -26,6 +26,5 @@ def lowered(plan: Plan) -> Program:
         graphs=plan.graphs,
         inputs=plan.inputs,
         assigned=plan.assigned,
-        attention=plan.attention,
     )
     return routed(program, plan.routing, [each.name for each in plan.graph.instances])

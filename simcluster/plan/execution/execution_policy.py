@@ -17,6 +17,7 @@ from simcluster.plan.spec import (
     FusionSpec,
     Sharding,
 )
+from simcluster.work import Kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,8 @@ class Conduct:
     ``gather_once``: sharded weights that are not gathered again serve all micro-batches of a step.
     ``late_updates``: those on hosts start after the whole backward pass.
     ``fusion`` wins over ``buckets``; with ``apart`` nothing travels together at all. ``storage``: what memory
-    tensors and kernels take that the mathematics does not say.
+    tensors and kernels take that the mathematics does not say. ``releases``: those of kernels that are not
+    the best there is.
     """
 
     buckets: Buckets | None = None
@@ -178,6 +180,7 @@ class Conduct:
     apart: bool = False
     storage: FrameworkMemorySpec = FrameworkMemorySpec()
     late_updates: bool = False
+    releases: Mapping[Kernel, int] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -219,6 +222,7 @@ class Conduct:
             fusion.closed,
             framework.storage,
             framework.host_updates == "behind_backward",
+            framework.releases,
         )
 
     @property

@@ -155,7 +155,6 @@ class ManualPlanner(Planner):
             recompute=RecomputeSpec(),
             inputs=self.inputs,
             assigned=programs.part_of_rank,
-            attention=self.framework.attention_release,
         )
 
     def _reference(self, ways: int, compute: DType) -> Graph:

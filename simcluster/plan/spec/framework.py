@@ -25,6 +25,7 @@ from simcluster.document import (
 from simcluster.errors import nearest
 from simcluster.plan.spec.allocator import AllocatorSpec
 from simcluster.registry import data_files
+from simcluster.work import Kernel
 
 IDEAL = "ideal"
 """The profile that wastes nothing; what the others change is told against it."""
@@ -266,9 +267,10 @@ class FrameworkSpec(CatalogSection):
         return Dispatch(self.dispatch, self.dispatch_time)
 
     @property
-    def attention_release(self) -> int | None:
-        """The release of FlashAttention, if it is not the best kernel there is."""
-        return {"flash_1": 1, "flash_2": 2}.get(self.attention)
+    def releases(self) -> Mapping[Kernel, int]:
+        """The releases of kernels that are not the best there is: FlashAttention's."""
+        release = {"flash_1": 1, "flash_2": 2}.get(self.attention)
+        return {} if release is None else {Kernel.ATTENTION: release}
 
     def settings(self) -> dict[str, Any]:
         """Every switch by its key path: ``reduction.overlap`` -> value, in the order of the keys."""

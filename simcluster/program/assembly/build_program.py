@@ -44,7 +44,6 @@ def build(
     tf32: bool = False,
     graphs: Graphs = USUAL_GRAPHS,
     inputs: Inputs | None = None,
-    attention: int | None = None,
     assigned: tuple[int, ...] = (),
 ) -> Program:
     """The Program of a sharded, optimised, fused graph, with parts for every timetable.
@@ -54,12 +53,12 @@ def build(
     ``overlapped`` posts receives one action ahead; otherwise transfers between two actions are posted
     together and waited for. ``conduct`` says what else waits, and what travels together; ``tf32`` lets matrix
     kernels multiply fp32 operands in tf32. ``graphs``: how pieces run that are graphs. ``inputs``: how
-    micro-batches get to the devices; None: they are there. ``attention`` is the release of its fused kernel,
-    if an earlier one. ``assigned`` says which stage's part each rank runs, where no axis does.
+    micro-batches get to the devices; None: they are there. ``assigned`` says which
+    stage's part each rank runs, where no axis does.
     """
     paired = any(action.beside for each in timetables for row in each for action in row)
     settings = Lowering(
-        mesh, prefetch, conduct.blocking_layers, tf32, graphs, attention, conduct.storage, paired
+        mesh, prefetch, conduct.blocking_layers, tf32, graphs, conduct.releases, conduct.storage, paired
     )
     codes = CodeTable(settings, conduct)
     crossings = Crossings(graph, chain or Chain.wrapped(len(timetables[0])))

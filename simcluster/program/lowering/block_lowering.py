@@ -53,8 +53,8 @@ class Lowering:
     ``prefetch`` bounds how early an all-gather may start: not before the ``prefetch + 1``-th kernel ahead of
     its first reader has ended. With ``blocking``, kernels and collectives of activations take turns in
     program order, but inside of pieces that are graphs. ``tf32``: matrix kernels on fp32 operands run at the
-    rate of tf32. ``graphs``: how pieces run that are graphs. ``attention``: the release of the fused
-    attention kernel, where it is not the best there is. ``storage``: what tensors and kernels take besides
+    rate of tf32. ``graphs``: how pieces run that are graphs. ``releases``: those of
+    kernels that are not the best there is. ``storage``: what tensors and kernels take besides
     their bytes. With ``segments`` codes end where a kernel waits for a collective, so that those of
     overlapped actions may alternate.
     """
@@ -64,7 +64,7 @@ class Lowering:
     blocking: bool = False
     tf32: bool = False
     graphs: Graphs = USUAL_GRAPHS
-    attention: int | None = None
+    releases: Mapping[Kernel, int] = field(default_factory=dict)
     storage: FrameworkMemorySpec = FrameworkMemorySpec()
     segments: bool = False
 
@@ -225,8 +225,8 @@ class _CodeWriter:
 
     def _rated(self, work: Work) -> Work:
         """The work at the rate of the format in which matrix units multiply, by the kernel there is."""
-        if work.kernel is Kernel.ATTENTION and self.settings.attention is not None:
-            work = replace(work, sizes=(*work.sizes, ("release", self.settings.attention)))
+        if work.kernel in self.settings.releases:
+            work = replace(work, sizes=(*work.sizes, ("release", self.settings.releases[work.kernel])))
         if self.settings.tf32 and work.kernel in _MATRIX and work.dtype is DType.FP32:
             return replace(work, dtype=DType.TF32)
         return work
