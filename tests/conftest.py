@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 # How long an example takes says nothing about right or wrong, least of all on a busy machine.
@@ -18,6 +20,21 @@ def pytest_addoption(parser):
     parser.addoption(
         "--update-baselines", action="store_true", help="rewrite the goldens of shipped scenarios"
     )
+    parser.addoption(
+        "--cpu-times", metavar="FILE", help="append the CPU seconds of each test: what does not depend on other load"
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Writes what a test, its fixtures and its processes took of the CPU, where ``--cpu-times`` asks for it."""
+    if not (file := item.config.getoption("--cpu-times")):
+        return (yield)
+    before = sum(os.times()[:4])
+    result = yield
+    with Path(file).open("a") as times:
+        times.write(f"{sum(os.times()[:4]) - before:.2f} {item.nodeid}\n")
+    return result
 
 
 def pytest_terminal_summary(terminalreporter):
