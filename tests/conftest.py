@@ -21,13 +21,15 @@ def pytest_addoption(parser):
         "--update-baselines", action="store_true", help="rewrite the goldens of shipped scenarios"
     )
     parser.addoption(
-        "--cpu-times", metavar="FILE", help="append the CPU seconds of each test: what does not depend on other load"
+        "--cpu-times",
+        metavar="FILE",
+        help="append the CPU seconds of each test: what does not depend on other load",
     )
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
-    """Writes what a test, its fixtures and its processes took of the CPU, where ``--cpu-times`` asks for it."""
+    """Writes what a test, its fixtures and its processes took of the CPU, if ``--cpu-times`` asks for it."""
     if not (file := item.config.getoption("--cpu-times")):
         return (yield)
     before = sum(os.times()[:4])

@@ -14,8 +14,17 @@ from simcluster.errors import SimclusterError
 from simcluster.plan.spec.framework import FrameworkSpec
 from simcluster.plan.spec.schedule_spec import ScheduleSpec, schedule_kinds
 from tests.attack.models import FAMILIES, USUAL, Section, Wanted, sequence, some
-from tests.compositions import CONSTANTS, CORE, HOSTED, OFFLOAD, RECOMPUTE, SHARDINGS, ULYSSES, scheduled
-from tests.hosts import host
+from tests.support.compositions import (
+    CONSTANTS,
+    CORE,
+    HOSTED,
+    OFFLOAD,
+    RECOMPUTE,
+    SHARDINGS,
+    ULYSSES,
+    scheduled,
+)
+from tests.support.hosts import host
 
 DEVICES = ("cpu-server", "dgx-h100", "dgx-h100", "dgx-a100", "atlas-800t-a2", "atlas-800")
 PROFILES = sorted(FrameworkSpec.entries())

@@ -23,9 +23,9 @@ from simcluster.program.plan_lowering import lowered
 from simcluster.simulation import prepare
 from simcluster.simulation.compose.build import planned
 from simcluster.simulation.verification.single_device_comparison import proved, verified
-from tests.compositions import COMMON, DETAILS, MAIN, ONCE_WRONG, USUAL, profiles_of, scenario
-from tests.covering import covering
-from tests.refusals import REFUSALS, legal
+from tests.support.compositions import COMMON, DETAILS, MAIN, ONCE_WRONG, USUAL, profiles_of, scenario
+from tests.support.covering import covering
+from tests.support.refusals import REFUSALS, legal
 from tests.unit.simulation.test_folding import assert_built_so_folded_is_unfolded
 
 FACTORS = {**MAIN, **DETAILS}

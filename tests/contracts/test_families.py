@@ -19,7 +19,7 @@ from simcluster.simulation import simulate, verify
 from simcluster.simulation.compose.build import prepare
 from tests.contracts.test_pipelines import p2p_of
 from tests.contracts.test_recipes import SINGLE
-from tests.covering import covering
+from tests.support.covering import covering
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from simcluster.simulation import prepare, simulate, verify
 from simcluster.simulation.compose.build import planned
 from simcluster.simulation.verification.single_device_comparison import verified
 from tests.contracts.test_recipes import label
-from tests.covering import covering
-from tests.scenarios import TINY, TINY_GPT, scenario, under
+from tests.support.covering import covering
+from tests.support.scenarios import TINY, TINY_GPT, scenario, under
 
 PROFILES = sorted(FrameworkSpec.entries())
 WANTED = {

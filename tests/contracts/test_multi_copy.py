@@ -9,7 +9,7 @@ import pytest
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, verify
 from tests.contracts.test_pipelines import KINDS, OPTIONS, label, possible, scenario
-from tests.covering import covering
+from tests.support.covering import covering
 
 FEW = {
     **OPTIONS,

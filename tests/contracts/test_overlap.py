@@ -7,7 +7,7 @@ import pytest
 from simcluster.plan.overlap.collective_matmul import chunked
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
-from tests.covering import covering
+from tests.support.covering import covering
 
 MODELS = {
     "llama": {"layers": 2, "hidden": 16, "heads": 4, "kv_heads": 4, "ffn": 24, "vocab": 64},

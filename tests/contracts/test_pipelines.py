@@ -16,7 +16,7 @@ from simcluster.plan.pipeline.schedule import render
 from simcluster.plan.spec.schedule_spec import ScheduleSpec, schedule_kinds
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
-from tests.covering import covering
+from tests.support.covering import covering
 
 FOLDED = "F0 F1 F0c1 B0c1 F1c1 B1c1 B0 B1\nF0 F0c1 F1 F1c1 B0c1 B0 B1c1 B1"
 SLICES = "F0 F0s1 F1 F1s1 I0s1 I0 W0 B1s1 W0s1 B1\nF0 F0s1 F1 F1s1 B0s1 B0 I1s1 B1 W1s1"

@@ -21,7 +21,7 @@ from simcluster.plan.spec.schedule_spec import schedule_kinds
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, verify
 from tests.contracts.test_pipelines import p2p_of
-from tests.covering import covering
+from tests.support.covering import covering
 
 RECIPES = sorted(RecipeSpec.entries())
 

@@ -16,7 +16,7 @@ from simcluster.plan.pipeline.schedule import parse
 from simcluster.plan.spec.overlap_spec import OverlapSpec
 from simcluster.program import build, partition
 from simcluster.work import DType, Kernel, Work
-from tests.pipelines import quiet_cluster
+from tests.support.pipelines import quiet_cluster
 
 ROWS, AXIS = 960, ("tensor",)
 KIND = TensorType((ROWS, 4), DType.FP32)

@@ -17,7 +17,7 @@ from simcluster.errors import SimulationError
 from simcluster.program import COMPUTE, Action
 from simcluster.program.isa.instruction import RECV_PREV, SEND_NEXT
 from simcluster.simulation.compose.build import prepare
-from tests.scenarios import scenario
+from tests.support.scenarios import scenario
 
 GB = 1e9
 PLAN = {

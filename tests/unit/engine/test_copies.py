@@ -10,7 +10,7 @@ from simcluster.model import Block, Graph, Instance, Node, Phase, Role, Value
 from simcluster.plan.overlap.micro_batch_interleave import abreast
 from simcluster.plan.pipeline.schedule import parse
 from simcluster.program import build, partition
-from tests.pipelines import KIND, Burn, quiet_cluster
+from tests.support.pipelines import KIND, Burn, quiet_cluster
 
 AXIS = ("tensor",)
 

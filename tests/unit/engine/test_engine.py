@@ -11,8 +11,8 @@ from simcluster.plan.schedules.one_f_one_b import OneFOneB
 from simcluster.program import Action, partition
 from simcluster.simulation import simulate
 from simcluster.simulation.compose.build import prepare
-from tests.pipelines import burning_program, quiet_cluster
-from tests.scenarios import TINY_GPT, scenario
+from tests.support.pipelines import burning_program, quiet_cluster
+from tests.support.scenarios import TINY_GPT, scenario
 
 PLANS = [
     {"mesh": {"data": 2}},

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from simcluster.engine import Background, CapacityChange, Links, Phase, Transfer, Vectors
 from simcluster.engine import flows as flows_module
-from tests.flows import ends, network
+from tests.support.flows import ends, network
 
 GB = 1e9
 ONE = Vectors.of([[(0, 1.0)]])

@@ -14,7 +14,7 @@ from simcluster.engine import merged as merged_module
 from simcluster.engine.flows import Network
 from simcluster.engine.merged import merged
 from simcluster.engine.sharing import solve_many
-from tests.flows import ends
+from tests.support.flows import ends
 
 GB = 1e9
 

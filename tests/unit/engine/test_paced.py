@@ -16,7 +16,7 @@ from simcluster.engine.lodger import Lodger
 from simcluster.engine.stage import Stage
 from simcluster.program import Action
 from simcluster.simulation.compose.build import prepare
-from tests.scenarios import TINY, TINY_GPT, scenario
+from tests.support.scenarios import TINY, TINY_GPT, scenario
 from tests.unit.engine.test_pace import ran, segment
 from tests.unit.engine.test_rest import assert_equal, crowded
 from tests.unit.engine.test_sweep import assert_sweep_is_events, timed

@@ -14,7 +14,7 @@ from simcluster.plan.schedules.one_f_one_b import OneFOneB
 from simcluster.program import partition
 from tests.contracts.test_schedules import SCHEDULES, equal
 from tests.contracts.test_schedules import run as worked
-from tests.pipelines import burning_program, quiet_cluster
+from tests.support.pipelines import burning_program, quiet_cluster
 
 F, B = 1_000_000, 2_000_000
 

@@ -22,7 +22,7 @@ from simcluster.engine.fabric import Late
 from simcluster.program import Action
 from simcluster.program.isa.instruction import COMPUTE, RECV_PREV, SEND_NEXT
 from simcluster.simulation.compose.build import prepare
-from tests.scenarios import TINY, TINY_GPT, scenario
+from tests.support.scenarios import TINY, TINY_GPT, scenario
 
 JITTER = {"devices": "all", "compute": {"normal": [1.0, 0.1]}}
 GB = 1e9

@@ -23,8 +23,8 @@ from simcluster.program.communication.host_calls import HostCalls
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from simcluster.simulation.compose.build import prepare
-from tests.pipelines import burning_program, quiet_cluster
-from tests.scenarios import TINY, TINY_GPT, scenario
+from tests.support.pipelines import burning_program, quiet_cluster
+from tests.support.scenarios import TINY, TINY_GPT, scenario
 
 SCENARIOS = sorted((Path(__file__).parents[3] / "scenarios").glob("*.yaml"))
 JITTER = {"devices": "all", "compute": {"normal": [1.0, 0.05]}, "memory_bandwidth": {"normal": [1.0, 0.1]}}

@@ -21,7 +21,7 @@ from simcluster.simulation import simulate, verify
 from simcluster.simulation.compose.build import prepare
 from simcluster.simulation.verification.single_device_comparison import proved
 from simcluster.work import DType
-from tests.scenarios import scenario
+from tests.support.scenarios import scenario
 from tests.unit.simulation.test_folding import assert_folded_is_unfolded
 
 SMALL = {"family": "resnet", "blocks": [1, 1], "image": 64, "classes": 8, "width": 4}

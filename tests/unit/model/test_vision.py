@@ -13,7 +13,7 @@ from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.simulation import verify
 from simcluster.simulation.compose.build import prepare
 from simcluster.work import DType
-from tests.scenarios import scenario
+from tests.support.scenarios import scenario
 
 SMALL = VisionTransformer(layers=2, hidden=16, heads=4, head_dim=4, ffn=64, image=14, patch=4, classes=6)
 WRITTEN = {"family": "vit", "layers": 2, "hidden": 16, "heads": 4, "image": 12, "patch": 4, "classes": 6}

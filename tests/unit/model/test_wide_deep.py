@@ -12,7 +12,7 @@ from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.simulation import verify
 from simcluster.simulation.compose.build import prepare
 from simcluster.work import DType
-from tests.scenarios import scenario
+from tests.support.scenarios import scenario
 
 SMALL = WideDeep(fields=6, vocab=32, embedding=4, mlp=(16, 8))
 WRITTEN = {"family": "wide_deep", "fields": 8, "vocab": 32, "embedding": 4, "mlp": [16, 8]}

@@ -14,7 +14,7 @@ from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import verify
 from simcluster.work import DType
-from tests.manual import CLASSES, HIDDEN, IN, MLP, written
+from tests.support.manual import CLASSES, HIDDEN, IN, MLP, written
 
 
 def built(graph):

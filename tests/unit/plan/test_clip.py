@@ -13,7 +13,7 @@ from simcluster.plan.optimizer.gradient_clipping import CLIP, FACTOR, SQUARES
 from simcluster.program.lowering.phases import NORM, REDUCE, UPDATE
 from simcluster.simulation import prepare, verify
 from simcluster.values import Oracle, Source
-from tests.scenarios import TINY_GPT, scenario
+from tests.support.scenarios import TINY_GPT, scenario
 from tests.unit.plan.planned import GPT, plan
 
 SGD = {"optimizer": {"kind": "sgd", "clip": 0.05}, "precision": "fp32"}

@@ -11,7 +11,7 @@ from simcluster.model.operators.fp8 import Fp8Cast
 from simcluster.plan.precision.fp8_casts import once_per_step, repeated
 from simcluster.simulation import verify
 from simcluster.work import DType
-from tests.scenarios import scenario
+from tests.support.scenarios import scenario
 from tests.unit.plan.test_quantise import FP8, casts, plan
 
 GATHERED = ["mlp.norm.out", "attention.norm.out"]

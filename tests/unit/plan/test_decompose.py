@@ -9,7 +9,7 @@ from simcluster.model import Operator, Phase, Role
 from simcluster.model.operators.clip import SumOfSquares
 from simcluster.model.operators.lamb import Lamb, LambDirection, LambStep
 from simcluster.simulation import prepare, verify
-from tests.scenarios import TINY, TINY_GPT, scenario
+from tests.support.scenarios import TINY, TINY_GPT, scenario
 from tests.unit.plan.planned import plan
 
 LAMB = {"optimizer": {"kind": "lamb", "weight_decay": 0.05}, "precision": "fp32"}

@@ -10,7 +10,7 @@ from simcluster.layout import Movement
 from simcluster.model import Phase
 from simcluster.plan.spec.optimizer_sharding import OptimizerShardingSpec
 from simcluster.simulation import prepare, verify
-from tests.scenarios import TINY, TINY_GPT, scenario
+from tests.support.scenarios import TINY, TINY_GPT, scenario
 from tests.unit.plan.graphs import told
 from tests.unit.plan.planned import LLAMA, plan
 

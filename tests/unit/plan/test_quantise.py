@@ -13,7 +13,7 @@ from simcluster.model.operators.fp8 import E4M3, E5M2, Fp8Cast
 from simcluster.model.operators.matmul import Matmul, MatmulSum
 from simcluster.plan import make_plan
 from simcluster.work import DType
-from tests.scenarios import TINY, TINY_GPT, scenario
+from tests.support.scenarios import TINY, TINY_GPT, scenario
 
 FP8 = {"compute": "bf16", "matmul": "fp8"}
 

@@ -10,7 +10,7 @@ from simcluster.model import Phase, Role
 from simcluster.plan.recompute.layer_recompute import recompute
 from simcluster.plan.spec.recompute_spec import RecomputeSpec
 from simcluster.simulation import simulate, verify
-from tests.scenarios import scenario
+from tests.support.scenarios import scenario
 from tests.unit.plan.graphs import told
 from tests.unit.plan.planned import plan
 

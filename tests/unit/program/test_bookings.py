@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from simcluster.errors import SimclusterError, SimulationError
 from simcluster.program import Category, Scope, check
 from simcluster.simulation import prepare, simulate
-from tests.scenarios import TINY, scenario, under
+from tests.support.scenarios import TINY, scenario, under
 
 ONE_KEY = {**TINY, "kv_heads": 1}
 T5 = {"family": "t5", "encoder_layers": 3, "decoder_layers": 1, "hidden": 32, "heads": 4, "vocab": 100}

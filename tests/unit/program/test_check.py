@@ -9,8 +9,8 @@ from simcluster.plan.schedules.gpipe import GPipe
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
 from simcluster.program import check, partition
 from simcluster.simulation.compose.build import prepare
-from tests.pipelines import burning_program, quiet_cluster
-from tests.scenarios import scenario
+from tests.support.pipelines import burning_program, quiet_cluster
+from tests.support.scenarios import scenario
 
 
 def checked(program):

@@ -7,7 +7,7 @@ import pytest
 from simcluster.program import Category, Scope
 from simcluster.simulation import prepare
 from simcluster.work import DType, Kernel
-from tests.scenarios import TINY, scenario
+from tests.support.scenarios import TINY, scenario
 
 LAYERS, HIDDEN, FFN, KEYS, SEQ = 4, 32, 64, 16, 8
 LINEAR = LAYERS * (2 * HIDDEN * HIDDEN + 2 * HIDDEN * KEYS + 3 * HIDDEN * FFN)

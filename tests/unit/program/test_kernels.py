@@ -8,7 +8,7 @@ from simcluster.plan.spec.framework import FrameworkSpec
 from simcluster.program import Program
 from simcluster.simulation import prepare, verify
 from simcluster.work import Kernel
-from tests.scenarios import scenario, under
+from tests.support.scenarios import scenario, under
 
 RESNET = {"family": "resnet", "blocks": [2], "image": 128, "classes": 8, "width": 4}
 PICTURES = 2

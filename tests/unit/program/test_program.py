@@ -5,7 +5,7 @@ import pytest
 from simcluster.program import Category, Scope
 from simcluster.program.plan_lowering import lowered
 from simcluster.simulation.compose.build import prepare
-from tests.scenarios import TINY, TINY_GPT, scenario
+from tests.support.scenarios import TINY, TINY_GPT, scenario
 
 
 def codes(built):

@@ -10,8 +10,8 @@ from simcluster.plan.schedules.one_f_one_b import OneFOneB
 from simcluster.program import Loading, partition, pipeline_pairs
 from simcluster.simulation.compose.build import prepare
 from simcluster.simulation.views.run_documents import planned
-from tests.pipelines import burning_program, quiet_cluster
-from tests.scenarios import TINY, scenario
+from tests.support.pipelines import burning_program, quiet_cluster
+from tests.support.scenarios import TINY, scenario
 from tests.unit.program.structures import rows
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from simcluster.program.buckets.tied_gradients import crossing_ties
 from simcluster.simulation import prepare, verify
-from tests.scenarios import TINY_GPT, scenario, under
+from tests.support.scenarios import TINY_GPT, scenario, under
 
 T5 = {"family": "t5", "encoder_layers": 1, "decoder_layers": 3, "hidden": 32, "heads": 4, "vocab": 64}
 BUCKETS = {"reduction": {"bucket": "whole"}}

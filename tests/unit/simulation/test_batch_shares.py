@@ -21,8 +21,8 @@ from simcluster.report.content.run_header import headline
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
 from simcluster.simulation.verification.shrink_scenario import small_batches
-from tests.pipelines import burning_graph, quiet_cluster
-from tests.scenarios import TINY_GPT, scenario, shrunk
+from tests.support.pipelines import burning_graph, quiet_cluster
+from tests.support.scenarios import TINY_GPT, scenario, shrunk
 
 F, B = 1_000_000, 2_000_000
 

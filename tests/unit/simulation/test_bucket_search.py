@@ -12,7 +12,7 @@ from simcluster.simulation import prepare, simulate, verify
 from simcluster.simulation.compose.engine_run import timed
 from simcluster.simulation.views.run_documents import plan_document
 from simcluster.tuning import bucket_search
-from tests.scenarios import TINY, TINY_GPT, scenario
+from tests.support.scenarios import TINY, TINY_GPT, scenario
 
 SEARCH = {"mode": "search"}
 AUTO = {"mode": "auto"}

@@ -11,7 +11,7 @@ from simcluster.plan.spec.parallel_spec import ParallelSpec
 from simcluster.program.communication.host_calls import HostCalls
 from simcluster.simulation import prepare, simulate, verify
 from simcluster.simulation.views.run_documents import plan_document
-from tests.scenarios import TINY_GPT, scenario, under
+from tests.support.scenarios import TINY_GPT, scenario, under
 
 CLOSED = {"openstate": False}
 LAYERS = 4

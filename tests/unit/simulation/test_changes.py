@@ -19,8 +19,8 @@ from simcluster.report import write_perfetto
 from simcluster.report.content.run_header import headline
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
-from tests.pipelines import burning_program, quiet_cluster
-from tests.scenarios import scenario
+from tests.support.pipelines import burning_program, quiet_cluster
+from tests.support.scenarios import scenario
 
 SLOW = {"device": 2, "compute": 0.5, "memory_bandwidth": 0.5}
 LARGE = {"layers": 2, "hidden": 512, "heads": 8, "ffn": 2048, "vocab": 1024}

@@ -8,7 +8,7 @@ from simcluster.errors import PlanError
 from simcluster.model import Phase
 from simcluster.simulation import prepare, simulate, verify
 from simcluster.work import Kernel
-from tests.scenarios import TINY, TINY_GPT, scenario, under
+from tests.support.scenarios import TINY, TINY_GPT, scenario, under
 from tests.unit.plan.graphs import told
 
 BERT = {"family": "bert", "layers": 2, "hidden": 32, "heads": 4, "vocab": 100, "max_positions": 8}

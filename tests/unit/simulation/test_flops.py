@@ -9,7 +9,7 @@ from simcluster.document import validate_data
 from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.simulation import simulate
 from simcluster.work import DType
-from tests.scenarios import TINY_GPT, scenario
+from tests.support.scenarios import TINY_GPT, scenario
 
 
 def model(**changes):

@@ -15,7 +15,7 @@ from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from simcluster.simulation.compose.build import prepare
 from simcluster.simulation.run_scenario import carry_out
-from tests.scenarios import TINY, TINY_GPT, scenario, under
+from tests.support.scenarios import TINY, TINY_GPT, scenario, under
 
 SHARDINGS = [
     {"zero": 0},

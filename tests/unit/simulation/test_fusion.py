@@ -11,7 +11,7 @@ from simcluster.plan.spec.framework import FrameworkSpec
 from simcluster.simulation import prepare, simulate, verify
 from simcluster.simulation.views.operator_layouts import layouts
 from simcluster.simulation.views.run_documents import plan_document
-from tests.scenarios import TINY, TINY_GPT, scenario, under
+from tests.support.scenarios import TINY, TINY_GPT, scenario, under
 
 # With 2^18 vocabulary entries of 32 fp32 numbers, embedding and head are 32 MB each.
 LARGE = {**TINY, "vocab": 2**18}

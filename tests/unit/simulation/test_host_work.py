@@ -19,8 +19,8 @@ from simcluster.simulation.compose.build import prepare
 from simcluster.simulation.verification.single_device_comparison import verify
 from simcluster.simulation.views.operator_layouts import layouts
 from simcluster.work import DType
-from tests.hosts import THREADS, figure, host
-from tests.scenarios import TINY, TINY_GPT
+from tests.support.hosts import THREADS, figure, host
+from tests.support.scenarios import TINY, TINY_GPT
 from tests.unit.engine.test_sweep import assert_sweep_is_events
 from tests.unit.simulation.test_folding import assert_folded_is_unfolded
 

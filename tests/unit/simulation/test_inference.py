@@ -16,7 +16,7 @@ from simcluster.simulation import prepare, simulate, verify
 from simcluster.simulation.verification.single_device_comparison import proved
 from simcluster.simulation.views.predict_layout import predicted
 from simcluster.work import DType
-from tests.scenarios import shrunk
+from tests.support.scenarios import shrunk
 
 LLAMA = {"use": "llama3-8b"}
 

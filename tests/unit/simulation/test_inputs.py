@@ -15,7 +15,7 @@ from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from simcluster.simulation.compose.build import prepare
 from simcluster.simulation.verification.single_device_comparison import verify
-from tests.scenarios import TINY
+from tests.support.scenarios import TINY
 from tests.unit.engine.test_sweep import assert_sweep_is_events
 from tests.unit.simulation.test_folding import assert_folded_is_unfolded
 

@@ -7,7 +7,7 @@ from simcluster.report.terminal.layouts import layouts_text
 from simcluster.simulation import prepare
 from simcluster.simulation.run_scenario import simulate
 from simcluster.simulation.views.operator_layouts import layouts
-from tests.scenarios import TINY, scenario, under
+from tests.support.scenarios import TINY, scenario, under
 
 MESH = {"pipeline": 2, "data": 2}
 

@@ -22,8 +22,8 @@ from simcluster.report.terminal.summary_screen import summary_text
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
 from simcluster.work import DType
-from tests.pipelines import burning_program, quiet_cluster
-from tests.scenarios import TINY, shrunk
+from tests.support.pipelines import burning_program, quiet_cluster
+from tests.support.scenarios import TINY, shrunk
 from tests.unit.simulation.test_folding import assert_folded_is_unfolded
 
 MODEL = {"layers": 4, "hidden": 256, "heads": 8, "ffn": 512, "vocab": 512}

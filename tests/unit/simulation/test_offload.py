@@ -22,8 +22,8 @@ from simcluster.simulation import simulate
 from simcluster.simulation.compose.build import prepare
 from simcluster.simulation.compose.engine_run import timed
 from simcluster.simulation.verification.single_device_comparison import proved, verify
-from tests.hosts import figure
-from tests.scenarios import shrunk
+from tests.support.hosts import figure
+from tests.support.scenarios import shrunk
 from tests.unit.engine.test_sweep import assert_sweep_is_events
 from tests.unit.simulation.test_folding import assert_folded_is_unfolded
 

@@ -6,7 +6,7 @@ import pytest
 
 from simcluster.errors import SimclusterError
 from simcluster.simulation import prepare, verify
-from tests.scenarios import scenario
+from tests.support.scenarios import scenario
 
 
 def sliced(sharding, offload):

@@ -12,7 +12,7 @@ from simcluster.program.isa.instruction import Action
 from simcluster.simulation import simulate
 from simcluster.simulation.compose import build
 from simcluster.simulation.compose.build import prepare
-from tests.scenarios import TINY, scenario
+from tests.support.scenarios import TINY, scenario
 from tests.unit.simulation.test_folding import assert_folded_is_unfolded
 
 GROUPS, RANKS, SIZE = 4, 4, 2**20

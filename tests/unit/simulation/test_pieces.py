@@ -17,7 +17,7 @@ from simcluster.scenario import Scenario
 from simcluster.simulation import simulate, verify
 from simcluster.simulation.compose.build import planned, prepare
 from simcluster.simulation.views.effective_strategies import strategies
-from tests.scenarios import TINY_GPT, scenario
+from tests.support.scenarios import TINY_GPT, scenario
 
 MLP = "layers.*.mlp"
 PYNATIVE = "mindspore-pynative"

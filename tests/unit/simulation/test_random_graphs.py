@@ -22,7 +22,7 @@ from simcluster.plan.spec.framework import FrameworkSpec
 from simcluster.plan.spec.parallel_spec import ParallelSpec, TrainingSpec
 from simcluster.simulation.verification.single_device_comparison import proved
 from simcluster.work import DType
-from tests.random_graphs import BATCH, EVEN, MESH, UNEVEN, Network, networks
+from tests.support.random_graphs import BATCH, EVEN, MESH, UNEVEN, Network, networks
 
 SHARDINGS = [None, {"zero": 1}, {"zero": 3}]
 OPTIMIZERS = ["sgd", "momentum", {"kind": "adamw", "eps": 1e-3}]

@@ -16,7 +16,7 @@ from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
 from simcluster.tuning.recompute_options import Rung, _hull, ladder
 from simcluster.tuning.recompute_search import _Search, _Trial
-from tests.scenarios import TINY_GPT
+from tests.support.scenarios import TINY_GPT
 
 MODEL = {"layers": 6, "hidden": 64, "heads": 8, "kv_heads": 4, "ffn": 192, "vocab": 128}
 STAGES = {"pipeline": 2, "data": 2}

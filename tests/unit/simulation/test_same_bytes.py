@@ -8,8 +8,8 @@ import sys
 
 CODE = """
 from simcluster.simulation import prepare
-from tests.compositions import SHARDINGS, OFFLOAD
-from tests.scenarios import scenario
+from tests.support.compositions import SHARDINGS, OFFLOAD
+from tests.support.scenarios import scenario
 for sharding, offload in (("zero 2", "states on disk, gradients"), ("fsdp", "everything")):
     options = {"optimizer_sharding": SHARDINGS[sharding], "offload": OFFLOAD[offload]}
     program = prepare(scenario({"pipeline": 2, "data": 2}, host="dgx-h100", **options)).program

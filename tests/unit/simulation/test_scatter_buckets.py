@@ -9,8 +9,8 @@ import pytest
 from simcluster.simulation import prepare, simulate, verify
 from simcluster.simulation.views.operator_layouts import layouts
 from simcluster.simulation.views.run_documents import plan_document
-from tests.scenarios import TINY, TINY_GPT, scenario, under
-from tests.traffic import carried
+from tests.support.scenarios import TINY, TINY_GPT, scenario, under
+from tests.support.traffic import carried
 
 ROWS = {"min_bytes": "0 B"}
 EVERY = {

@@ -7,7 +7,7 @@ import pytest
 import simcluster
 from simcluster import MindSporeLayout, PlanError, ScenarioError
 from simcluster.simulation.compose.build import prepare
-from tests.scenarios import scenario
+from tests.support.scenarios import scenario
 
 MESH = {"data": 2, "tensor": 4}
 UP = "layers.*.mlp.up"

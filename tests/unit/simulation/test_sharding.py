@@ -14,7 +14,7 @@ from simcluster.engine import run
 from simcluster.program import Category, build, check, partition
 from simcluster.simulation import simulate
 from simcluster.simulation.compose.build import prepare
-from tests.scenarios import TINY, TINY_GPT, scenario
+from tests.support.scenarios import TINY, TINY_GPT, scenario
 
 KEPT = {"fsdp": {"reshard_after_forward": False}}
 ROWS = {"min_bytes": "0 B"}

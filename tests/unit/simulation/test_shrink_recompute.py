@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.scenarios import TINY, scenario, shrunk
+from tests.support.scenarios import TINY, scenario, shrunk
 
 
 @pytest.mark.parametrize(

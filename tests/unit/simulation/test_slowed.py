@@ -10,7 +10,7 @@ from simcluster.simulation import simulate
 from simcluster.simulation.compose.build import prepare
 from simcluster.simulation.run_scenario import timed
 from simcluster.simulation.verification.single_device_comparison import verify
-from tests.scenarios import scenario
+from tests.support.scenarios import scenario
 from tests.unit.simulation.test_folding import assert_folded_is_unfolded
 
 GPU = "dgx-h100"

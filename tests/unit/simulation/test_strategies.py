@@ -8,7 +8,7 @@ from simcluster.scenario import Scenario
 from simcluster.simulation.compose.build import prepare
 from simcluster.simulation.views.effective_strategies import strategies
 from simcluster.simulation.views.operator_layouts import layouts
-from tests.scenarios import TINY, TINY_GPT, scenario
+from tests.support.scenarios import TINY, TINY_GPT, scenario
 
 MESH = {"pipeline": 2, "data": 2, "tensor": 2}
 

@@ -12,7 +12,7 @@ from simcluster.collectives import Operation, collective_time
 from simcluster.document.pattern import matches
 from simcluster.simulation import prepare, simulate, verify
 from simcluster.work import Kernel
-from tests.scenarios import TINY, TINY_GPT, scenario, under
+from tests.support.scenarios import TINY, TINY_GPT, scenario, under
 
 WHOLE = {"bucket": "whole"}
 LATE = {"overlap": False, "bucket": "whole"}

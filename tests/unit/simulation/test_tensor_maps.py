@@ -8,7 +8,7 @@ from simcluster.report.terminal.layouts import layouts_text
 from simcluster.simulation.compose.build import prepare
 from simcluster.simulation.views.mindspore_tensor_maps import tensor_maps
 from simcluster.simulation.views.operator_layouts import layouts
-from tests.scenarios import scenario
+from tests.support.scenarios import scenario
 
 MATMUL = Matmul(("rows", "inner"), (("inner", "columns"),), (("rows", "columns"),)).dims()
 MESH = Mesh.of({"pipeline": 3, "data": 2, "tensor": 4})

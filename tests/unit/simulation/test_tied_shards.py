@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from simcluster.simulation import prepare, simulate, verify
-from tests.scenarios import TINY_GPT, scenario, under
-from tests.traffic import carried
+from tests.support.scenarios import TINY_GPT, scenario, under
+from tests.support.traffic import carried
 
 TIED = {**TINY_GPT, "tied": True}
 T5 = {"family": "t5", "encoder_layers": 1, "decoder_layers": 1, "hidden": 16, "heads": 4, "vocab": 64}

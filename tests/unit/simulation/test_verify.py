@@ -11,7 +11,7 @@ from simcluster.scenario import Scenario
 from simcluster.simulation import Verification, prepare, verify
 from simcluster.simulation.verification.shrink_scenario import small_mesh
 from simcluster.values import Comparison, Oracle, Source
-from tests.scenarios import TINY, TINY_GPT, scenario, shrunk
+from tests.support.scenarios import TINY, TINY_GPT, scenario, shrunk
 
 LONG = (
     "deepseek-v3-2048-h800",

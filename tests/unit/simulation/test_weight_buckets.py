@@ -7,8 +7,8 @@ import pytest
 from simcluster.simulation import prepare, simulate, verify
 from simcluster.simulation.views.operator_layouts import layouts
 from simcluster.simulation.views.run_documents import plan_document
-from tests.scenarios import TINY, TINY_GPT, scenario
-from tests.traffic import carried
+from tests.support.scenarios import TINY, TINY_GPT, scenario
+from tests.support.traffic import carried
 
 AUTO, SIZE = {"mode": "auto"}, {"mode": "size", "config": 1}
 LARGE = {**TINY, "vocab": 2**13}

@@ -9,7 +9,7 @@ from simcluster.simulation.run_scenario import simulate
 from simcluster.simulation.verification.single_device_comparison import verify
 from simcluster.simulation.views.effective_strategies import strategies
 from simcluster.simulation.views.operator_layouts import layouts
-from tests.scenarios import TINY_GPT, scenario, under
+from tests.support.scenarios import TINY_GPT, scenario, under
 from tests.unit.simulation.test_folding import assert_folded_is_unfolded
 
 MESH = {"pipeline": 2, "data": 2, "tensor": 2}

@@ -8,7 +8,7 @@ from simcluster.errors import TraceError
 from simcluster.simulation import prepare, simulate
 from simcluster.simulation.compose.engine_run import timed
 from simcluster.trace import Recording, recording
-from tests.scenarios import scenario
+from tests.support.scenarios import scenario
 
 SHAPES = {
     "folded": (scenario({"pipeline": 2, "data": 2, "tensor": 2}, run={"steps": 2}), False),

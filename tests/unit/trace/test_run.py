@@ -13,7 +13,7 @@ import pytest
 from simcluster.errors import TraceError
 from simcluster.simulation import simulate
 from simcluster.trace import Run, Table
-from tests.scenarios import scenario
+from tests.support.scenarios import scenario
 
 
 def test_a_saved_run_is_the_run(tmp_path):

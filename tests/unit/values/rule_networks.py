@@ -24,8 +24,8 @@ from simcluster.plan import make_plan
 from simcluster.simulation.verification.single_device_comparison import proved
 from simcluster.values import Oracle, Source
 from simcluster.work import DType
-from tests.random_graphs import BATCH, CLASSES, EVEN, SEQ, WIDTH, Network
-from tests.scenarios import TINY, scenario, under
+from tests.support.random_graphs import BATCH, CLASSES, EVEN, SEQ, WIDTH, Network
+from tests.support.scenarios import TINY, scenario, under
 from tests.unit.simulation.test_random_graphs import CASES, plan_of
 from tests.unit.simulation.test_written_strategies import FORMS
 

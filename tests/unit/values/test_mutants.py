@@ -18,7 +18,7 @@ from simcluster.program.communication.host_calls import HostCalls
 from simcluster.program.plan_lowering import lowered
 from simcluster.simulation.verification.single_device_comparison import proved
 from simcluster.values.events import events
-from tests.scenarios import TINY, TINY_GPT, scenario, under
+from tests.support.scenarios import TINY, TINY_GPT, scenario, under
 
 MESH = {"pipeline": 2, "data": 2, "tensor": 2}
 TINY_T5 = {"family": "t5", "encoder_layers": 1, "decoder_layers": 3, "hidden": 32, "heads": 4, "vocab": 64}

@@ -16,7 +16,7 @@ from simcluster.simulation import verify
 from simcluster.values import Oracle, Source
 from simcluster.values.replay import Replay
 from simcluster.work import DType
-from tests.scenarios import TINY_GPT, scenario
+from tests.support.scenarios import TINY_GPT, scenario
 
 RANDOM = {**TINY_GPT, "dropout": 0.2, "attention_dropout": 0.3}
 MODEL = Transformer(

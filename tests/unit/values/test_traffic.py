@@ -20,7 +20,7 @@ from simcluster.scenario import Scenario
 from simcluster.simulation.verification.single_device_comparison import proved
 from simcluster.values.exchange import exchange
 from simcluster.values.traffic import crossed
-from tests.scenarios import TINY, scenario, under
+from tests.support.scenarios import TINY, scenario, under
 from tests.unit.values.test_mutants import with_instruction
 
 NOBODY = -1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simcluster.simulation import prepare, simulate, verify
-from tests.manual import data_parallel, written
+from tests.support.manual import data_parallel, written
 
 
 @pytest.mark.parametrize("ways", [1, 2, 4, 8])

@@ -10,7 +10,7 @@ from simcluster.collectives import Operation, collective_time
 from simcluster.errors import PlanError
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
-from tests.manual import BATCH, CLASSES, HIDDEN, IN, act, arrays, data_parallel, loss, up, written
+from tests.support.manual import BATCH, CLASSES, HIDDEN, IN, act, arrays, data_parallel, loss, up, written
 
 
 def pipeline(micro: int = BATCH) -> dict:

@@ -6,7 +6,7 @@ import pytest
 
 from simcluster.errors import PlanError
 from simcluster.simulation import prepare, verify
-from tests.manual import BATCH, CLASSES, HIDDEN, IN, act, loss, times, up, written
+from tests.support.manual import BATCH, CLASSES, HIDDEN, IN, act, loss, times, up, written
 
 FEEDS = {"x": {"shape": ["batch", IN]}, "labels": {"shape": ["batch"], "below": CLASSES}}
 SHAPES = {"w0": [IN, HIDDEN], "w1": [HIDDEN, 2 * HIDDEN], "w2": [2 * HIDDEN, CLASSES]}

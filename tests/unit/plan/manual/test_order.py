@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from simcluster.errors import PlanError
 from simcluster.simulation import prepare, verify
-from tests.manual import BATCH, loss, up, written
+from tests.support.manual import BATCH, loss, up, written
 
 GRAPH = {
     "feeds": {

@@ -11,7 +11,7 @@ from simcluster.cluster import placements_of
 from simcluster.collectives import Operation, collective_time
 from simcluster.program.communication.collective_overrides import Wants
 from simcluster.simulation import prepare, simulate
-from tests.manual import CLASSES, IN, arrays, loss, up, written
+from tests.support.manual import CLASSES, IN, arrays, loss, up, written
 
 LOSS: dict[str, Any] = {
     "feeds": {"x": {"shape": ["batch", IN]}, "labels": {"shape": ["batch"], "below": CLASSES}},

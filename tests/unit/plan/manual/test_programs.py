@@ -12,7 +12,7 @@ from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
 from simcluster.simulation.views.effective_strategies import strategies
 from simcluster.simulation.views.operator_layouts import layouts
-from tests.manual import data_parallel, written
+from tests.support.manual import data_parallel, written
 
 
 def refused(program, message, mesh=None, **told):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.compositions import (
+from tests.support.compositions import (
     MIXTURES,
     OFFLOAD,
     alike,
@@ -17,7 +17,7 @@ from tests.compositions import (
     stages_of,
     unfused,
 )
-from tests.covering import Row
+from tests.support.covering import Row
 
 
 @dataclass(frozen=True)

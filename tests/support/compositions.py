@@ -11,9 +11,9 @@ from simcluster.plan.pipeline.schedule import Schedule
 from simcluster.plan.spec.framework import FrameworkSpec
 from simcluster.plan.spec.schedule_spec import ScheduleSpec, schedule_kinds
 from simcluster.scenario import Scenario
-from tests.covering import Row
-from tests.hosts import figure, host
-from tests.scenarios import under
+from tests.support.covering import Row
+from tests.support.hosts import figure, host
+from tests.support.scenarios import under
 
 SIZES = {"hidden": 16, "heads": 4, "kv_heads": 4, "vocab": 32}
 MODELS: dict[str, dict[str, Any]] = {
