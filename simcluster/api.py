@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from simcluster import simulation, units
 from simcluster.errors import TraceError, nearest
 from simcluster.printable import printable
-from simcluster.report import fullest, html, result_json, shouted, summary_text, write_perfetto
+from simcluster.report import fullest, html, renderers, shouted, summary_text, write_perfetto
 from simcluster.report import tables as columns
 from simcluster.scenario import Scenario
 from simcluster.simulation import Entry, GraphPiece, Operand, ShardedGraph, Verification, predicted
-from simcluster.trace import WALL_TIME, Run, Table, atomic
+from simcluster.trace import WALL_TIME, Run, Table, write_file
 
 if TYPE_CHECKING:
     import polars
@@ -324,6 +324,21 @@ class Result:
         """A saved result. Raises TraceError if the file holds none."""
         return cls(Run.load(path))
 
+    def to(self, kind: str, path: str | Path | None = None, *, ranks: Iterable[int] | None = None) -> bytes:
+        """The result in a report format, as the file that ``run --out`` writes: ``result``, ``summary``,
+        ``trace``, and those of installed packages; also written to ``path`` if given.
+
+        ``ranks`` are those that a format with tracks of ranks shows, by default one of each class. Raises
+        TraceError if there is no such format or rank, or the file cannot be written.
+        """
+        known = renderers()
+        if kind not in known:
+            raise TraceError(f"there is no report format '{kind}'; {nearest(kind, known)}")
+        content = b"".join(known[kind].render(self._run, ranks))
+        if path is not None:
+            write_file(path, [content])
+        return content
+
     def to_perfetto(self, path: str | Path, *, ranks: Iterable[int] | None = None) -> None:
         """Writes the trace for ui.perfetto.dev, compressed if the name ends in ``.gz``.
 
@@ -337,14 +352,7 @@ class Result:
 
         Raises TraceError if the file cannot be written.
         """
-        content = result_json(self._run)
-        if path is not None:
-            try:
-                with atomic(path) as partial:
-                    partial.write_bytes(content)
-            except OSError as error:
-                raise TraceError(f"cannot write {path}: {error.strerror or error}") from error
-        return content.decode()
+        return self.to("result", path).decode()
 
     def __repr__(self) -> str:
         worst = fullest(self.summary)

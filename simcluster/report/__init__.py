@@ -6,10 +6,12 @@ from simcluster.report.content import fullest, headline, overfull, shouted, tigh
 from simcluster.report.json_result import result_json
 from simcluster.report.notebook import html
 from simcluster.report.perfetto import write_perfetto
+from simcluster.report.renderer import Renderer, renderers
 from simcluster.report.terminal import layouts_text, summary, summary_text, verification_text, weights_text
 
 __all__ = [
     "Comparison",
+    "Renderer",
     "comparison_html",
     "comparison_page",
     "comparison_text",
@@ -18,6 +20,7 @@ __all__ = [
     "html",
     "layouts_text",
     "overfull",
+    "renderers",
     "result_json",
     "shouted",
     "summary",

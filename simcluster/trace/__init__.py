@@ -1,6 +1,6 @@
 """What a simulation records: tables of columns, documents, and the file that holds both."""
 
-from simcluster.trace.atomic_files import atomic
+from simcluster.trace.atomic_files import atomic, write_file
 from simcluster.trace.lazy_recording import Asked
 from simcluster.trace.recording import COMPUTE, Recording
 from simcluster.trace.run import WALL_TIME, Run, moves
@@ -19,4 +19,5 @@ __all__ = [
     "joined",
     "moves",
     "stretch",
+    "write_file",
 ]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from simcluster.document import real_path
+from simcluster.errors import TraceError
 
 
 @contextmanager
@@ -35,3 +36,12 @@ def atomic(path: str | Path) -> Iterator[Path]:
     finally:
         if not direct:
             partial.unlink(missing_ok=True)
+
+
+def write_file(path: str | Path, pieces: Iterable[bytes]) -> None:
+    """Writes a file piece by piece, complete or not at all. Raises TraceError if it cannot."""
+    try:
+        with atomic(path) as partial, partial.open("wb") as file:
+            file.writelines(pieces)
+    except OSError as error:
+        raise TraceError(f"cannot write {path}: {error.strerror or error}") from error

@@ -200,3 +200,14 @@ def test_texts(result):
     assert repr(result).endswith(": fits") and len(repr(result).splitlines()) == 3
     assert "Where the step goes" in str(result)
     assert result._repr_html_().startswith("<div")
+
+
+def test_report_formats(result, tmp_path):
+    assert json.loads(result.to("result")) == json.loads(result.to_json())
+    assert "Step time" in result.to("summary", tmp_path / "summary.txt").decode()
+    assert (tmp_path / "summary.txt").read_bytes() == result.to("summary")
+    last = result.num_ranks - 1
+    events = json.loads(gzip.decompress(result.to("trace", ranks=[last])))["traceEvents"]
+    assert {each["pid"] for each in events} == {last + 1}
+    with pytest.raises(TraceError, match="no report format 'traces'; did you mean 'trace'"):
+        result.to("traces")

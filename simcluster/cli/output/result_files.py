@@ -13,19 +13,13 @@ from numpy.typing import NDArray
 from simcluster.cli.arguments.rank_lists import rank_list
 from simcluster.document import real_path
 from simcluster.errors import Problem, ScenarioError
-from simcluster.report import result_json, summary_text, write_perfetto
+from simcluster.report import renderers, write_perfetto
 from simcluster.trace import Run, atomic
 
 STANDARD_OUTPUT = "-"
 
-RESULT, SUMMARY, TRACE, RUN, SCENARIO = (
-    "result.json",
-    "summary.txt",
-    "trace.json.gz",
-    "run.simrun",
-    "scenario.yaml",
-)
-"""The files of a scenario in the folder given by ``--out``."""
+RUN, SCENARIO = "run.simrun", "scenario.yaml"
+"""The files of a scenario in the folder given by ``--out``, beside those of the report formats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +116,10 @@ class Outputs:
             folder = self.folders()[index]
             folder.mkdir(parents=True, exist_ok=True)
             same = run.repeatable
-            write_bytes(folder / RESULT, result_json(same))
-            write_bytes(folder / SUMMARY, (summary_text(same, width=100) + "\n").encode())
             write_bytes(folder / SCENARIO, scenario_text.encode())
-            write_perfetto(run, folder / TRACE, ranks)
+            for renderer in renderers().values():
+                with atomic(folder / renderer.file_name) as partial, partial.open("wb") as file:
+                    file.writelines(renderer.render(same, ranks))
             if run.storable:
                 same.save(folder / RUN)
             written.append(folder)

@@ -1,5 +1,5 @@
 """The trace file that Perfetto opens."""
 
-from simcluster.report.perfetto.trace_file import write_perfetto
+from simcluster.report.perfetto.trace_file import compressed, trace_events, write_perfetto
 
-__all__ = ["write_perfetto"]
+__all__ = ["compressed", "trace_events", "write_perfetto"]

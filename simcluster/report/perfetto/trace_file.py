@@ -18,9 +18,8 @@ from pathlib import Path
 
 import orjson
 
-from simcluster.errors import TraceError
 from simcluster.report.perfetto.event_blocks import blocks
-from simcluster.trace import Run, atomic
+from simcluster.trace import Run, write_file
 
 LEVEL = 1
 """Of compression: the next ones take far longer for little."""
@@ -39,14 +38,7 @@ def write_perfetto(run: Run, path: str | Path, ranks: Iterable[int] | None = Non
     file cannot be written.
     """
     pieces = trace_events(run, ranks)
-    if Path(path).suffix == ".gz":
-        pieces = _compressed(pieces)
-    try:
-        with atomic(path) as partial, partial.open("wb") as file:
-            for piece in pieces:
-                file.write(piece)
-    except OSError as error:
-        raise TraceError(f"cannot write {path}: {error.strerror or error}") from error
+    write_file(path, compressed(pieces) if Path(path).suffix == ".gz" else pieces)
 
 
 def trace_events(run: Run, ranks: Iterable[int] | None = None) -> Iterator[bytes]:
@@ -60,7 +52,7 @@ def trace_events(run: Run, ranks: Iterable[int] | None = None) -> Iterator[bytes
     yield b"\n]}\n"
 
 
-def _compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
+def compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """A gzip stream. It is packed on a thread of its own while the next pieces are made."""
     compressor = zlib.compressobj(LEVEL, zlib.DEFLATED, _GZIP)
     with ThreadPoolExecutor(max_workers=1) as packer:

@@ -1,0 +1,61 @@
+"""One file adds one thing: kinds that an installed package adds, which nothing else knows."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from textwrap import dedent
+
+import pytest
+
+from tests.unit.cli.texts import SMALL
+
+
+@pytest.fixture
+def added(tmp_path):
+    """Adds a module to a family of kinds, and runs a command line in a process where it is installed."""
+
+    def add(family, source):
+        (tmp_path / "added.py").write_text(dedent(source))
+        described = tmp_path / "added-1.0.dist-info"
+        described.mkdir()
+        (described / "METADATA").write_text("Metadata-Version: 2.1\nName: added\nVersion: 1.0\n")
+        (described / "entry_points.txt").write_text(f"[{family}]\nadded = added\n")
+        (tmp_path / "small.yaml").write_text(SMALL)
+
+        def call(*arguments):
+            return subprocess.run(
+                [sys.executable, "-m", "simcluster.cli", *arguments],
+                cwd=tmp_path,
+                env={**os.environ, "PYTHONPATH": str(tmp_path)},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+
+        return call
+
+    return add
+
+
+def test_a_report_format(added, tmp_path):
+    simcluster = added(
+        "simcluster.report.formats",
+        """
+        from simcluster.report import Renderer
+
+        class Figures(Renderer):
+            kind = "figures"
+            suffix = ".csv"
+
+            def render(self, run, ranks=None):
+                yield b"step_time_s\\n"
+                yield f"{run.documents['summary']['step_time_s']}\\n".encode()
+        """,
+    )
+    ended = simcluster("run", "small.yaml", "--out", "out")
+    assert (ended.returncode, ended.stderr) == (0, "written: out\n")
+    step = json.loads((tmp_path / "out" / "result.json").read_text())["step_time_s"]
+    assert (tmp_path / "out" / "figures.csv").read_text() == f"step_time_s\n{step}\n"
