@@ -28,7 +28,7 @@ from simcluster.model.operators.fp8 import E4M3, E5M2, Fp8Cast
 from simcluster.model.operators.gather import First, Gather
 from simcluster.model.operators.join_heads import JoinHeads
 from simcluster.model.operators.kv_cache import CachedAttention, CacheWrite, Greedy
-from simcluster.model.operators.lamb import Lamb
+from simcluster.model.operators.optimizer_lamb import Lamb
 from simcluster.model.operators.matmul import Matmul
 from simcluster.model.operators.min_max import Extreme
 from simcluster.model.operators.norm import LayerNorm, RmsNorm

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from simcluster.model import Region, TensorType
-from simcluster.model.operators.lamb import Lamb
+from simcluster.model.operators.optimizer_lamb import Lamb
 from simcluster.work import DType
 
 SETTINGS = {"learning_rate": 0.02, "weight_decay": 0.01, "beta1": 0.8, "beta2": 0.95, "eps": 1e-6}

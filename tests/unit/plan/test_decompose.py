@@ -7,7 +7,7 @@ import pytest
 from simcluster.layout import Kind, Movement
 from simcluster.model import Operator, Phase, Role
 from simcluster.model.operators.clip import SumOfSquares
-from simcluster.model.operators.lamb import Lamb, LambDirection, LambStep
+from simcluster.model.operators.optimizer_lamb import Lamb, LambDirection, LambStep
 from simcluster.simulation import prepare, verify
 from tests.support.scenarios import TINY, TINY_GPT, scenario
 from tests.unit.plan.planned import plan
