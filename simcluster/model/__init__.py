@@ -65,7 +65,7 @@ from simcluster.model.operators import (
     Update,
     clip_factor,
 )
-from simcluster.model.optimizer_rules import Rules, Updates
+from simcluster.model.optimizer_rules import Rules, Updates, update_kinds
 from simcluster.model.spec import ModelSpec, entries, numbered
 
 __all__ = [
@@ -132,5 +132,6 @@ __all__ = [
     "numbered",
     "operator_kinds",
     "scalar",
+    "update_kinds",
     "written_operator",
 ]

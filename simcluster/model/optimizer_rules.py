@@ -1,4 +1,4 @@
-"""Which optimizer's rule each parameter has."""
+"""The update rules of optimizers, and which of them each parameter has."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from simcluster.document import matches
 from simcluster.model.operators import Update
+from simcluster.registry import kinds
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,11 @@ class Updates:
         """The rule of a parameter."""
         found = (update for pattern, update in reversed(self.groups) if matches(pattern, parameter))
         return next(found, self.usual)
+
+
+def update_kinds() -> dict[str, type[Update]]:
+    """The update rules by their kind: those among the operators, and of installed packages."""
+    return kinds("simcluster.model.operators", Update)
 
 
 Rules = Update | Updates

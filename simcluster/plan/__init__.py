@@ -30,6 +30,7 @@ from simcluster.plan.pipeline import (
     render,
 )
 from simcluster.plan.plan import Plan
+from simcluster.plan.precision import update_of
 from simcluster.plan.recompute import SUFFIX, recomputed_layers, selected
 from simcluster.plan.redistribution import (
     MovementCost,
@@ -163,5 +164,6 @@ __all__ = [
     "selected",
     "shard_rows",
     "told",
+    "update_of",
     "whole_name",
 ]

@@ -59,3 +59,32 @@ def test_a_report_format(added, tmp_path):
     assert (ended.returncode, ended.stderr) == (0, "written: out\n")
     step = json.loads((tmp_path / "out" / "result.json").read_text())["step_time_s"]
     assert (tmp_path / "out" / "figures.csv").read_text() == f"step_time_s\n{step}\n"
+
+
+def test_an_optimizer_rule(added, tmp_path):
+    simcluster = added(
+        "simcluster.model.operators",
+        """
+        from dataclasses import dataclass
+
+        import numpy as np
+
+        from simcluster.model import Update
+
+        @dataclass(frozen=True, slots=True)
+        class Lion(Update):
+            kind = "lion"
+            states = ("moment",)
+
+            def step(self, weights, grad, states, step):
+                change = self.beta1 * states[0] + (1 - self.beta1) * grad
+                moment = self.beta2 * states[0] + (1 - self.beta2) * grad
+                decayed = weights * (1 - self.learning_rate * self.weight_decay)
+                return decayed - self.learning_rate * np.tanh(change), moment
+        """,
+    )
+    chosen = ("--set", "training.optimizer={kind: lion, states: bf16, weight_decay: 0.1}")
+    ended = simcluster("verify", "small.yaml", *chosen)
+    assert ended.returncode == 0, ended.stderr
+    assert "lion" in simcluster("run", "small.yaml", *chosen).stdout
+    assert "did you mean 'lion'" in simcluster("run", "small.yaml", "--set", "training.optimizer=lyon").stderr

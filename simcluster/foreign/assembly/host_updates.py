@@ -8,10 +8,8 @@ from simcluster.errors import ScenarioError
 from simcluster.foreign.importer_interface import Given
 from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation import Facts
+from simcluster.model import update_kinds
 from simcluster.work import Kernel
-
-_RULES = ("adamw",)
-"""The optimizers that tools have for hosts (DeepSpeedCPUAdam), and hosts have figures for."""
 
 
 def one_host(given: Given) -> Cluster | None:
@@ -26,7 +24,8 @@ def one_host(given: Given) -> Cluster | None:
 
 def updates_there(facts: Facts, flag: Flag, cluster: Cluster | None) -> bool:
     """States that updates run on the processors of hosts, if they can; otherwise lists why they do not."""
-    if facts.get("training.optimizer.kind", _RULES[0]) not in _RULES:
+    rule = facts.get("training.optimizer.kind")
+    if rule is not None and not update_kinds()[rule].on_hosts:
         facts.unsupported(flag, "updates run on the device, as no others than Adam's are known on hosts")
         return False
     if cluster and not all(host.processing.knows(Kernel.OPTIMIZER) for host in cluster.kinds):

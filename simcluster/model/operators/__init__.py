@@ -28,12 +28,12 @@ from simcluster.model.operators.fp8 import E4M3, E5M2, Fp8Cast
 from simcluster.model.operators.gather import First, Gather
 from simcluster.model.operators.join_heads import JoinHeads
 from simcluster.model.operators.kv_cache import CachedAttention, CacheWrite, Greedy
-from simcluster.model.operators.optimizer_lamb import Lamb
 from simcluster.model.operators.matmul import Matmul
 from simcluster.model.operators.min_max import Extreme
 from simcluster.model.operators.norm import LayerNorm, RmsNorm
 from simcluster.model.operators.one_hot import OneHot
 from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, OptimizerOperator, Sgd, Update
+from simcluster.model.operators.optimizer_lamb import Lamb
 from simcluster.model.operators.padding_mask import Mask
 from simcluster.model.operators.pointwise import Accumulate, Add, Bias
 from simcluster.model.operators.pooling import AveragePool2d, GlobalAveragePool, MaxPool2d

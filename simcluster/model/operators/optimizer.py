@@ -49,6 +49,12 @@ class Update(OptimizerOperator):
     lazy: ClassVar[bool] = False
     """Whether it changes only those rows of a table that were looked up, where its gradient says which."""
 
+    on_hosts: ClassVar[bool] = False
+    """Whether training tools have a kernel of it for the processors of hosts (DeepSpeedCPUAdam)."""
+
+    least_decay: ClassVar[float] = 0.0
+    """The weight decay from which rounding errors of gradients stay small in the weights."""
+
     def of(self, parameter: str) -> Update:
         """The rule of a parameter: this one, where all have the same."""
         return self
@@ -148,6 +154,7 @@ class AdamW(AdamUpdate):
     """AdamW (arXiv 1711.05101): weight decay apart from the gradient."""
 
     kind: ClassVar[str] = "adamw"
+    on_hosts: ClassVar[bool] = True
 
     def step(self, weights: Array, grad: Array, states: tuple[Array, ...], step: int) -> tuple[Array, ...]:
         """As Adam, the decay applied to the weights directly."""

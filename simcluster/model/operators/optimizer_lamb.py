@@ -29,6 +29,9 @@ class Lamb(AdamUpdate):
     """``w - lr |w| / |u| u`` with ``u`` Adam's change plus the decay; the decay is part of the direction."""
 
     kind: ClassVar[str] = "lamb"
+    least_decay: ClassVar[float] = 0.01
+    """Where a gradient is all rounding errors (the bias of keys has none), its update would have the length
+    of the weights and their direction; with a decay the weights themselves outweigh them."""
 
     def dims(self) -> Dims:
         """Every element depends on the norm over all of them."""

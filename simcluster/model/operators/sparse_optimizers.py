@@ -29,10 +29,10 @@ class Ftrl(Update):
 
     ``n += g^2``, ``z += g - (sqrt(n) - sqrt(n before)) / lr w``, and the weight is 0 where ``|z|`` is at most
     ``l1``, else ``(sign(z) l1 - z) / (sqrt(n) / lr + 2 l2)``. The state holds what has been added to the
-    ``initial`` accumulator.
+    initial ``accumulator``.
     """
 
-    initial: float = 1.0
+    accumulator: float = 1.0
     l1: float = 1e-8
     l2: float = 1e-8
 
@@ -45,7 +45,7 @@ class Ftrl(Update):
         grad = grad + self.weight_decay * weights
         before, linear = states
         added = before + grad * grad
-        root = np.sqrt(self.initial + added)
-        linear = linear + grad - (root - np.sqrt(self.initial + before)) / self.learning_rate * weights
+        root = np.sqrt(self.accumulator + added)
+        linear = linear + grad - (root - np.sqrt(self.accumulator + before)) / self.learning_rate * weights
         moved = (np.sign(linear) * self.l1 - linear) / (root / self.learning_rate + 2 * self.l2)
         return (np.where(np.abs(linear) > self.l1, moved, 0 * weights), added, linear)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from simcluster.errors import PlanError, Problem, SimclusterError
 from simcluster.layout import Mesh
-from simcluster.model import Graph, Lamb
+from simcluster.model import Graph
 from simcluster.plan.data import batches, check_inputs
 from simcluster.plan.diagnostics import check_rates, check_tensors, too_large
 from simcluster.plan.execution import Conduct
@@ -202,7 +202,7 @@ class ManualPlanner(Planner):
             yield "all ranks run equally many micro-batches", "training.batch_shares", "leave it out"
         if training.optimizer.clip is not None:
             yield "no norm of all gradients is added up", "training.optimizer.clip", "leave it out"
-        if training.optimizer.kind == Lamb.kind:
+        if update_of(training.optimizer).dims().whole:
             yield "no norms of parameters are added up", "training.optimizer.kind", "use adamw, adam or sgd"
         if training.precision.multiplied == "fp8":
             yield "no operands are cast", "training.precision", "use bf16, fp16 or fp32"

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from simcluster.errors import PlanError, nearest
-from simcluster.model import Adam, AdamW, Ftrl, Lamb, LazyAdam, Momentum, Sgd, Update
+from simcluster.model import Update, update_kinds
 from simcluster.plan.optimizer import Group
 from simcluster.plan.precision.fp8_matmuls import Fp8Plan
 from simcluster.plan.spec import Fp8Spec, FrameworkSpec, OptimizerSpec, PrecisionSpec, RuleSpec, Sharding
 from simcluster.work import DType
-
-_KINDS: tuple[type[Update], ...] = (Sgd, Momentum, Adam, AdamW, Lamb, LazyAdam)
-_UPDATES = {update.kind: update for update in _KINDS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,22 +56,9 @@ def _fp8(written: Fp8Spec, framework: FrameworkSpec) -> Fp8Plan:
 
 def update_of(spec: RuleSpec) -> Update:
     """The optimizer's update of one parameter."""
-    if spec.kind == Ftrl.kind:
-        return Ftrl(
-            learning_rate=spec.learning_rate,
-            weight_decay=spec.weight_decay,
-            initial=spec.accumulator,
-            l1=spec.l1,
-            l2=spec.l2,
-        )
-    return _UPDATES[spec.kind](
-        learning_rate=spec.learning_rate,
-        weight_decay=spec.weight_decay,
-        momentum=spec.momentum,
-        beta1=spec.beta1,
-        beta2=spec.beta2,
-        eps=spec.eps,
-    )
+    rule = update_kinds()[spec.kind]
+    constants = (constant.name for constant in fields(rule) if constant.name in RuleSpec.model_fields)
+    return rule(**{name: getattr(spec, name) for name in constants})
 
 
 def groups_of(spec: OptimizerSpec) -> tuple[Group, ...]:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import model_validator
 
 from simcluster.document import Fraction, Name, NonNegativeFloat, PositiveFloat, Section
+from simcluster.model import update_kinds
+
+if TYPE_CHECKING:
+    RuleKind: TypeAlias = str
+else:
+    RuleKind = Literal[tuple(update_kinds())]
 
 StateName = Literal["fp32", "fp16", "bf16", "fp8", "int8"]
 
@@ -14,7 +20,7 @@ StateName = Literal["fp32", "fp16", "bf16", "fp8", "int8"]
 class RuleSpec(Section):
     """An update rule and its constants."""
 
-    kind: Literal["sgd", "momentum", "adam", "adamw", "lamb", "lazy_adam", "ftrl"] = "adamw"
+    kind: RuleKind = "adamw"
     """Which update rule. lazy_adam and ftrl change only the rows of a table that were looked up, where its
     gradient comes from one lookup alone; other parameters they change as a whole."""
 

@@ -20,7 +20,7 @@ from simcluster.cluster import Cluster
 from simcluster.document import matches, validate_data
 from simcluster.errors import PlanError
 from simcluster.layout import Mesh
-from simcluster.model import Lamb, Model, Operator
+from simcluster.model import Model, Operator
 from simcluster.plan import (
     BATCH,
     Batches,
@@ -42,6 +42,7 @@ from simcluster.plan import (
     given,
     padded_dims,
     samples,
+    update_of,
 )
 from simcluster.scenario import Scenario
 from simcluster.simulation.verification.shrink_cluster import small_cluster
@@ -58,10 +59,6 @@ R = TypeVar("R", bound=RuleSpec)
 
 _CONSTANTS = {"eps": 1e-3, "learning_rate": 0.01}
 """Adam must not divide by rounding errors, nor an update vanish in them."""
-
-_LEAST_DECAY = 0.01
-"""Of LAMB: where a gradient is all rounding errors (the bias of keys has none), its update would have the
-length of the weights and their direction; with a decay the weights themselves outweigh them."""
 
 
 @dataclass(frozen=True)
@@ -272,10 +269,8 @@ def _small_optimizer(plan: Plan, optimizer: OptimizerSpec, model: Model) -> Opti
 
 def _verifiable(rule: R) -> R:
     """A rule with constants under which rounding errors stay small."""
-    changed = rule.model_copy(update=_CONSTANTS)
-    if rule.kind != Lamb.kind:
-        return changed
-    return changed.model_copy(update={"weight_decay": max(rule.weight_decay, _LEAST_DECAY)})
+    decay = max(rule.weight_decay, update_of(rule).least_decay)
+    return rule.model_copy(update={**_CONSTANTS, "weight_decay": decay})
 
 
 def small_mesh(sizes: Mapping[str, int], stage_axis: str, least_stages: int = 3) -> dict[str, int]:

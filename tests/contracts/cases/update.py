@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from simcluster.model.operators.clip import ClipFactor, ScaleGradient, SumOfSquares
-from simcluster.model.operators.optimizer_lamb import Lamb, LambDirection, LambStep
 from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, Sgd
+from simcluster.model.operators.optimizer_lamb import Lamb, LambDirection, LambStep
 from simcluster.model.operators.sparse_optimizers import Ftrl, LazyAdam
 from simcluster.model.operators.sparse_updates import RowGradient, RowUpdate
 from simcluster.work import DType
