@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis import Flops, forward_flops
-from simcluster.model import Generation, Graph
+from simcluster.analysis import Flops, PlacedProgram
+from simcluster.model import Generation
 from simcluster.program import COMPUTE, Category
-from simcluster.simulation.compose import Built
-from simcluster.simulation.recorded import Recorded
+from simcluster.simulation.recorded import LazyTrace
 from simcluster.trace import Asked, Recording, Table
+from simcluster.work import DType
 
 Floats = NDArray[np.float64]
 
@@ -33,7 +33,16 @@ ANSWER_METRICS = (
 """The figures that are one number and that only an inference has: what ``expect`` and ``check`` may bound."""
 
 
-def answer(built: Built, recorded: Recorded) -> dict[str, Any]:
+def inference_figures(
+    placed: PlacedProgram,
+    trace: LazyTrace,
+    asked: Generation,
+    *,
+    global_batch: int,
+    num_micro_batches: int,
+    prefill: Flops,
+    matmul: DType,
+) -> dict[str, Any]:
     """What a summary says of an inference besides, in place of a training's throughput; SI units.
 
     ``ttft_s``: until sequences have their first token, the mean over micro-batches. ``tpot_s``: per further
@@ -48,17 +57,16 @@ def answer(built: Built, recorded: Recorded) -> dict[str, Any]:
     step in the mean, into kernels (dispatch among them) and what these waited for, means over ranks; both are
     empty where very many different ranks are timed at once.
     """
-    asked = built.plan.generation
-    assert asked is not None, "an inference generates"
-    task = built.scenario.spec.task
-    ends = _ends(built, recorded.recording, asked)
+    ends = _ends(placed, trace.recording, (asked.num_passes, num_micro_batches))
     first = ends[0]
     between = _per_token(asked, ends)
     latency = float(first.max() + between.sum())
-    ranks = built.plan.mesh.num_ranks
-    throughput = task.global_batch * asked.tokens / latency
+    sizes, groups = np.array(placed.classes.sizes, dtype=np.float64), placed.cluster.groups
+    peak = sum(group.num_devices * group.host.device.peak[matmul] for group in groups)
+    bandwidth = sum(group.num_devices * group.host.device.memory_bandwidth for group in groups)
+    throughput = global_batch * asked.tokens / latency
     timed = np.diff(ends[:, -1])
-    gaps = recorded.waits if recorded.timing.swept is None else None
+    gaps = trace.waits if trace.timing.swept is None else None
     return {
         "ttft_s": float(first.mean()),
         "ttft_s_max": float(first.max()),
@@ -67,26 +75,25 @@ def answer(built: Built, recorded: Recorded) -> dict[str, Any]:
         "tpot_last_s": float(between[-1]) if len(between) else 0.0,
         "latency_s": latency,
         "tokens_per_s": throughput,
-        "tokens_per_s_per_device": throughput / ranks,
-        "samples_per_s": task.global_batch / latency,
-        "prefill_mfu": _prefill_flops(built).counted / (_peak(built) * float(first.max())),
-        "decode_mbu": _decode_bytes(built, asked) / (_bandwidth(built) * float(between.mean()))
+        "tokens_per_s_per_device": throughput / placed.num_ranks,
+        "samples_per_s": global_batch / latency,
+        "prefill_mfu": prefill.counted / (peak * float(first.max())),
+        "decode_mbu": _decode_bytes(placed, asked) / (bandwidth * float(between.mean()))
         if len(between)
         else 0.0,
-        "prefill_parts_s": _parts(built, gaps, 0.0, float(first.max())),
+        "prefill_parts_s": _parts(sizes, gaps, 0.0, float(first.max())),
         "decode_parts_s": {
             name: seconds / len(timed)
-            for name, seconds in _parts(built, gaps, float(ends[0, -1]), float(ends[-1, -1])).items()
+            for name, seconds in _parts(sizes, gaps, float(ends[0, -1]), float(ends[-1, -1])).items()
         },
         "decode_steps": [[token, float(each)] for token, each in zip(asked.steps, timed, strict=True)],
     }
 
 
-def _ends(built: Built, recording: Recording | Asked, asked: Generation) -> Floats:
+def _ends(placed: PlacedProgram, recording: Recording | Asked, shape: tuple[int, int]) -> Floats:
     """When every simulated pass of every micro-batch has made its tokens, in seconds [pass, micro-batch]."""
-    program, count = built.program, built.plan.num_micro_batches
-    found = np.zeros((asked.num_passes, count))
-    for index, rank in enumerate(built.classes.representatives):
+    program, found = placed.program, np.zeros(shape)
+    for index, rank in enumerate(placed.classes.representatives):
         if program.stage_of(rank) != program.num_stages - 1:
             continue
         spans = recording.spans(index)
@@ -113,11 +120,10 @@ def _per_token(asked: Generation, ends: Floats) -> Floats:
     return np.interp(np.arange(1, asked.tokens), asked.steps, np.diff(ends[:, -1]))
 
 
-def _parts(built: Built, gaps: Table | None, begin: float, end: float) -> dict[str, float]:
+def _parts(sizes: Floats, gaps: Table | None, begin: float, end: float) -> dict[str, float]:
     """What ranks do from one time to another, seconds, means over ranks; they add up to what lies between."""
     if gaps is None or end == begin:
         return {}
-    sizes = np.array(built.classes.sizes, dtype=np.float64)
     inside = np.minimum(gaps["end"] * 1e-9, end) - np.maximum(gaps["start"] * 1e-9, begin)
     lost = np.maximum(inside, 0.0) * (sizes / sizes.sum())[gaps["class"]]
     waited = {
@@ -127,26 +133,7 @@ def _parts(built: Built, gaps: Table | None, begin: float, end: float) -> dict[s
     return found | {cause: waited[cause] for cause in sorted(waited) if waited[cause]}
 
 
-def _prefill_flops(built: Built) -> Flops:
-    """The matrix FLOPs of the prefills of all micro-batches."""
-    graph = built.plan.logical
-    first = tuple(each for each in graph.instances if not each.like)
-    blocks = {each.block: graph.block_of(each) for each in first}
-    return forward_flops(Graph(blocks, first)) * built.plan.num_micro_batches
-
-
-def _peak(built: Built) -> float:
-    """FLOP/s of all devices in the format that they multiply in."""
-    groups = built.cluster.groups
-    return sum(group.num_devices * group.host.device.peak[built.plan.matmul] for group in groups)
-
-
-def _bandwidth(built: Built) -> float:
-    """Bytes/s of all memories."""
-    return sum(group.num_devices * group.host.device.memory_bandwidth for group in built.cluster.groups)
-
-
-def _decode_bytes(built: Built, asked: Generation) -> float:
+def _decode_bytes(placed: PlacedProgram, asked: Generation) -> float:
     """Bytes of weights and of filled caches on all ranks, at the mean of all decode steps."""
     read = asked.prompt + asked.tokens / 2
     shares: Mapping[Category, float] = {
@@ -154,7 +141,7 @@ def _decode_bytes(built: Built, asked: Generation) -> float:
         Category.KV_CACHE: read / asked.capacity,
     }
     total = 0.0
-    for rank, size in zip(built.classes.representatives, built.classes.sizes, strict=True):
-        residents: Sequence[Any] = built.program.parts[built.program.part_of(rank)].residents
+    for part, size in zip(placed.parts, placed.classes.sizes, strict=True):
+        residents = placed.program.parts[part].residents
         total += size * sum(each.num_bytes * shares.get(each.category, 0.0) for each in residents)
     return total

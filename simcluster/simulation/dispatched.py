@@ -6,19 +6,20 @@ from collections import Counter
 
 import numpy as np
 
-from simcluster.program import dispatched as runs_kernels
-from simcluster.simulation.compose import Built
+from simcluster.analysis import PlacedProgram
+from simcluster.cluster import Dispatch
+from simcluster.program import dispatched
 
 
-def dispatched(built: Built) -> dict[str, float]:
+def dispatch_counts(placed: PlacedProgram, dispatch: Dispatch) -> dict[str, float]:
     """Operators ``alone`` and ``in_graphs``, ``launches`` of graphs, ``busy_s``: per step, means over ranks.
 
     The last is the time which the host spends on operators and launches, calls of collectives aside; what
     kernels wait for it is part of ``host_s``, with what launching kernels costs the device.
     """
     by_code = []
-    for code in built.program.codes:
-        found = [each for each in code.instructions if runs_kernels(each)]
+    for code in placed.program.codes:
+        found = [each for each in code.instructions if dispatched(each)]
         inside = [each for each in found if each.piece]
         spent = sum(each.dispatches for each in found)
         launches = sum(each.dispatches > 0 for each in inside)
@@ -26,13 +27,12 @@ def dispatched(built: Built) -> dict[str, float]:
     table = np.array(by_code, dtype=np.float64)
     by_part = [
         sum(table[code] * times for code, times in Counter(run.code for run in part.executions).items())
-        for part in built.program.parts
+        for part in placed.program.parts
     ]
-    classes = built.classes
     total = np.zeros(table.shape[1])
-    for rank, size in zip(classes.representatives, classes.sizes, strict=True):
-        counts = np.array(by_part[built.program.part_of(rank)])
-        counts[-1] *= built.plan.dispatch.of(built.cluster.device(rank))
+    for part, device, size in zip(placed.parts, placed.devices, placed.classes.sizes, strict=True):
+        counts = np.array(by_part[part])
+        counts[-1] *= dispatch.of(device)
         total += size * counts
     names = ("alone", "in_graphs", "launches", "busy_s")
-    return dict(zip(names, (total / sum(classes.sizes)).tolist(), strict=True))
+    return dict(zip(names, (total / placed.num_ranks).tolist(), strict=True))

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from simcluster.analysis import MemoryRule, MemoryUse, by_name, outside
-from simcluster.simulation.compose import Built
 from simcluster.trace import Table
 
 SHOWN = 24
@@ -19,7 +18,9 @@ MOST_CLASSES = 128
 """Classes of which one per stage and sort of devices is told, whatever the profile."""
 
 
-def held(built: Built, account: Table, peaks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def memory_by_stage(
+    rule: MemoryRule, steps: int, account: Table, peaks: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
     """Per stage and sort of devices, of the fullest class there: bytes allocated, reserved, outside, alive.
 
     ``allocated`` is what the framework's tensors take at their peak, ``reserved`` what its allocator has
@@ -28,7 +29,6 @@ def held(built: Built, account: Table, peaks: Sequence[Mapping[str, Any]]) -> li
     reserved. Of a run of very many different ranks, whose accounts are not kept, only the fullest is told
     where there is no allocator to replay.
     """
-    rule = MemoryRule.of(built.scenario.framework, built.scenario.spec.run)
     fullest: dict[tuple[int, str], Mapping[str, Any]] = {}
     for entry in peaks:
         known = fullest.get(_sort(entry))
@@ -37,18 +37,17 @@ def held(built: Built, account: Table, peaks: Sequence[Mapping[str, Any]]) -> li
     chosen = [fullest[sort] for sort in sorted(fullest)]
     if len(peaks) > MOST_CLASSES and not rule.pools:
         chosen = [max(chosen, key=_fullness)]
-    return [_held(built, rule, account.among("class", entry["class"]), entry) for entry in chosen]
+    return [_stage_memory(rule, steps, account.among("class", entry["class"]), entry) for entry in chosen]
 
 
-def judged(
-    built: Built, peaks: Sequence[dict[str, Any]], found: Sequence[Mapping[str, Any]]
+def with_verdicts(
+    rule: MemoryRule, peaks: Sequence[dict[str, Any]], found: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """The peaks with their verdicts; ``found`` is what ``held`` tells of them.
+    """The peaks with their verdicts; ``found`` is what ``memory_by_stage`` tells of them.
 
     The allocator was replayed for the fullest class of a stage and sort of devices; the others there are
     taken to have as much in fragments.
     """
-    rule = MemoryRule.of(built.scenario.framework, built.scenario.spec.run)
     fragments = {_sort(entry): max(0, entry["reserved"] - entry["allocated"]) for entry in found}
     uses = [
         MemoryUse(entry["total"], fragments.get(_sort(entry), 0), entry["capacity"], rule.headroom)
@@ -66,7 +65,7 @@ def _fullness(entry: Mapping[str, Any]) -> float:
     return float(entry["total"]) / float(entry["capacity"])
 
 
-def totals(found: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+def memory_maxima(found: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """The figures of the summary: the most that tensors take on any device, and that is reserved for them."""
     return {
         "allocated_memory_bytes_max": max(each["allocated"] for each in found),
@@ -74,7 +73,7 @@ def totals(found: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     }
 
 
-def _held(built: Built, rule: MemoryRule, rows: Table, entry: Mapping[str, Any]) -> dict[str, Any]:
+def _stage_memory(rule: MemoryRule, steps: int, rows: Table, entry: Mapping[str, Any]) -> dict[str, Any]:
     beside = outside(rows)
     allocated = entry["total"] - beside
     found: dict[str, Any] = {
@@ -83,7 +82,7 @@ def _held(built: Built, rule: MemoryRule, rows: Table, entry: Mapping[str, Any])
         "rank": entry["rank"],
         "device": entry["device"],
         "capacity": entry["capacity"],
-        "allocator": built.scenario.framework.storage.allocator,
+        "allocator": rule.allocator,
         "allocated": allocated,
         "reserved": allocated,
         "outside": beside,
@@ -91,7 +90,7 @@ def _held(built: Built, rule: MemoryRule, rows: Table, entry: Mapping[str, Any])
         "time_s": entry["time_s"],
         "alive": _living(rows),
     }
-    kept = rule.reserved(rows, built.scenario.spec.run.steps)
+    kept = rule.reserved(rows, steps)
     if kept is not None:
         found |= {
             "reserved": kept.reserved,

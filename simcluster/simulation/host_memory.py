@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis import CATEGORIES, MemoryUse, instruction_times, memory, used
+from simcluster.analysis import CATEGORIES, MemoryUse, PlacedProgram, instruction_times, memory, used
 from simcluster.cluster import Host
 from simcluster.draw import thinned
 from simcluster.engine import ClassTiming, Timing
 from simcluster.model import Place
-from simcluster.simulation.compose import Built
+from simcluster.plan import Offload
 from simcluster.trace import Table
 
 Ints = NDArray[np.int64]
@@ -71,42 +71,41 @@ class HostMemory:
         return {**self.entry, "end_s": end * 1e-9, "levels": told}
 
 
-def host_memory(built: Built, timing: Timing) -> list[HostMemory]:
+def host_memory(placed: PlacedProgram, timing: Timing, offload: Offload) -> list[HostMemory]:
     """What every sort of hosts has at every place; nothing where nothing lies off the devices."""
-    places = used(built.program)
+    places = used(placed.program)
     if not places:
         return []
-    sorts = _sorts(built)
-    return [found for place in places for found in _of_place(built, timing, place, sorts)]
+    sorts = _sorts(placed)
+    return [found for place in places for found in _of_place(placed, timing, offload, place, sorts)]
 
 
 _Sort = tuple[int, tuple[tuple[int, int], ...]]
 """The kind of a host, and how many devices of which classes it has."""
 
 
-def _sorts(built: Built) -> dict[_Sort, list[int]]:
+def _sorts(placed: PlacedProgram) -> dict[_Sort, list[int]]:
     """The hosts of every sort, by the first rank of each."""
-    ranks = np.arange(built.plan.mesh.num_ranks)
-    hosts, kinds = built.cluster.hosts_of(ranks), built.cluster.group_of(ranks)
+    ranks, cluster = np.arange(placed.num_ranks), placed.cluster
+    hosts, kinds = cluster.hosts_of(ranks), cluster.group_of(ranks)
     found: dict[_Sort, list[int]] = {}
     for host in np.unique(hosts).tolist():
         mine = np.flatnonzero(hosts == host)
-        kind = built.cluster.groups[int(kinds[mine[0]])].kind
-        counts = Counter(built.classes.of_rank[mine].tolist())
+        kind = cluster.groups[int(kinds[mine[0]])].kind
+        counts = Counter(placed.classes.of_rank[mine].tolist())
         found.setdefault((kind, tuple(sorted(counts.items()))), []).append(int(mine[0]))
     return found
 
 
 def _of_place(
-    built: Built, timing: Timing, place: Place, sorts: dict[_Sort, list[int]]
+    placed: PlacedProgram, timing: Timing, offload: Offload, place: Place, sorts: dict[_Sort, list[int]]
 ) -> Sequence[HostMemory]:
-    tables = [_table(built, index, each, place) for index, each in enumerate(timing.classes)]
-    plan = built.plan.offload
-    limit = plan.host_limit if place is Place.HOST else plan.disk_limit
-    block = plan.host_block if place is Place.HOST else 1
+    tables = [_table(placed, index, each, place) for index, each in enumerate(timing.classes)]
+    limit = offload.host_limit if place is Place.HOST else offload.disk_limit
+    block = offload.host_block if place is Place.HOST else 1
     found = []
     for (kind, classes), ranks in sorts.items():
-        host = built.cluster.kinds[kind]
+        host = placed.cluster.kinds[kind]
         held = [_columns(tables[index], number, block) for index, number in classes]
         time, category, size, taken = map(np.concatenate, zip(*held, strict=True))
         order = np.lexsort((taken > 0, time))
@@ -134,11 +133,10 @@ def _columns(table: Table, number: int, block: int) -> tuple[Ints, Ints, Ints, I
     return table["time"].astype(np.int64), table["category"].astype(np.int64), size * number, taken * number
 
 
-def _table(built: Built, index: int, timing: ClassTiming, place: Place) -> Table:
+def _table(placed: PlacedProgram, index: int, timing: ClassTiming, place: Place) -> Table:
     """What every device of a class has there."""
-    rank = built.classes.representatives[index]
-    part, device = built.program.part_of(rank), built.cluster.device(rank)
-    return memory(built.program, [part], [device], [timing], [instruction_times(timing)], place)
+    part, device = placed.parts[index], placed.devices[index]
+    return memory(placed.program, [part], [device], [timing], [instruction_times(timing)], place)
 
 
 def _capacity(host: Host, place: Place) -> int:

@@ -8,10 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from simcluster.analysis import instruction_times, memory, record, waits
+from simcluster.analysis import PlacedProgram, instruction_times, memory, record, waits
 from simcluster.engine import ClassTiming, Timing
 from simcluster.errors import TraceError
-from simcluster.simulation.compose import Built
 from simcluster.trace import Asked, Recording, Table
 
 MOST_EXPANDED = 2**23
@@ -19,10 +18,14 @@ MOST_EXPANDED = 2**23
 
 
 @dataclass
-class Recorded:
-    """The recording and the tables of a run; of a sweep, whose classes are many, made when looked at."""
+class LazyTrace:
+    """The recording and the tables of a run; of a sweep, whose classes are many, made when looked at.
 
-    built: Built
+    ``num_stages`` are those of the plan: a Program written by hand has programs for stages.
+    """
+
+    placed: PlacedProgram
+    num_stages: int
     timing: Timing
 
     @cached_property
@@ -31,7 +34,7 @@ class Recorded:
         if self.timing.swept is None:
             return self._record(self._all)
         first: dict[int, int] = {}
-        alike = np.array([first.setdefault(part, index) for index, part in enumerate(self._parts)])
+        alike = np.array([first.setdefault(part, index) for index, part in enumerate(self.placed.parts)])
         return Asked(self._record, alike, self.timing.end, self._refusal)
 
     @cached_property
@@ -48,27 +51,22 @@ class Recorded:
     def _all(self) -> Sequence[int]:
         return range(len(self.timing.classes))
 
-    @cached_property
-    def _parts(self) -> list[int]:
-        return [self.built.program.part_of(rank) for rank in self.built.classes.representatives]
-
     def _timings(self, chosen: Sequence[int]) -> list[ClassTiming]:
         return [self.timing.classes[index] for index in chosen]
 
     def _record(self, chosen: Sequence[int]) -> Recording:
-        parts = [self._parts[index] for index in chosen]
-        return record(self.built.program, parts, self._timings(chosen))
+        parts = [self.placed.parts[index] for index in chosen]
+        return record(self.placed.program, parts, self._timings(chosen))
 
     def _memory(self, chosen: Sequence[int]) -> Table:
-        classes, cluster = self.built.classes, self.built.cluster
-        devices = [cluster.device(classes.representatives[index]) for index in chosen]
-        timings = self._timings(chosen)
-        times = [instruction_times(each) for each in timings]
-        return memory(self.built.program, [self._parts[index] for index in chosen], devices, timings, times)
+        placed, timings = self.placed, self._timings(chosen)
+        times = [instruction_times(timing) for timing in timings]
+        parts = [placed.parts[index] for index in chosen]
+        return memory(placed.program, parts, [placed.devices[index] for index in chosen], timings, times)
 
     def _waits(self, chosen: Sequence[int]) -> Table:
-        plan = self.built.plan
-        return waits(self._timings(chosen), self.timing.end, plan.stage_axis, plan.num_stages)
+        axis = self.placed.program.stage_axis
+        return waits(self._timings(chosen), self.timing.end, axis, self.num_stages)
 
     @property
     def _refusal(self) -> TraceError | None:

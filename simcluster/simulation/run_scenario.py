@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 
+from simcluster.analysis import prefill_flops
 from simcluster.engine import Progress
 from simcluster.errors import SimclusterError
 from simcluster.scenario import Scenario
-from simcluster.simulation.answer import answer
+from simcluster.simulation.answer import inference_figures
 from simcluster.simulation.compose import Built, prepare, timed
-from simcluster.simulation.recorded import Recorded
+from simcluster.simulation.recorded import LazyTrace
 from simcluster.simulation.tenants import tenancy, together
 from simcluster.simulation.views import documents
 from simcluster.trace import WALL_TIME, Run, Table
@@ -38,11 +40,27 @@ def carry_out(built: Built, *, unfold: bool = False, progress: Progress | None =
     except SimclusterError as error:
         raise built.scenario.located(error) from None
     built = lodgers[0].built if lodgers else built
-    recorded = Recorded(built, timing)
-    made = documents(built, timing, recorded.memory, recorded.waits)
+    trace = LazyTrace(built.placed, built.plan.num_stages, timing)
+    made = documents(built, timing, trace.memory, trace.waits)
     made["summary"] |= tenancy(lodgers)
-    made["summary"] |= answer(built, recorded) if built.plan.generation else {}
-    return Run(recorded.recording, recorded.memory, recorded.waits, _ranks(built), made)
+    made["summary"] |= _inference(built, trace)
+    return Run(trace.recording, trace.memory, trace.waits, _ranks(built), made)
+
+
+def _inference(built: Built, trace: LazyTrace) -> dict[str, Any]:
+    """What the summary of an inference says besides; nothing of a training."""
+    plan = built.plan
+    if plan.generation is None:
+        return {}
+    return inference_figures(
+        built.placed,
+        trace,
+        plan.generation,
+        global_batch=built.scenario.spec.task.global_batch,
+        num_micro_batches=plan.num_micro_batches,
+        prefill=prefill_flops(plan.logical) * plan.num_micro_batches,
+        matmul=plan.matmul,
+    )
 
 
 def _ranks(built: Built) -> Table:

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from simcluster.analysis import verdict_of
+from simcluster.analysis import MemoryRule, class_peaks, verdict_of
 from simcluster.cluster import told
 from simcluster.engine import Progress, Timing, classes_together
 from simcluster.errors import PlanError
 from simcluster.program import Flows
-from simcluster.simulation.compose import Built, accounted, gaps_of, timed, timed_together
-from simcluster.simulation.held import held, judged
-from simcluster.simulation.summary import peaks, waited
+from simcluster.simulation.compose import Built, timed, timed_together
+from simcluster.simulation.held import memory_by_stage, with_verdicts
+from simcluster.simulation.recorded import LazyTrace
+from simcluster.simulation.summary import wait_times
 
 MOST_ENTRIES = 10**8
 """Entries of streams run for one scenario while others last: some minutes."""
@@ -79,11 +80,12 @@ def tenancy(lodged: Sequence[Lodged]) -> dict[str, Any]:
 
 def _figures(each: Lodged) -> dict[str, Any]:
     """Times are per step of its own ``run.steps``, waits means over ranks."""
-    built, alone = each.built, each.alone
+    built = each.built
     steps = built.scenario.spec.run.steps
-    account = accounted(built, each.timing)
-    tops = peaks(built, account)
-    memory = judged(built, tops, held(built, account, tops))
+    rule = MemoryRule.of(built.scenario.framework, built.scenario.spec.run)
+    account = LazyTrace(built.placed, built.plan.num_stages, each.timing).memory
+    tops = class_peaks(built.placed, each.timing, account, assigned=bool(built.plan.assigned))
+    memory = with_verdicts(rule, tops, memory_by_stage(rule, steps, account, tops))
     hosts = built.cluster.hosts
     assert hosts is not None
     return {
@@ -95,11 +97,16 @@ def _figures(each: Lodged) -> dict[str, Any]:
         "step_time_s": each.timing.end * 1e-9 / steps,
         "step_time_alone_s": each.timing_alone.end * 1e-9 / steps,
         "slowdown": each.timing.end / each.timing_alone.end,
-        "waits_s": waited(built, each.timing, gaps_of(built, each.timing)),
-        "waits_alone_s": waited(alone, each.timing_alone, gaps_of(alone, each.timing_alone)),
+        "waits_s": _waits(built, each.timing),
+        "waits_alone_s": _waits(each.alone, each.timing_alone),
         "peak_memory_bytes_max": max(entry["total"] for entry in memory),
         **verdict_of(memory),
     }
+
+
+def _waits(built: Built, timing: Timing) -> dict[str, float]:
+    trace = LazyTrace(built.placed, built.plan.num_stages, timing)
+    return wait_times(built.placed, timing, trace.waits, built.scenario.spec.run.steps)
 
 
 def _used(flows: Flows) -> np.ndarray:

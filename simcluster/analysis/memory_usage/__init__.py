@@ -18,6 +18,7 @@ from simcluster.analysis.memory_usage.memory_verdict import (
     verdict_of,
 )
 from simcluster.analysis.memory_usage.peak_memory import peaks
+from simcluster.analysis.memory_usage.peak_report import class_peaks, program_of
 
 __all__ = [
     "CATEGORIES",
@@ -30,11 +31,13 @@ __all__ = [
     "account",
     "alive",
     "by_name",
+    "class_peaks",
     "deciding",
     "headroom",
     "memory",
     "outside",
     "peaks",
+    "program_of",
     "reserve",
     "used",
     "verdict_of",

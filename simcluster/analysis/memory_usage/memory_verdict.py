@@ -124,8 +124,9 @@ def verdict_of(
 
 @dataclass(frozen=True, slots=True)
 class MemoryRule:
-    """What a framework reserves, and what is to be left free: no ``pools`` where no allocator is named."""
+    """What a framework's ``allocator`` reserves, and what is to be left free; without one no ``pools``."""
 
+    allocator: str | None
     pools: tuple[PoolRules, ...]
     headroom: int
 
@@ -134,7 +135,7 @@ class MemoryRule:
         """That of a profile, with the headroom of the scenario where it says one."""
         name = framework.storage.allocator
         pools = AllocatorSpec.load(name).pools if name is not None else ()
-        return cls(tuple(map(rules, pools)), headroom(framework, run))
+        return cls(name, tuple(map(rules, pools)), headroom(framework, run))
 
     def reserved(self, rows: Table, steps: int) -> Reserve | None:
         """What the allocator makes of the account of a class; None where no allocator is named."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from simcluster.model import Graph, Operator, Phase
-from simcluster.work import Kernel, Work
+from simcluster.analysis.placed_program import PlacedProgram
+from simcluster.model import Graph, Model, Operator, Phase
+from simcluster.work import DType, Kernel, Work
 
 _MATRIX = (Kernel.GEMM, Kernel.ATTENTION, Kernel.CONV)
 
@@ -67,3 +68,22 @@ def forward_flops(graph: Graph) -> Flops:
             works += node.operator.work(inputs, outputs)
         per_block[name] = matrix_flops(works)
     return sum((per_block[instance.block] for instance in graph.instances), Flops())
+
+
+def training_flops(model: Model, sequences: int, seq_len: int, dtype: DType) -> Flops:
+    """The matrix FLOPs of a training step that the model needs, whatever a plan computes besides."""
+    return forward_flops(model.counted.graph(1, seq_len, dtype, 1)) * (3 * sequences)
+
+
+def prefill_flops(graph: Graph) -> Flops:
+    """The matrix FLOPs of the prefill of one micro-batch, of a graph with passes for several tokens."""
+    first = tuple(instance for instance in graph.instances if not instance.like)
+    return forward_flops(Graph({instance.block: graph.block_of(instance) for instance in first}, first))
+
+
+def executed_flops(placed: PlacedProgram, steps: int) -> Flops:
+    """What all ranks compute in so many steps."""
+    total = Flops()
+    for code, runs in placed.executions(steps):
+        total += matrix_flops(work for each in code.instructions for work in each.works) * runs
+    return total

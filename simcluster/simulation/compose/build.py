@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
-from simcluster.analysis import MemoryRule
+from simcluster.analysis import MemoryRule, PlacedProgram
 from simcluster.cluster import Cluster
 from simcluster.engine import Fabric, classes_on_links, no_collection
 from simcluster.errors import SimclusterError
@@ -29,6 +29,11 @@ class Built:
     classes: Classes
     fabric: Fabric
     tenants: tuple[Built, ...] = ()
+
+    @cached_property
+    def placed(self) -> PlacedProgram:
+        """What analysis is asked of."""
+        return PlacedProgram(self.program, self.classes, self.cluster)
 
 
 def planned(scenario: Scenario, *, search: bool = True) -> Plan:

@@ -1,14 +1,12 @@
-"""What was built, in time: the engine's run of it, and the tables that follow."""
+"""What was built, in time: the engine's run of it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from simcluster.analysis import instruction_times, memory, waits
 from simcluster.engine import Lodger, Progress, Timing, run_together
 from simcluster.program import HostCalls
 from simcluster.simulation.compose.build import Built
-from simcluster.trace import Table
 
 
 def timed(built: Built, progress: Progress | None = None) -> Timing:
@@ -32,17 +30,3 @@ def _lodger(built: Built) -> Lodger:
         fabric=built.fabric,
         host=HostCalls.of(built.plan),
     )
-
-
-def accounted(built: Built, timing: Timing) -> Table:
-    """The account of the memory of every class."""
-    ranks = built.classes.representatives
-    parts = [built.program.part_of(rank) for rank in ranks]
-    devices = [built.cluster.device(rank) for rank in ranks]
-    found = [instruction_times(each) for each in timing.classes]
-    return memory(built.program, parts, devices, timing.classes, found)
-
-
-def gaps_of(built: Built, timing: Timing) -> Table:
-    """When and why the kernels of every class stood still."""
-    return waits(timing.classes, timing.end, built.plan.stage_axis, built.plan.num_stages)

@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 
 from simcluster._version import __version__
-from simcluster.analysis import reached
+from simcluster.analysis import (
+    Flops,
+    MemoryRule,
+    assumptions,
+    class_peaks,
+    forward_flops,
+    program_of,
+    reached,
+    training_flops,
+)
 from simcluster.cluster import HostGroup
 from simcluster.engine import Timing
 from simcluster.layout import uncut
@@ -17,9 +26,10 @@ from simcluster.model import Model, Updates
 from simcluster.plan import Plan, fusion_told, reduced_by, render, told
 from simcluster.program import HOST, Calls, HostCalls
 from simcluster.simulation.compose import Built
-from simcluster.simulation.held import held, judged, totals
+from simcluster.simulation.dispatched import dispatch_counts
+from simcluster.simulation.held import memory_by_stage, memory_maxima, with_verdicts
 from simcluster.simulation.host_memory import host_memory
-from simcluster.simulation.summary import peaks, program_of, summarise, swept_peaks
+from simcluster.simulation.summary import summarise
 from simcluster.simulation.views.operator_layouts import layouts
 from simcluster.simulation.views.parameter_broadcast import startup
 from simcluster.trace import Table
@@ -28,21 +38,44 @@ from simcluster.work import DType
 
 def documents(built: Built, timing: Timing, account: Table, gaps: Table) -> dict[str, Any]:
     """Documents by name, all of them JSON-able."""
-    hosts = host_memory(built, timing)
-    tops = peaks(built, account) if timing.swept is None else swept_peaks(built, timing.swept)
-    found = held(built, account, tops)
-    summary = summarise(built, timing, gaps, hosts, judged(built, tops, found))
+    plan, placed, spec = built.plan, built.placed, built.scenario.spec
+    rule = MemoryRule.of(built.scenario.framework, spec.run)
+    hosts = host_memory(placed, timing, plan.offload)
+    tops = class_peaks(placed, timing, account, assigned=bool(plan.assigned))
+    found = memory_by_stage(rule, spec.run.steps, account, tops)
+    summary = summarise(
+        placed,
+        timing,
+        gaps,
+        task=spec.task,
+        steps=spec.run.steps,
+        needed=_model_flops(built),
+        matmul=plan.matmul,
+        host=HostCalls.of(plan),
+        hosts=hosts,
+        memory=with_verdicts(rule, tops, found),
+        dispatch=dispatch_counts(placed, plan.dispatch) if plan.pieces else None,
+        assumed=assumptions(placed, built.scenario.framework, spec.run),
+    )
     return {
-        "summary": summary | totals(found),
+        "summary": summary | memory_maxima(found),
         "memory": found,
         "host_memory": [each.over_time(timing.end) for each in hosts],
-        "scenario": built.scenario.spec.model_dump(mode="json", exclude_unset=True),
+        "scenario": spec.model_dump(mode="json", exclude_unset=True),
         "plan": plan_document(built),
         "layouts": layouts(built),
         "classes": _classes(built),
         "topology": _topology(built),
         "provenance": {"simcluster": __version__, "program": built.program.digest()},
     }
+
+
+def _model_flops(built: Built) -> Flops:
+    """The matrix FLOPs of a step that the model needs."""
+    plan, training = built.plan, built.scenario.spec.training
+    if training is None:
+        return forward_flops(plan.logical) * plan.num_micro_batches
+    return training_flops(built.scenario.model, training.global_batch, training.seq_len, plan.compute)
 
 
 def planned(built: Built) -> dict[str, Any]:
@@ -290,7 +323,7 @@ def _classes(built: Built) -> list[dict[str, Any]]:
             "members": members(by_class[index].tolist()),
             "next_class": classes.next_stage[index][0] if index in classes.next_stage else None,
             "device": built.cluster.device(rank).name,
-            **program_of(built, rank),
+            **(program_of(built.program, rank) if built.plan.assigned else {}),
             **_trained(built, rank),
             **({"changed": why[index]} if index in why else {}),
         }

@@ -1,0 +1,107 @@
+"""The peak of every class as a summary has it: when it was, of what, and what exceeds the device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.analysis.memory_usage.allocation_log import CATEGORIES
+from simcluster.analysis.memory_usage.allocation_log import account as stage_account
+from simcluster.analysis.memory_usage.live_set import alive
+from simcluster.analysis.memory_usage.peak_memory import peaks
+from simcluster.analysis.placed_program import PlacedProgram
+from simcluster.analysis.timeline import Vocabulary
+from simcluster.engine import Swept, Timing
+from simcluster.program import Category, Program
+from simcluster.trace import Table
+
+
+def class_peaks(
+    placed: PlacedProgram, timing: Timing, account: Table, *, assigned: bool
+) -> list[dict[str, Any]]:
+    """Per class: the peak, when it was, what it was made of, and by how much it exceeds the device.
+
+    ``account`` is not read of a sweep. ``assigned`` says that the plan wrote several programs by hand.
+    """
+    if timing.swept is not None:
+        return _swept_peaks(placed, timing.swept, assigned)
+    found = []
+    for index in range(len(placed.classes)):
+        rows = account.where(account["class"] == index)
+        level = np.cumsum(rows["bytes"])
+        top = int(level.argmax())
+        entry = _peak(placed, index, int(level[top]), int(rows["time"][top]), assigned)
+        kinds, sizes = rows["category"][: top + 1], rows["bytes"][: top + 1]
+        entry["breakdown"] = _by_category(kinds, sizes)
+        if level[top] > entry["capacity"]:
+            first = int(np.argmax(level > entry["capacity"]))
+            living = alive(
+                rows["buffer"][: top + 1], sizes, rows["micro_batch"][: top + 1], rows.names["buffer"]
+            )
+            entry |= _excess(entry, int(rows["time"][first]), living)
+        found.append(entry)
+    return found
+
+
+def _swept_peaks(placed: PlacedProgram, swept: Swept, assigned: bool) -> list[dict[str, Any]]:
+    """The same of a sweep."""
+    found: dict[int, dict[str, Any]] = {}
+    buffers = Vocabulary()
+    for stage, lanes in zip(swept.stages, swept.lanes, strict=True):
+        device = placed.devices[int(stage.columns[0])]
+        rows = stage_account(placed.program, stage.number, device, stage.linked, buffers)
+        most = peaks(rows, lanes, device.memory)
+        names = list(buffers.names)
+        for held in most.held:
+            sizes = rows.sizes[held.rows]
+            breakdown = _by_category(rows.kinds[held.rows], sizes)
+            living = None
+            for column in held.columns.tolist():
+                index = int(stage.columns[column])
+                entry = _peak(placed, index, int(most.total[column]), int(most.time[column]), assigned)
+                entry["breakdown"] = dict(breakdown)
+                if entry["total"] > entry["capacity"]:
+                    batches = rows.micro_batches[held.rows]
+                    living = living or alive(rows.buffers[held.rows], sizes, batches, names)
+                    entry |= _excess(entry, int(most.exceeded[column]), living)
+                found[index] = entry
+    return [found[index] for index in range(len(found))]
+
+
+def _peak(placed: PlacedProgram, index: int, total: int, time: int, assigned: bool) -> dict[str, Any]:
+    """The peak of a class, in bytes, at a time in nanoseconds."""
+    rank, device = placed.classes.representatives[index], placed.devices[index]
+    return {
+        "class": index,
+        "stage": placed.program.stage_of(rank),
+        "rank": rank,
+        "ranks": placed.classes.sizes[index],
+        "device": device.name,
+        **(program_of(placed.program, rank) if assigned else {}),
+        "total": total,
+        "capacity": device.memory,
+        "time_s": float(time) * 1e-9,
+        "breakdown": {},
+    }
+
+
+def program_of(program: Program, rank: int) -> dict[str, str]:
+    """Which of several hand-written programs a rank runs."""
+    return {"program": f"program {program.part_of(rank)}"}
+
+
+def _by_category(kinds: NDArray[Any], sizes: NDArray[Any]) -> dict[str, int]:
+    found = {name: int(sizes[kinds == number].sum()) for number, name in enumerate(CATEGORIES)}
+    # Only inference has caches.
+    return {name: size for name, size in found.items() if size or name != Category.KV_CACHE}
+
+
+def _excess(entry: Mapping[str, Any], first: int, living: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "exceeded_at_s": float(first) * 1e-9,
+        "excess": entry["total"] - entry["capacity"],
+        "alive": living,
+    }

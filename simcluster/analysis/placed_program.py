@@ -1,0 +1,45 @@
+"""A Program on a cluster: what is timed, and what every figure of its times is asked of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from simcluster.cluster import Cluster, Device
+from simcluster.program import Classes, Code, Program
+
+
+@dataclass(frozen=True)
+class PlacedProgram:
+    """A Program, the classes of ranks that run alike, and the cluster whose devices they are."""
+
+    program: Program
+    classes: Classes
+    cluster: Cluster
+
+    @cached_property
+    def parts(self) -> list[int]:
+        """The part of the Program that each class runs."""
+        return [self.program.part_of(rank) for rank in self.classes.representatives]
+
+    @cached_property
+    def devices(self) -> list[Device]:
+        """The device of each class."""
+        return [self.cluster.device(rank) for rank in self.classes.representatives]
+
+    @property
+    def num_ranks(self) -> int:
+        """How many ranks all classes have together."""
+        return len(self.classes.of_rank)
+
+    def executions(self, steps: int) -> Iterator[tuple[Code, int]]:
+        """Every code with how often all ranks together run it in so many steps."""
+        ranks = np.zeros(len(self.program.parts), dtype=np.int64)
+        np.add.at(ranks, self.parts, self.classes.sizes)
+        for part, size in zip(self.program.parts, ranks.tolist(), strict=True):
+            for code, runs in sorted(Counter(execution.code for execution in part.executions).items()):
+                yield self.program.codes[code], runs * steps * size
