@@ -3,6 +3,7 @@ of a step.
 """
 
 from simcluster.analysis.class_splits import reached
+from simcluster.analysis.lazy_trace import LazyTrace
 from simcluster.analysis.memory_usage import (
     CATEGORIES,
     RULE,
@@ -17,22 +18,33 @@ from simcluster.analysis.memory_usage import (
     class_peaks,
     deciding,
     headroom,
+    host_memory,
     memory,
+    memory_by_stage,
+    memory_maxima,
     outside,
     peaks,
     program_of,
     reserve,
     used,
     verdict_of,
+    with_verdicts,
 )
 from simcluster.analysis.metrics import (
+    ANSWER_METRICS,
+    METRICS,
+    SHARED_METRICS,
     Flops,
     assumptions,
+    dispatch_counts,
     executed_flops,
     forward_flops,
+    inference_figures,
     matrix_flops,
     prefill_flops,
+    summarise,
     training_flops,
+    wait_times,
 )
 from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.analysis.timeline import (
@@ -47,11 +59,15 @@ from simcluster.analysis.timeline import (
 )
 
 __all__ = [
+    "ANSWER_METRICS",
     "CATEGORIES",
     "IDLE",
+    "METRICS",
     "PIPELINE_WAIT",
     "RULE",
+    "SHARED_METRICS",
     "Flops",
+    "LazyTrace",
     "MemoryRule",
     "MemoryUse",
     "MemoryVerdict",
@@ -67,12 +83,17 @@ __all__ = [
     "cut",
     "cut_of",
     "deciding",
+    "dispatch_counts",
     "executed_flops",
     "forward_flops",
     "headroom",
+    "host_memory",
+    "inference_figures",
     "instruction_times",
     "matrix_flops",
     "memory",
+    "memory_by_stage",
+    "memory_maxima",
     "outside",
     "peaks",
     "prefill_flops",
@@ -80,8 +101,11 @@ __all__ = [
     "reached",
     "record",
     "reserve",
+    "summarise",
     "training_flops",
     "used",
     "verdict_of",
+    "wait_times",
     "waits",
+    "with_verdicts",
 ]

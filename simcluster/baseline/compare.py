@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from simcluster.analysis import ANSWER_METRICS, METRICS
 from simcluster.baseline.figure import JUDGED, Good, good
 from simcluster.baseline.record import Record
 from simcluster.baseline.scenario_bounds import Bound
 from simcluster.baseline.tolerance import Tolerance, Tolerances
 from simcluster.errors import SimclusterError
-from simcluster.simulation import ANSWER_METRICS, METRICS
 
 _SAME_RATIO = 1e-9
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from enum import Enum
 
 from simcluster import units
-from simcluster.simulation import ANSWER_METRICS, METRICS, SHARED_METRICS
+from simcluster.analysis import ANSWER_METRICS, METRICS, SHARED_METRICS
 from simcluster.units import Dimension
 
 JUDGED = (

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from simcluster.analysis import MemoryVerdict
+from simcluster.analysis import ANSWER_METRICS, METRICS, MemoryVerdict
 from simcluster.document import Document, Name, Section, real_path, validate
-from simcluster.simulation import ANSWER_METRICS, METRICS
 from simcluster.trace import Run, atomic
 
 FORMAT = 1

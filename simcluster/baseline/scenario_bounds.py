@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from simcluster.analysis import ANSWER_METRICS, METRICS, SHARED_METRICS
 from simcluster.baseline.figure import amount, known, listed, readings, short
 from simcluster.document import Refused
 from simcluster.errors import Problem, ScenarioError
 from simcluster.scenario import BoundSpec, Scenario
-from simcluster.simulation import ANSWER_METRICS, METRICS, SHARED_METRICS
 from simcluster.trace import Run
 
 

@@ -1,9 +1,8 @@
 """Scenario -> Run, and verify: the one composition of all rooms below."""
 
-from simcluster.simulation.answer import ANSWER_METRICS
+from simcluster.analysis import ANSWER_METRICS, METRICS, SHARED_METRICS
 from simcluster.simulation.compose import Built, prepare
 from simcluster.simulation.run_scenario import simulate
-from simcluster.simulation.summary import METRICS, SHARED_METRICS
 from simcluster.simulation.verification import Verification, verify
 from simcluster.simulation.views import (
     Entry,

@@ -7,14 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from simcluster.analysis import prefill_flops
+from simcluster.analysis import LazyTrace, inference_figures, prefill_flops
 from simcluster.engine import Progress
 from simcluster.errors import SimclusterError
 from simcluster.scenario import Scenario
-from simcluster.simulation.answer import inference_figures
-from simcluster.simulation.compose import Built, prepare, timed
-from simcluster.simulation.recorded import LazyTrace
-from simcluster.simulation.tenants import tenancy, together
+from simcluster.simulation.compose import Built, prepare, tenancy, timed, together
 from simcluster.simulation.views import documents
 from simcluster.trace import WALL_TIME, Run, Table
 

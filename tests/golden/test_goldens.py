@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from simcluster.analysis.metrics.inference_metrics import ANSWER_METRICS
+from simcluster.analysis.metrics.summary import METRICS
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
-from simcluster.simulation.answer import ANSWER_METRICS
-from simcluster.simulation.summary import METRICS
 
 FOLDER = Path(__file__).parent
 SHIPPED = sorted(Path("scenarios").glob("*.yaml"))

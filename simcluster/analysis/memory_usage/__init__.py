@@ -6,7 +6,9 @@ from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, account,
 from simcluster.analysis.memory_usage.allocation_table import memory
 from simcluster.analysis.memory_usage.allocator_replay import Reserve, reserve
 from simcluster.analysis.memory_usage.caching_allocator import PoolRules
+from simcluster.analysis.memory_usage.host_memory_report import HostMemory, host_memory
 from simcluster.analysis.memory_usage.live_set import alive, by_name
+from simcluster.analysis.memory_usage.memory_report import memory_by_stage, memory_maxima, with_verdicts
 from simcluster.analysis.memory_usage.memory_verdict import (
     RULE,
     MemoryRule,
@@ -23,6 +25,7 @@ from simcluster.analysis.memory_usage.peak_report import class_peaks, program_of
 __all__ = [
     "CATEGORIES",
     "RULE",
+    "HostMemory",
     "MemoryRule",
     "MemoryUse",
     "MemoryVerdict",
@@ -34,11 +37,15 @@ __all__ = [
     "class_peaks",
     "deciding",
     "headroom",
+    "host_memory",
     "memory",
+    "memory_by_stage",
+    "memory_maxima",
     "outside",
     "peaks",
     "program_of",
     "reserve",
     "used",
     "verdict_of",
+    "with_verdicts",
 ]

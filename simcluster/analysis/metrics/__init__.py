@@ -1,6 +1,8 @@
 """The figures of a run: step time, throughput, MFU, FLOPs, traffic, host dispatch, and those of inference."""
 
 from simcluster.analysis.metrics.assumed_figures import assumptions
+from simcluster.analysis.metrics.host_dispatch import dispatch_counts
+from simcluster.analysis.metrics.inference_metrics import ANSWER_METRICS, inference_figures
 from simcluster.analysis.metrics.model_flops import (
     Flops,
     executed_flops,
@@ -9,13 +11,21 @@ from simcluster.analysis.metrics.model_flops import (
     prefill_flops,
     training_flops,
 )
+from simcluster.analysis.metrics.summary import METRICS, SHARED_METRICS, summarise, wait_times
 
 __all__ = [
+    "ANSWER_METRICS",
+    "METRICS",
+    "SHARED_METRICS",
     "Flops",
     "assumptions",
+    "dispatch_counts",
     "executed_flops",
     "forward_flops",
+    "inference_figures",
     "matrix_flops",
     "prefill_flops",
+    "summarise",
     "training_flops",
+    "wait_times",
 ]

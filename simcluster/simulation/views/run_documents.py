@@ -14,10 +14,16 @@ from simcluster.analysis import (
     MemoryRule,
     assumptions,
     class_peaks,
+    dispatch_counts,
     forward_flops,
+    host_memory,
+    memory_by_stage,
+    memory_maxima,
     program_of,
     reached,
+    summarise,
     training_flops,
+    with_verdicts,
 )
 from simcluster.cluster import HostGroup
 from simcluster.engine import Timing
@@ -26,10 +32,6 @@ from simcluster.model import Model, Updates
 from simcluster.plan import Plan, fusion_told, reduced_by, render, told
 from simcluster.program import HOST, Calls, HostCalls
 from simcluster.simulation.compose import Built
-from simcluster.simulation.dispatched import dispatch_counts
-from simcluster.simulation.held import memory_by_stage, memory_maxima, with_verdicts
-from simcluster.simulation.host_memory import host_memory
-from simcluster.simulation.summary import summarise
 from simcluster.simulation.views.operator_layouts import layouts
 from simcluster.simulation.views.parameter_broadcast import startup
 from simcluster.trace import Table

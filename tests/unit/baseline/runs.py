@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simcluster.simulation.summary import METRICS
+from simcluster.analysis.metrics.summary import METRICS
 from simcluster.trace import Run, Table
 
 SCENARIO = """\

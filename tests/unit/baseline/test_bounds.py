@@ -2,12 +2,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simcluster.analysis.metrics.inference_metrics import ANSWER_METRICS
+from simcluster.analysis.metrics.summary import METRICS
 from simcluster.baseline import Bound, bounds, judged
 from simcluster.baseline.figure import amount, dimension, is_share, readings, short
 from simcluster.errors import ScenarioError
 from simcluster.scenario import Scenario
-from simcluster.simulation.answer import ANSWER_METRICS
-from simcluster.simulation.summary import METRICS
 from tests.unit.baseline.runs import made, write
 
 EVERY = (*METRICS, *ANSWER_METRICS)

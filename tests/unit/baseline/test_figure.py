@@ -1,8 +1,8 @@
 import pytest
 
+from simcluster.analysis.metrics.inference_metrics import ANSWER_METRICS
+from simcluster.analysis.metrics.summary import METRICS
 from simcluster.baseline.figure import JUDGED, Good, dimension, good, is_share, known, readings, short
-from simcluster.simulation.answer import ANSWER_METRICS
-from simcluster.simulation.summary import METRICS
 from simcluster.units import Dimension
 
 EVERY = (*METRICS, *ANSWER_METRICS)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from simcluster import units
+from simcluster.analysis.metrics.inference_metrics import ANSWER_METRICS
 from simcluster.report import html, summary_text
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
-from simcluster.simulation.answer import ANSWER_METRICS
 from tests.unit.report.conftest import h100
 
 

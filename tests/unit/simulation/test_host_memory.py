@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from simcluster.analysis.memory_usage.allocation_log import CATEGORIES
+from simcluster.analysis.memory_usage.host_memory_report import SPANS, HostMemory
 from simcluster.report import html
 from simcluster.simulation import simulate
-from simcluster.simulation.host_memory import SPANS, HostMemory
 from tests.unit.report.test_html import Page
 from tests.unit.simulation.test_offload import EVERYTHING, scenario
 

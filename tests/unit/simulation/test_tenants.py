@@ -13,7 +13,7 @@ from simcluster.program import Action
 from simcluster.scenario import Scenario
 from simcluster.simulation import prepare, simulate, verify
 from simcluster.simulation.compose.engine_run import timed_together
-from simcluster.simulation.tenants import together
+from simcluster.simulation.compose.tenants import together
 
 MODEL = {"layers": 2, "hidden": 256, "heads": 8, "ffn": 512, "vocab": 1000}
 TRUNK_SHARE = 4
@@ -200,7 +200,7 @@ def test_values_are_those_of_the_scenario_itself():
 
 
 def test_who_would_begin_again_too_often_is_refused(monkeypatch):
-    monkeypatch.setattr("simcluster.simulation.tenants.MOST_ENTRIES", 100)
+    monkeypatch.setattr("simcluster.simulation.compose.tenants.MOST_ENTRIES", 100)
     with pytest.raises(PlanError, match="steps of 'first' would be run 9 times beside 'tenant 0'"):
         simulate(shared(guest({"data": 16}), "0-1", [(guest({"data": 16}, steps=9), "2-3")]))
 

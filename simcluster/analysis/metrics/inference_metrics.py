@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis import Flops, PlacedProgram
+from simcluster.analysis.lazy_trace import LazyTrace
+from simcluster.analysis.metrics.model_flops import Flops
+from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.model import Generation
 from simcluster.program import COMPUTE, Category
-from simcluster.simulation.recorded import LazyTrace
 from simcluster.trace import Asked, Recording, Table
 from simcluster.work import DType
 

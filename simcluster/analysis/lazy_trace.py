@@ -8,7 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from simcluster.analysis import PlacedProgram, instruction_times, memory, record, waits
+from simcluster.analysis.memory_usage import memory
+from simcluster.analysis.placed_program import PlacedProgram
+from simcluster.analysis.timeline import instruction_times, record, waits
 from simcluster.engine import ClassTiming, Timing
 from simcluster.errors import TraceError
 from simcluster.trace import Asked, Recording, Table

@@ -9,23 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis import (
-    IDLE,
-    PIPELINE_WAIT,
-    RULE,
-    Flops,
-    PlacedProgram,
-    cut,
-    cut_of,
-    executed_flops,
-    verdict_of,
-)
+from simcluster.analysis.memory_usage import RULE, HostMemory, verdict_of
+from simcluster.analysis.metrics.model_flops import Flops, executed_flops
+from simcluster.analysis.placed_program import PlacedProgram
+from simcluster.analysis.timeline import IDLE, PIPELINE_WAIT, cut, cut_of
 from simcluster.collectives import Operation
 from simcluster.engine import Timing
 from simcluster.layout import Mesh
 from simcluster.plan import Task
 from simcluster.program import HOST, INPUT, OFFLOAD, Action, Calls, HostCalls, Instruction, stream_axes
-from simcluster.simulation.host_memory import HostMemory
 from simcluster.trace import Table
 from simcluster.work import DType
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from simcluster.analysis import MemoryRule, MemoryUse, by_name, outside
+from simcluster.analysis.memory_usage.live_set import by_name
+from simcluster.analysis.memory_usage.memory_verdict import MemoryRule, MemoryUse, outside
 from simcluster.trace import Table
 
 SHOWN = 24

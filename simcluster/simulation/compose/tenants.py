@@ -8,15 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from simcluster.analysis import MemoryRule, class_peaks, verdict_of
+from simcluster.analysis import (
+    LazyTrace,
+    MemoryRule,
+    class_peaks,
+    memory_by_stage,
+    verdict_of,
+    wait_times,
+    with_verdicts,
+)
 from simcluster.cluster import told
 from simcluster.engine import Progress, Timing, classes_together
 from simcluster.errors import PlanError
 from simcluster.program import Flows
-from simcluster.simulation.compose import Built, timed, timed_together
-from simcluster.simulation.held import memory_by_stage, with_verdicts
-from simcluster.simulation.recorded import LazyTrace
-from simcluster.simulation.summary import wait_times
+from simcluster.simulation.compose.build import Built
+from simcluster.simulation.compose.engine_run import timed, timed_together
 
 MOST_ENTRIES = 10**8
 """Entries of streams run for one scenario while others last: some minutes."""

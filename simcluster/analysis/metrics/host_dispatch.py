@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from simcluster.analysis import PlacedProgram
+from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.cluster import Dispatch
 from simcluster.program import dispatched
 

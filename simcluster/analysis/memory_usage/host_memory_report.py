@@ -10,7 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis import CATEGORIES, MemoryUse, PlacedProgram, instruction_times, memory, used
+from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, used
+from simcluster.analysis.memory_usage.allocation_table import memory
+from simcluster.analysis.memory_usage.memory_verdict import MemoryUse
+from simcluster.analysis.placed_program import PlacedProgram
+from simcluster.analysis.timeline import instruction_times
 from simcluster.cluster import Host
 from simcluster.draw import thinned
 from simcluster.engine import ClassTiming, Timing
